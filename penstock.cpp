@@ -42,18 +42,18 @@ ArgumentChoices argument_choices() {
 }
 
 // The value of --seed, or a random seed. Each rank would draw another seed, so rank 0 draws one for all.
-std::uint64_t choose_seed(const CommandInfo& command, const Options& options) {
+uint64_t choose_seed(const CommandInfo& command, const Options& options) {
   if (find_option(command, kSeedOption.name) == nullptr) return 0;
-  if (options.given("seed")) return std::uint64_t(options.integer("seed"));
+  if (options.given("seed")) return uint64_t(options.integer("seed"));
   std::random_device entropy;
   return entropy() & 0x7fffffffU;
 }
 
 Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
   if (!command.measures && !command.has_placement) return success();
-  if (options.given("numa")) PENSTOCK_TRY(run_on_numa_node(std::uint64_t(options.integer("numa"))));
+  if (options.given("numa")) PENSTOCK_TRY(run_on_numa_node(uint64_t(options.integer("numa"))));
   if (options.given("cpus")) {
-    PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(options.text("cpus")));
+    PENSTOCK_ASSIGN(const std::vector<uint64_t> cpus, parse_list(options.text("cpus")));
     PENSTOCK_TRY(run_on_cpus(cpus));
   }
   return success();
@@ -73,9 +73,8 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
     line = one_process_error(*line->command, ranks.size());
   PENSTOCK_TRY(all_ok(ranks, line));
   const Options& options = line->options;
-  PENSTOCK_ASSIGN(const std::uint64_t seed, on_root(ranks, [&]() -> Result<std::uint64_t> {
-                    return choose_seed(*line->command, options);
-                  }));
+  PENSTOCK_ASSIGN(const uint64_t seed,
+                  on_root(ranks, [&]() -> Result<uint64_t> { return choose_seed(*line->command, options); }));
   PENSTOCK_TRY(all_ok(ranks, pin_to_cpus(*line->command, options)));
   const std::string& progress = options.text("progress");
   const bool shows_progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);

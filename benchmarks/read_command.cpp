@@ -203,7 +203,7 @@ constexpr OptionSpec kOptions[] = {
      .group = "Output"},
 };
 
-constexpr std::uint64_t kMostThreads = 1024;
+constexpr uint64_t kMostThreads = 1024;
 constexpr double kLeastSamplesPerS = 1e-3;
 constexpr double kMostSamplesPerS = 1e9;
 
@@ -215,7 +215,7 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
 
 // Checks the options that depend on the number of ranks.
 Result<void> check_ranks(const Options& line, int ranks) {
-  const std::int64_t shift = line.integer("rank-shift");
+  const int64_t shift = line.integer("rank-shift");
   if (ranks == 1 && shift != 0)
     return make_error(Errc::invalid_argument,
                       "--rank-shift needs several ranks: start it with mpirun or srun");
@@ -230,15 +230,15 @@ Result<void> check_ranks(const Options& line, int ranks) {
 
 Result<void> parse_threads(const Options& line, ReadOptions& options) {
   options.threads.clear();
-  for (const std::uint64_t threads : line.list("threads")) {
+  for (const uint64_t threads : line.list("threads")) {
     if (threads > kMostThreads)
       return make_error(Errc::invalid_argument, "--threads {}: at most {} are of use", threads, kMostThreads);
     const unsigned count = unsigned(threads);
     if (std::find(options.threads.begin(), options.threads.end(), count) == options.threads.end())
       options.threads.push_back(count);
   }
-  const std::uint64_t most_threads = options.most_threads();
-  const std::uint64_t depth = std::uint64_t(line.integer("depth"));
+  const uint64_t most_threads = options.most_threads();
+  const uint64_t depth = uint64_t(line.integer("depth"));
   if (depth > kMostInFlight / most_threads)
     return make_error(Errc::invalid_argument, "--depth {} with {} threads: at most {} reads in flight in all",
                       depth, most_threads, kMostInFlight);
@@ -251,7 +251,7 @@ Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
   options.order = order == "shuffled"   ? SampleOrder::shuffled
                   : order == "physical" ? SampleOrder::physical
                                         : SampleOrder::sequential;
-  options.sort_window = std::uint64_t(line.integer("window"));
+  options.sort_window = uint64_t(line.integer("window"));
   options.cache = parse_cache_request(line.text("cache"));
   if (line.given("cold-by") && options.cache != CacheRequest::cold)
     return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
@@ -326,9 +326,9 @@ void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bo
 }
 
 // The sum of a number over all ranks.
-Result<std::uint64_t> sum_over_ranks(Communicator& ranks, std::uint64_t mine) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> rank_values, gather<std::uint64_t>(ranks, mine));
-  return std::accumulate(rank_values.begin(), rank_values.end(), std::uint64_t{0});
+Result<uint64_t> sum_over_ranks(Communicator& ranks, uint64_t mine) {
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> rank_values, gather<uint64_t>(ranks, mine));
+  return std::accumulate(rank_values.begin(), rank_values.end(), uint64_t{0});
 }
 
 Result<int> run(const CommandContext& context) {
@@ -342,7 +342,7 @@ Result<int> run(const CommandContext& context) {
   const std::vector<Tier*> tiers = opened->tiers(!context.options.flag("only-tiers"));
   for (const Tier* tier : tiers) run.check_tier(*tier);
 
-  const std::uint64_t row_count = tiers.size() * requested.threads.size();
+  const uint64_t row_count = tiers.size() * requested.threads.size();
   // All records get the same start time, because their repeats are interleaved.
   std::vector<Trial> trials(row_count, run.trial());
   std::unique_ptr<ReadSweep> sweep;
@@ -355,7 +355,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_TRY(run.inspect_ranks());
   report_problems(*sweep, tiers, !context.output.json, requested.skip_errors);
   const std::vector<ReadCell>& cells = sweep->cells();
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
     record_corpus(opened->corpus, trial);
     const ReadTier& read_tier = sweep->tier(cells[i].tier);
@@ -363,11 +363,11 @@ Result<int> run(const CommandContext& context) {
       trial.parameter("sorted_by", read_tier.physical_order.key_kind);
     trial.parameter("min_time_s", std::chrono::duration<double>(requested.min_time).count());
     const ReadCell& first_cell = cells[i / requested.threads.size() * requested.threads.size()];
-    const std::uint64_t mapped = &read_tier.tier == &opened->corpus.tier ? opened->corpus.mapped_bytes : 0;
-    PENSTOCK_ASSIGN(const std::uint64_t bytes_read, sum_over_ranks(ranks, read_tier.bytes_read() + mapped));
+    const uint64_t mapped = &read_tier.tier == &opened->corpus.tier ? opened->corpus.mapped_bytes : 0;
+    PENSTOCK_ASSIGN(const uint64_t bytes_read, sum_over_ranks(ranks, read_tier.bytes_read() + mapped));
     record_cell(cells[i], first_cell, read_tier.tier, opened->corpus.manifest, bytes_read, trial);
     PENSTOCK_TRY(record_overlay(
-        read_tier.tier, [&](std::uint64_t bytes) { return sum_over_ranks(ranks, bytes); }, trial));
+        read_tier.tier, [&](uint64_t bytes) { return sum_over_ranks(ranks, bytes); }, trial));
     run.add(std::move(trial));
   }
   if (!context.output.json && ranks.root())
@@ -410,8 +410,8 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
   options.skip_errors = line.text("on-error") == "skip";
   PENSTOCK_TRY(parse_end(line, options));
   options.ramp = line.duration("ramp");
-  options.repeats = std::size_t(line.integer("repeat"));
-  options.rank_shift = std::uint64_t(line.integer("rank-shift"));
+  options.repeats = size_t(line.integer("repeat"));
+  options.rank_shift = uint64_t(line.integer("rank-shift"));
   options.measure_baseline = !line.flag("no-baseline") && options.rank_shift == 0;
   options.measure_ceiling = !line.flag("no-ceiling") && options.rank_shift == 0;
   options.seed = context.seed;

@@ -45,7 +45,7 @@ TEST(OpenLoop, IsANumberASecond) {
 TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
   struct Row {
     std::vector<OptionWord> words;
-    std::size_t end;  // index of the variant's alternative in ReadOptions::end
+    size_t end;  // index of the variant's alternative in ReadOptions::end
     std::chrono::nanoseconds limit;
     std::chrono::nanoseconds min_time;
     bool open_loop = false;
@@ -63,7 +63,7 @@ TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
       {{{"rate", "500/s,poisson"}, {"duration", "1s"}}, 1, 1s, 900ms, true},
       {{{"rate", "500"}, {"stonewall", "1s"}}, 2, 1s, 900ms, true},
   };
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     const auto options = parsed(rows[i].words);
     ASSERT_OK(options) << "row " << i;
     EXPECT_EQ(options->end.index(), rows[i].end) << "row " << i;

@@ -10,11 +10,11 @@
 #include "results/record/store.hpp"
 #include "results/report/page.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::istringstream text(std::string(reinterpret_cast<const char*>(data), size));
   penstock::RecordSet set;
   set.files.emplace_back("runs.jsonl");
-  std::size_t number = 0;
+  size_t number = 0;
   for (std::string line; std::getline(text, line);) {
     auto record = penstock::parse_record_line(line);
     ++number;

@@ -28,7 +28,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostClients = 256;
+constexpr uint64_t kMostClients = 256;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "tier",
@@ -100,9 +100,9 @@ constexpr OptionSpec kOptions[] = {
 struct ListedTier {
   Tier tier;
   bool writable = true;
-  std::optional<std::uint64_t> free_bytes{};
+  std::optional<uint64_t> free_bytes{};
   std::optional<Result<std::vector<ProbeCell>>> cells{};
-  std::uint64_t bytes_read = 0;  // bytes that the probe read, over all ranks
+  uint64_t bytes_read = 0;  // bytes that the probe read, over all ranks
 };
 
 std::string escape_commas(const std::string& path) {
@@ -130,7 +130,7 @@ Result<std::vector<ListedTier>> list_tiers(const std::vector<std::string>& texts
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       if (to_probe && folder.ok()) PENSTOCK_TRY(check_exists(tier, *folder));
       ListedTier entry{.tier = std::move(tier)};
-      if (const Result<std::uint64_t> room = entry.tier.backend->names().free_bytes(); room.ok())
+      if (const Result<uint64_t> room = entry.tier.backend->names().free_bytes(); room.ok())
         entry.free_bytes = *room;
       listed.push_back(std::move(entry));
     }
@@ -196,11 +196,11 @@ void print_as_json(const std::vector<ListedTier>& tiers) {
 }
 
 // Parses a list of sizes, separated by commas.
-Result<std::vector<std::uint64_t>> parse_block_sizes(std::string_view text, std::uint64_t most_bytes) {
-  std::vector<std::uint64_t> blocks;
+Result<std::vector<uint64_t>> parse_block_sizes(std::string_view text, uint64_t most_bytes) {
+  std::vector<uint64_t> blocks;
   while (true) {
     const std::string_view word = text.substr(0, text.find(','));
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(word));
+    PENSTOCK_ASSIGN(const uint64_t bytes, parse_size(word));
     if (bytes == 0 || bytes > most_bytes)
       return make_error(Errc::invalid_argument, "--blocks {}: from 1 to a client's share of --probe-size, {}",
                         word, format_size(most_bytes));
@@ -213,14 +213,14 @@ Result<std::vector<std::uint64_t>> parse_block_sizes(std::string_view text, std:
 Result<ProbeSettings> probe_settings(const CommandContext& context) {
   const Options& options = context.options;
   ProbeSettings settings;
-  for (const std::uint64_t clients : options.list("threads")) {
+  for (const uint64_t clients : options.list("threads")) {
     if (clients > kMostClients)
       return make_error(Errc::invalid_argument, "--threads {}: at most {} clients", clients, kMostClients);
     settings.clients.push_back(unsigned(clients));
   }
   settings.bytes = options.size("probe-size");
-  const std::uint64_t most_clients = *std::max_element(settings.clients.begin(), settings.clients.end());
-  for (const std::uint64_t depth : options.list("depths")) {
+  const uint64_t most_clients = *std::max_element(settings.clients.begin(), settings.clients.end());
+  for (const uint64_t depth : options.list("depths")) {
     if (depth > kMostInFlight / most_clients)
       return make_error(Errc::invalid_argument,
                         "--depths {} with {} clients: at most {} reads in flight in all", depth, most_clients,
@@ -230,7 +230,7 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   PENSTOCK_ASSIGN(settings.block_sizes,
                   parse_block_sizes(options.text("blocks"), settings.bytes / most_clients));
   settings.min_time = options.duration("min-time");
-  settings.repeats = std::size_t(options.integer("repeat"));
+  settings.repeats = size_t(options.integer("repeat"));
   settings.cache = parse_cache_request(options.text("cache"));
   settings.seed = context.seed;
   return settings;
@@ -243,7 +243,7 @@ void probe_one(const CommandContext& context, const ProbeSettings& settings, Lis
     entry.cells = probe_tier(entry.tier, settings, context.communicator,
                              [&](std::string_view what) { progress.set_note(what); });
   }
-  std::uint64_t bytes_read = entry.tier.backend->moved_bytes().read;
+  uint64_t bytes_read = entry.tier.backend->moved_bytes().read;
   if (entry.cells->ok())
     for (const ProbeCell& cell : **entry.cells) bytes_read += cell.uncounted_bytes;
   entry.bytes_read = team.sum(bytes_read);

@@ -43,7 +43,7 @@ std::vector<NamedTable> all_tables() {
 }
 
 TEST(CommandTables, EveryOptionHasARole) {
-  std::size_t options = 0;
+  size_t options = 0;
   for (const NamedTable& named : all_tables())
     for (const OptionSpec& option : named.table) {
       EXPECT_NE(option.role, OptionRole::unset) << named.owner << ": " << option.name;
@@ -68,7 +68,7 @@ TEST(CommandTables, SubcommandsAgreeOnWhatAnOptionIs) {
 }
 
 TEST(CommandTables, ASubcommandIsACommandOfItsCommand) {
-  std::size_t subcommands = 0;
+  size_t subcommands = 0;
   for (const CommandInfo* const command : command_registry().present()) {
     EXPECT_EQ(command->subcommands == nullptr, command->run != nullptr) << command->name;
     for (const CommandInfo* const subcommand : subcommands_of(*command)) {

@@ -84,25 +84,25 @@ constexpr double kPercentiles[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 // The number of samples whose size in bytes is in [from_bytes, 2 * from_bytes). If `from_bytes` is 0: of
 // empty samples.
 struct Bin {
-  std::uint64_t from_bytes = 0;
-  std::uint64_t count = 0;
+  uint64_t from_bytes = 0;
+  uint64_t count = 0;
 };
 
 struct Description {
   Histogram sizes;
   std::vector<Bin> bins;  // from the smallest to the largest bin with samples, without gaps
-  std::uint64_t labels_used = 0;
-  std::uint64_t unlabelled_samples = 0;
-  std::uint64_t fewest_per_label = 0;  // smallest number of samples of one label
-  std::uint64_t most_per_label = 0;
+  uint64_t labels_used = 0;
+  uint64_t unlabelled_samples = 0;
+  uint64_t fewest_per_label = 0;  // smallest number of samples of one label
+  uint64_t most_per_label = 0;
 };
 
 Result<Description> inspect(const Manifest& manifest) {
   Description out;
   out.sizes = sample_sizes(manifest);
-  std::vector<std::uint64_t> samples_of_label(manifest.facts().label_names.size());
-  std::vector<std::uint64_t> samples_of_bin(65);
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+  std::vector<uint64_t> samples_of_label(manifest.facts().label_names.size());
+  std::vector<uint64_t> samples_of_bin(65);
+  for (uint64_t i = 0; i < manifest.samples(); ++i) {
     if (i % 65536 == 0) PENSTOCK_TRY(check_interrupt());
     const SampleEntry& sample = manifest.sample(i);
     ++samples_of_bin[sample.length == 0 ? 0 : 64 - unsigned(__builtin_clzll(sample.length))];
@@ -111,14 +111,14 @@ Result<Description> inspect(const Manifest& manifest) {
     else
       ++out.unlabelled_samples;
   }
-  const auto is_not_empty = [](std::uint64_t count) { return count > 0; };
+  const auto is_not_empty = [](uint64_t count) { return count > 0; };
   const auto first_bin = std::find_if(samples_of_bin.begin(), samples_of_bin.end(), is_not_empty);
   const auto last_bin = std::find_if(samples_of_bin.rbegin(), samples_of_bin.rend(), is_not_empty).base();
   for (auto bin = first_bin; bin < last_bin; ++bin) {
     const auto power = bin - samples_of_bin.begin();
-    out.bins.push_back({power == 0 ? 0 : std::uint64_t{1} << (power - 1), *bin});
+    out.bins.push_back({power == 0 ? 0 : uint64_t{1} << (power - 1), *bin});
   }
-  for (const std::uint64_t count : samples_of_label) {
+  for (const uint64_t count : samples_of_label) {
     if (count == 0) continue;
     out.fewest_per_label = out.labels_used == 0 ? count : std::min(out.fewest_per_label, count);
     out.most_per_label = std::max(out.most_per_label, count);
@@ -172,7 +172,7 @@ std::string describe_origin(const ManifestFacts& facts) {
 }
 
 // `from_folders`: number of samples whose label is their folder's name.
-std::string describe_labels(const ManifestFacts& facts, const Description& seen, std::uint64_t from_folders) {
+std::string describe_labels(const ManifestFacts& facts, const Description& seen, uint64_t from_folders) {
   if (seen.labels_used == 0) return "none";
   std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
                                  format_count(seen.fewest_per_label), format_count(seen.most_per_label));
@@ -221,12 +221,12 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   sizes.row(std::move(cells));
   print_text("\n" + sizes.text());
 
-  std::uint64_t largest_count = 1;
+  uint64_t largest_count = 1;
   for (const Bin& bin : seen.bins) largest_count = std::max(largest_count, bin.count);
   Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
   for (const Bin& bin : seen.bins) {
     const double share = double(bin.count) / double(manifest.samples());
-    const auto bar = std::size_t(40.0 * double(bin.count) / double(largest_count));
+    const auto bar = size_t(40.0 * double(bin.count) / double(largest_count));
     histogram.row({bin.from_bytes == 0 ? "empty" : fmt::format("below {}", format_size(bin.from_bytes * 2)),
                    format_count(bin.count), format_percent(share), std::string(bar, '#')});
   }
@@ -295,7 +295,7 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
   if (failed || !full_path.starts_with(root_prefix)) return success();
   const std::string_view name = std::string_view(full_path).substr(root_prefix.size());
   std::string scratch;
-  for (std::uint64_t i = 0; i < corpus.manifest.objects(); ++i)
+  for (uint64_t i = 0; i < corpus.manifest.objects(); ++i)
     if (corpus.manifest.object_name(i, scratch) == name)
       return make_error(Errc::invalid_argument,
                         "'{}' is an object of the set, which --save does not replace: name "
@@ -378,14 +378,13 @@ Result<int> run(const CommandContext& context) {
   }
   std::optional<Content> content;
   if (options.flag("content")) {
-    const auto samples =
-        options.has("samples") ? std::uint64_t(options.integer("samples")) : std::uint64_t{0};
+    const auto samples = options.has("samples") ? uint64_t(options.integer("samples")) : uint64_t{0};
     if (samples > corpus.manifest.samples())
       note(fmt::format("{} has {}: all of them are read", printable(corpus.name),
                        count_of(corpus.manifest.samples(), "sample")));
     PENSTOCK_ASSIGN(content, measure_content(*corpus.tier.backend, corpus.manifest,
                                              {.samples = samples,
-                                              .seed = std::uint64_t(options.integer("seed")),
+                                              .seed = uint64_t(options.integer("seed")),
                                               .progress = context.output.progress}));
     if (content->unreadable_samples > 0)
       warn(fmt::format("{} of {} samples could not be read and are left out of the content; the first: {}",

@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::string_view kContentGroup = "What to make";
 constexpr std::string_view kMakingGroup = "How to make it";
-constexpr std::int64_t kMostThreads = 4096;
+constexpr int64_t kMostThreads = 4096;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "out",
@@ -165,7 +165,7 @@ void print_result(const CommandContext& context, const Generation& generation, c
 
 // Counts only samples in the journal. Others are made again by --resume, for example if the storage was full.
 std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
-  const std::uint64_t kept_samples = result.samples_journaled + result.samples_kept;
+  const uint64_t kept_samples = result.samples_journaled + result.samples_kept;
   if (kept_samples == 0) return "";
   return fmt::format("{} of {} {} there; ", format_count(kept_samples),
                      count_of(generation.state.samples, "sample"), kept_samples == 1 ? "is" : "are");
@@ -189,7 +189,7 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
   trial.parameter("samples", generation.state.samples);
   trial.parameter("settings", generation.state.settings);
   trial.parameter("generation_seed", generation.state.seed);
-  const auto rank_count = std::uint64_t(ranks.size());
+  const auto rank_count = uint64_t(ranks.size());
   if (rank_count > 1) trial.parameter("rank_scaling", "strong");
   if (generation.objects < rank_count)
     note(fmt::format("{} object{} for {} ranks: {} of them {} nothing to make", generation.objects,
@@ -283,8 +283,8 @@ Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks,
 
 // Fails if the ranks plan different data sets, because their objects would not fit together.
 Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
-  if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
+  PENSTOCK_ASSIGN(const std::vector<uint32_t> keys, gather<uint32_t>(ranks, journal_key(state)));
+  if (std::all_of(keys.begin(), keys.end(), [&](uint32_t key) { return key == keys.front(); }))
     return success();
   return make_error(Errc::invalid_argument,
                     "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "

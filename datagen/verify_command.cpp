@@ -53,18 +53,18 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-constexpr std::size_t kStateCount = 6;
+constexpr size_t kStateCount = 6;
 
 struct Findings {
-  std::array<std::uint64_t, kStateCount> counts{};  // indexed by ObjectState
-  std::vector<ObjectVerdict> problems;              // the first ones, in the order of the objects
-  std::uint64_t checked_objects = 0;
+  std::array<uint64_t, kStateCount> counts{};  // indexed by ObjectState
+  std::vector<ObjectVerdict> problems;         // the first ones, in the order of the objects
+  uint64_t checked_objects = 0;
   ExtraObjects extra;
   bool complete = false;  // false: interrupted
   double seconds = 0;
-  std::uint64_t bytes_read = 0;
+  uint64_t bytes_read = 0;
 
-  std::uint64_t wrong() const { return checked_objects - counts[std::size_t(ObjectState::right)]; }
+  uint64_t wrong() const { return checked_objects - counts[size_t(ObjectState::right)]; }
 };
 
 // Whether checksums cover every byte of every object, not only those of samples.
@@ -75,25 +75,25 @@ bool checks_every_byte(const Manifest& manifest) {
 
 // Reads and checks all objects with `threads` threads. Names the first `most_listed` wrong objects that they
 // find. After Ctrl-C the result is not complete, which is no error.
-Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most_listed, bool progress) {
+Result<Findings> check_all(Corpus& corpus, unsigned threads, uint64_t most_listed, bool progress) {
   const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t bytes_before = corpus.tier.backend->moved_bytes().read;
+  const uint64_t bytes_before = corpus.tier.backend->moved_bytes().read;
   const Manifest& manifest = corpus.manifest;
   const ObjectIndex index(manifest);
   Findings findings;
   // Protects findings.problems while threads check objects. The counts are atomics; relaxed, because they are
   // read after the threads have ended.
   std::mutex mutex;
-  std::array<std::atomic<std::uint64_t>, kStateCount> counts{};
+  std::array<std::atomic<uint64_t>, kStateCount> counts{};
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
   Progress progress_bar(progress, "verify", manifest.objects(), "files");
-  const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+  const auto check = [&](unsigned worker, uint64_t object) -> Result<void> {
     const std::string_view name = manifest.object_name(object, names[worker]);
     PENSTOCK_ASSIGN(ObjectVerdict verdict,
                     check_object(*corpus.tier.backend, manifest, index, object, name, buffers[worker]));
     verdict.object = object;
-    counts[std::size_t(verdict.state)].fetch_add(1, std::memory_order_relaxed);
+    counts[size_t(verdict.state)].fetch_add(1, std::memory_order_relaxed);
     progress_bar.advance(1);
     if (verdict.state == ObjectState::right) return success();
     std::lock_guard lock(mutex);
@@ -112,7 +112,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most_
   }
   if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
   findings.complete = done.ok();
-  for (std::size_t i = 0; i < kStateCount; ++i) {
+  for (size_t i = 0; i < kStateCount; ++i) {
     findings.counts[i] = counts[i].load();
     findings.checked_objects += findings.counts[i];
   }
@@ -151,7 +151,7 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
                {"checksums", corpus.manifest.facts().checksums},
                {"object_checksums", has_object_checksums},
                {"checksum", corpus.manifest.checksum()}};
-  for (std::size_t i = 0; i < kStateCount; ++i)
+  for (size_t i = 0; i < kStateCount; ++i)
     summary[std::string(object_state_name(static_cast<ObjectState>(i)))] = findings.counts[i];
   summary["extra"] = findings.extra.count;
   summary["bytes_read"] = findings.bytes_read;
@@ -176,14 +176,14 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
         {"...", "extra",
          fmt::format("{} more", format_count(findings.extra.count - findings.extra.first_names.size()))});
   std::string text = table.empty() ? "" : table.text() + "\n";
-  const std::uint64_t listed = findings.problems.size();
+  const uint64_t listed = findings.problems.size();
   if (findings.wrong() > listed)
     text +=
         fmt::format("... and {} more; --list 0 names them all\n", format_count(findings.wrong() - listed));
   text += fmt::format("{}: {} of {} checked, {} right", printable(corpus.name),
                       format_count(findings.checked_objects), count_of(corpus.manifest.objects(), "object"),
                       format_count(findings.counts[0]));
-  for (std::size_t i = 1; i < kStateCount; ++i)
+  for (size_t i = 1; i < kStateCount; ++i)
     if (findings.counts[i] > 0)
       text += fmt::format(", {} {}", format_count(findings.counts[i]),
                           object_state_name(static_cast<ObjectState>(i)));
@@ -199,7 +199,7 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
   const std::string& recipe = corpus.manifest.facts().recipe;
   if (!own_manifest || !recipe_registry().find(recipe).ok())
     return "to mend it, copy the wrong objects again from where they came";
-  const auto count = [&](ObjectState state) { return findings.counts[std::size_t(state)]; };
+  const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
   if (count(ObjectState::unreadable) == findings.wrong())
     return fmt::format(
         "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
@@ -221,7 +221,7 @@ Result<int> run(const CommandContext& context) {
                   open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
                                                        .has_scan_option = false,
                                                        .named_tiers = context.named_tiers}));
-  const auto limit = std::uint64_t(options.integer("list"));
+  const auto limit = uint64_t(options.integer("list"));
   PENSTOCK_ASSIGN(
       const Findings findings,
       check_all(corpus, threads_of(context), limit == 0 ? UINT64_MAX : limit, context.output.progress));

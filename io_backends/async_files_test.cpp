@@ -69,12 +69,12 @@ TEST_P(AsyncFiles, LoneReadsGoByTheRingWhereTheyAreDirect) {
 }
 
 // Executes all operations with as many in flight as the queue takes. Returns the outcomes by tag.
-std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
-  std::map<std::uint64_t, Result<std::uint64_t>> done;
+std::map<uint64_t, Result<uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
+  std::map<uint64_t, Result<uint64_t>> done;
   std::vector<Completion> completions(7);
   while (!operations.empty() || queue.in_flight() > 0) {
     operations = operations.subspan(queue.submit(operations, Start::with_reap));
-    const std::size_t count = queue.reap(completions, 1);
+    const size_t count = queue.reap(completions, 1);
     for (Completion& one : std::span(completions).first(count))
       EXPECT_TRUE(done.emplace(one.tag, std::move(one.bytes)).second);
   }
@@ -82,10 +82,10 @@ std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<
 }
 
 TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
-  const std::vector<std::size_t> sizes{1, 511, 512, 4095, 4096, 4097, 100'000, 114'688, 1'000'003};
-  const std::size_t room = whole_blocks(sizes.back()) + kBufferAlignment;
+  const std::vector<size_t> sizes{1, 511, 512, 4095, 4096, 4097, 100'000, 114'688, 1'000'003};
+  const size_t room = whole_blocks(sizes.back()) + kBufferAlignment;
   for (const bool registered : {false, true}) {
-    for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
+    for (const size_t shift : {size_t{0}, size_t{1}}) {
       Buffer memory(sizes.size() * room);
       const auto all = memory.first(sizes.size() * room);
       auto queue = backend_->queue(4);
@@ -93,15 +93,15 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
       if (registered) (*queue)->register_memory(all);
       std::vector<std::string> names;
       names.reserve(sizes.size());
-      for (const std::size_t size : sizes) names.push_back("object-" + std::to_string(size));
+      for (const size_t size : sizes) names.push_back("object-" + std::to_string(size));
       std::vector<Operation> operations;
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (size_t i = 0; i < sizes.size(); ++i) {
         ASSERT_OK(put(names[i], pattern(sizes[i], unsigned(i))));
         const auto out = all.subspan(i * room, room).subspan(shift);
         operations.push_back({ReadObject{names[i], sizes[i], i % 2 == 0 ? out : out.first(sizes[i])}, i});
       }
       const auto done = read_all(**queue, operations);
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (size_t i = 0; i < sizes.size(); ++i) {
         ASSERT_OK(done.at(i));
         EXPECT_EQ(*done.at(i), sizes[i]);
         const Bytes expected = pattern(sizes[i], unsigned(i));
@@ -113,8 +113,8 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
 }
 
 TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
-  constexpr std::size_t kReaders = 40;
-  constexpr std::size_t kBytes = 20'000;
+  constexpr size_t kReaders = 40;
+  constexpr size_t kBytes = 20'000;
   std::vector<std::unique_ptr<Reader>> readers;
   for (unsigned i = 0; i < kReaders; ++i) {
     ASSERT_OK(put(std::to_string(i), pattern(kBytes, i)));
@@ -128,23 +128,22 @@ TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
     for (unsigned i = round % 3; i < kReaders; i += 3) readers[i] = backend_->open(std::to_string(i)).value();
     std::vector<Bytes> outs(kReaders, Bytes(4'000));
     std::vector<Operation> operations;
-    for (std::size_t i = 0; i < kReaders; ++i)
+    for (size_t i = 0; i < kReaders; ++i)
       operations.push_back({ReadAt{readers[i].get(), 37 * i + round, outs[i]}, i});
     const auto done = read_all(**queue, operations);
-    for (std::size_t i = 0; i < kReaders; ++i) {
+    for (size_t i = 0; i < kReaders; ++i) {
       ASSERT_OK(done.at(i));
       const Bytes expected = pattern(kBytes, unsigned(i));
-      EXPECT_TRUE(
-          std::equal(outs[i].begin(), outs[i].end(), expected.begin() + std::ptrdiff_t(37 * i + round)));
+      EXPECT_TRUE(std::equal(outs[i].begin(), outs[i].end(), expected.begin() + ptrdiff_t(37 * i + round)));
     }
   }
 }
 
 // The kernel accepts at most 2 GiB minus one page in one request.
 TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
-  if (sizeof(std::size_t) < 8) GTEST_SKIP() << "memory has no room for such objects";
-  constexpr std::size_t kMost = (std::size_t{1} << 31U) - 4'096;
-  constexpr std::size_t kBytes = kMost + 3 * 4'096;
+  if (sizeof(size_t) < 8) GTEST_SKIP() << "memory has no room for such objects";
+  constexpr size_t kMost = (size_t{1} << 31U) - 4'096;
+  constexpr size_t kBytes = kMost + 3 * 4'096;
   const std::filesystem::path file = scratch_.path() / "large";
   std::ofstream(file) << "";
   if (::truncate(file.c_str(), off_t(kBytes)) != 0)
@@ -154,14 +153,14 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   ASSERT_EQ(::pwrite(written.get(), tail.data(), tail.size(), off_t(kBytes - tail.size())),
             ssize_t(tail.size()));
   // Map nearly all of the buffer to the same few pages, so that it needs little memory.
-  constexpr std::size_t kPiece = std::size_t{8} << 20U;
+  constexpr size_t kPiece = size_t{8} << 20U;
   constexpr int kNew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const place = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kNew, -1, 0);
   if (place == MAP_FAILED) GTEST_SKIP() << "no room for so large an object: " << std::strerror(errno);
   const std::span<std::byte> room(static_cast<std::byte*>(place), kBytes);
   const Fd pages(::memfd_create("room", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(pages.get(), kPiece), 0);
-  for (std::size_t at = 0; at + kPiece < kMost - kPiece; at += kPiece)
+  for (size_t at = 0; at + kPiece < kMost - kPiece; at += kPiece)
     ASSERT_NE(::mmap(&room[at], kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, pages.get(), 0),
               MAP_FAILED);
   const auto end_of_room = room.last(tail.size());
@@ -185,7 +184,7 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
 void hold_back_kernel_threads() {
   cpu_set_t here;
   CPU_ZERO(&here);
-  CPU_SET(std::size_t(::sched_getcpu()), &here);
+  CPU_SET(size_t(::sched_getcpu()), &here);
   ::sched_setaffinity(0, sizeof here, &here);
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
@@ -201,10 +200,10 @@ void hold_back_kernel_threads() {
 // A ring stores often read files in a table. With a small table, files replace each other in it while reads
 // of them are in flight.
 TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
-  constexpr std::size_t kPlaces = 4;
-  constexpr std::size_t kReaders = 6 * kPlaces;
-  constexpr std::size_t kDepth = 64;
-  constexpr std::size_t kBytes = 512;
+  constexpr size_t kPlaces = 4;
+  constexpr size_t kReaders = 6 * kPlaces;
+  constexpr size_t kDepth = 64;
+  constexpr size_t kBytes = 512;
   EXPECT_TRUE(in_child_process([&] {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -221,18 +220,18 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
       ASSERT_OK(put(std::to_string(i), contents.back()));
       readers.push_back(backend_->open(std::to_string(i)).value());
     }
-    const auto reader_of = [&](std::size_t read) {  // files of the same slot one after the other
-      const std::size_t turn = read / 8 % kReaders;
+    const auto reader_of = [&](size_t read) {  // files of the same slot one after the other
+      const size_t turn = read / 8 % kReaders;
       return turn % 6 * kPlaces + turn / 6;
     };
     hold_back_kernel_threads();
     for (unsigned round = 0; round < 20; ++round) {
       std::vector<Operation> operations;
       std::vector<Bytes> outs(kReaders * 8, Bytes(kBytes));
-      for (std::size_t i = 0; i < outs.size(); ++i)
+      for (size_t i = 0; i < outs.size(); ++i)
         operations.push_back({ReadAt{readers[reader_of(i)].get(), 0, outs[i]}, i});
       const auto done = read_all(**queue, operations);
-      for (std::size_t i = 0; i < outs.size(); ++i) {
+      for (size_t i = 0; i < outs.size(); ++i) {
         ASSERT_OK(done.at(i));
         ASSERT_EQ(outs[i], contents[reader_of(i)]) << "read " << i << " of round " << round;
       }
@@ -247,13 +246,13 @@ TEST_P(AsyncFiles, SaysWhatBlockingCallsSay) {
   ASSERT_OK(put("folder/object", pattern(10)));
   std::filesystem::create_symlink("loop", scratch_.path() / "loop");
   Bytes out(8'000), other(8'000);
-  for (const auto& [name, hint] : std::map<std::string, std::uint64_t>{{"absent", 5},
-                                                                       {"folder", 5},
-                                                                       {"object", 5'001},
-                                                                       {"object/below", 5},
-                                                                       {"loop", 5},
-                                                                       {"../object", 5},
-                                                                       {"object ", 8'001}}) {
+  for (const auto& [name, hint] : std::map<std::string, uint64_t>{{"absent", 5},
+                                                                  {"folder", 5},
+                                                                  {"object", 5'001},
+                                                                  {"object/below", 5},
+                                                                  {"loop", 5},
+                                                                  {"../object", 5},
+                                                                  {"object ", 8'001}}) {
     auto queue = backend_->queue(2);
     ASSERT_OK(queue);
     const Operation operation{ReadObject{name, hint, out}, 1};
@@ -291,7 +290,7 @@ TEST_P(AsyncFiles, TakesNoDescriptorsOfTheProcess) {
     EXPECT_ERRC(Errc::exhausted, backend_->open("object"));
     std::vector<Bytes> outs(200, Bytes(4'096));
     std::vector<Operation> operations;
-    for (std::uint64_t i = 0; i < outs.size(); ++i)
+    for (uint64_t i = 0; i < outs.size(); ++i)
       operations.push_back({ReadObject{"object", 3'000, outs[i]}, i});
     for (const auto& [tag, bytes] : read_all(**queue, operations)) EXPECT_OK(bytes);
   }));
@@ -311,13 +310,12 @@ TEST_P(AsyncFiles, AQueueGoesFromThreadToThread) {
 
 TEST_P(AsyncFiles, CountsWhatItRead) {
   ASSERT_OK(put("object", pattern(5'000)));
-  const std::uint64_t before = backend_->moved_bytes().read;
+  const uint64_t before = backend_->moved_bytes().read;
   auto queue = backend_->queue(4);
   ASSERT_OK(queue);
   std::vector<Bytes> outs(10, Bytes(8'192));
   std::vector<Operation> operations;
-  for (std::uint64_t i = 0; i < outs.size(); ++i)
-    operations.push_back({ReadObject{"object", 5'000, outs[i]}, i});
+  for (uint64_t i = 0; i < outs.size(); ++i) operations.push_back({ReadObject{"object", 5'000, outs[i]}, i});
   read_all(**queue, operations);
   EXPECT_EQ(backend_->moved_bytes().read - before, 50'000U);
 }
@@ -374,7 +372,7 @@ TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(10)));
     ASSERT_OK((*writer)->publish(Durability::visible));
-    const auto read_by_queue = [&](std::size_t depth) {
+    const auto read_by_queue = [&](size_t depth) {
       auto queue = backend.queue(depth);
       ASSERT_OK(queue);
       Bytes out(10);
@@ -384,7 +382,7 @@ TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
     };
     read_by_queue(4);
     ASSERT_TRUE(deny_calls({SYS_io_setup, SYS_io_destroy}));
-    for (const std::size_t depth : {4U, 1U, 2U, 4U}) read_by_queue(depth);
+    for (const size_t depth : {4U, 1U, 2U, 4U}) read_by_queue(depth);
     EXPECT_TRUE(backend.remarks().empty()) << backend.remarks().front();
     read_by_queue(5);
     EXPECT_EQ(backend.remarks().size(), 1U) << "none is as deep as that";
@@ -399,7 +397,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(pattern(5'000)));
   ASSERT_OK((*writer)->publish(Durability::visible));
-  for (const std::size_t at_least : {1U, 0U}) {
+  for (const size_t at_least : {1U, 0U}) {
     EXPECT_TRUE(in_child_process([&] {
       ::alarm(60);
       Bytes out(8'192);
@@ -416,7 +414,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
       ASSERT_OK(opened);
       reader = *std::move(opened);
       std::vector<Operation> operations;
-      for (std::uint64_t i = 0; i < 4; ++i) {
+      for (uint64_t i = 0; i < 4; ++i) {
         if (i % 2 == 0) operations.push_back({ReadObject{"object", 5'000, out}, i});
         if (i % 2 != 0) operations.push_back({ReadAt{reader.get(), 0, std::span(out).first(5'000)}, i});
       }
@@ -424,9 +422,9 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
       ASSERT_TRUE(deny_calls({SYS_io_getevents, SYS_io_pgetevents}));
       std::vector<Completion> completions(4);
       for (int round = 0; round < 2; ++round) {
-        std::size_t all = 0;
+        size_t all = 0;
         while ((*queue)->in_flight() > 0) {
-          const std::size_t count = (*queue)->reap(completions, at_least);
+          const size_t count = (*queue)->reap(completions, at_least);
           ASSERT_GE(count, at_least);
           for (const Completion& one : std::span(completions).first(count)) {
             EXPECT_ERRC(Errc::permission_denied, one.bytes);
@@ -442,7 +440,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
 }
 
 // The number of aio contexts of this process: the kernel maps a ring for each.
-std::ptrdiff_t contexts_of_the_kernel() {
+ptrdiff_t contexts_of_the_kernel() {
   std::ifstream maps("/proc/self/maps");
   const std::istream_iterator<std::string> words(maps);
   return std::count(words, {}, "/[aio]");
@@ -450,17 +448,16 @@ std::ptrdiff_t contexts_of_the_kernel() {
 
 // Opens queues of these depths at the same time, and returns how many contexts they added. Another test may
 // use all contexts for a moment; new queues then use threads, so this tries again for up to 10 s.
-std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,
-                             std::ptrdiff_t before) {
+ptrdiff_t contexts_with(Backend& backend, std::initializer_list<size_t> depths, ptrdiff_t before) {
   for (int tries = 0;; ++tries) {
     {
       std::vector<std::unique_ptr<Queue>> queues;
-      for (const std::size_t depth : depths) {
+      for (const size_t depth : depths) {
         auto queue = backend.queue(depth);
         EXPECT_OK(queue);
         if (queue.ok()) queues.push_back(*std::move(queue));
       }
-      const std::ptrdiff_t contexts = contexts_of_the_kernel() - before;
+      const ptrdiff_t contexts = contexts_of_the_kernel() - before;
       if (contexts >= std::ssize(depths) || tries == 200) return contexts;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -468,8 +465,8 @@ std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t
 }
 
 TEST_F(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
-  const std::ptrdiff_t before = contexts_of_the_kernel();
-  for (std::size_t depth = 1; depth <= 64; depth *= 2) {
+  const ptrdiff_t before = contexts_of_the_kernel();
+  for (size_t depth = 1; depth <= 64; depth *= 2) {
     EXPECT_EQ(contexts_with(*tier_.backend, {depth}, before), 1) << depth;
   }
   EXPECT_EQ(contexts_with(*tier_.backend, {64, 64}, before), 2);

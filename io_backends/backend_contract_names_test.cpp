@@ -63,7 +63,7 @@ TEST_P(Contract, ListsOneLevel) {
   put("top", "4444");
   EXPECT_EQ(listed(""), (std::vector<std::string>{"a/", "top"}));
   EXPECT_EQ(listed("a"), (std::vector<std::string>{"a/b/", "a/one", "a/two"}));
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   ASSERT_OK(names().list("a", [&](const Entry& entry) {
     if (!entry.folder) bytes += entry.bytes;
     return true;

@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 // All kinds of queue that a back end offers.
-std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& backend, std::size_t depth) {
+std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& backend, size_t depth) {
   std::vector<std::pair<std::string, std::unique_ptr<Queue>>> queues;
   auto own = backend.queue(depth);
   EXPECT_OK(own);
@@ -22,20 +22,20 @@ std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& 
 }
 
 // Submits and reaps all operations, never with more in flight than the queue accepts.
-std::map<std::uint64_t, Result<std::uint64_t>> work_off(Queue& queue, std::size_t depth,
-                                                        std::span<const Operation> operations) {
-  std::map<std::uint64_t, Result<std::uint64_t>> done;
+std::map<uint64_t, Result<uint64_t>> work_off(Queue& queue, size_t depth,
+                                              std::span<const Operation> operations) {
+  std::map<uint64_t, Result<uint64_t>> done;
   std::vector<Completion> completions(depth);
   while (!operations.empty() || queue.in_flight() > 0) {
-    const std::size_t before = queue.in_flight();
-    const std::size_t taken = queue.submit(operations);
+    const size_t before = queue.in_flight();
+    const size_t taken = queue.submit(operations);
     EXPECT_EQ(taken, std::min(operations.size(), depth - before));
     EXPECT_EQ(queue.in_flight(), before + taken);
     operations = operations.subspan(taken);
-    const std::size_t count = queue.reap(completions, 1);
+    const size_t count = queue.reap(completions, 1);
     EXPECT_GE(count, 1U);
     EXPECT_EQ(queue.in_flight(), before + taken - count);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       EXPECT_TRUE(done.emplace(completions[i].tag, std::move(completions[i].bytes)).second)
           << "completed twice";
     }
@@ -45,23 +45,23 @@ std::map<std::uint64_t, Result<std::uint64_t>> work_off(Queue& queue, std::size_
 }
 
 TEST_P(Contract, QueuesReadAtAndReadObject) {
-  constexpr std::size_t kObjects = 20;
+  constexpr size_t kObjects = 20;
   std::vector<std::string> names;
   std::vector<std::unique_ptr<Reader>> readers;
-  for (std::size_t i = 0; i < kObjects; ++i) {
+  for (size_t i = 0; i < kObjects; ++i) {
     names.push_back("objects/" + std::to_string(i));
     put(names.back(), pattern(1'000 + i * 500, unsigned(i)));
     auto reader = backend().open(names.back());
     ASSERT_OK(reader);
     readers.push_back(*std::move(reader));
   }
-  for (const std::size_t depth : {std::size_t{1}, std::size_t{7}, std::size_t{8}}) {
+  for (const size_t depth : {size_t{1}, size_t{7}, size_t{8}}) {
     for (auto& [kind, queue] : all_queues(backend(), depth)) {
       std::vector<Bytes> outs;
-      for (std::size_t i = 0; i < 3 * kObjects; ++i) outs.emplace_back(20'000);
+      for (size_t i = 0; i < 3 * kObjects; ++i) outs.emplace_back(20'000);
       std::vector<Operation> operations;
-      for (std::size_t i = 0; i < kObjects; ++i) {
-        const std::uint64_t length = 1'000 + i * 500;
+      for (size_t i = 0; i < kObjects; ++i) {
+        const uint64_t length = 1'000 + i * 500;
         operations.push_back({ReadObject{names[i], length, outs[3 * i]}, 3 * i});
         operations.push_back({ReadObject{names[i], 0, outs[3 * i + 1]}, 3 * i + 1});
         operations.push_back(
@@ -69,9 +69,9 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
       }
       const auto done = work_off(*queue, depth, operations);
       ASSERT_EQ(done.size(), operations.size()) << kind;
-      for (std::size_t i = 0; i < kObjects; ++i) {
+      for (size_t i = 0; i < kObjects; ++i) {
         const Bytes bytes = pattern(1'000 + i * 500, unsigned(i));
-        for (std::size_t k = 0; k < 3; ++k) ASSERT_OK(done.at(3 * i + k));
+        for (size_t k = 0; k < 3; ++k) ASSERT_OK(done.at(3 * i + k));
         EXPECT_EQ(*done.at(3 * i), bytes.size()) << kind;
         EXPECT_EQ(*done.at(3 * i + 1), bytes.size()) << kind;
         EXPECT_EQ(*done.at(3 * i + 2), 900U) << kind;
@@ -87,7 +87,7 @@ TEST_P(Contract, QueuesGiveFailuresAsCompletions) {
   put("good", "water");
   const auto reader = backend().open("good");
   ASSERT_OK(reader);
-  for (const std::size_t depth : {std::size_t{1}, std::size_t{8}}) {
+  for (const size_t depth : {size_t{1}, size_t{8}}) {
     for (auto& [kind, queue] : all_queues(backend(), depth)) {
       std::vector<Bytes> outs(6, Bytes(8));
       const std::vector<Operation> operations{
@@ -115,7 +115,7 @@ TEST_P(Contract, QueuesPollAndTakeNoMoreThanAsked) {
     EXPECT_EQ(queue->reap(completions, 3), 0U) << kind << ": waits for what is not in flight";
     std::vector<Bytes> outs(4, Bytes(5));
     std::vector<Operation> operations;
-    for (std::uint64_t i = 0; i < 4; ++i) operations.push_back({ReadObject{"object", 5, outs[i]}, i});
+    for (uint64_t i = 0; i < 4; ++i) operations.push_back({ReadObject{"object", 5, outs[i]}, i});
     ASSERT_EQ(queue->submit(operations), 4U) << kind;
     EXPECT_EQ(queue->reap(std::span(completions).first(2), 8), 2U) << kind;
     EXPECT_EQ(queue->reap(completions, 2), 2U) << kind;
@@ -129,11 +129,10 @@ TEST_P(Contract, QueuesWaitForWhatIsInFlightWhenDestroyed) {
     // The buffers are destroyed after the queues, so the sanitizers find a late write into them.
     std::vector<Bytes> outs(24, Bytes(100'000));
     auto queues = all_queues(backend(), 8);
-    std::size_t next = 0;
+    size_t next = 0;
     for (auto& [kind, queue] : queues) {
       std::vector<Operation> operations;
-      for (std::uint64_t i = 0; i < 8; ++i)
-        operations.push_back({ReadObject{"object", 100'000, outs[next++]}, i});
+      for (uint64_t i = 0; i < 8; ++i) operations.push_back({ReadObject{"object", 100'000, outs[next++]}, i});
       ASSERT_EQ(queue->submit(operations), 8U) << kind;
     }
   }

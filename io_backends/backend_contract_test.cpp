@@ -33,7 +33,7 @@ void Contract::SetUp() {
   auto made = subject.info->make(subject.info->test_path(folder_), *options);
   ASSERT_OK(made);
   backend_ = *std::move(made);
-  constexpr std::uint64_t kTebi = 1ULL << 40U;
+  constexpr uint64_t kTebi = 1ULL << 40U;
   if (GetParam() == "throttled") {
     backend_ = throttled(std::move(backend_), {kTebi, kTebi, std::chrono::microseconds(20)});
   } else if (GetParam() == "faulty") {
@@ -65,7 +65,7 @@ void Contract::put(std::string_view name, std::span<const std::byte> bytes, IfEx
 
 Result<std::string> Contract::get(std::string_view name) {
   PENSTOCK_ASSIGN(const auto reader, backend().open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   Bytes bytes(size);
   PENSTOCK_TRY(reader->read_at(0, bytes));
   return text_of(bytes);
@@ -139,17 +139,17 @@ TEST_P(Contract, ReadsBackWhatWasWritten) {
   const auto size = (*reader)->size();
   ASSERT_OK(size);
   EXPECT_EQ(*size, bytes.size());
-  for (const auto& [offset, length] : std::vector<std::pair<std::size_t, std::size_t>>{{0, 300'000},
-                                                                                       {0, 1},
-                                                                                       {4096, 4096},
-                                                                                       {1, 4095},
-                                                                                       {299'999, 1},
-                                                                                       {123'457, 100'001},
-                                                                                       {300'000, 0},
-                                                                                       {0, 0}}) {
+  for (const auto& [offset, length] : std::vector<std::pair<size_t, size_t>>{{0, 300'000},
+                                                                             {0, 1},
+                                                                             {4096, 4096},
+                                                                             {1, 4095},
+                                                                             {299'999, 1},
+                                                                             {123'457, 100'001},
+                                                                             {300'000, 0},
+                                                                             {0, 0}}) {
     Bytes out(length, std::byte{0xee});
     EXPECT_OK((*reader)->read_at(offset, out));
-    EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + std::ptrdiff_t(offset)));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + ptrdiff_t(offset)));
   }
 }
 
@@ -161,7 +161,7 @@ TEST_P(Contract, AReadBehindTheEndIsTruncated) {
   EXPECT_ERRC(Errc::truncated, (*reader)->read_at(0, out));
   EXPECT_ERRC(Errc::truncated, (*reader)->read_at(9'999, std::span(out).first(2)));
   EXPECT_ERRC(Errc::truncated, (*reader)->read_at(1'000'000, std::span(out).first(1)));
-  for (const std::uint64_t offset : {std::uint64_t{INT64_MAX} + 1, UINT64_MAX})
+  for (const uint64_t offset : {uint64_t{INT64_MAX} + 1, UINT64_MAX})
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(offset, std::span(out).first(1)));
 }
 
@@ -169,14 +169,13 @@ TEST_P(Contract, ReadsWholeObjects) {
   const Bytes bytes = pattern(70'001);
   put("object", bytes);
   Bytes out(100'000);
-  for (const std::uint64_t hint :
-       {std::uint64_t{70'001}, std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096}}) {
-    const std::uint64_t wanted = hint == 0 ? bytes.size() : hint;
+  for (const uint64_t hint : {uint64_t{70'001}, uint64_t{0}, uint64_t{1}, uint64_t{4096}}) {
+    const uint64_t wanted = hint == 0 ? bytes.size() : hint;
     std::fill(out.begin(), out.end(), std::byte{0xee});
     const auto got = backend().read_object("object", hint, out);
     ASSERT_OK(got);
     EXPECT_EQ(*got, wanted);
-    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + std::ptrdiff_t(wanted), out.begin()));
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + ptrdiff_t(wanted), out.begin()));
     EXPECT_EQ(out[wanted], std::byte{0xee}) << "wrote behind what it read";
   }
   EXPECT_ERRC(Errc::truncated, backend().read_object("object", 70'002, out));
@@ -200,14 +199,13 @@ TEST_P(Contract, AnObjectMayBeEmpty) {
 
 TEST_P(Contract, AppendsInPiecesWhateverTheHintSaid) {
   const Bytes bytes = pattern(3'000'013, 7);
-  for (const std::uint64_t hint :
-       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{bytes.size()}, std::uint64_t{9'000'000}}) {
+  for (const uint64_t hint : {uint64_t{0}, uint64_t{1}, uint64_t{bytes.size()}, uint64_t{9'000'000}}) {
     auto writer = backend().create("pieces", hint);
     ASSERT_OK(writer);
     const std::span<const std::byte> all(bytes);
     ASSERT_OK((*writer)->append(all.first(5)));
     std::vector<std::span<const std::byte>> pieces{all.subspan(5, 0)};
-    for (std::size_t at = 5; at < 2'000'005; at += 20'000) pieces.push_back(all.subspan(at, 20'000));
+    for (size_t at = 5; at < 2'000'005; at += 20'000) pieces.push_back(all.subspan(at, 20'000));
     ASSERT_OK((*writer)->append(pieces));
     ASSERT_OK((*writer)->append(all.subspan(2'000'005)));
     ASSERT_OK((*writer)->publish(Durability::visible));
@@ -283,7 +281,7 @@ TEST_P(Contract, HoldsEveryDurability) {
 }
 
 TEST_P(Contract, ReadersSeeTheOldObjectOrTheNewOneNeverAMixture) {
-  constexpr std::size_t kBytes = 200'000;
+  constexpr size_t kBytes = 200'000;
   put("object", Bytes(kBytes, std::byte{0}));
   std::atomic<bool> done{false};
   std::jthread writer([&] {

@@ -26,15 +26,15 @@ bool may_fall_back(const Options& options) {
 }
 
 // Reads directly if the descriptor has an alignment for direct reads, else through the page cache.
-FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, uint64_t offset,
                    std::span<std::byte> out) {
   return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
 }
 
 }  // namespace
 
-Result<void> DirectReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
-  if (!direct_ || offset > std::uint64_t(INT64_MAX)) return PosixReader::read_at(offset, out);
+Result<void> DirectReader::read_at(uint64_t offset, std::span<std::byte> out) {
+  if (!direct_ || offset > uint64_t(INT64_MAX)) return PosixReader::read_at(offset, out);
   return check_read(pread_direct(fd(), *direct_, offset, out), offset, out.size());
 }
 
@@ -72,7 +72,7 @@ Result<std::unique_ptr<Reader>> DirectFiles::open(std::string_view name) {
   return std::make_unique<DirectReader>(std::move(fd), direct, root_.full_path(name), moved_);
 }
 
-Result<std::unique_ptr<Writer>> DirectFiles::create(std::string_view name, std::uint64_t bytes_hint) {
+Result<std::unique_ptr<Writer>> DirectFiles::create(std::string_view name, uint64_t bytes_hint) {
   if (!direct_.on()) return PosixFiles::create(name, bytes_hint);
   return create_direct_object(root_, moved_, direct_, name, bytes_hint);
 }
@@ -111,11 +111,11 @@ Result<std::optional<DirectAlignment>> DirectFiles::ask_alignment(int fd, std::s
   return std::optional(largest);
 }
 
-Result<std::uint64_t> DirectFiles::read_object(std::string_view name, std::uint64_t length_hint,
-                                               std::span<std::byte> out) {
+Result<uint64_t> DirectFiles::read_object(std::string_view name, uint64_t length_hint,
+                                          std::span<std::byte> out) {
   PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
   PENSTOCK_ASSIGN(const Fd fd, open_direct(name));
-  std::uint64_t length = length_hint;
+  uint64_t length = length_hint;
   if (length == 0) {
     PENSTOCK_ASSIGN(length, object_length(fd.get(), name, out.size()));
   }
@@ -152,15 +152,15 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
 
 // Called on the thread of the queue, after the kernel has finished with the operation's memory. So perform()
 // may write to that memory again. perform() blocks.
-Result<std::uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read,
-                                               std::size_t bytes, std::int64_t got, std::string_view failed) {
+Result<uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read, size_t bytes,
+                                          int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
     return errno_error(int(-got), failed, full_name(operation));
-  if (got < 0 || std::uint64_t(got) < read.skip_bytes + bytes) return perform(*this, operation);
+  if (got < 0 || uint64_t(got) < read.skip_bytes + bytes) return perform(*this, operation);
   moved_.add_read(bytes);
   std::byte* const memory = output_span(operation).data();
   if (read.into != memory) std::memcpy(memory, read.into + read.skip_bytes, bytes);
-  return std::uint64_t{bytes};
+  return uint64_t{bytes};
 }
 
 std::string DirectFiles::full_name(const Operation& operation) const {

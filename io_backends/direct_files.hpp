@@ -37,7 +37,7 @@ class DirectReader : public PosixReader {
   DirectReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
       : PosixReader(std::move(fd), std::move(name), moved), direct_(direct) {}
 
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override;
   const std::optional<DirectAlignment>& direct() const { return direct_; }
 
  private:
@@ -53,9 +53,9 @@ class DirectFiles : public PosixFiles {
 
   const Caps& caps() const override;
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override;
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override;
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override;
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override;
   std::vector<std::string> remarks() const override;
 
   // Opens with O_RDONLY, and with O_DIRECT if direct I/O is on. May also return a folder or a special file.
@@ -73,8 +73,8 @@ class DirectFiles : public PosixFiles {
   // errno. The operation wants `bytes` of them. This function copies them to the operation's memory and
   // counts them. Blocking calls repeat a read that was short or that failed with EINTR, EAGAIN or EINVAL. Any
   // other errno becomes the same error as that of a blocking call; `failed` names the operation.
-  Result<std::uint64_t> finish_read(const Operation& operation, const AlignedRead& read, std::size_t bytes,
-                                    std::int64_t got, std::string_view failed = "cannot read");
+  Result<uint64_t> finish_read(const Operation& operation, const AlignedRead& read, size_t bytes, int64_t got,
+                               std::string_view failed = "cannot read");
 
   // The full name of what an operation reads, for messages.
   std::string full_name(const Operation& operation) const;

@@ -27,7 +27,7 @@ namespace penstock {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t kBytes = 100'003;
+constexpr size_t kBytes = 100'003;
 
 struct Variant {
   std::string backend;
@@ -41,9 +41,9 @@ Result<Subject> make_subject(const Variant& variant, const std::filesystem::path
   return Subject::make("t=" + variant.backend + ":" + root.string() + variant.options);
 }
 
-std::size_t open_descriptors() {
+size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
-  return std::size_t(std::distance(all, {}));
+  return size_t(std::distance(all, {}));
 }
 
 class FileFaults : public testing::TestWithParam<Variant> {
@@ -89,7 +89,7 @@ class FileFaults : public testing::TestWithParam<Variant> {
   const Bytes bytes_ = pattern(kBytes);
   ScratchFolder scratch_;
   std::optional<Subject> subject_;
-  std::size_t before_ = 0;
+  size_t before_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(, FileFaults,
@@ -140,7 +140,7 @@ TEST_P(FileFaults, InjectedFaultsAreTheSameErrorEverywhere) {
 
 TEST_P(FileFaults, ShortAndInterruptedCallsLoseNoByte) {
   // A direct read can only be short by whole blocks.
-  const std::size_t short_bytes = subject_->backend->caps().bypasses_cache ? 4'096 : 4'099;
+  const size_t short_bytes = subject_->backend->caps().bypasses_cache ? 4'096 : 4'099;
   for (const Way way : kWays) {
     Bytes out(kBytes);
     InjectedFaults faults;
@@ -197,7 +197,7 @@ TEST_P(FileFaults, AnObjectThatShrinksIsTruncatedAndOneThatVanishesCanBeReadOn) 
       EXPECT_ERRC(Errc::truncated, subject_->read(way, "other", out)) << way_name(way) << " " << left;
       if (way == Way::object || way == Way::queued_object) continue;
       EXPECT_ERRC(Errc::truncated, subject_->read(way, **reader, 0, out)) << way_name(way) << " " << left;
-      const auto rest = std::span(out).first(std::size_t(left));
+      const auto rest = std::span(out).first(size_t(left));
       EXPECT_OK(subject_->read(way, **reader, 0, rest)) << "what is left";
       EXPECT_TRUE(std::equal(rest.begin(), rest.end(), bytes_.begin()));
     }
@@ -219,14 +219,14 @@ TEST_P(FileFaults, NoOffsetLengthOrMemoryNeedsToBeAligned) {
   const auto reader = subject_->backend->open("object");
   ASSERT_OK(reader);
   Buffer memory(2 * kBytes);
-  for (const std::size_t shift : {0U, 1U, 512U}) {
-    for (const auto& [offset, length] : std::vector<std::pair<std::size_t, std::size_t>>{
+  for (const size_t shift : {0U, 1U, 512U}) {
+    for (const auto& [offset, length] : std::vector<std::pair<size_t, size_t>>{
              {0, kBytes}, {0, 1}, {0, 4096}, {1, 4096}, {511, 2}, {512, 512}, {4095, 2}, {100'000, 3}}) {
       const auto out = memory.first(2 * kBytes).subspan(shift, length);
       for (const Way way : {Way::reader, Way::queued_reader}) {
         std::fill(out.begin(), out.end(), std::byte{0});
         EXPECT_OK(subject_->read(way, **reader, offset, out)) << way_name(way);
-        EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + std::ptrdiff_t(offset)))
+        EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + ptrdiff_t(offset)))
             << way_name(way) << ": " << length << " from " << offset << " to " << shift;
       }
     }

@@ -49,18 +49,18 @@ class AioContext {
   }
 
   // Returns 0 or the errno.
-  int set_up(std::size_t depth) {
+  int set_up(size_t depth) {
     depth_ = depth;
     return ::syscall(SYS_io_setup, unsigned(depth), &id_) == 0 ? 0 : errno;
   }
-  std::size_t depth() const { return depth_; }
+  size_t depth() const { return depth_; }
   bool ready() const { return id_ != 0; }
   // Submits reads from the front of `reads`. Returns how many the kernel accepted, or -1 with errno.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, long(reads.size()), reads.data());
   }
   // Waits for `at_least` events and returns how many came, or -1 with errno. A signal does not end the wait.
-  long wait(std::size_t at_least, std::span<io_event> events) {
+  long wait(size_t at_least, std::span<io_event> events) {
     return retry_eintr([&] {
       return ::syscall(SYS_io_getevents, id_, long(at_least), long(events.size()), events.data(), nullptr);
     });
@@ -68,7 +68,7 @@ class AioContext {
 
  private:
   aio_context_t id_ = 0;
-  std::size_t depth_ = 0;
+  size_t depth_ = 0;
 };
 
 // Contexts that no queue uses, kept for the next queue. To destroy a context takes about 36 ms at any depth,
@@ -82,7 +82,7 @@ class IdleContexts {
 
   // Takes a context of at least `depth`. If there is none, it returns null and destroys one of the others. So
   // there are never more contexts than the largest number of queues that existed at the same time.
-  std::unique_ptr<AioContext> take(std::size_t depth) {
+  std::unique_ptr<AioContext> take(size_t depth) {
     // Declared before the lock, so that the context is destroyed after the lock is released.
     std::unique_ptr<AioContext> too_shallow;
     const std::lock_guard lock(mutex_);
@@ -109,12 +109,12 @@ class IdleContexts {
   // each context takes 36 ms.
   void destroy_all() {
     const std::lock_guard lock(mutex_);
-    std::atomic<std::size_t> next{0};
+    std::atomic<size_t> next{0};
     const auto destroy = [&](unsigned) {
-      for (std::size_t i = next++; i < contexts_.size(); i = next++) contexts_[i].reset();
+      for (size_t i = next++; i < contexts_.size(); i = next++) contexts_[i].reset();
       return success();
     };
-    constexpr std::size_t kMaxThreads = 64;
+    constexpr size_t kMaxThreads = 64;
     static_cast<void>(on_threads(unsigned(std::min(contexts_.size(), kMaxThreads)), destroy));
     contexts_.clear();
   }
@@ -135,7 +135,7 @@ class LibaioFiles final : public DirectFiles {
     if (!caps_.async) remark_on_threads(failed);
   }
 
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override;
   IdleContexts& idle_contexts() { return idle_contexts_; }
 
  private:
@@ -151,11 +151,11 @@ class LibaioFiles final : public DirectFiles {
 
 class LibaioQueue final : public Queue {
  public:
-  LibaioQueue(LibaioFiles& files, std::unique_ptr<AioContext> context, std::size_t depth)
+  LibaioQueue(LibaioFiles& files, std::unique_ptr<AioContext> context, size_t depth)
       : files_(files), slots_(depth), events_(depth), done_(depth), context_(std::move(context)) {
     free_slots_.reserve(depth);
     prepared_.reserve(depth);
-    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
+    for (size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
   }
   // Waits for all reads, also after Ctrl-C, because the kernel may write to the memory of a read until its
   // event comes. The context is kept for other queues only if it has no reads left.
@@ -164,16 +164,16 @@ class LibaioQueue final : public Queue {
     if (in_kernel_ == 0 && context_->ready()) files_.idle_contexts().keep(std::move(context_));
   }
 
-  std::size_t submit(std::span<const Operation> operations, Start start) override;
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
-  std::size_t in_flight() const override { return prepared_.size() + in_kernel_ + done_.size(); }
+  size_t submit(std::span<const Operation> operations, Start start) override;
+  size_t reap(std::span<Completion> out, size_t at_least) override;
+  size_t in_flight() const override { return prepared_.size() + in_kernel_ + done_.size(); }
 
  private:
   struct Slot {
     Operation operation;
     iocb request{};
     AlignedRead read;
-    std::size_t bytes = 0;  // bytes that the operation wants
+    size_t bytes = 0;  // bytes that the operation wants
     bool in_kernel = false;
     Fd file;  // the open file of a ReadObject
     // the kernel writes here instead of to `out` if direct I/O needs an alignment that `out` lacks
@@ -183,24 +183,24 @@ class LibaioQueue final : public Queue {
   void start(const Operation& operation);
   Result<bool> prepare(Slot& slot);
   void submit_prepared();
-  bool wait(std::size_t at_least);
+  bool wait(size_t at_least);
   void fail_all(int failed);
-  void finish(std::size_t index, std::int64_t result);
-  void finish(std::size_t index, Result<std::uint64_t> outcome);
+  void finish(size_t index, int64_t result);
+  void finish(size_t index, Result<uint64_t> outcome);
 
   LibaioFiles& files_;
   std::vector<Slot> slots_;
-  std::vector<std::size_t> free_slots_;
+  std::vector<size_t> free_slots_;
   std::vector<iocb*> prepared_;  // not submitted yet; pointers into slots_, which never grows
   std::vector<io_event> events_;
-  std::size_t in_kernel_ = 0;
+  size_t in_kernel_ = 0;
   Fifo<Completion> done_;
   // last member, so it is destroyed first: until then the kernel may write to slots_
   std::unique_ptr<AioContext> context_;
 };
 
-std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
-  const std::size_t accepted = std::min(operations.size(), free_slots_.size() - done_.size());
+size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
+  const size_t accepted = std::min(operations.size(), free_slots_.size() - done_.size());
   for (const Operation& operation : operations.first(accepted)) this->start(operation);
   if (start == Start::now) submit_prepared();
   return accepted;
@@ -209,7 +209,7 @@ std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start sta
 // Takes a slot if the kernel can do the read. Otherwise it does the read by blocking calls and puts the
 // result into done_.
 void LibaioQueue::start(const Operation& operation) {
-  const std::size_t index = free_slots_.back();
+  const size_t index = free_slots_.back();
   Slot& slot = slots_[index];
   slot.operation = operation;
   const Result<bool> started = prepare(slot);
@@ -220,13 +220,12 @@ void LibaioQueue::start(const Operation& operation) {
     return;
   }
   slot.file.close();
-  done_.push(
-      {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
+  done_.push({operation.tag, started.ok() ? perform(files_, operation) : Result<uint64_t>(started.error())});
 }
 
 // Fills the request of the slot. Returns false if blocking calls must do the operation.
 Result<bool> LibaioQueue::prepare(Slot& slot) {
-  std::uint64_t offset = 0;
+  uint64_t offset = 0;
   std::span<std::byte> output;
   std::optional<DirectAlignment> direct;
   int fd = -1;
@@ -234,7 +233,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
     const auto& reader = static_cast<const DirectReader&>(*read->reader);
     output = read->out;
     offset = read->offset;
-    if (output.empty() || offset > std::uint64_t(INT64_MAX) - output.size()) return false;
+    if (output.empty() || offset > uint64_t(INT64_MAX) - output.size()) return false;
     slot.bytes = output.size();
     fd = reader.fd();
     direct = reader.direct();
@@ -251,10 +250,10 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   slot.read = plan_read(direct, offset, slot.bytes, output, slot.bounce);
   slot.request = {};
   slot.request.aio_lio_opcode = IOCB_CMD_PREAD;
-  slot.request.aio_fildes = std::uint32_t(fd);
-  slot.request.aio_buf = reinterpret_cast<std::uintptr_t>(slot.read.into);  // NOLINT(*-reinterpret-cast)
+  slot.request.aio_fildes = uint32_t(fd);
+  slot.request.aio_buf = reinterpret_cast<uintptr_t>(slot.read.into);  // NOLINT(*-reinterpret-cast)
   slot.request.aio_nbytes = slot.read.padded_bytes;
-  slot.request.aio_offset = std::int64_t(slot.read.offset);
+  slot.request.aio_offset = int64_t(slot.read.offset);
   return true;
 }
 
@@ -264,10 +263,9 @@ void LibaioQueue::submit_prepared() {
   while (!rest.empty()) {
     const long accepted = context_->submit(rest);
     if (accepted > 0) {
-      for (const iocb* const read : rest.first(std::size_t(accepted)))
-        slots_[read->aio_data].in_kernel = true;
-      in_kernel_ += std::size_t(accepted);
-      rest = rest.subspan(std::size_t(accepted));
+      for (const iocb* const read : rest.first(size_t(accepted))) slots_[read->aio_data].in_kernel = true;
+      in_kernel_ += size_t(accepted);
+      rest = rest.subspan(size_t(accepted));
       continue;
     }
     if (accepted < 0 && errno == EINTR) continue;
@@ -282,27 +280,27 @@ void LibaioQueue::submit_prepared() {
 
 // Waits for at least `at_least` events of the kernel and takes them. Returns false if the kernel returns an
 // error; then fail_all() has run.
-bool LibaioQueue::wait(std::size_t at_least) {
+bool LibaioQueue::wait(size_t at_least) {
   const long count = context_->wait(at_least, events_);
   if (count < 0) {
     fail_all(errno);
     return false;
   }
-  in_kernel_ -= std::size_t(count);
-  for (const io_event& event : std::span(events_).first(std::size_t(count))) finish(event.data, event.res);
+  in_kernel_ -= size_t(count);
+  for (const io_event& event : std::span(events_).first(size_t(count))) finish(event.data, event.res);
   return true;
 }
 
 // Makes all reads in the kernel fail, since otherwise the caller would wait for them for ever. If no new
 // context can be made, the kernel refuses later reads, and blocking calls do them.
 void LibaioQueue::fail_all(int failed) {
-  const std::size_t depth = context_->depth();
+  const size_t depth = context_->depth();
   // The old context is destroyed first, which waits until no read writes to memory any more. Only then may
   // the caller learn of the failures, because it may free that memory.
   context_ = std::make_unique<AioContext>();
   static_cast<void>(context_->set_up(depth));
   in_kernel_ = 0;
-  for (std::size_t index = 0; index < slots_.size(); ++index) {
+  for (size_t index = 0; index < slots_.size(); ++index) {
     const Operation& operation = slots_[index].operation;
     if (slots_[index].in_kernel)
       finish(index,
@@ -310,23 +308,23 @@ void LibaioQueue::fail_all(int failed) {
   }
 }
 
-std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
-  const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
+size_t LibaioQueue::reap(std::span<Completion> out, size_t at_least) {
+  const size_t wanted = std::min({at_least, in_flight(), out.size()});
   submit_prepared();
   if (done_.size() < wanted || (wanted == 0 && in_kernel_ > 0))
     while (wait(wanted - std::min(wanted, done_.size())) && done_.size() < wanted) continue;
-  const std::size_t count = std::min(out.size(), done_.size());
-  for (std::size_t i = 0; i < count; ++i) out[i] = done_.pop();
+  const size_t count = std::min(out.size(), done_.size());
+  for (size_t i = 0; i < count; ++i) out[i] = done_.pop();
   return count;
 }
 
-void LibaioQueue::finish(std::size_t index, std::int64_t result) {
+void LibaioQueue::finish(size_t index, int64_t result) {
   Slot& slot = slots_[index];
   slot.file.close();  // closed before finish_read(), which may open the object again to repeat the read
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, result));
 }
 
-void LibaioQueue::finish(std::size_t index, Result<std::uint64_t> outcome) {
+void LibaioQueue::finish(size_t index, Result<uint64_t> outcome) {
   Slot& slot = slots_[index];
   slot.in_kernel = false;
   slot.file.close();
@@ -334,7 +332,7 @@ void LibaioQueue::finish(std::size_t index, Result<std::uint64_t> outcome) {
   done_.push({slot.operation.tag, std::move(outcome)});
 }
 
-Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
+Result<std::unique_ptr<Queue>> LibaioFiles::queue(size_t depth) {
   PENSTOCK_TRY(check_queue_depth(depth));
   if (!caps_.async) return Backend::queue(depth);
   std::unique_ptr<AioContext> context = idle_contexts_.take(depth);

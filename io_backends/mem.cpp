@@ -45,7 +45,7 @@ struct Node {
 };
 
 std::pair<std::string_view, std::string_view> split_last_part(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
+  const size_t slash = name.rfind('/');
   if (slash == std::string_view::npos) return {"", name};
   return {name.substr(0, slash), name.substr(slash + 1)};
 }
@@ -117,15 +117,15 @@ class MemReader final : public Reader {
   MemReader(Blob blob, std::string_view name, MovedCounter& moved)
       : blob_(std::move(blob)), name_(name), moved_(moved) {}
 
-  Result<std::uint64_t> size() override { return std::uint64_t{blob_->size()}; }
+  Result<uint64_t> size() override { return uint64_t{blob_->size()}; }
 
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
     PENSTOCK_ASSIGN(const auto bytes, view(offset, out.size()));
     if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
     return success();
   }
 
-  Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
+  Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length) override {
     if (offset > blob_->size() || length > blob_->size() - offset)
       return truncated_error(name_, offset, length);
     moved_.add_read(length);
@@ -145,7 +145,7 @@ class MemWriter final : public Writer {
   MemWriter(Store& store, std::string_view name, MovedCounter& moved)
       : store_(store), name_(name), moved_(moved) {}
 
-  Result<void> reserve(std::uint64_t bytes) {
+  Result<void> reserve(uint64_t bytes) {
     return catch_out_of_memory(name_, [&] { bytes_.reserve(bytes); });
   }
 
@@ -153,7 +153,7 @@ class MemWriter final : public Writer {
   Result<void> append(std::span<const std::byte> bytes) override {
     return write_bytes(position_, bytes, true);
   }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     return write_bytes(offset, bytes, false);
   }
 
@@ -194,7 +194,7 @@ class MemWriter final : public Writer {
     return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
   }
 
-  Result<void> write_bytes(std::uint64_t offset, std::span<const std::byte> bytes, bool advances_position) {
+  Result<void> write_bytes(uint64_t offset, std::span<const std::byte> bytes, bool advances_position) {
     PENSTOCK_TRY(check_unfinished());
     auto done = catch_out_of_memory(name_, [&] {
       if (offset > bytes_.max_size() - bytes.size()) throw std::length_error("object");
@@ -202,7 +202,7 @@ class MemWriter final : public Writer {
         bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
       } else {
         if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
-        std::copy(bytes.begin(), bytes.end(), bytes_.begin() + std::ptrdiff_t(offset));
+        std::copy(bytes.begin(), bytes.end(), bytes_.begin() + ptrdiff_t(offset));
       }
     });
     if (!done) {
@@ -218,7 +218,7 @@ class MemWriter final : public Writer {
   const std::string name_;
   MovedCounter& moved_;
   Bytes bytes_;
-  std::uint64_t position_ = 0;
+  uint64_t position_ = 0;
   bool finished_ = false;
 };
 
@@ -333,10 +333,10 @@ class MemNamespace final : public Namespace {
   }
 
   // Returns the memory that is available without swapping, as the kernel reports it. Takes no lock.
-  Result<std::uint64_t> free_bytes() override {
+  Result<uint64_t> free_bytes() override {
     std::ifstream meminfo("/proc/meminfo");
     std::string key;
-    std::uint64_t kib = 0;
+    uint64_t kib = 0;
     for (std::string rest; meminfo >> key >> kib && std::getline(meminfo, rest);)
       if (key == "MemAvailable:") return kib * 1024;
     return make_error(Errc::unsupported, "this machine does not say how much memory is available");
@@ -362,18 +362,18 @@ class MemBackend final : public Backend {
     return std::make_unique<MemReader>(std::move(blob), name, moved_);
   }
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
     auto writer = std::make_unique<MemWriter>(*store_, name, moved_);
     PENSTOCK_TRY(writer->reserve(bytes_hint));
     return std::unique_ptr<Writer>(std::move(writer));
   }
 
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
     PENSTOCK_ASSIGN(const Blob blob, find(name));
-    const std::uint64_t length = length_hint == 0 ? blob->size() : length_hint;
+    const uint64_t length = length_hint == 0 ? blob->size() : length_hint;
     PENSTOCK_TRY(check_fits(name, length, out.size()));
     if (length > blob->size()) return truncated_error(name, 0, length);
     if (length != 0) std::memcpy(out.data(), blob->data(), length);

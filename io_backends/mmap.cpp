@@ -84,16 +84,16 @@ class MmapReader final : public PosixReader {
     touch_ = touch;
   }
 
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
-  Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override;
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override;
+  Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length) override;
 
  private:
   std::span<const std::byte> mapped() const { return file_ ? file_->bytes() : std::span<const std::byte>(); }
   bool lost() const { return file_ && file_->lost(); }
-  bool is_mapped(std::uint64_t offset, std::uint64_t length) const {
+  bool is_mapped(uint64_t offset, uint64_t length) const {
     return offset <= mapped().size() && length <= mapped().size() - offset;
   }
-  Result<void> check_valid(std::uint64_t offset, std::uint64_t length);
+  Result<void> check_valid(uint64_t offset, uint64_t length);
 
   Mapping file_;
   TouchFunction touch_ = touch_lines;
@@ -101,26 +101,26 @@ class MmapReader final : public PosixReader {
 
 // Checks after an access whether all bytes were valid. If a file has shrunk, the rest of its last page reads
 // as zeros without a signal. So the size of the file must be checked, too.
-Result<void> MmapReader::check_valid(std::uint64_t offset, std::uint64_t length) {
-  PENSTOCK_ASSIGN(const std::uint64_t now, size());
+Result<void> MmapReader::check_valid(uint64_t offset, uint64_t length) {
+  PENSTOCK_ASSIGN(const uint64_t now, size());
   if (offset + length > now) return truncated_error(name(), offset, length);
   if (!lost()) return success();
   return errno_error(EIO, "cannot read (it shrank while it was mapped, or its device failed)", name());
 }
 
-Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
+Result<void> MmapReader::read_at(uint64_t offset, std::span<std::byte> out) {
   if (!is_mapped(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
-  copy_streamed(out, mapped().subspan(std::size_t(offset), out.size()));
-  PENSTOCK_ASSIGN(const std::uint64_t now, size());
+  copy_streamed(out, mapped().subspan(size_t(offset), out.size()));
+  PENSTOCK_ASSIGN(const uint64_t now, size());
   // Repeats the read by a system call, which returns the same error as in the other back ends.
   if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
   moved().add_read(out.size());
   return success();
 }
 
-Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::uint64_t length) {
+Result<std::span<const std::byte>> MmapReader::view(uint64_t offset, uint64_t length) {
   if (!is_mapped(offset, length)) return truncated_error(name(), offset, length);
-  const auto bytes = mapped().subspan(std::size_t(offset), std::size_t(length));
+  const auto bytes = mapped().subspan(size_t(offset), size_t(length));
   touch_(bytes);
   PENSTOCK_TRY(check_valid(offset, length));
   moved().add_read(length);
@@ -135,7 +135,7 @@ class KeptMappings {
  public:
   // The most mappings that are kept: a process may usually have 65,530 in all. Further objects are mapped
   // only while they are open.
-  static constexpr std::size_t kMaxKept = 32'768;
+  static constexpr size_t kMaxKept = 32'768;
 
   // Returns the mapping of a file. Null if there is none, or if the file has since grown, been written to or
   // lost bytes.
@@ -146,7 +146,7 @@ class KeptMappings {
     const KeptMapping& kept = found->second;
     const bool unwritten =
         kept.write_time.tv_sec == file.st_mtim.tv_sec && kept.write_time.tv_nsec == file.st_mtim.tv_nsec;
-    const bool covers_file = kept.mapping->bytes().size() >= std::uint64_t(file.st_size);
+    const bool covers_file = kept.mapping->bytes().size() >= uint64_t(file.st_size);
     return unwritten && covers_file && !kept.mapping->lost() ? kept.mapping : nullptr;
   }
   void keep(const struct stat& file, const Mapping& mapping) {
@@ -184,8 +184,8 @@ class MmapFiles final : public PosixFiles {
     return reader;
   }
 
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
@@ -197,7 +197,7 @@ class MmapFiles final : public PosixFiles {
     if (keeps_mappings_)
       if (Mapping kept = kept_.find(status)) return kept;
     auto file = std::make_shared<MappedFile>();
-    const int failed = file->map(reader.fd(), std::size_t(status.st_size), advice_, populate_);
+    const int failed = file->map(reader.fd(), size_t(status.st_size), advice_, populate_);
     if (failed == ENODEV)
       return make_error(Errc::unsupported, "the file system of '" + reader.name() +
                                                "' has no mapped files; use the back end posix");

@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBytes = 1'000'000;
+constexpr size_t kBytes = 1'000'000;
 
 class Mmap : public testing::Test {
  protected:
@@ -31,7 +31,7 @@ class Mmap : public testing::Test {
     ASSERT_OK(tier);
     backend_ = std::move(tier->backend);
   }
-  void put(const std::string& name, std::size_t bytes = kBytes) {
+  void put(const std::string& name, size_t bytes = kBytes) {
     const auto writer = backend_->create(name, bytes);
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(bytes)));
@@ -86,21 +86,21 @@ TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
     EXPECT_ERRC(Errc::truncated, reader->read_at(0, out)) << left;
     EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes)) << left;
     EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kBytes, out)) << left;
-    const auto rest = std::span(out).first(std::size_t(left));
+    const auto rest = std::span(out).first(size_t(left));
     EXPECT_OK(reader->read_at(0, rest)) << "what is left can be read: " << left;
     EXPECT_TRUE(std::equal(rest.begin(), rest.end(), pattern(kBytes).begin()));
   }
 }
 
 // The resident KiB of the mapping that contains the address.
-std::size_t resident_kib(const void* address) {
+size_t resident_kib(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;
   for (std::string line; std::getline(maps, line);) {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
     if (std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end) == 2) {
-      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      const auto at = reinterpret_cast<uintptr_t>(address);
       inside = at >= begin && at < end;
     } else if (inside && line.rfind("Rss:", 0) == 0) {
       return std::stoul(line.substr(4));

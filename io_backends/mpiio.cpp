@@ -37,13 +37,13 @@ constexpr OptionSpec kOptions[] = {
 // The longest path, in bytes, that MPI-IO gets: Open MPI copies a path and a suffix into 256 bytes. A file
 // with a longer path is opened by the path of a descriptor in /proc. So is a file with a ':', because MPI
 // libraries take the part before it for the name of a file system.
-constexpr std::size_t kMaxPathBytes = 224;
+constexpr size_t kMaxPathBytes = 224;
 
 Result<MpiHints> parse_hints(std::string_view text) {
   MpiHints hints;
   while (!text.empty()) {
     const std::string_view hint = take_part(text, '+');
-    const std::size_t colon = hint.find(':');
+    const size_t colon = hint.find(':');
     if (colon == 0 || colon >= hint.size() - 1)
       return make_error(Errc::invalid_argument,
                         "'" + std::string(hint) +
@@ -65,20 +65,20 @@ class MpiioFiles final : public PosixFiles {
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     if (!has_written_.exchange(true, std::memory_order_relaxed))
       remark("only reads go through MPI-IO: what was written here went by the calls of the back end posix");
     return PosixFiles::create(name, bytes_hint);
   }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
   Result<std::unique_ptr<MpiFile>> open_mpi_file(const std::string& name, MpiSharing sharing);
   // Reads by system calls after a failure of MPI-IO. If they fail, the error is the same as in the other back
   // ends. If they succeed, a remark tells `why` MPI-IO failed.
-  Result<void> read_without_mpi(const std::string& name, const std::string& why, std::uint64_t offset,
+  Result<void> read_without_mpi(const std::string& name, const std::string& why, uint64_t offset,
                                 std::span<std::byte> out);
   std::string full_path(std::string_view name) const { return root_.full_path(name); }
   MovedCounter& moved() { return moved_; }
@@ -93,20 +93,20 @@ class MpiioReader final : public Reader {
   MpiioReader(MpiioFiles& files, std::string_view name, std::unique_ptr<MpiFile> own_file)
       : files_(files), name_(name), own_file_(std::move(own_file)) {}
 
-  Result<std::uint64_t> size() override { return own_file_->size(); }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<uint64_t> size() override { return own_file_->size(); }
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
     if (!is_valid_range(offset, out.size()))
       return truncated_error(files_.full_path(name_), offset, out.size());
     return finish_read(own_file_->read_at(offset, out), offset, out);
   }
-  Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override;
+  Result<void> read_at_all(uint64_t offset, std::span<std::byte> out) override;
 
  private:
-  static bool is_valid_range(std::uint64_t offset, std::uint64_t length) {
-    constexpr auto kMaxOffset = std::uint64_t(INT64_MAX);
+  static bool is_valid_range(uint64_t offset, uint64_t length) {
+    constexpr auto kMaxOffset = uint64_t(INT64_MAX);
     return offset <= kMaxOffset && length <= kMaxOffset - offset;
   }
-  Result<void> finish_read(const Result<std::size_t>& got, std::uint64_t offset, std::span<std::byte> out);
+  Result<void> finish_read(const Result<size_t>& got, uint64_t offset, std::span<std::byte> out);
 
   MpiioFiles& files_;
   const std::string name_;
@@ -116,7 +116,7 @@ class MpiioReader final : public Reader {
 
 // Collective. All ranks must make the same MPI calls. So a rank whose request is invalid first makes an empty
 // collective read, and then returns the error.
-Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte> out) {
+Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out) {
   if (!shared_file_) {
     PENSTOCK_ASSIGN(shared_file_, files_.open_mpi_file(name_, MpiSharing::shared));
   }
@@ -124,18 +124,17 @@ Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte>
     PENSTOCK_TRY(shared_file_->read_at(0, {}));
     return truncated_error(files_.full_path(name_), offset, out.size());
   }
-  Result<std::size_t> got = shared_file_->read_at(offset, out);
+  Result<size_t> got = shared_file_->read_at(offset, out);
   // A collective read of OMPIO always reports as many bytes as requested, also after the end of the file. So
   // the size is checked.
-  PENSTOCK_ASSIGN(const std::uint64_t now, shared_file_->size());
+  PENSTOCK_ASSIGN(const uint64_t now, shared_file_->size());
   if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
   return finish_read(got, offset, out);
 }
 
 // Handles the result of MPI-IO. If a system call fails, OMPIO of Open MPI reports the end of the file
 // instead. So a short read is repeated by system calls.
-Result<void> MpiioReader::finish_read(const Result<std::size_t>& got, std::uint64_t offset,
-                                      std::span<std::byte> out) {
+Result<void> MpiioReader::finish_read(const Result<size_t>& got, uint64_t offset, std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
   if (*got != out.size()) return files_.read_without_mpi(name_, "it gave too few bytes", offset, out);
   files_.moved().add_read(*got);
@@ -165,8 +164,8 @@ Result<std::unique_ptr<MpiFile>> MpiioFiles::open_mpi_file(const std::string& na
   return file;
 }
 
-Result<void> MpiioFiles::read_without_mpi(const std::string& name, const std::string& why,
-                                          std::uint64_t offset, std::span<std::byte> out) {
+Result<void> MpiioFiles::read_without_mpi(const std::string& name, const std::string& why, uint64_t offset,
+                                          std::span<std::byte> out) {
   PENSTOCK_ASSIGN(const auto reader, PosixFiles::open(name));
   PENSTOCK_TRY(reader->read_at(offset, out));
   remark("MPI-IO failed where the system did not, which read in its place: " + why);

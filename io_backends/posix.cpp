@@ -22,24 +22,24 @@ namespace penstock {
 
 extern const BackendInfo backend_posix;
 
-FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out) {
-  return full_io(out.size(), [&](std::size_t done) {
+FullIo pread_full(int fd, uint64_t offset, std::span<std::byte> out) {
+  return full_io(out.size(), [&](size_t done) {
     return ::pread(fd, out.data() + done, out.size() - done, off_t(offset + done));
   });
 }
 
-Result<std::uint64_t> PosixReader::size() {
+Result<uint64_t> PosixReader::size() {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot look at", name_);
-  return std::uint64_t(status.st_size);
+  return uint64_t(status.st_size);
 }
 
-Result<void> PosixReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
-  if (offset > std::uint64_t(INT64_MAX)) return truncated_error(name_, offset, out.size());
+Result<void> PosixReader::read_at(uint64_t offset, std::span<std::byte> out) {
+  if (offset > uint64_t(INT64_MAX)) return truncated_error(name_, offset, out.size());
   return check_read(pread_full(fd_.get(), offset, out), offset, out.size());
 }
 
-Result<void> PosixReader::check_read(const FullIo& io, std::uint64_t offset, std::uint64_t length) {
+Result<void> PosixReader::check_read(const FullIo& io, uint64_t offset, uint64_t length) {
   moved_.add_read(io.done);
   if (io.done == length) return success();
   if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name_);
@@ -70,18 +70,18 @@ Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
   return std::make_unique<PosixReader>(std::move(fd), root_.full_path(name), moved_);
 }
 
-Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, std::uint64_t bytes_hint) {
+Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, uint64_t bytes_hint) {
   PENSTOCK_TRY(check_object_name(name));
   auto writer = std::make_unique<PosixWriter>(root_, moved_, name);
   PENSTOCK_TRY(writer->begin(bytes_hint));
   return writer;
 }
 
-Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64_t length_hint,
-                                              std::span<std::byte> out) {
+Result<uint64_t> PosixFiles::read_object(std::string_view name, uint64_t length_hint,
+                                         std::span<std::byte> out) {
   PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
   PENSTOCK_ASSIGN(const Fd fd, open_to_read(name));
-  std::uint64_t length = length_hint;
+  uint64_t length = length_hint;
   if (length == 0) {
     PENSTOCK_ASSIGN(length, object_length(fd.get(), name, out.size()));
   }
@@ -95,16 +95,16 @@ Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64
   return length;
 }
 
-Result<std::uint64_t> PosixFiles::object_length(int fd, std::string_view name, std::size_t room) const {
+Result<uint64_t> PosixFiles::object_length(int fd, std::string_view name, size_t room) const {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot look at", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot read", name);
-  const auto length = std::uint64_t(status.st_size);
+  const auto length = uint64_t(status.st_size);
   PENSTOCK_TRY(check_fits(name, length, room));
   return length;
 }
 
-Result<void> PosixFiles::check_object_read(const FullIo& io, std::string_view name, std::uint64_t length) {
+Result<void> PosixFiles::check_object_read(const FullIo& io, std::string_view name, uint64_t length) {
   moved_.add_read(io.done);
   if (io.sys_errno != 0) return root_.error(io.sys_errno, "cannot read", name);
   if (io.done != length) return truncated_error(root_.full_path(name), 0, length);

@@ -37,8 +37,8 @@ class PosixReader : public Reader {
   PosixReader(Fd fd, std::string name, MovedCounter& moved)
       : fd_(std::move(fd)), name_(std::move(name)), moved_(moved) {}
 
-  Result<std::uint64_t> size() override;
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
+  Result<uint64_t> size() override;
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override;
 
   int fd() const { return fd_.get(); }
   const std::string& name() const { return name_; }  // the object's name for messages
@@ -46,7 +46,7 @@ class PosixReader : public Reader {
  protected:
   MovedCounter& moved() { return moved_; }
   // Counts the bytes that were read. Returns an error if they are fewer than `length`.
-  Result<void> check_read(const FullIo& io, std::uint64_t offset, std::uint64_t length);
+  Result<void> check_read(const FullIo& io, uint64_t offset, uint64_t length);
 
  private:
   const Fd fd_;
@@ -63,9 +63,9 @@ class PosixFiles : public Backend {
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override;
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override;
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override;
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override;
   Namespace& names() override { return *names_; }
   MovedBytes moved_bytes() const override { return moved_.sum(); }
   std::vector<std::string> remarks() const override;
@@ -83,8 +83,8 @@ class PosixFiles : public Backend {
   Result<unsigned> mode_of(int fd, std::string_view name) const;
   // Parts of read_object(). object_length() returns how many bytes to read. check_object_read() counts the
   // bytes that were read, and returns an error if they are fewer.
-  Result<std::uint64_t> object_length(int fd, std::string_view name, std::size_t room) const;
-  Result<void> check_object_read(const FullIo& io, std::string_view name, std::uint64_t length);
+  Result<uint64_t> object_length(int fd, std::string_view name, size_t room) const;
+  Result<void> check_object_read(const FullIo& io, std::string_view name, uint64_t length);
 
   PosixRoot root_;
   Caps caps_;
@@ -99,7 +99,7 @@ class PosixFiles : public Backend {
 };
 
 // Reads all of `out` through the page cache, or up to the end of the file.
-FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out);
+FullIo pread_full(int fd, uint64_t offset, std::span<std::byte> out);
 
 // Fails with invalid_argument if the path of the tier is empty.
 Result<void> check_folder_given(std::string_view backend, std::string_view path);

@@ -272,7 +272,7 @@ TEST_F(PosixFaults, AReservationThatDoesNotFitFailsAtOnce) {
 }
 
 TEST_F(PosixFaults, SpaceReservedInVainIsGivenBack) {
-  constexpr std::uint64_t kHint = 32U << 20U;
+  constexpr uint64_t kHint = 32U << 20U;
   auto writer = backend().create("object", kHint);
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(pattern(10'000)));
@@ -287,7 +287,7 @@ TEST_F(PosixFaults, ReadingAnObjectAllocatesNothing) {
   ASSERT_OK(put("folder/object", pattern(10'000)));
   std::vector<std::byte> out(10'000);
   ASSERT_OK(backend().read_object("folder/object", out.size(), out));
-  const std::uint64_t before = allocations();
+  const uint64_t before = allocations();
   for (int i = 0; i < 10; ++i) ASSERT_OK(backend().read_object("folder/object", out.size(), out));
   EXPECT_EQ(allocations(), before);
 }
@@ -306,7 +306,7 @@ TEST_F(PosixFaults, DirectModeReadsAndWritesWhatIsNotAligned) {
   ASSERT_OK((*writer)->write_at(5, all.subspan(5, 10)));
   ASSERT_OK((*writer)->publish(Durability::file));
   EXPECT_EQ(get("object"), text_of(bytes));
-  for (const std::size_t limit : {SIZE_MAX, std::size_t{8192}}) {
+  for (const size_t limit : {SIZE_MAX, size_t{8192}}) {
     InjectedFaults faults;
     faults.shorten(Call::read, limit);
     std::vector<std::byte> out(bytes.size());
@@ -314,11 +314,11 @@ TEST_F(PosixFaults, DirectModeReadsAndWritesWhatIsNotAligned) {
     EXPECT_EQ(out, bytes);
     const auto reader = backend().open("object");
     ASSERT_OK(reader);
-    for (const auto& [offset, length] : std::vector<std::pair<std::size_t, std::size_t>>{
+    for (const auto& [offset, length] : std::vector<std::pair<size_t, size_t>>{
              {0, 4096}, {4096, 8192}, {1, 1}, {4095, 2}, {123'456, 1'500'000}, {2'500'000, 1}}) {
       std::vector<std::byte> part(length);
       EXPECT_OK((*reader)->read_at(offset, part));
-      EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + std::ptrdiff_t(offset)));
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + ptrdiff_t(offset)));
     }
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(2'500'000, std::span(out).first(2)));
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(9'000'000, std::span(out).first(2)));
@@ -329,14 +329,14 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
   reopen(",direct=1");
   if (const auto probe = put("probe", bytes_of("x")); !probe && probe.error().code == Errc::unsupported)
     GTEST_SKIP() << probe.error().message();
-  constexpr std::size_t kMiB = 1 << 20;
+  constexpr size_t kMiB = 1 << 20;
   const auto bytes = pattern(6 * kMiB);
   Buffer memory(bytes.size());
   const std::span<const std::byte> all = memory.first(bytes.size());
   std::copy(bytes.begin(), bytes.end(), memory.data());
   struct Case {
-    std::vector<std::size_t> appended;  // the end of each append, in bytes
-    std::uint64_t writes;
+    std::vector<size_t> appended;  // the end of each append, in bytes
+    uint64_t writes;
   };
   for (const Case& one : std::vector<Case>{
            {{5 * kMiB}, 1},                             // one call for all blocks
@@ -350,8 +350,8 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
     auto writer = backend().create("object");
     ASSERT_OK(writer);
     InjectedFaults faults;
-    std::size_t from = 0;
-    for (const std::size_t to : one.appended) {
+    size_t from = 0;
+    for (const size_t to : one.appended) {
       ASSERT_OK((*writer)->append(all.subspan(from, to - from)));
       from = to;
     }
@@ -410,7 +410,7 @@ TEST_F(PosixFaults, ReadingToTheEndTakesOneCallMore) {
   for (const auto& [options, calls] :
        std::vector<std::pair<std::string, unsigned>>{{"", 1}, {",eof_read=1", 2}}) {
     reopen(options);
-    for (const std::uint64_t hint : {10'000U, 0U}) {
+    for (const uint64_t hint : {10'000U, 0U}) {
       InjectedFaults faults;
       ASSERT_OK(backend().read_object("object", hint, out));
       EXPECT_EQ(faults.calls(Call::read), calls) << options;

@@ -36,8 +36,8 @@ Result<void> read_all(Backend& backend, std::string_view name) {
   return success();
 }
 
-std::size_t files_in(const std::filesystem::path& folder) {
-  return std::size_t(std::distance(std::filesystem::directory_iterator(folder), {}));
+size_t files_in(const std::filesystem::path& folder) {
+  return size_t(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
 class Posix : public testing::Test {

@@ -14,11 +14,11 @@
 
 namespace penstock {
 
-enum class Way : std::uint8_t { object, reader, queued_object, queued_reader };
+enum class Way : uint8_t { object, reader, queued_object, queued_reader };
 inline constexpr Way kWays[] = {Way::object, Way::reader, Way::queued_object, Way::queued_reader};
 inline std::string way_name(Way way) {
   constexpr std::string_view kNames[] = {"object", "reader", "queued object", "queued reader"};
-  return std::string(kNames[std::size_t(way)]);
+  return std::string(kNames[size_t(way)]);
 }
 inline bool opens(Way way) {
   return way == Way::reader || way == Way::queued_reader;
@@ -42,17 +42,17 @@ struct Subject {
   }
 
   // Fills `out` with the first bytes of the object.
-  Result<std::uint64_t> read(Way way, std::string_view name, std::span<std::byte> out) const {
+  Result<uint64_t> read(Way way, std::string_view name, std::span<std::byte> out) const {
     if (way == Way::object) return backend->read_object(name, out.size(), out);
     if (way == Way::queued_object) return by_queue({ReadObject{name, out.size(), out}, 1});
     PENSTOCK_ASSIGN(const auto reader, backend->open(name));
     return read(way, *reader, 0, out);
   }
-  Result<std::uint64_t> read(Way way, Reader& reader, std::uint64_t offset, std::span<std::byte> out) const {
+  Result<uint64_t> read(Way way, Reader& reader, uint64_t offset, std::span<std::byte> out) const {
     const Operation operation{ReadAt{&reader, offset, out}, 1};
     return way == Way::reader ? perform(*backend, operation) : by_queue(operation);
   }
-  Result<std::uint64_t> by_queue(const Operation& operation) const {
+  Result<uint64_t> by_queue(const Operation& operation) const {
     EXPECT_EQ(queue->submit({&operation, 1}), 1U);
     Completion completion;
     EXPECT_EQ(queue->reap({&completion, 1}, 1), 1U);

@@ -78,17 +78,17 @@ class S3Backend final : public Backend {
     return std::make_unique<s3::S3Reader>(store_, name, std::move(answer));
   }
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
     return s3::make_writer(store_, name, bytes_hint);
   }
 
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     return s3::read_object(store_, {name, length_hint, out});
   }
 
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override {
     PENSTOCK_TRY(check_queue_depth(depth));
     return s3::make_queue(store_, depth);
   }
@@ -115,9 +115,9 @@ Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& o
   settings.retries = unsigned(options.integer("retries"));
   settings.timeout =
       std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));
-  settings.part_bytes = std::size_t(options.size("part"));
-  settings.max_streams = std::size_t(options.integer("streams"));
-  settings.max_connections = std::size_t(options.integer("connections"));
+  settings.part_bytes = size_t(options.size("part"));
+  settings.max_streams = size_t(options.integer("streams"));
+  settings.max_connections = size_t(options.integer("connections"));
   settings.check_names = options.boolean("checks");
   return std::make_unique<S3Backend>(std::move(settings));
 }

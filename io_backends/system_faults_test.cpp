@@ -17,12 +17,12 @@ namespace penstock {
 namespace {
 
 thread_local InjectedFaults* injected = nullptr;
-thread_local std::uint64_t allocated = 0;
+thread_local uint64_t allocated = 0;
 
 bool struck(Call call) {
   return injected != nullptr && injected->strikes(call);
 }
-std::size_t shortened(Call call, std::size_t bytes) {
+size_t shortened(Call call, size_t bytes) {
   return injected == nullptr ? bytes : injected->shortened(call, bytes);
 }
 
@@ -36,7 +36,7 @@ InjectedFaults::~InjectedFaults() {
   injected = nullptr;
 }
 
-void InjectedFaults::fail(Call call, int sys_errno, std::uint64_t first, std::uint64_t step) {
+void InjectedFaults::fail(Call call, int sys_errno, uint64_t first, uint64_t step) {
   at(call).sys_errno = sys_errno;
   at(call).first = first;
   at(call).step = step;
@@ -51,7 +51,7 @@ bool InjectedFaults::strikes(Call call) {
   return true;
 }
 
-std::size_t InjectedFaults::shortened(Call call, std::size_t bytes) {
+size_t InjectedFaults::shortened(Call call, size_t bytes) {
   return std::min(bytes, at(call).at_most);
 }
 
@@ -60,7 +60,7 @@ bool has_nameless_files(const std::filesystem::path& folder) {
   return static_cast<bool>(file);
 }
 
-std::uint64_t allocations() {
+uint64_t allocations() {
   return allocated;
 }
 
@@ -178,7 +178,7 @@ __attribute__((visibility("default"))) int close(int fd) {
 }  // extern "C"
 
 // Counts allocations and forwards them. Over-aligned types use the library's own operator.
-void* operator new(std::size_t bytes) {
+void* operator new(size_t bytes) {
   ++penstock::allocated;
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
@@ -187,7 +187,7 @@ void* operator new(std::size_t bytes) {
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+void operator delete(void* memory, size_t /*bytes*/) noexcept {
   std::free(memory);
 }
 // NOLINTEND(cppcoreguidelines-*,cert-*,misc-*)

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-enum class Call : std::uint8_t {
+enum class Call : uint8_t {
   open,           // openat of a name
   open_nameless,  // openat with O_TMPFILE
   read,           // read, pread, preadv
@@ -37,32 +37,32 @@ class InjectedFaults {
 
   // Makes the calls number first, first + step, first + 2 step, ... fail with this errno. Calls are counted
   // from 1.
-  void fail(Call call, int sys_errno, std::uint64_t first = 1, std::uint64_t step = 1);
+  void fail(Call call, int sys_errno, uint64_t first = 1, uint64_t step = 1);
   // Makes each read or write transfer at most `bytes` bytes.
-  void shorten(Call call, std::size_t bytes) { at(call).at_most = bytes; }
+  void shorten(Call call, size_t bytes) { at(call).at_most = bytes; }
 
-  std::uint64_t calls(Call call) { return at(call).calls; }
+  uint64_t calls(Call call) { return at(call).calls; }
 
   // Called by the replaced functions: counts a call. True if it must fail; then errno is set.
   bool strikes(Call call);
-  std::size_t shortened(Call call, std::size_t bytes);
+  size_t shortened(Call call, size_t bytes);
 
  private:
   struct Plan {
-    std::uint64_t calls = 0;
+    uint64_t calls = 0;
     int sys_errno = 0;
-    std::uint64_t first = 1;
-    std::uint64_t step = 1;
-    std::size_t at_most = SIZE_MAX;
+    uint64_t first = 1;
+    uint64_t step = 1;
+    size_t at_most = SIZE_MAX;
   };
-  Plan& at(Call call) { return plans_[std::size_t(call)]; }
-  std::array<Plan, std::size_t(Call::count)> plans_{};
+  Plan& at(Call call) { return plans_[size_t(call)]; }
+  std::array<Plan, size_t(Call::count)> plans_{};
 };
 
 // Whether the folder's file system has files without a name (O_TMPFILE).
 bool has_nameless_files(const std::filesystem::path& folder);
 
 // The number of allocations by operator new on the current thread so far.
-std::uint64_t allocations();
+uint64_t allocations();
 
 }  // namespace penstock

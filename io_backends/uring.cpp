@@ -46,16 +46,16 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kTableReads = 4;  // number of the read at which an opened object enters the ring's table
-constexpr std::size_t kPiecesPerDepth = 8;  // a batch of `depth` reads is submitted in this number of pieces
-constexpr std::size_t kMaxBufferBytes = std::size_t{1} << 30U;  // the largest buffer the kernel can register
-constexpr std::size_t kMaxReadBytes = INT32_MAX & ~4095;  // in bytes; the most that one request can read
+constexpr unsigned kTableReads = 4;    // number of the read at which an opened object enters the ring's table
+constexpr size_t kPiecesPerDepth = 8;  // a batch of `depth` reads is submitted in this number of pieces
+constexpr size_t kMaxBufferBytes = size_t{1} << 30U;  // the largest buffer the kernel can register
+constexpr size_t kMaxReadBytes = INT32_MAX & ~4095;   // in bytes; the most that one request can read
 
 // Returns a number that no other thread ever has. The system's thread ids are reused, so a new thread could
 // be mistaken for the ended owner of a ring.
-std::uint64_t thread_number() {
-  static std::atomic<std::uint64_t> count{0};
-  thread_local const std::uint64_t number = ++count;
+uint64_t thread_number() {
+  static std::atomic<uint64_t> count{0};
+  thread_local const uint64_t number = ++count;
   return number;
 }
 
@@ -68,14 +68,14 @@ bool is_transient(int sys_errno) {
 class UringReader final : public DirectReader {
  public:
   using DirectReader::DirectReader;
-  std::uint64_t number() const { return number_; }
+  uint64_t number() const { return number_; }
 
  private:
-  static std::uint64_t next() {
-    static std::atomic<std::uint64_t> count{0};
+  static uint64_t next() {
+    static std::atomic<uint64_t> count{0};
     return ++count;
   }
-  const std::uint64_t number_ = next();
+  const uint64_t number_ = next();
 };
 
 class UringFiles final : public DirectFiles {
@@ -102,7 +102,7 @@ class UringFiles final : public DirectFiles {
     return std::make_unique<UringReader>(std::move(fd), direct, root_.full_path(name), moved_);
   }
 
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override;
   PosixRoot& root() { return root_; }
   bool sqpoll() const { return sqpoll_; }
   // The flags with which the ring opens objects. They include O_NONBLOCK until a read fails with EAGAIN
@@ -121,9 +121,9 @@ class UringFiles final : public DirectFiles {
 
 class UringQueue final : public Queue {
  public:
-  UringQueue(UringFiles& files, std::size_t depth) : files_(files), slots_(depth), done_(depth) {
+  UringQueue(UringFiles& files, size_t depth) : files_(files), slots_(depth), done_(depth) {
     free_slots_.reserve(depth);
-    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(std::uint32_t(i - 1));
+    for (size_t i = depth; i > 0; --i) free_slots_.push_back(uint32_t(i - 1));
   }
   ~UringQueue() override {
     while (in_kernel_ > 0) take_or_fail(wait(1));
@@ -132,28 +132,28 @@ class UringQueue final : public Queue {
     registered_ = memory;
     if (ring_ != nullptr && owner_thread_ == thread_number()) register_buffers();
   }
-  std::size_t submit(std::span<const Operation> operations, Start start) override;
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
-  std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
+  size_t submit(std::span<const Operation> operations, Start start) override;
+  size_t reap(std::span<Completion> out, size_t at_least) override;
+  size_t in_flight() const override { return in_kernel_ + done_.size(); }
   // Makes the ring for the current thread. Called first, and if another thread begins to use the queue.
   Result<void> begin();
 
  private:
-  enum Step : std::uint64_t { kOpen, kRead, kClose };
+  enum Step : uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
   static constexpr int kCompleteRead = std::numeric_limits<int>::min();  // Slot::result after a full read
   // A slot of the ring's table of files. Its file stays open until another one replaces it or the queue ends:
   // a Reader may be destroyed on any thread, but only the queue's thread may change the table.
   struct TableSlot {
-    std::uint64_t number = 0;
-    std::uint64_t candidate_number = 0;
+    uint64_t number = 0;
+    uint64_t candidate_number = 0;
     unsigned reads = 0;      // how often the candidate was read so far
     unsigned in_flight = 0;  // reads in flight that use this slot
   };
   struct Slot {
     Operation operation;
     AlignedRead read;
-    std::size_t bytes = 0;  // bytes that the operation wants
+    size_t bytes = 0;  // bytes that the operation wants
     int result = kCompleteRead;
     bool in_kernel = false;
     TableSlot* table_slot = nullptr;  // where the table has the file; null if it is not in the table
@@ -164,9 +164,9 @@ class UringQueue final : public Queue {
 
   void register_buffers();
   void start(const Operation& operation);
-  Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
-  Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
-  static bool plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+  Result<bool> start_read(uint32_t slot, const ReadAt& read);
+  Result<bool> start_object(uint32_t slot, const ReadObject& object);
+  static bool plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, uint64_t offset,
                              std::span<std::byte> room);
   io_uring_sqe* next_request(unsigned count);
   void prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const;
@@ -175,19 +175,19 @@ class UringQueue final : public Queue {
   int wait(unsigned completions);
   void take_completions();
   void take_or_fail(int failed);
-  void handle_completion(std::uint64_t tag, int result);
-  void finish(std::uint32_t index);
-  void finish(std::uint32_t index, Result<std::uint64_t> outcome);
+  void handle_completion(uint64_t tag, int result);
+  void finish(uint32_t index);
+  void finish(uint32_t index, Result<uint64_t> outcome);
 
   UringFiles& files_;
-  std::uint64_t owner_thread_ = 0;  // thread_number() of the thread that made the ring
+  uint64_t owner_thread_ = 0;  // thread_number() of the thread that made the ring
   int root_fd_ = -1;
   std::span<std::byte> registered_;
   bool is_registered_ = false;
   std::vector<Slot> slots_;  // never grows, because the kernel has pointers to its elements
-  std::vector<std::uint32_t> free_slots_;
+  std::vector<uint32_t> free_slots_;
   std::vector<TableSlot> table_;
-  std::size_t in_kernel_ = 0;  // includes prepared reads that are not submitted yet
+  size_t in_kernel_ = 0;  // includes prepared reads that are not submitted yet
   Fifo<Completion> done_;
   std::unique_ptr<UringRing> ring_;  // last, so destroyed first: until then the kernel may write to slots_
 };
@@ -210,7 +210,7 @@ void UringQueue::register_buffers() {
   if (std::exchange(is_registered_, false)) ::io_uring_unregister_buffers(&ring_->get());
   if (registered_.empty()) return;
   std::vector<iovec> pieces;
-  for (std::size_t at = 0; at < registered_.size(); at += kMaxBufferBytes)
+  for (size_t at = 0; at < registered_.size(); at += kMaxBufferBytes)
     pieces.push_back({registered_.data() + at, std::min(kMaxBufferBytes, registered_.size() - at)});
   const int result = ::io_uring_register_buffers(&ring_->get(), pieces.data(), unsigned(pieces.size()));
   is_registered_ = result == 0;
@@ -219,8 +219,8 @@ void UringQueue::register_buffers() {
                   "): `ulimit -l` says how much memory may be kept in place");
 }
 
-std::size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
-  const std::size_t accepted = std::min(operations.size(), free_slots_.size() - done_.size());
+size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
+  const size_t accepted = std::min(operations.size(), free_slots_.size() - done_.size());
   if (accepted > 0 && (ring_ == nullptr || owner_thread_ != thread_number()) && in_kernel_ == 0) {
     if (const Result<void> started = begin(); !started.ok()) {
       for (const Operation& operation : operations.first(accepted))
@@ -230,8 +230,8 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
   }
   // Many devices, especially virtual ones, complete a whole queue at once. Without pieces such a device would
   // be idle until the last read is prepared. With pieces it starts after the first piece.
-  const std::size_t reads_per_piece = std::max<std::size_t>(slots_.size() / kPiecesPerDepth, 1);
-  for (std::size_t i = 0; i < accepted; ++i) {
+  const size_t reads_per_piece = std::max<size_t>(slots_.size() / kPiecesPerDepth, 1);
+  for (size_t i = 0; i < accepted; ++i) {
     this->start(operations[i]);
     if ((i + 1) % reads_per_piece == 0 && i + 1 < accepted) submit_prepared();
   }
@@ -241,7 +241,7 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
 
 void UringQueue::start(const Operation& operation) {
   // The slot is taken first, because next_request() may return other slots to free_slots_.
-  const std::uint32_t index = free_slots_.back();
+  const uint32_t index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
   slot.operation = operation;
@@ -256,13 +256,12 @@ void UringQueue::start(const Operation& operation) {
     return;
   }
   free_slots_.push_back(index);
-  done_.push(
-      {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
+  done_.push({operation.tag, started.ok() ? perform(files_, operation) : Result<uint64_t>(started.error())});
 }
 
 // Prepares one request. Returns false if blocking calls must do the read.
-Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
-  if (read.out.empty() || read.offset > std::uint64_t(INT64_MAX) - read.out.size()) return false;
+Result<bool> UringQueue::start_read(uint32_t index, const ReadAt& read) {
+  if (read.out.empty() || read.offset > uint64_t(INT64_MAX) - read.out.size()) return false;
   Slot& slot = slots_[index];
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
@@ -273,19 +272,19 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   if (table_slot == nullptr) {
     prepare_read(sqe, reader.fd(), slot.read);
   } else {
-    const auto table_index = std::size_t(table_slot - table_.data());
+    const auto table_index = size_t(table_slot - table_.data());
     prepare_read(sqe, int(slots_.size() + table_index), slot.read);
     sqe->flags |= IOSQE_FIXED_FILE;
     slot.table_slot = table_slot;
     ++table_slot->in_flight;
   }
-  ::io_uring_sqe_set_data64(sqe, std::uint64_t{index} << kStepBits | kRead);
+  ::io_uring_sqe_set_data64(sqe, uint64_t{index} << kStepBits | kRead);
   return true;
 }
 
 // Prepares a chain of open, read and close. They must be in one submit, because a chain ends with its submit.
 // The read runs only if the open succeeded (IO_LINK). The close runs even if the read failed (IO_HARDLINK).
-Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& object) {
+Result<bool> UringQueue::start_object(uint32_t index, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
   if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
   PENSTOCK_ASSIGN(root_fd_, files_.root().fd());
@@ -295,7 +294,7 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   slot.path.assign(object.name);
   io_uring_sqe* sqe = next_request(3);
   if (sqe == nullptr) return false;
-  const std::uint64_t tag = std::uint64_t{index} << kStepBits;
+  const uint64_t tag = uint64_t{index} << kStepBits;
   ::io_uring_prep_openat_direct(sqe, root_fd_, slot.path.c_str(), files_.open_flags(), 0, index);
   sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, tag | kOpen);
@@ -311,8 +310,8 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
 
 // Returns false if one request cannot read all bytes. The kernel would then read fewer and report success,
 // and a chain that succeeds does not tell how many bytes it read.
-bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct,
-                                std::uint64_t offset, std::span<std::byte> room) {
+bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, uint64_t offset,
+                                std::span<std::byte> room) {
   if (slot.bytes > kMaxReadBytes) return false;
   slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
   return slot.read.padded_bytes <= kMaxReadBytes;
@@ -333,8 +332,8 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
   const auto bytes = unsigned(read.padded_bytes);
   const std::byte* const end = registered_.data() + registered_.size();
   if (is_registered_ && read.into >= registered_.data() && read.into < end) {
-    const auto at = std::size_t(read.into - registered_.data());
-    const std::size_t buffer = at / kMaxBufferBytes;
+    const auto at = size_t(read.into - registered_.data());
+    const size_t buffer = at / kMaxBufferBytes;
     if (buffer == (at + bytes - 1) / kMaxBufferBytes && at + bytes <= registered_.size()) {
       ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, int(buffer));
       return;
@@ -347,7 +346,7 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
 // reads in flight is not replaced: the kernel may look up its slot later, and would read the wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
-  const std::size_t table_index = std::size_t(reader.fd()) & (table_.size() - 1);
+  const size_t table_index = size_t(reader.fd()) & (table_.size() - 1);
   TableSlot& slot = table_[table_index];
   if (slot.number == reader.number()) return &slot;
   if (slot.candidate_number != reader.number()) {
@@ -395,9 +394,9 @@ int UringQueue::wait(unsigned completions) {
   }
 }
 
-std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
-  const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
-  std::size_t count = 0;
+size_t UringQueue::reap(std::span<Completion> out, size_t at_least) {
+  const size_t wanted = std::min({at_least, in_flight(), out.size()});
+  size_t count = 0;
   const auto take_done = [&] {
     while (count < out.size() && done_.size() > 0) out[count++] = done_.pop();
   };
@@ -425,7 +424,7 @@ void UringQueue::take_or_fail(int failed) {
   if (failed == 0) return;
   ring_->cut_off();
   ring_ = nullptr;
-  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+  for (uint32_t index = 0; index < slots_.size(); ++index) {
     const Operation& operation = slots_[index].operation;
     if (slots_[index].in_kernel)
       finish(index,
@@ -443,8 +442,8 @@ void UringQueue::take_completions() {
   }
 }
 
-void UringQueue::handle_completion(std::uint64_t tag, int result) {
-  const auto index = std::uint32_t(tag >> kStepBits);
+void UringQueue::handle_completion(uint64_t tag, int result) {
+  const auto index = uint32_t(tag >> kStepBits);
   Slot& slot = slots_[index];
   switch (static_cast<Step>(tag & ((1U << kStepBits) - 1))) {
     case kOpen:  // the open failed; no other completion follows
@@ -460,15 +459,15 @@ void UringQueue::handle_completion(std::uint64_t tag, int result) {
   }
 }
 
-void UringQueue::finish(std::uint32_t index) {
+void UringQueue::finish(uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.result == -EAGAIN) files_.allow_waits();
-  const auto got = slot.result == kCompleteRead ? std::int64_t(slot.read.padded_bytes) : slot.result;
+  const auto got = slot.result == kCompleteRead ? int64_t(slot.read.padded_bytes) : slot.result;
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, got,
                                    slot.open_failed ? "cannot open" : "cannot read"));
 }
 
-void UringQueue::finish(std::uint32_t index, Result<std::uint64_t> outcome) {
+void UringQueue::finish(uint32_t index, Result<uint64_t> outcome) {
   done_.push({slots_[index].operation.tag, std::move(outcome)});
   slots_[index].in_kernel = false;
   if (auto* const file = std::exchange(slots_[index].table_slot, nullptr); file != nullptr) --file->in_flight;
@@ -476,7 +475,7 @@ void UringQueue::finish(std::uint32_t index, Result<std::uint64_t> outcome) {
   --in_kernel_;
 }
 
-Result<std::unique_ptr<Queue>> UringFiles::queue(std::size_t depth) {
+Result<std::unique_ptr<Queue>> UringFiles::queue(size_t depth) {
   PENSTOCK_TRY(check_queue_depth(depth));
   if (!caps_.async) return Backend::queue(depth);
   auto queue = std::make_unique<UringQueue>(*this, depth);

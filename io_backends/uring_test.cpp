@@ -24,7 +24,7 @@ namespace penstock {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t kBytes = 10'000;
+constexpr size_t kBytes = 10'000;
 
 class Uring : public testing::TestWithParam<std::string> {
  protected:
@@ -55,11 +55,11 @@ INSTANTIATE_TEST_SUITE_P(, Uring, testing::Values("", ",direct=1", ",sqpoll=1"),
 });
 
 // Reaps everything in flight and returns the tags. Each must come once and without an error.
-std::set<std::uint64_t> reap_all(Queue& queue) {
-  std::set<std::uint64_t> tags;
+std::set<uint64_t> reap_all(Queue& queue) {
+  std::set<uint64_t> tags;
   std::vector<Completion> completions(16);
   while (queue.in_flight() > 0) {
-    const std::size_t count = queue.reap(completions, 1);
+    const size_t count = queue.reap(completions, 1);
     for (const Completion& one : std::span(completions).first(count)) {
       EXPECT_OK(one.bytes);
       EXPECT_TRUE(tags.insert(one.tag).second) << "read " << one.tag << " completed twice";
@@ -71,15 +71,15 @@ std::set<std::uint64_t> reap_all(Queue& queue) {
 // When the submission queue is full, all prepared reads are submitted. If the kernel is too busy to take
 // them, completions are reaped in between.
 TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
-  constexpr std::size_t kDepth = 2'048;
-  constexpr std::size_t kAtOnce = 100;  // completed before the queue is full
+  constexpr size_t kDepth = 2'048;
+  constexpr size_t kAtOnce = 100;  // completed before the queue is full
   const auto reader = backend_->open("object");
   ASSERT_OK(reader);
   auto queue = backend_->queue(kDepth);
   ASSERT_OK(queue);
   Bytes out(kBytes + kBufferAlignment);
   std::vector<Operation> operations;
-  for (std::uint64_t i = 0; i < kDepth; ++i) {
+  for (uint64_t i = 0; i < kDepth; ++i) {
     if (i < kAtOnce) operations.push_back({ReadAt{reader->get(), 0, std::span(out).first(kBytes)}, i});
     if (i >= kAtOnce) operations.push_back({ReadObject{"object", kBytes, out}, i});
   }
@@ -104,7 +104,7 @@ TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
 // completions. No call may wait without end, and the kernel may no longer write into the buffers.
 TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   ASSERT_OK(put("large", pattern(1U << 20U)));
-  for (const std::size_t at_least : {1U, 0U}) {
+  for (const size_t at_least : {1U, 0U}) {
     EXPECT_TRUE(in_child_process([&] {
       ::alarm(60);
       auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam(), kNoNamedTiers);
@@ -114,7 +114,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
       std::vector<Buffer> outs;
       for (int i = 0; i < 8; ++i) outs.emplace_back(1U << 20U);
       std::vector<Operation> operations;
-      for (std::uint64_t i = 0; i < outs.size(); ++i) {
+      for (uint64_t i = 0; i < outs.size(); ++i) {
         const auto out = outs[i].first(1U << 20U);
         if (i % 2 == 0) operations.push_back({ReadAt{reader->get(), 0, out}, i});
         if (i % 2 != 0) operations.push_back({ReadObject{"large", 1U << 20U, out}, i});
@@ -125,9 +125,9 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
       ASSERT_TRUE(deny_calls({SYS_io_uring_enter}));
       std::vector<Completion> completions(8);
       for (int round = 0; round < 2; ++round) {
-        std::set<std::uint64_t> tags;
+        std::set<uint64_t> tags;
         while ((*queue)->in_flight() > 0) {
-          const std::size_t count = (*queue)->reap(completions, at_least);
+          const size_t count = (*queue)->reap(completions, at_least);
           ASSERT_GE(count, at_least);
           for (const Completion& one : std::span(completions).first(count)) {
             tags.insert(one.tag);
@@ -141,7 +141,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         for (Buffer& out : outs)
           EXPECT_EQ(std::count(out.data(), out.data() + out.capacity(), std::byte{0x5a}),
-                    std::ptrdiff_t(out.capacity()));
+                    ptrdiff_t(out.capacity()));
         ASSERT_EQ((*queue)->submit(operations), 8U) << "it goes on, and fails again";
       }
     }));
@@ -170,7 +170,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
         Bytes out(kBytes);
         const Operation operation{ReadObject{"object", kBytes, out}, 7};
         ASSERT_EQ((*queue)->submit({&operation, 1}), 1U);
-        EXPECT_EQ(reap_all(**queue), std::set<std::uint64_t>{7});
+        EXPECT_EQ(reap_all(**queue), std::set<uint64_t>{7});
         EXPECT_EQ(out, bytes_);
       };
       std::thread(read).join();

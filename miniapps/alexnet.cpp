@@ -41,16 +41,16 @@ constexpr OptionSpec kOptions[] = {
      .value = "nhwc|nchw",
      .fallback = "nhwc",
      .help = "height, width, channel; or channel, height, width"}};
-constexpr std::int64_t kLargestImage = 16384;
+constexpr int64_t kLargestImage = 16384;
 
 Result<Transform> make(const TrainRequest& request) {
   const Options& options = request.app_options;
-  const std::int64_t size = options.integer("image");
+  const int64_t size = options.integer("image");
   if (size > kLargestImage)
     return make_error(Errc::invalid_argument, "alexnet's image=" + std::to_string(size) +
                                                   " is too large: at most " + std::to_string(kLargestImage));
   PictureSettings settings;
-  settings.tensor.width = settings.tensor.height = std::uint32_t(size);
+  settings.tensor.width = settings.tensor.height = uint32_t(size);
   PENSTOCK_ASSIGN(settings.tensor.type, parse_pixel_type(options.text("type")));
   PENSTOCK_ASSIGN(settings.tensor.axes, parse_axes(options.text("axes")));
   // Means and deviations of the channels over the ImageNet training set. Most networks that are trained on it

@@ -12,9 +12,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSide = 32;
-constexpr std::size_t kPixels = kSide * kSide;
-constexpr std::size_t kChannels = 3;
+constexpr size_t kSide = 32;
+constexpr size_t kPixels = kSide * kSide;
+constexpr size_t kChannels = 3;
 constexpr std::array<std::string_view, 1> kStages{"decode"};
 
 constexpr OptionSpec kOptions[] = {{.name = "type",
@@ -47,8 +47,8 @@ class PictureSampleTransform final : public SampleTransform {
  private:
   template <class Number, class Convert>
   static void fill(std::span<const std::byte> stored, Number* out, Convert convert) {
-    for (std::size_t i = 0; i < kPixels; ++i)
-      for (std::size_t c = 0; c < kChannels; ++c) out[i * kChannels + c] = convert(stored[c * kPixels + i]);
+    for (size_t i = 0; i < kPixels; ++i)
+      for (size_t c = 0; c < kChannels; ++c) out[i * kChannels + c] = convert(stored[c * kPixels + i]);
   }
 
   const bool as_octets_;

@@ -22,11 +22,11 @@ constexpr std::string_view kStatisticsFile = "stats.h5";
 constexpr std::array<Hdf5ArrayRequest, 2> kReadArrays{
     {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
 constexpr Hdf5ArrayRequest kStatisticsArray{"climate/stats", Element::f32};
-constexpr std::size_t kLargestColumn = 1;  // the columns are mean, largest, smallest, deviation
-constexpr std::size_t kSmallestColumn = 2;
+constexpr size_t kLargestColumn = 1;  // the columns are mean, largest, smallest, deviation
+constexpr size_t kSmallestColumn = 2;
 constexpr std::array<std::string_view, 1> kStages{"normalise"};
-constexpr std::uint64_t kSplitSeed = 12345;  // the seed of ClimDeepLearn
-constexpr std::uint64_t kEpochSteps = 10;    // steps of training in an epoch, for any number of files
+constexpr uint64_t kSplitSeed = 12345;  // the seed of ClimDeepLearn
+constexpr uint64_t kEpochSteps = 10;    // steps of training in an epoch, for any number of files
 
 constexpr OptionSpec kOptions[] = {{.name = "channels",
                                     .role = OptionRole::work,
@@ -36,16 +36,16 @@ constexpr OptionSpec kOptions[] = {{.name = "channels",
                                     .help = "which fields the network takes, counted from 0"}};
 
 struct Fields {
-  std::size_t height = 0;
-  std::size_t width = 0;
-  std::uint64_t stored_channels = 0;
+  size_t height = 0;
+  size_t width = 0;
+  uint64_t stored_channels = 0;
 
-  std::size_t pixels() const { return height * width; }
+  size_t pixels() const { return height * width; }
 };
 
 // A channel that the network uses. value * scale + shift is between 0 and 1.
 struct Channel {
-  std::uint64_t number = 0;
+  uint64_t number = 0;
   float scale = 1;
   float shift = 0;
 };
@@ -59,11 +59,11 @@ class FieldsSampleTransform final : public SampleTransform {
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
-    const std::vector<std::uint64_t> data_shape{fields_.stored_channels, fields_.height, fields_.width};
-    const std::vector<std::uint64_t> labels_shape{fields_.height, fields_.width};
+    const std::vector<uint64_t> data_shape{fields_.stored_channels, fields_.height, fields_.width};
+    const std::vector<uint64_t> labels_shape{fields_.height, fields_.width};
     if (arrays[0].shape != data_shape || arrays[1].shape != labels_shape)
       return make_error(Errc::corrupt, "its data or labels have another shape than those of the first file");
-    for (std::size_t c = 0; c < channels_.size(); ++c)
+    for (size_t c = 0; c < channels_.size(); ++c)
       planes_[c] = {arrays[0].row(channels_[c].number).data(), channels_[c].scale, channels_[c].shift};
     planes_to_pixels(planes_, fields_.pixels(), reinterpret_cast<float*>(slot.data()));
     copy_labels(arrays[1], slot.subspan(channels_.size() * fields_.pixels() * sizeof(float)));
@@ -73,14 +73,14 @@ class FieldsSampleTransform final : public SampleTransform {
 
  private:
   void copy_labels(const Hdf5Rows& labels, std::span<std::byte> out) const {
-    auto* label = reinterpret_cast<std::int32_t*>(out.data());
-    for (std::size_t y = 0; y < fields_.height; ++y) {
+    auto* label = reinterpret_cast<int32_t*>(out.data());
+    for (size_t y = 0; y < fields_.height; ++y) {
       const std::byte* row = labels.row(y).data();
-      for (std::size_t x = 0; x < fields_.width; ++x) {
+      for (size_t x = 0; x < fields_.width; ++x) {
         float value = 0;
         std::memcpy(&value, row + x * sizeof value, sizeof value);
         // A value that is no class (a NaN, or far out of range) becomes -1.
-        *label++ = value > -1e6F && value < 1e6F ? std::int32_t(value) : -1;
+        *label++ = value > -1e6F && value < 1e6F ? int32_t(value) : -1;
       }
     }
   }
@@ -91,7 +91,7 @@ class FieldsSampleTransform final : public SampleTransform {
 };
 
 Transform fields_transform(const Fields& fields, const std::vector<Channel>& channels) {
-  return {.slot_bytes = fields.pixels() * (channels.size() * sizeof(float) + sizeof(std::int32_t)),
+  return {.slot_bytes = fields.pixels() * (channels.size() * sizeof(float) + sizeof(int32_t)),
           .layout = "f32 NHWC " + std::to_string(fields.height) + "x" + std::to_string(fields.width) + "x" +
                     std::to_string(channels.size()) + " and i32 labels",
           .stages = kStages,
@@ -103,13 +103,12 @@ Transform fields_transform(const Fields& fields, const std::vector<Channel>& cha
 Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   std::string scratch;
   const std::string_view first = files.manifest.object_name(0, scratch);
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape,
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> shape,
                   first_shape(backend, first, kReadArrays[0].array, "climate"));
   if (files.largest_sample_count() != 1)
     return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
                                                   std::to_string(files.largest_sample_count()));
-  const Fields fields =
-      shape.size() == 3 ? Fields{std::size_t(shape[1]), std::size_t(shape[2]), shape[0]} : Fields{};
+  const Fields fields = shape.size() == 3 ? Fields{size_t(shape[1]), size_t(shape[2]), shape[0]} : Fields{};
   if (fields.pixels() != 0) return fields;
   return make_error(Errc::invalid_argument, "'" + std::string(first) + "': its '" +
                                                 std::string(kReadArrays[0].array) +
@@ -119,8 +118,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
 // The requested channels, with the scale and shift that bring their values to 0 to 1, from the statistics of
 // all samples.
 Result<std::vector<Channel>> channels_of(const Options& options, Backend& backend, const Fields& fields) {
-  const std::vector<std::uint64_t>& requested = options.list("channels");
-  for (const std::uint64_t channel : requested)
+  const std::vector<uint64_t>& requested = options.list("channels");
+  for (const uint64_t channel : requested)
     if (channel >= fields.stored_channels)
       return make_error(Errc::invalid_argument, "there is no channel " + std::to_string(channel) +
                                                     " among the " + std::to_string(fields.stored_channels) +
@@ -131,10 +130,10 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   };
   Result<std::unique_ptr<Reader>> reader = backend.open(kStatisticsFile);
   if (!reader.ok()) return failed(reader.error());
-  const Result<std::uint64_t> size = (*reader)->size();
+  const Result<uint64_t> size = (*reader)->size();
   if (!size.ok()) return failed(size.error());
-  constexpr std::uint64_t kMostStatistics = std::uint64_t{16} << 20;
-  std::vector<std::byte> file(std::size_t(std::min(*size, kMostStatistics)));
+  constexpr uint64_t kMostStatistics = uint64_t{16} << 20;
+  std::vector<std::byte> file(size_t(std::min(*size, kMostStatistics)));
   if (const Result<void> read = (*reader)->read_at(0, file); !read.ok()) return failed(read.error());
   const Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, {&kStatisticsArray, 1});
   if (!arrays.ok()) return failed(arrays.error());
@@ -144,7 +143,7 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
     return failed({Errc::corrupt, 0,
                    "its statistics are not of " + std::to_string(fields.stored_channels) + " channels"});
   std::vector<Channel> channels;
-  for (const std::uint64_t number : requested) {
+  for (const uint64_t number : requested) {
     std::array<float, kSmallestColumn + 1> row{};
     std::memcpy(row.data(), statistics.row(number).data(), sizeof row);
     const float range = row[kLargestColumn] - row[kSmallestColumn];
@@ -156,10 +155,9 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
 
 // All files, of training and validation, have the same size. The published figure counts only the part of a
 // file that is used, the corrected one the whole file.
-StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
-                           std::uint64_t validation_reads) {
-  const std::uint64_t file_reads = training_reads + validation_reads;
-  constexpr std::uint64_t kStatisticsBytes = 32;
+StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
+  const uint64_t file_reads = training_reads + validation_reads;
+  constexpr uint64_t kStatisticsBytes = 32;
   return {climate_published_bytes(file_reads, plan.training.sample_bytes + kStatisticsBytes),
           climate_corrected_bytes(file_reads, plan.training.file_bytes)};
 }
@@ -173,28 +171,28 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
   PENSTOCK_ASSIGN(const Fields fields, fields_of(*corpus.tier.backend, all));
   PENSTOCK_ASSIGN(const std::vector<Channel> channels,
                   channels_of(request.app_options, *corpus.tier.backend, fields));
-  const std::uint64_t files = all.samples_of_object.size();
-  const std::uint64_t training_files = files * 8 / 10;
-  const std::uint64_t validation_files = files / 10;
+  const uint64_t files = all.samples_of_object.size();
+  const uint64_t training_files = files * 8 / 10;
+  const uint64_t validation_files = files / 10;
   if (validation_files == 0)
     return make_error(Errc::invalid_argument,
                       "climate needs at least 10 files, of which it validates on one; "
                       "there are " +
                           std::to_string(files));
   const Permutation order(files, kSplitSeed);
-  std::vector<std::uint64_t> file_indices(std::size_t(training_files + validation_files));
-  for (std::uint64_t i = 0; i < file_indices.size(); ++i) file_indices[std::size_t(i)] = order.at(i);
+  std::vector<uint64_t> file_indices(size_t(training_files + validation_files));
+  for (uint64_t i = 0; i < file_indices.size(); ++i) file_indices[size_t(i)] = order.at(i);
 
-  const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
+  const auto set_of = [&](std::span<const uint64_t> chosen) -> Result<FileSet> {
     PENSTOCK_ASSIGN(WholeObjects set, select_objects(all, chosen));
     Transform app_transform = fields_transform(fields, channels);
-    const std::size_t bytes = app_transform.slot_bytes;
-    const std::uint64_t file_bytes = set.manifest.object_bytes(0);
+    const size_t bytes = app_transform.slot_bytes;
+    const uint64_t file_bytes = set.manifest.object_bytes(0);
     return FileSet{std::move(set), std::move(app_transform), bytes, file_bytes};
   };
-  const std::span<const std::uint64_t> chosen(file_indices);
-  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(std::size_t(training_files))));
-  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(std::size_t(training_files))));
+  const std::span<const uint64_t> chosen(file_indices);
+  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(size_t(training_files))));
+  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(size_t(training_files))));
   return FileInput{.training = std::move(trained),
                    .validation = Validation{.set = std::move(validated),
                                             .every_steps = kEpochSteps,

@@ -21,7 +21,7 @@ Result<Transform> make(const TrainRequest&) {
 }
 
 std::string duration_of(double seconds) {
-  const auto us = std::uint64_t(std::llround(seconds * 1e6));
+  const auto us = uint64_t(std::llround(seconds * 1e6));
   return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
 }
 
@@ -54,7 +54,7 @@ Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& 
                       request.workload, described.deviation_s, described.computation_s);
   request.batch = described.batch;
   request.prefetch = described.threads == 0 ? 0 : described.prefetch;
-  request.threads = std::max<std::uint64_t>(1, described.threads);
+  request.threads = std::max<uint64_t>(1, described.threads);
   request.limits = {.batches = described.steps, .epochs = described.epochs};
   request.accelerator = accelerator_of(described);
   request.shuffle = described.shuffles ? Shuffle::global : Shuffle::none;
@@ -73,8 +73,8 @@ Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& 
     notes.push_back(described.name +
                     ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
   for (const std::string& note : described.notes) notes.push_back(described.name + ": " + note);
-  const std::uint64_t accelerators = request.accelerators * std::uint64_t(request.ranks->size());
-  if (const std::uint64_t left = files_left_by_dlio(described, accelerators); left < described.files)
+  const uint64_t accelerators = request.accelerators * uint64_t(request.ranks->size());
+  if (const uint64_t left = files_left_by_dlio(described, accelerators); left < described.files)
     notes.push_back(fmt::format(
         "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
         described.name, left, described.files));

@@ -21,20 +21,20 @@ constexpr std::array<Hdf5ArrayRequest, 5> kReadArrays{
 constexpr std::array<std::string_view, 1> kStages{"transpose"};
 
 struct Images {
-  std::size_t channels = 0;
-  std::size_t height = 0;
-  std::size_t width = 0;
+  size_t channels = 0;
+  size_t height = 0;
+  size_t width = 0;
 
-  std::size_t pixels() const { return height * width; }
-  std::size_t bytes() const { return channels * pixels() * sizeof(float); }
-  bool match(const std::vector<std::uint64_t>& shape) const {
+  size_t pixels() const { return height * width; }
+  size_t bytes() const { return channels * pixels() * sizeof(float); }
+  bool match(const std::vector<uint64_t>& shape) const {
     return shape.size() == 4 && shape[1] == channels && shape[2] == height && shape[3] == width;
   }
 };
 
-std::string text_of(const std::vector<std::uint64_t>& shape) {
+std::string text_of(const std::vector<uint64_t>& shape) {
   std::string text;
-  for (const std::uint64_t side : shape) text += (text.empty() ? "" : "x") + std::to_string(side);
+  for (const uint64_t side : shape) text += (text.empty() ? "" : "x") + std::to_string(side);
   return text;
 }
 
@@ -43,28 +43,28 @@ class FileSampleTransform final : public SampleTransform {
  public:
   FileSampleTransform(const Images& images,
                       std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>> file_samples,
-                      std::uint64_t seed)
+                      uint64_t seed)
       : images_(images), file_samples_(std::move(file_samples)), seed_(seed), planes_(images.channels) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
-    const std::uint32_t samples = (*file_samples_)[std::size_t(key.index)].samples;
+    const uint32_t samples = (*file_samples_)[size_t(key.index)].samples;
     PENSTOCK_TRY(check_shapes(arrays, samples));
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
-    for (std::uint32_t i = 0; i < samples; ++i)
+    for (uint32_t i = 0; i < samples; ++i)
       transpose(arrays.front().row(order.at(i)), slot.subspan(i * images_.bytes(), images_.bytes()));
     timer.end_part(kPartFirstOwn);
     return success();
   }
 
  private:
-  Result<void> check_shapes(const std::vector<Hdf5Rows>& arrays, std::uint32_t samples) const {
+  Result<void> check_shapes(const std::vector<Hdf5Rows>& arrays, uint32_t samples) const {
     if (!images_.match(arrays.front().shape))
       return make_error(Errc::corrupt,
                         "its data are " + text_of(arrays.front().shape) + ", not " +
                             text_of({samples, images_.channels, images_.height, images_.width}));
-    for (std::size_t i = 0; i < arrays.size(); ++i)
+    for (size_t i = 0; i < arrays.size(); ++i)
       if (arrays[i].rows() != samples)
         return make_error(Errc::corrupt, "the data set '" + std::string(kReadArrays[i].array) + "' has " +
                                              std::to_string(arrays[i].rows()) + " rows, not the " +
@@ -72,7 +72,7 @@ class FileSampleTransform final : public SampleTransform {
     return success();
   }
   void transpose(std::span<const std::byte> stored, std::span<std::byte> image) {
-    for (std::size_t c = 0; c < planes_.size(); ++c)
+    for (size_t c = 0; c < planes_.size(); ++c)
       planes_[c].values = stored.data() + c * images_.pixels() * sizeof(float);
     planes_to_pixels(planes_, images_.pixels(), reinterpret_cast<float*>(image.data()));
   }
@@ -80,11 +80,11 @@ class FileSampleTransform final : public SampleTransform {
   const Images images_;
   const std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>>
       file_samples_;  // shared by all workers
-  const std::uint64_t seed_;
+  const uint64_t seed_;
   std::vector<Plane> planes_;
 };
 
-Transform file_transform(const Images& images, const WholeObjects& files, std::uint64_t seed) {
+Transform file_transform(const Images& images, const WholeObjects& files, uint64_t seed) {
   return {.slot_bytes = files.largest_sample_count() * images.bytes(),
           .layout = "f32 NHWC " + text_of({images.height, images.width, images.channels}),
           .stages = kStages,
@@ -95,29 +95,28 @@ Transform file_transform(const Images& images, const WholeObjects& files, std::u
           }};
 }
 
-Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_t seed) {
+Result<FileSet> file_set(Backend& backend, const Manifest& samples, uint64_t seed) {
   PENSTOCK_ASSIGN(WholeObjects files, whole_objects(samples));
   std::string scratch;
   PENSTOCK_ASSIGN(
-      const std::vector<std::uint64_t> shape,
+      const std::vector<uint64_t> shape,
       first_shape(backend, files.manifest.object_name(0, scratch), kReadArrays.front().array, "hepcnn"));
   if (shape.size() != 4)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
                                                   "; hepcnn takes images: samples, channels, height, width");
-  const Images images{std::size_t(shape[1]), std::size_t(shape[2]), std::size_t(shape[3])};
+  const Images images{size_t(shape[1]), size_t(shape[2]), size_t(shape[3])};
   if (images.bytes() == 0)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its images are empty");
   Transform app_transform = file_transform(images, files, seed);
-  const std::uint64_t bytes = files.manifest.object_bytes(0);
+  const uint64_t bytes = files.manifest.object_bytes(0);
   return FileSet{std::move(files), std::move(app_transform), images.bytes(), bytes};
 }
 
-std::uint64_t file_bytes(const FileSet& set) {
+uint64_t file_bytes(const FileSet& set) {
   return set.files.largest_sample_count() * set.sample_bytes;
 }
 
-StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
-                           std::uint64_t validation_reads) {
+StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
   const HepcnnReads reads{.training_files = plan.training.files.samples_of_object.size(),
                           .training_reads = training_reads,
                           .validation_reads = validation_reads,

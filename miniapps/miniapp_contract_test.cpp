@@ -25,9 +25,9 @@ namespace {
 const MiniAppInfo* tested = nullptr;
 
 std::vector<std::byte> picture() {
-  Image image{40, 30, std::vector<std::uint8_t>(std::size_t{40} * 30 * 3)};
+  Image image{40, 30, std::vector<uint8_t>(size_t{40} * 30 * 3)};
   const RandomStream random(1, 2);
-  for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = std::uint8_t(random.bits(i / 30));
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = uint8_t(random.bits(i / 30));
   JpegEncoder encoder;
   const std::span<const std::byte> bytes = encoder.encode(image, 90).value();
   return {bytes.begin(), bytes.end()};
@@ -110,18 +110,17 @@ TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
   const auto [how, good] = taken();
   if (how.slot_bytes == 0) GTEST_SKIP() << "samples are left as they are stored";
   const auto transform = how.make().value();
-  constexpr std::size_t kGuard = 64;
-  const std::size_t bytes = how.slot_bytes;
+  constexpr size_t kGuard = 64;
+  const size_t bytes = how.slot_bytes;
   std::array<std::vector<std::byte>, 2> slots;
-  for (std::size_t round = 0; round < 2; ++round) {
+  for (size_t round = 0; round < 2; ++round) {
     const auto fill = static_cast<std::byte>(round == 0 ? 0xff : 0xa5);
     slots[round].assign(bytes + kGuard, fill);
     StageTimer timer = timer_of(how);
     const Result<void> applied = transform->apply({0, 0}, good, std::span(slots[round]).first(bytes), timer);
     ASSERT_TRUE(applied.ok()) << applied.error().what;
-    for (std::size_t i = 0; i < kGuard; ++i)
-      ASSERT_EQ(slots[round][bytes + i], fill) << "wrote behind its slot";
-    for (std::size_t stage = 0; stage < how.stages.size(); ++stage)
+    for (size_t i = 0; i < kGuard; ++i) ASSERT_EQ(slots[round][bytes + i], fill) << "wrote behind its slot";
+    for (size_t stage = 0; stage < how.stages.size(); ++stage)
       EXPECT_GT(timer.spent_ns()[kPartFirstOwn + stage], 0U) << how.stages[stage] << " is not timed";
     slots[round].resize(bytes);
   }
@@ -133,7 +132,7 @@ TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   if (how.slot_bytes == 0) GTEST_SKIP() << "it takes everything";
   const auto transform = how.make().value();
   std::vector<std::byte> slot(how.slot_bytes);
-  std::vector<std::byte> half(good.begin(), good.begin() + std::ptrdiff_t(good.size() / 2));
+  std::vector<std::byte> half(good.begin(), good.begin() + ptrdiff_t(good.size() / 2));
   half.push_back(std::byte{0});  // half of a text may be a valid text
   const std::vector<std::byte> noise(1000, std::byte{0x42});
   for (const std::vector<std::byte>& bad : {std::vector<std::byte>{}, noise, half}) {

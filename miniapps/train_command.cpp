@@ -61,7 +61,7 @@ class TrainRuns {
 Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   if (plan_.transform().slot_bytes != 0) return false;
   const std::string_view why = plan_.why_copied(tier);
-  std::uint64_t in_place = why.empty() ? 1 : 0;
+  uint64_t in_place = why.empty() ? 1 : 0;
   PENSTOCK_TRY(plan_.ranks->all_reduce(std::span(&in_place, 1), Reduction::min));
   if (in_place == 0 && tier.backend->caps().zero_copy && reported_copied_.insert(tier.name).second)
     note("samples of '" + tier.name +
@@ -219,7 +219,7 @@ Result<int> run(const CommandContext& context) {
   if (!options.flag("resume") || options.given("seed")) return train(context, *app);
   const auto saving = step_saving(options, context.named_tiers);
   PENSTOCK_TRY(all_ok(context.communicator, saving));
-  const Result<std::uint64_t> seed = seed_of_run(**saving, context.communicator);
+  const Result<uint64_t> seed = seed_of_run(**saving, context.communicator);
   if (!seed.ok()) return end_before_training(context, seed.error());
   CommandContext seeded_context = context;
   seeded_context.seed = *seed;

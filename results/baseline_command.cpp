@@ -29,8 +29,8 @@ constexpr OptionSpec kOptions[] = {
      .group = "Baseline"},
 };
 
-std::uint64_t bytes_of(const Baseline& baseline) {
-  std::uint64_t bytes = 0;
+uint64_t bytes_of(const Baseline& baseline) {
+  uint64_t bytes = 0;
   for (const Baseline::File& file : baseline.files) bytes += file.bytes;
   return bytes;
 }

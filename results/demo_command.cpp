@@ -83,7 +83,7 @@ struct DemoTier {
 // How much is measured. A quick demo should take half a minute, a full one less than three, on two
 // processors.
 struct Budget {
-  std::uint64_t samples;
+  uint64_t samples;
   std::string threads;
   std::string min_time;
   std::string repeats;
@@ -92,7 +92,7 @@ struct Budget {
   double longest_step_s;
 };
 
-std::uint64_t free_bytes(const fs::path& folder) {
+uint64_t free_bytes(const fs::path& folder) {
   std::error_code failed;
   const fs::space_info space = fs::space(folder, failed);
   return failed ? 0 : space.available;
@@ -104,8 +104,7 @@ std::string describe_folder(const TierFacts& facts) {
 
 // The first of some usual folders that is writable and has room for `bytes`. `memory` selects folders in
 // memory or on a disk.
-std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out,
-                                    std::uint64_t bytes) {
+std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out, uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
     if (const char* value = std::getenv(variable); value != nullptr && *value == '/')
@@ -212,16 +211,16 @@ class Demo {
   }
 
   Budget budget() const {
-    const unsigned cpus = unsigned(std::max<std::size_t>(1, allowed_cpus().size()));
+    const unsigned cpus = unsigned(std::max<size_t>(1, allowed_cpus().size()));
     Budget plan = quick() ? Budget{400, "1,2,4", "200ms", "1", "20", "6", 0.2}
                           : Budget{2000, "1,2,4,8", "500ms", "3", "100", "10", 0.3};
     if (cpus > 4) plan.threads = fmt::format("1..{}*2", 2 * cpus);
-    if (context_.options.given("samples")) plan.samples = std::uint64_t(context_.options.integer("samples"));
+    if (context_.options.given("samples")) plan.samples = uint64_t(context_.options.integer("samples"));
     return plan;
   }
 
   Result<void> choose_tiers() {
-    const std::uint64_t bytes = budget().samples * 160'000 * 5 / 4;
+    const uint64_t bytes = budget().samples * 160'000 * 5 / 4;
     const std::optional<DemoTier> disk = find_folder(false, "disk", out_, bytes);
     const std::optional<DemoTier> memory = find_folder(true, "memory", out_, bytes);
     if (!disk && !memory) {
@@ -250,7 +249,7 @@ class Demo {
         step("A data set like ImageNet's", {"generate", "imagenet", "--out", first_tier.tier, "--samples",
                                             fmt::format("{}", plan.samples), "--seed", seed}));
     PENSTOCK_TRY(step("What it is", {"describe", first_tier.tier}));
-    for (std::size_t i = 1; i < tiers_.size(); ++i)
+    for (size_t i = 1; i < tiers_.size(); ++i)
       PENSTOCK_TRY(step(fmt::format("A verified copy on {}", tiers_[i].name),
                         {"copy", first_tier.tier, "--to", tiers_[i].tier}));
 
@@ -259,11 +258,11 @@ class Demo {
         "--repeat", plan.repeats,    "--seed",    seed,         "--cache"};
     std::vector<std::string> warm_arguments = read_arguments;
     warm_arguments.emplace_back("warm");
-    for (std::size_t i = 1; i < tiers_.size(); ++i)
+    for (size_t i = 1; i < tiers_.size(); ++i)
       warm_arguments.insert(warm_arguments.end(), {"--tier", tiers_[i].tier});
     PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", warm_arguments));
     read_arguments.emplace_back("cold");
-    for (std::size_t i = 2; i < tiers_.size(); ++i)
+    for (size_t i = 2; i < tiers_.size(); ++i)
       read_arguments.insert(read_arguments.end(), {"--tier", tiers_[i].tier});
     PENSTOCK_TRY(step("Reading it cold: what the storage can do", read_arguments));
 
@@ -280,14 +279,14 @@ class Demo {
           "--data",        first_tier.tier,
           "--steps",       steps,
           "--prefetch",    std::string(prefetch),
-          "--threads",     fmt::format("{}", std::max<std::size_t>(2, allowed_cpus().size())),
+          "--threads",     fmt::format("{}", std::max<size_t>(2, allowed_cpus().size())),
           "--accelerator", accelerator,
           "--seed",        seed};
     };
     PENSTOCK_TRY(step("Training without an accelerator: how long the input of a step takes",
                       train_arguments("4", plan.calibration_steps, "none")));
     PENSTOCK_ASSIGN(const double input_s, seconds_a_step());
-    const auto step_ms = std::uint64_t(std::clamp(input_s * 1.3, 0.02, plan.longest_step_s) * 100 + 1) * 10;
+    const auto step_ms = uint64_t(std::clamp(input_s * 1.3, 0.02, plan.longest_step_s) * 100 + 1) * 10;
     const std::string accelerator = fmt::format("emulated:step={}ms", step_ms);
     for (const std::string_view prefetch : {"0", "4"})
       PENSTOCK_TRY(step(fmt::format("Training, prefetch {}", prefetch),
@@ -336,7 +335,7 @@ class Demo {
 
   void report_end() {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    std::size_t files = 0;
+    size_t files = 0;
     std::error_code failed;
     for (const auto& entry : fs::directory_iterator(records(), failed))
       files += entry.is_regular_file() ? 1U : 0U;
@@ -347,7 +346,7 @@ class Demo {
       fmt::print("{}\n", line.dump());
       return;
     }
-    const std::size_t cpus = allowed_cpus().size();
+    const size_t cpus = allowed_cpus().size();
     print(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
                       report().string(), records().string(), count_of(files, "file"),
                       (out_ / kCommandLog).string()));

@@ -125,7 +125,7 @@ std::vector<report::NamedComparison> compare_arms(const RecordSet& set) {
   std::vector<report::NamedComparison> comparisons;
   const std::map<std::string, Arms> suites = arms_of(set);
   for (const auto& [suite, arms] : suites)
-    for (std::size_t i = 1; i < arms.size(); ++i) {
+    for (size_t i = 1; i < arms.size(); ++i) {
       auto comparison =
           compare_records(arms[0].second, arms[i].second, {.commands = command_registry().present()});
       if (!comparison.ok()) {
@@ -155,7 +155,7 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
 // The text that is printed when the report is written. `record_count` is the number of records before the
 // rounds of sweeps were pooled.
 std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
-                           std::size_t record_count, const std::vector<report::NamedComparison>& comparisons,
+                           size_t record_count, const std::vector<report::NamedComparison>& comparisons,
                            const report::Page& page, bool csv) {
   std::vector<std::string> changes;
   for (const report::NamedComparison& one : comparisons)
@@ -224,7 +224,7 @@ Result<int> run_report(const CommandContext& context) {
   }
   PENSTOCK_ASSIGN(const std::vector<report::NamedComparison> comparisons,
                   comparisons_of(context, set, paths));
-  const std::size_t record_count = set.records.size();
+  const size_t record_count = set.records.size();
   pool_rounds(set.records);
   std::vector<Record*> records;
   for (StoredRecord& stored : set.records) records.push_back(&stored.record);

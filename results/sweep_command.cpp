@@ -98,7 +98,7 @@ class Sweep {
     auto cells = sweep_cells(spec());
     if (!cells.ok()) return in_file(cells.error());
     work_.cells = *std::move(cells);
-    constexpr std::uint64_t kLeastRepeatsForInterval = 6;
+    constexpr uint64_t kLeastRepeatsForInterval = 6;
     if (spec().until_interval > 0 && spec().repeats < kLeastRepeatsForInterval)
       warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
@@ -125,7 +125,7 @@ class Sweep {
   // another program are not checked, since its options may differ.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
-      for (std::size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
+      for (size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
         if (arm < spec().arms.size() && !spec().arms[arm].program.empty()) continue;
         std::vector<std::string> words = run_arguments(spec(), cell, arm, *work_.command);
         words.erase(words.begin());
@@ -164,7 +164,7 @@ class Sweep {
     PENSTOCK_TRY(check_journal(state));
     if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
     if (!work_.job.empty()) limit_to_allocation();
-    const std::size_t turns_before = state.history().turns.size();
+    const size_t turns_before = state.history().turns.size();
     if (turns_before > 0)
       note(fmt::format("going on with the sweep '{}': {} {} done", spec().name,
                        count_of(turns_before, "turn"), turns_before == 1 ? "is" : "are"));
@@ -223,7 +223,7 @@ class Sweep {
   }
 
   Result<int> run_on_cluster() {
-    for (std::int64_t submissions = 0;; ++submissions) {
+    for (int64_t submissions = 0;; ++submissions) {
       std::string job = active_job();
       if (!job.empty()) note(fmt::format("job {} is under way: following it", job));
       if (job.empty()) {
@@ -234,7 +234,7 @@ class Sweep {
       work_.seed = history_before->seed;
       work_.suite = history_before->suite;
       if (job.empty()) return conclude(*history_before, 0, "");
-      const std::uint64_t total_turns = history_before->turns.size() + turns_left(work_, *history_before);
+      const uint64_t total_turns = history_before->turns.size() + turns_left(work_, *history_before);
       const auto last_state = follow_job(job, spec(), total_turns, context_.output.progress);
       if (!last_state.ok()) {
         if (interrupted())
@@ -243,7 +243,7 @@ class Sweep {
       }
       PENSTOCK_ASSIGN(const SweepHistory history_after,
                       SweepState::read_history(spec().results, spec().name));
-      const std::uint64_t left = turns_left(work_, history_after);
+      const uint64_t left = turns_left(work_, history_after);
       if (left == 0) return conclude(history_after, 0, "");
       const bool ended_itself = history_after.end && history_after.end->job == job &&
                                 history_after.end->reason != kEndedByInterrupt;
@@ -274,7 +274,7 @@ class Sweep {
     if (history.identity.is_null() && !spec().seed)
       note("without a 'seed' the order is drawn when the sweep begins; this is one of many");
     const SweepTimes times(history);
-    const std::uint64_t left = turns_left(work_, history);
+    const uint64_t left = turns_left(work_, history);
     const double seconds = seconds_left(work_, history, times);
     if (context_.output.json) {
       print_plan_lines(history);
@@ -285,14 +285,14 @@ class Sweep {
                spec().arms.empty() ? "" : fmt::format(", {} arms", spec().arms.size()), left,
                left + history.turns.size(), history.turns.empty() ? "at least" : "about",
                rough_duration(seconds));
-    for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
+    for_each_turn(history, [&](const SweepCell& cell, uint64_t round, size_t arm) {
       fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results, "{run}")));
     });
     return 0;
   }
 
   void print_plan_lines(const SweepHistory& history) const {
-    for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
+    for_each_turn(history, [&](const SweepCell& cell, uint64_t round, size_t arm) {
       Json json{{"kind", "run"}, {"cell", cell.key}, {"title", cell.title}, {"repeat", round}};
       if (!spec().arms.empty()) json["arm"] = spec().arms[arm].name;
       json["argv"] = run_line(work_, cell, arm, round, spec().results, "{run}");
@@ -302,10 +302,10 @@ class Sweep {
 
   template <class Take>
   void for_each_turn(const SweepHistory& history, Take handle_turn) const {
-    for (std::uint64_t round = 0; round < spec().repeats; ++round)
-      for (const std::size_t cell : round_order(work_.cells, work_.seed, round)) {
+    for (uint64_t round = 0; round < spec().repeats; ++round)
+      for (const size_t cell : round_order(work_.cells, work_.seed, round)) {
         if (history.has_turn(work_.cells[cell].key, round)) continue;
-        for (const std::size_t arm : arm_order(spec(), work_.cells[cell], work_.seed, round))
+        for (const size_t arm : arm_order(spec(), work_.cells[cell], work_.seed, round))
           handle_turn(work_.cells[cell], round, arm);
       }
   }
@@ -318,7 +318,7 @@ class Sweep {
     return folders;
   }
 
-  Result<int> conclude(const SweepHistory& history, std::uint64_t left, const std::string& why) const {
+  Result<int> conclude(const SweepHistory& history, uint64_t left, const std::string& why) const {
     const std::vector<SweepRow> rows = sweep_rows(spec(), work_.cells, history);
     const std::vector<std::string> folders = record_folders();
     const int code = sweep_exit_code(history);

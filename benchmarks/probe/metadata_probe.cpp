@@ -13,7 +13,7 @@ namespace {
 
 // Consecutive operations of a client use objects that are this many apart, so not neighbours in the folder.
 // It is a prime number, so that every object is used.
-constexpr std::size_t kObjectStride = 7919;
+constexpr size_t kObjectStride = 7919;
 
 }  // namespace
 
@@ -22,14 +22,14 @@ MetadataProbe::MetadataProbe(Backend& backend, const std::string& folder, unsign
   for (unsigned i = 0; i < clients; ++i) {
     Client& client = clients_.emplace_back();
     client.folder = fmt::format("{}/{:03}", folder, i);
-    for (std::size_t n = 0; n < kObjectsPerClient; ++n)
+    for (size_t n = 0; n < kObjectsPerClient; ++n)
       client.objects.push_back(fmt::format("{}/{:05}", client.folder, n));
   }
 }
 
 RunTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
   RunTally tally;
-  std::vector<std::uint64_t> operations_done(clients_.size());
+  std::vector<uint64_t> operations_done(clients_.size());
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   const auto time_is_up = [&, limit = time_limit(spec.end)] { return Clock::now() - start >= limit; };
@@ -40,13 +40,13 @@ RunTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
   Result<void> outcome = on_threads(unsigned(clients_.size()), client_work, IfFewer::fail);
   tally.wall_s = tally.elapsed_s = std::chrono::duration<double>(Clock::now() - start).count();
   if (!outcome.ok()) tally.failure = std::move(outcome).error();
-  for (const std::uint64_t count : operations_done) tally.samples += count;
+  for (const uint64_t count : operations_done) tally.samples += count;
   tally.passes = 1;
   return tally;
 }
 
 RunTally MetadataProbe::create(const ReadSpec& spec) {
-  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<std::uint64_t> {
+  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<uint64_t> {
     client.created_objects = 0;
     for (const std::string& object : client.objects) {
       PENSTOCK_TRY(check_interrupt());
@@ -55,24 +55,24 @@ RunTally MetadataProbe::create(const ReadSpec& spec) {
       ++client.created_objects;
       if (time_is_up()) break;
     }
-    return std::uint64_t{client.created_objects};
+    return uint64_t{client.created_objects};
   });
 }
 
 RunTally MetadataProbe::remove(const ReadSpec& spec) {
-  return run(spec, [&](Client& client, const TimeIsUp&) -> Result<std::uint64_t> {
-    for (std::size_t n = 0; n < client.created_objects; ++n) {
+  return run(spec, [&](Client& client, const TimeIsUp&) -> Result<uint64_t> {
+    for (size_t n = 0; n < client.created_objects; ++n) {
       PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(backend_.names().remove(client.objects[n]));
     }
-    return std::uint64_t{std::exchange(client.created_objects, 0)};
+    return uint64_t{std::exchange(client.created_objects, 0)};
   });
 }
 
 RunTally MetadataProbe::run_over_objects(const ReadSpec& spec,
                                          const std::function<Result<void>(const std::string&)>& operation) {
-  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<std::uint64_t> {
-    std::uint64_t done = 0;
+  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<uint64_t> {
+    uint64_t done = 0;
     do {
       PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(operation(client.objects[done * kObjectStride % client.created_objects]));
@@ -97,11 +97,11 @@ RunTally MetadataProbe::open(const ReadSpec& spec) {
 }
 
 RunTally MetadataProbe::list(const ReadSpec& spec) {
-  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<std::uint64_t> {
-    std::uint64_t entries = 0;
+  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<uint64_t> {
+    uint64_t entries = 0;
     do {
       PENSTOCK_TRY(check_interrupt());
-      const std::uint64_t entries_before = entries;
+      const uint64_t entries_before = entries;
       PENSTOCK_TRY(backend_.names().list(client.folder, [&](const Entry&) { return ++entries != 0; }));
       if (entries - entries_before != client.created_objects)
         return make_error(Errc::io, "'{}' lists {} of its {} objects", client.folder,

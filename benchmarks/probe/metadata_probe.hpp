@@ -19,7 +19,7 @@ namespace penstock {
 // owner of `folder` removes them.
 class MetadataProbe {
  public:
-  static constexpr std::size_t kObjectsPerClient = 1024;
+  static constexpr size_t kObjectsPerClient = 1024;
 
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
@@ -34,12 +34,12 @@ class MetadataProbe {
   struct Client {
     std::string folder;
     std::vector<std::string> objects;
-    std::size_t created_objects = 0;
+    size_t created_objects = 0;
   };
   // Returns true after the time limit.
   using TimeIsUp = std::function<bool()>;
   // The operations of one client. Returns how many there were.
-  using Work = std::function<Result<std::uint64_t>(Client& client, const TimeIsUp& time_is_up)>;
+  using Work = std::function<Result<uint64_t>(Client& client, const TimeIsUp& time_is_up)>;
   RunTally run(const ReadSpec& spec, const Work& work);
   // Calls `operation` for one object after another, and starts again after the last, until the time limit.
   RunTally run_over_objects(const ReadSpec& spec,

@@ -24,9 +24,9 @@ constexpr std::string_view kMetadataPrefix = "metadata.";  // prefix of the prob
 // Orders names by the numbers in them: "4k" before "128k", depth 8 before 32.
 bool is_before_by_numbers(std::string_view a, std::string_view b) {
   const auto number = [](std::string_view text) {
-    std::uint64_t value = 0;
+    uint64_t value = 0;
     const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
-    return std::pair(value, std::size_t(end - text.data()));
+    return std::pair(value, size_t(end - text.data()));
   };
   while (!a.empty() && !b.empty()) {
     const auto [first, first_digits] = number(a);
@@ -81,7 +81,7 @@ std::string left_out_text(std::span<const Record> records) {
 
 }  // namespace
 
-Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read) {
+Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint64_t bytes_read) {
   Trial trial = run.trial();
   trial.parameter("tier", tier.name);
   trial.parameter("threads", cell.clients);

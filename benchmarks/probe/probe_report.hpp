@@ -14,7 +14,7 @@
 namespace penstock {
 
 // `bytes_read`: bytes that all ranks together read from the tier during the whole probe.
-Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read);
+Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint64_t bytes_read);
 
 // Returns a table with one row for each probe. Below it, one sentence names each probe that was left out, and
 // one each probe whose ranks differ.

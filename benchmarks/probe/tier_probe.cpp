@@ -23,13 +23,13 @@ namespace {
 
 using Note = std::function<void(std::string_view)>;
 
-constexpr std::uint64_t kBlockBytes = 1U << 20U;
-constexpr std::uint64_t kSmallFileBytes = 112U << 10U;
+constexpr uint64_t kBlockBytes = 1U << 20U;
+constexpr uint64_t kSmallFileBytes = 112U << 10U;
 // The most writers of one rank. Each is a thread with its own block of memory.
-constexpr std::uint64_t kMostWriters = 256;
+constexpr uint64_t kMostWriters = 256;
 
 // The block size as it appears in probe names: "4k", "1m".
-std::string block_name(std::uint64_t bytes) {
+std::string block_name(uint64_t bytes) {
   if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
 }
@@ -40,8 +40,8 @@ struct ProbeObjects {
   SampleList samples;
 };
 
-Result<ProbeObjects> make_objects(const std::vector<std::pair<std::string, std::uint64_t>>& objects,
-                                  std::uint64_t block) {
+Result<ProbeObjects> make_objects(const std::vector<std::pair<std::string, uint64_t>>& objects,
+                                  uint64_t block) {
   PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
   return ProbeObjects{std::move(manifest), std::move(samples)};
@@ -78,10 +78,10 @@ class TierProbe {
   // network tier. The ranks of one node share the space of a local tier, and the last rank of the node checks
   // for all of them.
   Result<void> check_free_space() {
-    const Result<std::uint64_t> free_bytes = tier_.backend->names().free_bytes();
+    const Result<uint64_t> free_bytes = tier_.backend->names().free_bytes();
     if (!free_bytes.ok()) return success();  // unknown; the writes will fail if there is too little space
     const int ranks_sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
-    const std::uint64_t needed_bytes = 2 * settings_.bytes * std::uint64_t(ranks_sharing);
+    const uint64_t needed_bytes = 2 * settings_.bytes * uint64_t(ranks_sharing);
     if (*free_bytes / 11 * 10 >= needed_bytes) return success();
     return make_error(Errc::no_space,
                       "'{}' has {} to spare, the probe takes {}: make it smaller with "
@@ -103,8 +103,8 @@ class TierProbe {
     for (ProbeCell* cell : sorted_cells) PENSTOCK_TRY(measure_temporary_writes(*cell));
     for (ProbeCell* cell : sorted_cells) PENSTOCK_TRY(measure_large_files(*cell));
     PENSTOCK_TRY(team_.all_ok(make_small_files()));
-    const std::uint64_t bytes_each = large_file_bytes(most_clients_);
-    std::vector<std::pair<std::string, std::uint64_t>> large_files;
+    const uint64_t bytes_each = large_file_bytes(most_clients_);
+    std::vector<std::pair<std::string, uint64_t>> large_files;
     for (unsigned i = 0; i < most_clients_; ++i)
       large_files.emplace_back(folder_.object("large", i), bytes_each);
     PENSTOCK_ASSIGN(const ProbeObjects blocks, make_objects(large_files, kBlockBytes));
@@ -116,7 +116,7 @@ class TierProbe {
         PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
       PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.best", files, SampleOrder::shuffled));
     }
-    for (const std::uint64_t block : settings_.block_sizes) {
+    for (const uint64_t block : settings_.block_sizes) {
       PENSTOCK_ASSIGN(const ProbeObjects set, make_objects(large_files, block));
       for (ProbeCell& cell : cells_)
         for (const unsigned depth : settings_.depths)
@@ -127,8 +127,8 @@ class TierProbe {
     return success();
   }
 
-  std::uint64_t large_file_bytes(unsigned clients) const {
-    return std::max<std::uint64_t>(settings_.bytes / clients / kBlockBytes, 1) * kBlockBytes;
+  uint64_t large_file_bytes(unsigned clients) const {
+    return std::max<uint64_t>(settings_.bytes / clients / kBlockBytes, 1) * kBlockBytes;
   }
 
   // Depth 1, and all depths of the settings above 1.
@@ -140,8 +140,8 @@ class TierProbe {
   }
 
   // The block size 1 MiB, and the block sizes of the random reads.
-  std::set<std::uint64_t> write_blocks() const {
-    std::set<std::uint64_t> blocks(settings_.block_sizes.begin(), settings_.block_sizes.end());
+  std::set<uint64_t> write_blocks() const {
+    std::set<uint64_t> blocks(settings_.block_sizes.begin(), settings_.block_sizes.end());
     blocks.insert(kBlockBytes);
     return blocks;
   }
@@ -150,7 +150,7 @@ class TierProbe {
   // before the next one starts. So the tier never holds more than the files of one pass and those that the
   // pass replaces.
   Result<void> measure_temporary_writes(ProbeCell& cell) {
-    for (const std::uint64_t block : write_blocks()) {
+    for (const uint64_t block : write_blocks()) {
       if (block == kBlockBytes) continue;
       const WriteShape shape{
           .writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .block_bytes = block};
@@ -161,7 +161,7 @@ class TierProbe {
     if (!tier_.backend->caps().write_at) {
       cell.left_out["write.random"] = "the back end writes objects from the first byte to the last";
     } else {
-      for (const std::uint64_t block : write_blocks()) {
+      for (const uint64_t block : write_blocks()) {
         const WriteShape shape{.writers = cell.clients,
                                .object_bytes = large_file_bytes(cell.clients),
                                .block_bytes = block,
@@ -176,8 +176,8 @@ class TierProbe {
   // The number of writers. If it would exceed `most` or kMostWriters, returns nothing and adds the reason to
   // `left_out`. `what` is a text for the least that each writer must write.
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
-                                  std::uint64_t most, std::string_view what) const {
-    const std::uint64_t writer_count = std::uint64_t{cell.clients} * depth;
+                                  uint64_t most, std::string_view what) const {
+    const uint64_t writer_count = uint64_t{cell.clients} * depth;
     if (writer_count <= std::min(most, kMostWriters)) return unsigned(writer_count);
     cell.left_out[probe_name] =
         writer_count > kMostWriters
@@ -195,7 +195,7 @@ class TierProbe {
 
   Result<void> measure_small_writes(ProbeCell& cell, unsigned depth) {
     const std::string probe_name = fmt::format("write.small_files.112k.{}", depth);
-    const std::uint64_t most_files = std::max<std::uint64_t>(settings_.bytes / kSmallFileBytes, cell.clients);
+    const uint64_t most_files = std::max<uint64_t>(settings_.bytes / kSmallFileBytes, cell.clients);
     const auto count = writers(cell, probe_name, depth, most_files, "one file");
     if (!count) return success();
     return measure_temporary(cell, probe_name,
@@ -207,10 +207,10 @@ class TierProbe {
   }
 
   // Each client of each rank has a different seed, because some storage deduplicates equal bytes.
-  WriteProbe write_probe(const WriteShape& shape, std::string_view objects, std::uint64_t first_seed) {
-    return {*tier_.backend, shape, [this, objects](std::uint64_t n) { return folder_.object(objects, n); },
+  WriteProbe write_probe(const WriteShape& shape, std::string_view objects, uint64_t first_seed) {
+    return {*tier_.backend, shape, [this, objects](uint64_t n) { return folder_.object(objects, n); },
             [this, first_seed](unsigned writer) {
-              return settings_.seed + (std::uint64_t(ranks_.rank()) << 16U) + first_seed + writer;
+              return settings_.seed + (uint64_t(ranks_.rank()) << 16U) + first_seed + writer;
             }};
   }
 
@@ -232,7 +232,7 @@ class TierProbe {
     figure.name = probe_name;
     show_progress(cell, probe_name);
     // The first repeat is not counted, because the first use of memory and of free blocks is slow.
-    for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
+    for (size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
       spec.end = Duration{settings_.min_time};
       const RunTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
@@ -248,9 +248,8 @@ class TierProbe {
 
   Result<void> make_small_files() {
     if (note_) note_("making small files");
-    const std::uint64_t files_each =
-        std::max<std::uint64_t>(settings_.bytes / kSmallFileBytes / most_clients_, 1);
-    for (std::uint64_t i = 0; i < files_each * most_clients_; ++i)
+    const uint64_t files_each = std::max<uint64_t>(settings_.bytes / kSmallFileBytes / most_clients_, 1);
+    for (uint64_t i = 0; i < files_each * most_clients_; ++i)
       small_files_.emplace_back(folder_.object("small", i), kSmallFileBytes);
     WriteProbe probe = write_probe({.writers = most_clients_,
                                     .objects_per_writer = files_each,
@@ -304,7 +303,7 @@ class TierProbe {
     const ReadOptions options{.order = order, .seed = settings_.seed};
     Yardsticks yardsticks(work(set), options);
     const auto measure_once = [&](const LoopShape& shape, const ReadSpec& pass) {
-      const std::uint64_t uncounted_before = yardsticks.uncounted_bytes();
+      const uint64_t uncounted_before = yardsticks.uncounted_bytes();
       RunTally tally = yardsticks.probe(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - uncounted_before;
       return tally;
@@ -331,10 +330,10 @@ class TierProbe {
   }
 
   Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeObjects& set,
-                             const RunPass& pass, std::size_t repeats = 0) {
+                             const RunPass& pass, size_t repeats = 0) {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
     cache.set_prepares_on_each_rank();
-    for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
+    for (size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
       PENSTOCK_TRY(check_stopped());
       RepeatPlan plan{.progress_text = figure.name, .spec = {.threads = cell.clients}};
       plan.spec.end = Duration{settings_.min_time};
@@ -354,9 +353,7 @@ class TierProbe {
   }
 
   static void add(ProbeFigure& figure, const RunTally& tally) {
-    const auto rate = [&](std::uint64_t amount) {
-      return tally.wall_s > 0 ? double(amount) / tally.wall_s : 0.0;
-    };
+    const auto rate = [&](uint64_t amount) { return tally.wall_s > 0 ? double(amount) / tally.wall_s : 0.0; };
     figure.bytes_per_s.push_back(rate(tally.bytes));
     figure.ops_per_s.push_back(rate(tally.samples));
     figure.ranks.push_back(tally.ranks);
@@ -374,8 +371,8 @@ class TierProbe {
     MetadataProbe probe(*tier_.backend, folder_.folder("metadata"), cell.clients);
     show_progress(cell, "metadata");
     std::vector<ProbeFigure> figures(std::size(kSteps));
-    for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
-    const auto run_step = [&](std::size_t step, RunTally& into) -> Result<void> {
+    for (size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
+    const auto run_step = [&](size_t step, RunTally& into) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
       spec.end = Duration{settings_.min_time};
       into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
@@ -383,16 +380,16 @@ class TierProbe {
       return into.failure ? Result<void>(*into.failure) : success();
     };
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
-    for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+    for (size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
       std::vector<RunTally> tallies(figures.size());
       do {
-        for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(run_step(step, tallies[step]));
+        for (const size_t step : {0U, 1U}) PENSTOCK_TRY(run_step(step, tallies[step]));
       } while (tallies[0].wall_s < wanted_s);  // removals may take much less time
       RunTally not_counted;
       PENSTOCK_TRY(run_step(0, not_counted));
-      for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(run_step(step, tallies[step]));
+      for (size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(run_step(step, tallies[step]));
       PENSTOCK_TRY(run_step(1, not_counted));
-      for (std::size_t i = 0; i < figures.size(); ++i)
+      for (size_t i = 0; i < figures.size(); ++i)
         figures[i].ops_per_s.push_back(double(tallies[i].samples) / tallies[i].wall_s);
     }
     for (ProbeFigure& figure : figures) cell.figures.push_back(std::move(figure));
@@ -422,7 +419,7 @@ class TierProbe {
   const Note& note_;
   const unsigned most_clients_;
   std::vector<ProbeCell> cells_;
-  std::vector<std::pair<std::string, std::uint64_t>> small_files_;
+  std::vector<std::pair<std::string, uint64_t>> small_files_;
   ProbeFolder folder_;
 };
 

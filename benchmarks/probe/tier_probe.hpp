@@ -22,13 +22,13 @@ struct ProbeSettings {
   std::vector<unsigned> clients;  // threads of a rank, each at least 1
   // Block sizes of random reads and of writes, in bytes. Each is from 1 to `bytes` divided by the most
   // clients.
-  std::vector<std::uint64_t> block_sizes;
+  std::vector<uint64_t> block_sizes;
   std::vector<unsigned> depths;  // reads in flight, or writer threads, of one client, each at least 1
-  std::uint64_t bytes = 0;       // total size of one rank's large files, and also of its small files
+  uint64_t bytes = 0;            // total size of one rank's large files, and also of its small files
   std::chrono::nanoseconds min_time{0};
-  std::size_t repeats = 1;
+  size_t repeats = 1;
   CacheRequest cache = CacheRequest::cold;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
 };
 
 // The result of one probe with one number of clients. The name "read.random.4k.16" consists of operation,
@@ -49,7 +49,7 @@ struct ProbeCell {
   std::map<std::string, std::string> left_out;
   CacheState cache;  // the cache state before the reads
   // Bytes that the loops read by system calls, which the back end did not count.
-  std::uint64_t uncounted_bytes = 0;
+  uint64_t uncounted_bytes = 0;
   Verdict verdict = Verdict::ok;
   std::string reason;
 };

@@ -11,19 +11,19 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
+constexpr uint64_t kWordBytes = sizeof(uint64_t);
 // Reading the clock takes as long as several writes of 4 KiB, so it is read only after this many bytes.
-constexpr std::uint64_t kBytesBetweenClockReads = 64U << 10U;
+constexpr uint64_t kBytesBetweenClockReads = 64U << 10U;
 
-std::uint64_t round_up_to_word(std::uint64_t bytes) {
+uint64_t round_up_to_word(uint64_t bytes) {
   return (bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
 }
 
 // XORs each 8 bytes with `mask`. `bytes` must be a multiple of 8. Compilers vectorize this loop. memcpy()
 // does not prevent that, and it avoids a cast.
-void xor_each_word(std::byte* at, std::uint64_t bytes, std::uint64_t mask) {
+void xor_each_word(std::byte* at, uint64_t bytes, uint64_t mask) {
   for (std::byte* const end = at + bytes; at != end; at += kWordBytes) {
-    std::uint64_t word = 0;
+    uint64_t word = 0;
     std::memcpy(&word, at, kWordBytes);
     word ^= mask;
     std::memcpy(at, &word, kWordBytes);
@@ -32,16 +32,16 @@ void xor_each_word(std::byte* at, std::uint64_t bytes, std::uint64_t mask) {
 
 }  // namespace
 
-BlockNoise::BlockNoise(std::uint64_t seed, std::uint64_t most_bytes)
+BlockNoise::BlockNoise(uint64_t seed, uint64_t most_bytes)
     : buffer_(round_up_to_word(most_bytes)), random_(seed, "probe") {
   const RandomStream bytes = random_.substream(0);
-  for (std::uint64_t at = 0; at < round_up_to_word(most_bytes); at += kWordBytes) {
-    const std::uint64_t word = bytes.bits(at);
+  for (uint64_t at = 0; at < round_up_to_word(most_bytes); at += kWordBytes) {
+    const uint64_t word = bytes.bits(at);
     std::memcpy(buffer_.data() + at, &word, kWordBytes);
   }
 }
 
-std::span<const std::byte> BlockNoise::next(std::uint64_t bytes) {
+std::span<const std::byte> BlockNoise::next(uint64_t bytes) {
   xor_each_word(buffer_.data(), round_up_to_word(bytes), random_.bits(blocks_++));
   return std::as_const(buffer_).first(bytes);
 }
@@ -53,7 +53,7 @@ WriteProbe::WriteProbe(Backend& backend, const WriteShape& shape, ObjectName nam
 }
 
 RunTally WriteProbe::run(const ReadSpec& spec) {
-  const std::uint64_t most_passes = spec.max_passes == 0 ? kMostPasses : spec.max_passes;
+  const uint64_t most_passes = spec.max_passes == 0 ? kMostPasses : spec.max_passes;
   RunTally tally;
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
@@ -75,9 +75,9 @@ Result<void> WriteProbe::write_pass(Clock::time_point deadline, RunTally& total)
   std::vector<LoopDone> writer_results(shape_.writers);
   const auto write = [&](unsigned writer) -> Result<void> {
     LoopDone done;
-    const std::uint64_t first_object = writer * shape_.objects_per_writer;
+    const uint64_t first_object = writer * shape_.objects_per_writer;
     Result<void> outcome = success();
-    for (std::uint64_t n = first_object; outcome.ok() && n < first_object + shape_.objects_per_writer; ++n) {
+    for (uint64_t n = first_object; outcome.ok() && n < first_object + shape_.objects_per_writer; ++n) {
       if (n > first_object && Clock::now() >= deadline) break;
       outcome = write_object(n, noise_[writer], deadline, done);
     }
@@ -92,20 +92,20 @@ Result<void> WriteProbe::write_pass(Clock::time_point deadline, RunTally& total)
   return written;
 }
 
-Result<void> WriteProbe::write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point deadline,
+Result<void> WriteProbe::write_object(uint64_t n, BlockNoise& noise, Clock::time_point deadline,
                                       LoopDone& done) {
-  const std::uint64_t blocks = (shape_.object_bytes + shape_.block_bytes - 1) / shape_.block_bytes;
+  const uint64_t blocks = (shape_.object_bytes + shape_.block_bytes - 1) / shape_.block_bytes;
   const Permutation order(blocks, n);
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend_.create(name_(n), shape_.object_bytes));
-  std::uint64_t bytes = 0;
-  std::uint64_t blocks_written = 0;
-  for (std::uint64_t bytes_at_clock_read = 0; blocks_written < blocks; ++blocks_written) {
+  uint64_t bytes = 0;
+  uint64_t blocks_written = 0;
+  for (uint64_t bytes_at_clock_read = 0; blocks_written < blocks; ++blocks_written) {
     if (blocks_written == 0 || bytes - bytes_at_clock_read >= kBytesBetweenClockReads) {
       PENSTOCK_TRY(check_interrupt());
       if (blocks_written > 0 && Clock::now() >= deadline) break;
       bytes_at_clock_read = bytes;
     }
-    const std::uint64_t offset =
+    const uint64_t offset =
         (shape_.random_order ? order.at(blocks_written) : blocks_written) * shape_.block_bytes;
     const std::span<const std::byte> block =
         noise.next(std::min(shape_.block_bytes, shape_.object_bytes - offset));
@@ -119,7 +119,7 @@ Result<void> WriteProbe::write_object(std::uint64_t n, BlockNoise& noise, Clock:
 }
 
 Result<void> WriteProbe::remove() {
-  for (std::uint64_t n = 0; n < shape_.writers * shape_.objects_per_writer; ++n) {
+  for (uint64_t n = 0; n < shape_.writers * shape_.objects_per_writer; ++n) {
     Result<void> removed = backend_.names().remove(name_(n));
     if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
   }

@@ -21,24 +21,24 @@ namespace penstock {
 // bytes. For each block, every 8 bytes are XORed with a random number of that block. One thread.
 class BlockNoise {
  public:
-  BlockNoise(std::uint64_t seed, std::uint64_t most_bytes);
+  BlockNoise(uint64_t seed, uint64_t most_bytes);
   // The next block of `bytes` bytes (at most `most_bytes`), page-aligned. It is valid until the next call.
-  std::span<const std::byte> next(std::uint64_t bytes);
+  std::span<const std::byte> next(uint64_t bytes);
 
  private:
   Buffer buffer_;
   RandomStream random_;
-  std::uint64_t blocks_ = 0;
+  uint64_t blocks_ = 0;
 };
 
 struct WriteShape {
-  unsigned writers = 1;                  // threads; each writes its own objects
-  std::uint64_t objects_per_writer = 1;  // number of objects of one writer, written one after another
-  std::uint64_t object_bytes = 0;        // bytes of each object, at least 1
-  std::uint64_t block_bytes = 1 << 20;   // bytes of one write call
-  bool random_order = false;   // writes the blocks in random order, each once (needs Caps::write_at)
-  bool whole_passes = false;   // a pass continues after the deadline until all its objects are written
-  bool count_objects = false;  // one sample of the result of run() is an object, not a block
+  unsigned writers = 1;             // threads; each writes its own objects
+  uint64_t objects_per_writer = 1;  // number of objects of one writer, written one after another
+  uint64_t object_bytes = 0;        // bytes of each object, at least 1
+  uint64_t block_bytes = 1 << 20;   // bytes of one write call
+  bool random_order = false;        // writes the blocks in random order, each once (needs Caps::write_at)
+  bool whole_passes = false;        // a pass continues after the deadline until all its objects are written
+  bool count_objects = false;       // one sample of the result of run() is an object, not a block
   Durability durability = Durability::file;
 };
 
@@ -46,11 +46,11 @@ struct WriteShape {
 // name(n). The objects remain until remove().
 class WriteProbe {
  public:
-  static constexpr std::uint64_t kMostPasses = 16;  // the limit of one run, because writes wear out a disk
+  static constexpr uint64_t kMostPasses = 16;  // the limit of one run, because writes wear out a disk
 
-  using ObjectName = std::function<std::string(std::uint64_t n)>;
+  using ObjectName = std::function<std::string(uint64_t n)>;
   // Must be different for each writer, because some storage deduplicates equal bytes.
-  using WriterSeed = std::function<std::uint64_t(unsigned writer)>;
+  using WriterSeed = std::function<uint64_t(unsigned writer)>;
   WriteProbe(Backend& backend, const WriteShape& shape, ObjectName name, const WriterSeed& seed);
 
   // Writes all objects, pass after pass, until the time limit of `spec`, for at most spec.max_passes passes
@@ -66,7 +66,7 @@ class WriteProbe {
  private:
   using Clock = std::chrono::steady_clock;
   Result<void> write_pass(Clock::time_point deadline, RunTally& total);
-  Result<void> write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point deadline, LoopDone& done);
+  Result<void> write_object(uint64_t n, BlockNoise& noise, Clock::time_point deadline, LoopDone& done);
 
   Backend& backend_;
   const WriteShape shape_;

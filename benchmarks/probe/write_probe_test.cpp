@@ -17,10 +17,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // Concatenates `blocks` blocks whose sizes are taken from `sizes` in turn.
-std::vector<std::byte> blocks_of(BlockNoise& noise, std::size_t blocks,
-                                 std::initializer_list<std::size_t> sizes) {
+std::vector<std::byte> blocks_of(BlockNoise& noise, size_t blocks, std::initializer_list<size_t> sizes) {
   std::vector<std::byte> all;
-  for (std::size_t i = 0; i < blocks; ++i) {
+  for (size_t i = 0; i < blocks; ++i) {
     const auto block = noise.next(*(sizes.begin() + i % sizes.size()));
     all.insert(all.end(), block.begin(), block.end());
   }
@@ -30,9 +29,9 @@ std::vector<std::byte> blocks_of(BlockNoise& noise, std::size_t blocks,
 TEST(BlockNoise, NeverHasEightBytesTwice) {
   BlockNoise noise(1, 64U << 10U);
   const std::vector<std::byte> all = blocks_of(noise, 48, {64U << 10U, 4096, 12'288});
-  std::set<std::uint64_t> words;
-  for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
+  std::set<uint64_t> words;
+  for (size_t at = 0; at < all.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
     std::memcpy(&word, all.data() + at, sizeof word);
     ASSERT_TRUE(words.insert(word).second) << "at " << at;
   }
@@ -44,7 +43,7 @@ TEST(BlockNoise, HasEachByteAsOftenAsAnother) {
   BlockNoise noise(1, 4096);
   const std::vector<std::byte> all = blocks_of(noise, 256, {4096});
   std::array<int, 256> count{};
-  for (const std::byte byte : all) ++count[std::to_integer<std::size_t>(byte)];
+  for (const std::byte byte : all) ++count[std::to_integer<size_t>(byte)];
   // Each byte value occurs 4096 times on average, with a standard deviation of 64.
   EXPECT_GT(*std::min_element(count.begin(), count.end()), 4096 - 6 * 64);
   EXPECT_LT(*std::max_element(count.begin(), count.end()), 4096 + 6 * 64);
@@ -67,15 +66,15 @@ class WriteProbeTest : public testing::Test {
   }
   static WriteProbe probe(Tier& tier, const WriteShape& shape) {
     return WriteProbe(
-        *tier.backend, shape, [](std::uint64_t n) { return "probe/" + std::to_string(n); },
+        *tier.backend, shape, [](uint64_t n) { return "probe/" + std::to_string(n); },
         [](unsigned writer) { return writer; });
   }
-  static ReadSpec spec(std::chrono::nanoseconds deadline, std::uint64_t most_passes = 0) {
+  static ReadSpec spec(std::chrono::nanoseconds deadline, uint64_t most_passes = 0) {
     ReadSpec spec{.max_passes = most_passes};
     spec.end = Duration{deadline};
     return spec;
   }
-  static std::uint64_t bytes_of_object(Tier& tier, int n) {
+  static uint64_t bytes_of_object(Tier& tier, int n) {
     const auto entry = tier.backend->names().stat("probe/" + std::to_string(n));
     return entry.ok() ? entry->bytes : 0;
   }
@@ -114,7 +113,7 @@ TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
   ASSERT_OK(reader);
   std::vector<std::byte> bytes(100'000);
   ASSERT_OK((*reader)->read_at(0, bytes));
-  for (std::size_t at = 0; at + 8 <= bytes.size(); at += 4096)
+  for (size_t at = 0; at + 8 <= bytes.size(); at += 4096)
     EXPECT_NE(std::memcmp(bytes.data() + at, "\0\0\0\0\0\0\0\0", 8), 0) << "a hole at " << at;
 }
 

@@ -7,8 +7,7 @@
 
 namespace penstock {
 
-Result<Manifest> block_manifest(std::span<const std::pair<std::string, std::uint64_t>> objects,
-                                std::uint64_t block) {
+Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block) {
   ManifestFacts facts;
   facts.recipe = "blocks";
   facts.format = "files";
@@ -16,20 +15,20 @@ Result<Manifest> block_manifest(std::span<const std::pair<std::string, std::uint
   ManifestBuilder builder(facts);
   for (const auto& [name, bytes] : objects) {
     PENSTOCK_TRY(check_interrupt());
-    const std::uint32_t object = builder.add_object(name, bytes);
-    const std::uint64_t sample_bytes = block == 0 ? bytes : block;
-    for (std::uint64_t at = 0; sample_bytes != 0 && sample_bytes <= bytes - at; at += sample_bytes)
+    const uint32_t object = builder.add_object(name, bytes);
+    const uint64_t sample_bytes = block == 0 ? bytes : block;
+    for (uint64_t at = 0; sample_bytes != 0 && sample_bytes <= bytes - at; at += sample_bytes)
       builder.add_sample({.offset = at, .length = sample_bytes, .object = object});
   }
   PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
   return Manifest::from_bytes(std::move(bytes));
 }
 
-Result<Manifest> block_manifest(const Manifest& source, std::uint64_t block) {
-  std::vector<std::pair<std::string, std::uint64_t>> objects;
+Result<Manifest> block_manifest(const Manifest& source, uint64_t block) {
+  std::vector<std::pair<std::string, uint64_t>> objects;
   std::string scratch;
-  std::uint64_t largest = 0;
-  for (std::uint64_t i = 0; i < source.objects(); ++i) {
+  uint64_t largest = 0;
+  for (uint64_t i = 0; i < source.objects(); ++i) {
     objects.emplace_back(source.object_name(i, scratch), source.object_bytes(i));
     largest = std::max(largest, objects.back().second);
   }

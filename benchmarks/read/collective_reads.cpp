@@ -12,7 +12,7 @@ class CollectiveWorker final : public ReadWorker {
   CollectiveWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects)
       : ReadWorker(work, options, objects), order_(*work.samples, options.order, options.seed, work.share) {}
 
-  std::uint64_t positions() const override { return order_.rounds(); }  // the rounds of all ranks
+  uint64_t positions() const override { return order_.rounds(); }  // the rounds of all ranks
 
  private:
   void read_samples(ReadRun& run) override;
@@ -27,14 +27,13 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
     return make_error(Errc::invalid_argument,
                       "--collective has all ranks read each object together, and here every object is one "
                       "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
-  const std::uint64_t object_count = work.manifest->objects();
-  const std::uint64_t most_held = max_open_objects(object_count);
+  const uint64_t object_count = work.manifest->objects();
+  const uint64_t most_held = max_open_objects(object_count);
   if (most_held < object_count)
     return make_error(Errc::exhausted, "--collective holds all " + std::to_string(object_count) +
                                            " objects open, and " + std::to_string(most_held) +
                                            " are what the limit of descriptors leaves: raise it (ulimit -n)");
-  for (std::uint64_t i = 0; i < object_count; ++i)
-    PENSTOCK_TRY(objects.open(i, work.samples->name(std::uint32_t(i))));
+  for (uint64_t i = 0; i < object_count; ++i) PENSTOCK_TRY(objects.open(i, work.samples->name(uint32_t(i))));
   return success();
 }
 
@@ -42,7 +41,7 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
 // makes an empty read. After a failure or Ctrl-C a rank makes empty reads until the end of the last pass.
 void CollectiveWorker::read_samples(ReadRun& run) {
   Slot& slot = slots_.front();
-  std::int64_t now = run.now_ns();
+  int64_t now = run.now_ns();
   while (run.source.take(now, slice_)) {
     for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
       const bool ended = run.stopped() || interrupted();

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kLongestSleepNs = 100'000'000;
-constexpr std::int64_t kBusyWaitNs = 20'000;  // the last part of a wait, a busy loop that reads the clock
+constexpr int64_t kLongestSleepNs = 100'000'000;
+constexpr int64_t kBusyWaitNs = 20'000;  // the last part of a wait, a busy loop that reads the clock
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
 // Waits until the next sample is due. Returns false if the run ended before that. Sleeps for at most 100 ms
 // at a time, to notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20
 // us are a busy loop that reads the clock.
-bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
+bool ReadWorker::wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
   if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !reading_missing_) {
     past_deadline_ = true;
@@ -38,16 +38,16 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
     now_ns = run.now_ns();
     if (now_ns >= next_boundary_ns_) handle_boundary(run, now_ns);
   }
-  tally_.late_ns.add(std::uint64_t(now_ns - due_ns));
+  tally_.late_ns.add(uint64_t(now_ns - due_ns));
   return true;
 }
 
 // Records the profiler's span of this worker. Like wall_s, the span starts at the common start of the run,
 // after the ramp.
 void ReadWorker::record_span(const ReadRun& run) const {
-  const std::int64_t ramp_end_ns = run.spec.ramp.count();
+  const int64_t ramp_end_ns = run.spec.ramp.count();
   if (tally_.bytes == 0 || last_done_ns_ < ramp_end_ns) return;
-  const std::int64_t start_ns = span_ns(run.start());
+  const int64_t start_ns = span_ns(run.start());
   const penstock_span span{.begin_ns = start_ns + ramp_end_ns,
                            .end_ns = start_ns + last_done_ns_,
                            .number = PENSTOCK_NO_NUMBER,

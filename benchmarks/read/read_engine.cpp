@@ -35,7 +35,7 @@ constexpr int kRepeatTimeFactor = 10;
 
 // Called on the thread of run() while the other threads work. Each count is written by one worker only, and
 // is read with relaxed memory order. So the sum is exact only at the end.
-RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
+RunTally progress_of(ReadWorkers workers, int64_t now_ns) {
   RunTally progress;
   progress.elapsed_s = double(now_ns) * 1e-9;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
@@ -48,7 +48,7 @@ RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
 // Lets run() wait for its threads, and return ten times a second to report the progress.
 class FinishLatch {
  public:
-  explicit FinishLatch(std::size_t expected) : running_threads_(expected) {}
+  explicit FinishLatch(size_t expected) : running_threads_(expected) {}
   // A thread calls this at its end. It may notify without the lock, because run() joins the thread before it
   // destroys the latch.
   void arrive() {
@@ -66,19 +66,19 @@ class FinishLatch {
  private:
   std::mutex mutex_;
   std::condition_variable all_finished_;
-  std::size_t running_threads_;  // threads that have not arrived
+  size_t running_threads_;  // threads that have not arrived
 };
 
 // Called after all threads are joined, so no lock is needed.
 RunTally gather(ReadRun& run) {
   RunTally total = std::move(run.run_figures);
-  std::int64_t last_done_ns = 0;
+  int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : run.workers) {
     total.join(worker->tally());
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
   if (run.arrivals && run.deadline_ns != 0 && !run.stopped() && !interrupted()) {
-    const std::int64_t ends_ns = run.deadline_ns;
+    const int64_t ends_ns = run.deadline_ns;
     last_done_ns = std::max(last_done_ns, ends_ns);
     total.due_samples = run.arrivals->count_due(run.spec.ramp.count(), ends_ns);
     total.due_within_s = run.seconds_after_ramp(ends_ns);
@@ -89,10 +89,10 @@ RunTally gather(ReadRun& run) {
   return total;
 }
 
-using BytesBySecond = std::vector<std::uint64_t>;
+using BytesBySecond = std::vector<uint64_t>;
 
 // Adds a figure of another tally: one overload of add() for each type of figure.
-void add(std::uint64_t& sum, std::uint64_t more) {
+void add(uint64_t& sum, uint64_t more) {
   sum += more;
 }
 void add(double& sum, double more) {
@@ -104,9 +104,9 @@ void add(Histogram& all, const Histogram& more) {
 void add(TimesByCall& all, const TimesByCall& more) {
   merge(all, more);
 }
-void add(BytesBySecond& all, const BytesBySecond& more, std::size_t from = 0) {
+void add(BytesBySecond& all, const BytesBySecond& more, size_t from = 0) {
   if (!more.empty()) all.resize(std::max(all.size(), from + more.size()));
-  for (std::size_t i = 0; i < more.size(); ++i) all[from + i] += more[i];
+  for (size_t i = 0; i < more.size(); ++i) all[from + i] += more[i];
 }
 void add(std::vector<std::string>& first, const std::vector<std::string>& more) {
   for (const std::string& one : more)
@@ -120,7 +120,7 @@ void add(std::optional<Error>& first, const std::optional<Error>& other) {
 }
 void add(std::vector<RankFigures>& all, const std::vector<RankFigures>& more) {
   all.resize(std::max(all.size(), more.size()));
-  for (std::size_t i = 0; i < more.size(); ++i) {
+  for (size_t i = 0; i < more.size(); ++i) {
     all[i].bytes += more[i].bytes;
     all[i].wall_s += more[i].wall_s;
   }
@@ -150,8 +150,8 @@ void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const
 
 // The size of all members that have a row in the table. A member without a row would not be sent to other
 // ranks.
-constexpr std::size_t bytes_in_table() {
-  std::size_t bytes = 0;
+constexpr size_t bytes_in_table() {
+  size_t bytes = 0;
   RunTally::figures(
       [&](const char*, auto member, const RunFigure&) { bytes += sizeof(std::declval<RunTally>().*member); });
   return bytes;
@@ -195,7 +195,7 @@ void RunTally::join(const RunTally& other) {
 
 void RunTally::append(const RunTally& later) {
   // The first second of `later` continues the second in which this run ended.
-  const auto last_second = std::size_t(wall_s);
+  const auto last_second = size_t(wall_s);
   figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;
     if constexpr (std::is_same_v<T, BytesBySecond>)
@@ -230,7 +230,7 @@ double per_second(double amount, double seconds) {
 
 PassOrder ReadWork::order(const ReadOptions& options) const {
   return {options.order, samples->size(), options.seed,
-          share,         offsets,         std::max<std::uint64_t>(options.sort_window, 1)};
+          share,         offsets,         std::max<uint64_t>(options.sort_window, 1)};
 }
 
 ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options)
@@ -267,9 +267,9 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
 Result<void> ReadEngine::open_objects() {
   if (options_.collective) return open_for_collective_reads(work_, objects_);
   if (work_.manifest->one_object_per_sample()) return success();
-  const std::uint64_t most_held = max_open_objects(work_.manifest->objects());
-  for (std::uint64_t i = 0; i < most_held; ++i)
-    static_cast<void>(objects_.open(i, work_.samples->name(std::uint32_t(i))));
+  const uint64_t most_held = max_open_objects(work_.manifest->objects());
+  for (uint64_t i = 0; i < most_held; ++i)
+    static_cast<void>(objects_.open(i, work_.samples->name(uint32_t(i))));
   return success();
 }
 
@@ -301,7 +301,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   }
   run.open_gate();
   ReadWorker::Watch watch;
-  if (observer) watch = [&](std::int64_t now_ns) { observer(progress_of(workers, now_ns)); };
+  if (observer) watch = [&](int64_t now_ns) { observer(progress_of(workers, now_ns)); };
   workers.front()->work(run, watch);
   while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
@@ -313,9 +313,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
 }
 
 ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far) {
-  const auto nanoseconds = [](double seconds) {
-    return std::chrono::nanoseconds(std::int64_t(seconds * 1e9));
-  };
+  const auto nanoseconds = [](double seconds) { return std::chrono::nanoseconds(int64_t(seconds * 1e9)); };
   ReadSpec rest = spec;
   if (spec.first_pass) rest.first_pass = *spec.first_pass + so_far.passes;
   rest.time_measured_before = spec.time_measured_before + nanoseconds(so_far.wall_s);
@@ -352,13 +350,13 @@ std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl
         so_far.bytes += figures.tally.bytes;
         plan.observer(so_far);
       };
-    const std::uint64_t bytes_before = tier.backend->moved_bytes().read;
-    const std::optional<std::uint64_t> device_bytes_before = device_bytes_read();
+    const uint64_t bytes_before = tier.backend->moved_bytes().read;
+    const std::optional<uint64_t> device_bytes_before = device_bytes_read();
     ReadSpec pass = rest_of(plan.spec, figures.tally);
     if (cache_emptied) pass.max_passes = 1;
     const auto run_pass = [&](const ReadSpec& spec) { return plan.run(spec, observer); };
     const RunTally tally = team.is_single_rank() ? run_pass(pass) : team.run(pass, run_pass);
-    std::optional<std::uint64_t> device_bytes;
+    std::optional<uint64_t> device_bytes;
     if (const auto device_after = device_bytes_read(); device_bytes_before && device_after)
       device_bytes = *device_after - *device_bytes_before;
     device_bytes = team.sum(device_bytes);

@@ -55,7 +55,7 @@ std::chrono::nanoseconds shortest_time(const ReadEnd& end);                  // 
 ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // Passes become a Duration
 
 // The most reads in flight that commands allow for one process, over all its threads.
-inline constexpr std::uint64_t kMostInFlight = 16384;
+inline constexpr uint64_t kMostInFlight = 16384;
 
 // The options of `penstock read` (read_command.cpp). Other objects keep references to it, so it must outlive
 // them.
@@ -64,7 +64,7 @@ struct ReadOptions {
   // Reads in flight of each thread. If above 1, reads go through deep_queue().
   unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
-  std::uint64_t sort_window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
+  uint64_t sort_window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_method = ColdMethod::evict;
   bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
@@ -78,16 +78,16 @@ struct ReadOptions {
   // finished the last one. An open loop has neither baseline nor ceiling.
   std::optional<OpenLoop> open_loop{};
   std::chrono::nanoseconds ramp{0};
-  std::size_t repeats = 1;
+  size_t repeats = 1;
   bool measure_baseline = true;
   bool measure_ceiling = true;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   // All ranks read each object together (needs Caps::collective_reads). Then there is one thread with depth
   // 1, repeats consist of whole passes, and every object has several samples.
   bool collective = false;
   // The shift of RankShare. If it is not 0, baseline and ceiling are not measured, because their loops do not
   // shift.
-  std::uint64_t rank_shift = 0;
+  uint64_t rank_shift = 0;
 
   unsigned most_threads() const;
 };
@@ -113,28 +113,28 @@ struct RunFigure {
 // run returns it also after a failure, with what was measured until then.
 struct RunTally {
   // Samples that were completely read, and decoded or verified if requested.
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;   // payload of these samples
-  std::uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
+  uint64_t samples = 0;
+  uint64_t bytes = 0;   // payload of these samples
+  uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
   // Samples whose checksum differs from the manifest's. `errors` includes them.
-  std::uint64_t wrong_samples = 0;
-  std::uint64_t passes = 0;  // whole passes that were given to threads
+  uint64_t wrong_samples = 0;
+  uint64_t passes = 0;  // whole passes that were given to threads
   // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
-  double elapsed_s = 0;                // like wall_s, but including the ramp
-  double first_done_s = 0;             // like wall_s, until the first thread had nothing left to read
-  std::uint64_t first_done_bytes = 0;  // bytes that all threads had delivered by first_done_s
-  double stonewall_s = 0;              // like wall_s, until the last completion before the stonewall
-  std::uint64_t stonewall_bytes = 0;   // bytes that all threads had delivered by stonewall_s
+  double elapsed_s = 0;           // like wall_s, but including the ramp
+  double first_done_s = 0;        // like wall_s, until the first thread had nothing left to read
+  uint64_t first_done_bytes = 0;  // bytes that all threads had delivered by first_done_s
+  double stonewall_s = 0;         // like wall_s, until the last completion before the stonewall
+  uint64_t stonewall_bytes = 0;   // bytes that all threads had delivered by stonewall_s
   // Time of one sample, from before the open (in an open loop: from when it was due) until after the close.
   // It includes decoding and verification.
   Histogram latency_ns;
   Histogram late_ns;  // open loop: time from when a sample was due until before its open
   // Samples of an open loop that were due in due_within_s, if the loop reached its time limit.
-  std::uint64_t due_samples = 0;
+  uint64_t due_samples = 0;
   double due_within_s = 0;  // seconds in which due_samples were due; wall_s is at least as long
   // Entry i has the bytes of the i-th second of wall_s. The last second may be shorter.
-  std::vector<std::uint64_t> bytes_by_second;
+  std::vector<uint64_t> bytes_by_second;
   std::vector<std::string> first_errors;  // texts of the first errors, at most kMostErrorsNamed
   std::string first_wrong_text;           // text of the first checksum error
   std::optional<Error> failure;           // the error that ended the run, or that prevented its start
@@ -173,7 +173,7 @@ struct RunTally {
     visit("ranks", &T::ranks, {});
   }
 
-  static constexpr std::size_t kMostErrorsNamed = 5;
+  static constexpr size_t kMostErrorsNamed = 5;
 
   // Adds the tally of another thread or rank that ran at the same time.
   void join(const RunTally& other);
@@ -198,7 +198,7 @@ struct ReadWork {
   const SampleList* samples = nullptr;  // the samples of the manifest, from corpus_samples()
   Backend* backend = nullptr;
   // For SampleOrder::physical: the offset of each sample on the device.
-  const std::vector<std::uint64_t>* offsets = nullptr;
+  const std::vector<uint64_t>* offsets = nullptr;
   RankShare share{};  // the part of every pass that this rank reads
 
   PassOrder order(const ReadOptions& options) const;
@@ -206,8 +206,8 @@ struct ReadWork {
 
 // One run: how many threads, and when it ends.
 struct ReadSpec {
-  unsigned threads = 1;          // at most ReadOptions::most_threads()
-  std::uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
+  unsigned threads = 1;     // at most ReadOptions::most_threads()
+  uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
   // A time limit counts from the start of the ramp. With a Stonewall, all threads stop at its time, or when
   // the passes end before. Then `at_stonewall` returns the most samples that any rank has read, and this rank
   // reads on until it has as many.
@@ -217,16 +217,16 @@ struct ReadSpec {
   std::chrono::nanoseconds time_measured_before{0};
   bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums
   // The number of the first pass, for the shuffle. Absent: continues after the last run.
-  std::optional<std::uint64_t> first_pass{};
+  std::optional<uint64_t> first_pass{};
   std::function<void()> at_gate{};  // called when all threads are ready, before the clock starts
   // The number of the repeat if the run is measured, else nothing. Under the profiler, each thread of a
   // measured run records one span of what it delivered after the ramp (PENSTOCK_READ; the span's epoch is
   // this number). Only a measured run is an open loop, if the options ask for one. In an open loop the first
   // free thread starts a sample when it is due, and its latency counts from that time.
-  std::optional<std::uint32_t> measured_repeat{};
+  std::optional<uint32_t> measured_repeat{};
   // Called once at the stonewall, on the thread of run(), with the number of samples that this rank has
   // taken. Returns the largest number of any rank. Absent: there are no other ranks.
-  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
+  std::function<uint64_t(uint64_t taken)> at_stonewall{};
 };
 
 // Receives the progress of a run. Only samples, bytes and elapsed_s are set. The thread of run() calls it
@@ -256,7 +256,7 @@ class ReadEngine {
   const ReadOptions& options_;
   HeldObjects objects_;
   std::vector<std::unique_ptr<ReadWorker>> workers_;
-  std::uint64_t passes_run_ = 0;
+  uint64_t passes_run_ = 0;
 };
 
 // The specification of the rest of a run, after a first part with the result `so_far`. The time limit of
@@ -279,8 +279,8 @@ struct RepeatFigures {
   // The verdict is not_cold or not_warm if a pass did not start in the requested cache state.
   Verdict verdict = Verdict::ok;
   std::string reason;
-  std::uint64_t read_call_bytes = 0;          // bytes that the back end's read calls returned
-  std::optional<std::uint64_t> device_bytes;  // bytes that came from the device or server, for all ranks
+  uint64_t read_call_bytes = 0;          // bytes that the back end's read calls returned
+  std::optional<uint64_t> device_bytes;  // bytes that came from the device or server, for all ranks
 };
 
 // Runs a repeat: prepares the cache and runs passes until the wanted time is reached. If preparing

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kFiles = 300;
+constexpr uint64_t kFiles = 300;
 
 struct Bench {
   ScriptedBackend backend;
@@ -27,9 +27,9 @@ struct Bench {
   SampleList samples;
   ReadOptions options;  // of the last engine
 
-  explicit Bench(std::uint64_t files = kFiles)
+  explicit Bench(uint64_t files = kFiles)
       : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
-  explicit Bench(Manifest (*make)(ScriptedBackend&, std::uint64_t), std::uint64_t count)
+  explicit Bench(Manifest (*make)(ScriptedBackend&, uint64_t), uint64_t count)
       : manifest(make(backend, count)), samples(corpus_samples(manifest).value()) {}
 
   std::unique_ptr<ReadEngine> engine(const ReadOptions& asked) {
@@ -117,8 +117,8 @@ TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
   const auto counts = counted(bench.backend.reads());
   EXPECT_EQ(counts.size(), kFiles);
   for (const auto& [name, count] : counts) EXPECT_EQ(count, 3) << name;
-  std::uint64_t in_series = 0;
-  for (const std::uint64_t bytes : tally.bytes_by_second) in_series += bytes;
+  uint64_t in_series = 0;
+  for (const uint64_t bytes : tally.bytes_by_second) in_series += bytes;
   EXPECT_EQ(in_series, tally.bytes);
   EXPECT_GE(tally.wall_s, tally.first_done_bytes == tally.bytes ? 0.0 : tally.first_done_s - 1e-3);
   EXPECT_LE(tally.first_done_bytes, tally.bytes);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kFiles = 20;
+constexpr uint64_t kFiles = 20;
 
 class ReadRepeat : public testing::Test {
  protected:

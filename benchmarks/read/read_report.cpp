@@ -95,8 +95,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
   std::string text = fmt::format("{}: {}, {}, median {}\n", corpus.name, contents,
                                  format_bytes(double(manifest.payload_bytes()), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
-  if (const std::uint64_t ranks =
-          records.empty() ? 1 : records[0].parameters.value("ranks", std::uint64_t{1});
+  if (const uint64_t ranks = records.empty() ? 1 : records[0].parameters.value("ranks", uint64_t{1});
       ranks > 1)
     text += fmt::format(
         "{} ranks share the samples of every pass (strong scaling); threads are those of a rank, "

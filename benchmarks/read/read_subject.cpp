@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostObjectsInspected = 256;
+constexpr uint64_t kMostObjectsInspected = 256;
 
 Result<void> check_collective(const Tier& tier) {
   if (tier.backend->caps().collective_reads) return success();
@@ -26,9 +26,9 @@ Result<void> check_collective(const Tier& tier) {
 // Checks that some objects, spread over the whole corpus, exist on the tier. A tier without a copy of the
 // corpus must fail before anything is measured.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
-  const std::uint64_t inspected = std::min<std::uint64_t>(samples.objects(), kMostObjectsInspected);
-  for (std::uint64_t i = 0; i < inspected; ++i) {
-    const std::string_view name = samples.name(std::uint32_t(i * samples.objects() / inspected));
+  const uint64_t inspected = std::min<uint64_t>(samples.objects(), kMostObjectsInspected);
+  for (uint64_t i = 0; i < inspected; ++i) {
+    const std::string_view name = samples.name(uint32_t(i * samples.objects() / inspected));
     const Result<Entry> found = tier.backend->names().stat(name);
     if (!found.ok() && found.error().code == Errc::not_found && tier.backend_name == "mem")
       return make_error(

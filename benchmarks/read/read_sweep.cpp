@@ -22,7 +22,7 @@ double seconds(std::chrono::nanoseconds time) {
 
 template <class T>
 void shuffle(std::vector<T>& items, const RandomStream& random) {
-  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i, i)]);
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i, i)]);
 }
 
 void judge_all(std::span<ReadCell> cells, Verdict verdict, std::string_view why) {
@@ -69,7 +69,7 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally
 // Judges skipped samples over all repeats together, because their number in a single repeat depends on
 // chance.
 void judge_skipped(ReadCell& cell) {
-  std::uint64_t read_count = cell.errors;
+  uint64_t read_count = cell.errors;
   for (const RepeatFigures& repeat : cell.repeats) read_count += repeat.tally.samples;
   const std::string first_error = cell.first_errors.empty() ? "" : cell.first_errors.front();
   if (cell.errors > 0)
@@ -121,7 +121,7 @@ CacheState cell_cache(const ReadCell& cell) {
 void record_repeat(const RepeatFigures& repeat, Trial& trial) {
   const RunTally& tally = repeat.tally;
   tally.record(trial);
-  const auto record_rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
+  const auto record_rate = [&](const MetricInfo& metric, uint64_t bytes) {
     trial.sample(metric, per_second(double(bytes), tally.elapsed_s));
   };
   record_rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
@@ -136,10 +136,9 @@ std::vector<double> bytes_by_second(const ReadCell& cell) {
   constexpr double kSecondTolerance_s = 0.01;
   std::vector<double> values;
   for (const RepeatFigures& repeat : cell.repeats) {
-    const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
-    const auto whole_seconds = std::size_t(repeat.tally.wall_s + kSecondTolerance_s);
-    for (std::size_t i = 0; i < std::min(whole_seconds, bytes.size()); ++i)
-      values.push_back(double(bytes[i]));
+    const std::vector<uint64_t>& bytes = repeat.tally.bytes_by_second;
+    const auto whole_seconds = size_t(repeat.tally.wall_s + kSecondTolerance_s);
+    for (size_t i = 0; i < std::min(whole_seconds, bytes.size()); ++i) values.push_back(double(bytes[i]));
   }
   return values;
 }
@@ -160,7 +159,7 @@ ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, 
       progress_(progress),
       live_csv_(live_csv),
       warnings_(std::move(warnings)) {
-  for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
+  for (size_t tier = 0; tier < tiers.size(); ++tier) {
     tiers_.push_back(std::make_unique<ReadTier>(*tiers[tier]));
     for (const unsigned threads : options_.threads) {
       ReadCell& cell = cells_.emplace_back();
@@ -178,13 +177,13 @@ Result<void> ReadSweep::open_tier(ReadTier& tier) {
 
 Result<void> ReadSweep::run() {
   for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(team_.all_ok(open_tier(*tier)));
-  for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
-  std::vector<std::size_t> order(cells_.size());
+  for (size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
+  std::vector<size_t> order(cells_.size());
   const RandomStream random(options_.seed, "cells");
-  for (std::size_t repeat = 0; repeat < options_.repeats; ++repeat) {
-    std::iota(order.begin(), order.end(), std::size_t{0});
+  for (size_t repeat = 0; repeat < options_.repeats; ++repeat) {
+    std::iota(order.begin(), order.end(), size_t{0});
     shuffle(order, random.substream(repeat));
-    for (const std::size_t cell : order) {
+    for (const size_t cell : order) {
       if (team_.stopped()) break;
       if (!tiers_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
       if (progress_) progress_->advance(1);
@@ -196,7 +195,7 @@ Result<void> ReadSweep::run() {
 
 // Reads one pass that is not measured, with the most threads, so that all buffers are used once. It verifies
 // the samples if the manifest has checksums.
-void ReadSweep::warm_up(std::size_t index) {
+void ReadSweep::warm_up(size_t index) {
   ReadTier& tier = *tiers_[index];
   if (progress_) progress_->set_note(tier.tier.name + ": warm-up pass");
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
@@ -211,8 +210,8 @@ void ReadSweep::warm_up(std::size_t index) {
   for (ReadCell& cell : cells_of(index)) tier.given_up |= judge_run(cell, cells_of(index), tally, options_);
 }
 
-void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
-  const std::size_t index = std::size_t(&cell - cells_.data());
+void ReadSweep::repeat_cell(ReadCell& cell, size_t repeat) {
+  const size_t index = size_t(&cell - cells_.data());
   const RandomStream random = RandomStream(options_.seed, "arms").substream(repeat);
   if (repeat == 0 && options_.measure_ceiling) probe_ceiling(cell);
   if (!options_.measure_baseline) return read_repeat(cell);
@@ -306,7 +305,7 @@ void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string
   cell.ceiling_probe = probe;
 }
 
-std::span<ReadCell> ReadSweep::cells_of(std::size_t tier) {
+std::span<ReadCell> ReadSweep::cells_of(size_t tier) {
   return std::span(cells_).subspan(tier * options_.threads.size(), options_.threads.size());
 }
 
@@ -321,7 +320,7 @@ void ReadSweep::show_repeat(const ReadCell& cell, std::string_view what) {
 }
 
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
-                 std::uint64_t tier_bytes_read, Trial& trial) {
+                 uint64_t tier_bytes_read, Trial& trial) {
   trial.parameter("tier", tier.name);
   trial.parameter("threads", cell.threads);
   if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
@@ -330,8 +329,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.cache(cache_json(cell_cache(cell)));
   for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
 
-  const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
-  for (std::size_t i = 0; i < pairs; ++i) {
+  const size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
+  for (size_t i = 0; i < pairs; ++i) {
     const double first_rate = first.repeats[i].tally.sample_rate();
     trial.sample(read_metrics::kScaling, first_rate > 0 ? cell.repeats[i].tally.sample_rate() / first_rate
                                                         : std::numeric_limits<double>::quiet_NaN());

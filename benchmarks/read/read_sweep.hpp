@@ -26,7 +26,7 @@ namespace penstock {
 // The results of one tier with one number of threads. The i-th baseline repeat was measured directly before
 // or after the i-th repeat, in the same cache state.
 struct ReadCell {
-  std::size_t tier = 0;  // index into the tiers of the sweep
+  size_t tier = 0;  // index into the tiers of the sweep
   unsigned threads = 1;
   std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
@@ -34,8 +34,8 @@ struct ReadCell {
   std::string ceiling_probe;       // name of the fastest probe: "queued.2x16"
   Verdict verdict = Verdict::ok;   // the worst verdict so far
   std::string reason;
-  std::uint64_t errors = 0;  // samples that were skipped in the repeats
-  std::uint64_t errors_in_warm_up = 0;
+  uint64_t errors = 0;  // samples that were skipped in the repeats
+  uint64_t errors_in_warm_up = 0;
   std::vector<std::string> first_errors;
 
   void judge(Verdict what, std::string_view why);
@@ -44,7 +44,7 @@ struct ReadCell {
 // Adds the metrics of the cell to the trial (see docs/records.md, row `read`). `first` is the cell of the
 // same tier with the first thread count of the sweep. The metric `scaling` is relative to it.
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
-                 std::uint64_t tier_bytes_read, Trial& trial);
+                 uint64_t tier_bytes_read, Trial& trial);
 
 // Runs the sweep. All ranks sweep together: run() is collective, and the cells are equal on every rank.
 // Borrows all constructor arguments. One thread.
@@ -63,18 +63,18 @@ class ReadSweep {
 
   const std::vector<ReadCell>& cells() const { return cells_; }
 
-  const ReadTier& tier(std::size_t index) const { return *tiers_[index]; }
+  const ReadTier& tier(size_t index) const { return *tiers_[index]; }
 
  private:
   Result<void> open_tier(ReadTier& tier);
-  void warm_up(std::size_t index);
-  void repeat_cell(ReadCell& cell, std::size_t repeat);
+  void warm_up(size_t index);
+  void repeat_cell(ReadCell& cell, size_t repeat);
   void read_repeat(ReadCell& cell);
   void baseline_repeat(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
   void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
-  std::span<ReadCell> cells_of(std::size_t tier);
+  std::span<ReadCell> cells_of(size_t tier);
   void log(const std::string& warning);
   void show_repeat(const ReadCell& cell, std::string_view what);
 
@@ -87,7 +87,7 @@ class ReadSweep {
   const Log warnings_;
   std::vector<std::unique_ptr<ReadTier>> tiers_;
   std::vector<ReadCell> cells_;
-  std::uint32_t repeats_measured_ = 0;  // number of repeats whose spans the profiler received
+  uint32_t repeats_measured_ = 0;  // number of repeats whose spans the profiler received
 };
 
 }  // namespace penstock

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kFiles = 50;
+constexpr uint64_t kFiles = 50;
 
 // Two tiers in memory with the same objects.
 class Sweep : public testing::Test {
@@ -71,10 +71,10 @@ TEST_F(Sweep, MeasuresEveryCellWithABaselineForEachRepeatAndACeiling) {
 TEST_F(Sweep, CountsAllThatIsReadFromATier) {
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
-  for (std::size_t tier = 0; tier < 2; ++tier) {
+  for (size_t tier = 0; tier < 2; ++tier) {
     EXPECT_EQ(all.tier(tier).bytes_read(), backends_[tier]->moved_bytes().read)
         << "the baseline went through the back end, and must not be counted twice";
-    std::uint64_t repeats = 0;
+    uint64_t repeats = 0;
     for (const ReadCell& cell : all.cells())
       for (const RepeatFigures& repeat : cell.repeats)
         if (cell.tier == tier) repeats += repeat.tally.bytes;
@@ -126,7 +126,7 @@ TEST_F(Sweep, WrongBytesAreTheVerdictInsteadOfARate) {
 }
 
 TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBeforeThem) {
-  for (std::uint32_t i = 0; i < 10; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
+  for (uint32_t i = 0; i < 10; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   backends_[0]->put("s0010", std::vector<std::byte>(11));
   options_.skip_errors = true;
   ReadSweep all = sweep();
@@ -138,7 +138,7 @@ TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBefo
 }
 
 TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
-  for (std::uint32_t i = 0; i < kFiles; ++i)
+  for (uint32_t i = 0; i < kFiles; ++i)
     backends_[0]->put(std::string(samples_->name(i)),
                       std::vector<std::byte>(samples_->largest_bytes(), std::byte{0xff}));
   options_.skip_errors = true;
@@ -149,7 +149,7 @@ TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
 }
 
 TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {
-  for (std::uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
+  for (uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   options_.skip_errors = true;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
@@ -168,8 +168,8 @@ TEST_F(Sweep, TheSeedDrawsTheOrderOfReads) {
   options_.measure_baseline = false;
   options_.threads = {1};
   options_.order = SampleOrder::shuffled;
-  std::map<std::uint64_t, std::vector<std::string>> reads;
-  for (const std::uint64_t seed : {5U, 5U, 6U}) {
+  std::map<uint64_t, std::vector<std::string>> reads;
+  for (const uint64_t seed : {5U, 5U, 6U}) {
     options_.seed = seed;
     backends_[0]->forget_reads();
     ReadSweep all = sweep();

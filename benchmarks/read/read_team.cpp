@@ -28,7 +28,7 @@ void unpack(const Json& json, T& figure) {
 // A histogram is sent as its bytes in memory, because all ranks run the same program.
 static_assert(std::is_trivially_copyable_v<Histogram>);
 Json pack(const Histogram& histogram) {
-  std::vector<std::uint8_t> bytes(sizeof histogram);
+  std::vector<uint8_t> bytes(sizeof histogram);
   std::memcpy(bytes.data(), &histogram, sizeof histogram);
   return Json::binary(std::move(bytes));
 }
@@ -61,7 +61,7 @@ Json pack(const std::vector<RankFigures>& ranks) {
   return json;
 }
 void unpack(const Json& json, std::vector<RankFigures>& ranks) {
-  for (const Json& rank : json) ranks.push_back({rank[0].get<std::uint64_t>(), rank[1].get<double>()});
+  for (const Json& rank : json) ranks.push_back({rank[0].get<uint64_t>(), rank[1].get<double>()});
 }
 
 }  // namespace
@@ -92,12 +92,12 @@ RunTally join_over_ranks(std::span<const RunTally> rank_tallies) {
   for (const RunTally& one : rank_tallies)
     if (one.first_done_s > 0) bytes_by_then += double(one.first_done_bytes) * first_done_s / one.first_done_s;
   joined.first_done_s = first_done_s;
-  joined.first_done_bytes = std::uint64_t(std::llround(bytes_by_then));
+  joined.first_done_bytes = uint64_t(std::llround(bytes_by_then));
   return joined;
 }
 
-RankShare ReadTeam::share(std::uint64_t shift) const {
-  return {.rank = std::uint64_t(ranks_.rank()), .ranks = std::uint64_t(ranks_.size()), .shift = shift};
+RankShare ReadTeam::share(uint64_t shift) const {
+  return {.rank = uint64_t(ranks_.rank()), .ranks = uint64_t(ranks_.size()), .shift = shift};
 }
 
 RunTally ReadTeam::run(const ReadSpec& spec, const OwnRun& own_run) {
@@ -110,7 +110,7 @@ RunTally ReadTeam::run(const ReadSpec& spec, const OwnRun& own_run) {
   Result<void> barrier;
   full_spec.at_gate = [&] { barrier = ranks_.barrier(); };
   if (std::holds_alternative<Stonewall>(spec.end))
-    full_spec.at_stonewall = [&](std::uint64_t taken) { return reduce(taken, Reduction::max); };
+    full_spec.at_stonewall = [&](uint64_t taken) { return reduce(taken, Reduction::max); };
   if (more_may_follow) {
     full_spec.max_passes = 1;
     if (std::holds_alternative<Passes>(full_spec.end)) full_spec.end = Passes{kNoTimeLimit};
@@ -123,8 +123,8 @@ RunTally ReadTeam::run(const ReadSpec& spec, const OwnRun& own_run) {
       return total;
     const double seconds_per_pass = std::max(total.elapsed_s / double(total.passes), 1e-9);
     next_run = rest_of(full_spec, total);
-    next_run.max_passes = std::uint64_t(
-        std::clamp(std::ceil((wanted_s - total.elapsed_s) / seconds_per_pass), 1.0, kMostPasses));
+    next_run.max_passes =
+        uint64_t(std::clamp(std::ceil((wanted_s - total.elapsed_s) / seconds_per_pass), 1.0, kMostPasses));
   }
 }
 
@@ -155,19 +155,19 @@ Result<void> ReadTeam::all_ok(const Result<void>& mine) {
   return penstock::all_ok(ranks_, mine);
 }
 
-std::uint64_t ReadTeam::reduce(std::uint64_t mine, Reduction how) {
+uint64_t ReadTeam::reduce(uint64_t mine, Reduction how) {
   // A failure is ignored here, because the next run() fails as well and reports it.
   static_cast<void>(ranks_.all_reduce(std::span(&mine, 1), how).ok());
   return mine;
 }
 
-std::uint64_t ReadTeam::sum(std::uint64_t mine) {
+uint64_t ReadTeam::sum(uint64_t mine) {
   return reduce(mine, Reduction::sum);
 }
 
-std::optional<std::uint64_t> ReadTeam::sum(std::optional<std::uint64_t> mine) {
+std::optional<uint64_t> ReadTeam::sum(std::optional<uint64_t> mine) {
   const bool any_missing = any_rank(!mine);
-  const std::uint64_t total = sum(mine.value_or(0));
+  const uint64_t total = sum(mine.value_or(0));
   return any_missing ? std::nullopt : std::optional(total);
 }
 

@@ -29,7 +29,7 @@ class ReadTeam {
   explicit ReadTeam(Communicator& ranks) : ranks_(ranks) {}
 
   bool is_single_rank() const { return ranks_.size() == 1; }
-  RankShare share(std::uint64_t shift) const;
+  RankShare share(uint64_t shift) const;
 
   // Runs `own_run` on every rank and joins the results. The joined tally has the bytes, samples and latencies
   // of all ranks. It has the wall time of the slowest rank, and one entry of `ranks` for each. The clocks
@@ -42,9 +42,9 @@ class ReadTeam {
   Result<CacheOutcome> prepare(CacheControl& cache);
 
   Result<void> all_ok(const Result<void>& mine);  // returns the error of the lowest rank that has one
-  std::uint64_t sum(std::uint64_t mine);          // the sum over all ranks
-  std::optional<std::uint64_t> sum(std::optional<std::uint64_t> mine);  // absent if a rank has no value
-  bool any_rank(bool mine);                                             // whether `mine` is true on any rank
+  uint64_t sum(uint64_t mine);                    // the sum over all ranks
+  std::optional<uint64_t> sum(std::optional<uint64_t> mine);  // absent if a rank has no value
+  bool any_rank(bool mine);                                   // whether `mine` is true on any rank
 
   // Whether a rank was asked to stop. The ranks exchange this only at the end of prepare() and of run(). A
   // signal that reaches one rank between them must not make it act differently from the others.
@@ -52,7 +52,7 @@ class ReadTeam {
 
  private:
   RunTally join_tallies(const RunTally& mine);
-  std::uint64_t reduce(std::uint64_t mine, Reduction how);
+  uint64_t reduce(uint64_t mine, Reduction how);
 
   Communicator& ranks_;
   bool stopped_ = false;

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kFiles = 60;
+constexpr uint64_t kFiles = 60;
 
 // The engine of one rank with a corpus of its own, which is equal to those of the others.
 struct Bench {
@@ -56,7 +56,7 @@ TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
 // read as much as the other.
 TEST(ReadTeam, TheStonewallIsWornOut) {
   for (const unsigned depth : {1U, 4U}) {
-    std::array<std::atomic<std::uint64_t>, 2> taken{};
+    std::array<std::atomic<uint64_t>, 2> taken{};
     RankThreads::run(2, [&](Communicator& ranks) {
       ReadTeam team(ranks);
       Bench bench(team, 2, depth);
@@ -64,16 +64,16 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
       spec.end = Stonewall{30ms};
       RunTally own;
       const RunTally tally = team.run(spec, [&](ReadSpec mine) {
-        mine.at_stonewall = [&, exchange = mine.at_stonewall](std::uint64_t here) {
-          const std::uint64_t said = here + (ranks.root() ? 1000 : 0);
-          taken[std::size_t(ranks.rank())] = said;
+        mine.at_stonewall = [&, exchange = mine.at_stonewall](uint64_t here) {
+          const uint64_t said = here + (ranks.root() ? 1000 : 0);
+          taken[size_t(ranks.rank())] = said;
           return exchange(said);
         };
         own = bench.engine->run(mine);
         return own;
       });
       EXPECT_FALSE(tally.failure);
-      const std::uint64_t most = std::max(taken[0].load(), taken[1].load());
+      const uint64_t most = std::max(taken[0].load(), taken[1].load());
       EXPECT_EQ(own.samples, most) << "rank " << ranks.rank();
       EXPECT_LE(own.stonewall_bytes, own.bytes);
       EXPECT_LE(tally.stonewall_s, tally.wall_s);

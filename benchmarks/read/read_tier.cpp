@@ -39,7 +39,7 @@ std::string ReadTier::no_baseline_warning(const RunTally& failed) {
                      failed.failure ? failed.failure->message() : "it read nothing");
 }
 
-std::uint64_t ReadTier::bytes_read() const {
+uint64_t ReadTier::bytes_read() const {
   return tier.backend->moved_bytes().read + (yardsticks ? yardsticks->uncounted_bytes() : 0) +
          (cache ? cache->warmed_bytes() : 0);
 }

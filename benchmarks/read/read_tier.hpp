@@ -32,14 +32,14 @@ struct ReadTier {
 
   // All payload bytes that this rank has read: warm-up, baselines, ceilings, warming of the cache and
   // repeats.
-  std::uint64_t bytes_read() const;
+  uint64_t bytes_read() const;
 
   Tier& tier;
   DeviceOrder physical_order;  // device offsets of the samples, for SampleOrder::physical
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;
-  std::uint64_t passes_started = 0;  // passes that all ranks have started
+  uint64_t passes_started = 0;  // passes that all ranks have started
   bool given_up = false;
   bool baseline_reported = false;
   bool fallback_reported = false;

@@ -22,13 +22,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kWatchIntervalNs = kSecondNs / 10;
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kWatchIntervalNs = kSecondNs / 10;
 
 }  // namespace
 
-ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share,
-                 const ReadSpec& what, std::uint64_t first, ReadWorkers all)
+ReadRun::ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& what,
+                 uint64_t first, ReadWorkers all)
     : source(samples, what.threads, what.max_passes,
              time_limit(what.end).count() != 0 ? INT64_MAX : (shortest_time(what.end) + what.ramp).count()),
       spec(what),
@@ -36,8 +36,8 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
       first_pass(first),
       deadline_ns(time_limit(what.end).count()),
       skip_errors(options.skip_errors),
-      workers_ready_(std::ptrdiff_t(all.size()) - 1),
-      workers_at_stonewall_(std::ptrdiff_t(all.size())) {
+      workers_ready_(ptrdiff_t(all.size()) - 1),
+      workers_at_stonewall_(ptrdiff_t(all.size())) {
   if (options.open_loop && spec.measured_repeat)
     arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured_repeat);
 }
@@ -73,15 +73,15 @@ void ReadRun::wait_at_stonewall(const ReadWorker& one) {
   workers_at_stonewall_.wait();
   // All other workers now wait in this function. Each wrote its plain members before it counted down, so they
   // may be read.
-  std::uint64_t samples_taken = 0;
-  std::int64_t last_done_ns = 0;
+  uint64_t samples_taken = 0;
+  int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     samples_taken += worker->samples_taken();
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
     run_figures.stonewall_bytes += worker->bytes_after_ramp();
   }
   run_figures.stonewall_s = seconds_after_ramp(last_done_ns);
-  const std::uint64_t most_taken = spec.at_stonewall ? spec.at_stonewall(samples_taken) : samples_taken;
+  const uint64_t most_taken = spec.at_stonewall ? spec.at_stonewall(samples_taken) : samples_taken;
   missing_samples_ = most_taken > samples_taken ? most_taken - samples_taken : 0;
   stonewall_open_.count_down();
 }
@@ -108,11 +108,11 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObj
 // Called by ReadEngine::make(), which makes the queue on its own thread. The threads of later runs use the
 // queue one after another, and nothing is in flight between runs.
 Result<void> ReadWorker::prepare() {
-  const std::size_t depth = options_.depth;
-  const std::size_t slot_bytes = whole_blocks(std::max<std::uint64_t>(work_.samples->largest_bytes(), 1));
+  const size_t depth = options_.depth;
+  const size_t slot_bytes = whole_blocks(std::max<uint64_t>(work_.samples->largest_bytes(), 1));
   memory_.grow(whole_huge_pages(depth * slot_bytes));
   slots_ = std::vector<Slot>(depth);
-  for (std::size_t i = 0; i < depth; ++i)
+  for (size_t i = 0; i < depth; ++i)
     slots_[i].buffer = memory_.first(depth * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   if (options_.decode) PENSTOCK_TRY(checks_.prepare_decoder());
   if (depth == 1 && (options_.collective || options_.open_loop || !work_.backend->caps().queue_is_cheaper))
@@ -170,7 +170,7 @@ void ReadWorker::reset() {
 
 // Sets `sample` to the next sample. False at the end of the passes, at the time limit, when the reads after
 // the stonewall are done, after an error and after Ctrl-C. Prefetches the list entry of the sample after it.
-bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
+bool ReadWorker::next(ReadRun& run, int64_t now_ns, uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
   if (reading_missing_ && !run.take_missing_sample()) return false;
   while (position_ >= slice_.end) {
@@ -200,12 +200,12 @@ inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry)
 void ReadWorker::read_one_at_a_time(ReadRun& run) {
   Slot& slot = slots_.front();
   const bool inspects = options_.decode || run.spec.verify;
-  std::int64_t now = run.now_ns();
+  int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
     slot.started_ns = now;
     slot.entry = (*work_.samples)[slot.sample];
     if (run.arrivals && !wait_until_due(run, slot.started_ns, now)) return;
-    const Result<std::uint64_t> bytes = reader_.read(0, object_name(slot.entry), slot.entry, slot.buffer);
+    const Result<uint64_t> bytes = reader_.read(0, object_name(slot.entry), slot.entry, slot.buffer);
     if (bytes.ok() && *bytes == slot.entry.length && !inspects) {
       now = run.now_ns();
       count_read(run, slot.entry.length, slot.started_ns, now);
@@ -222,10 +222,10 @@ void ReadWorker::read_one_at_a_time(ReadRun& run) {
 // memory.
 void ReadWorker::read_through_queue(ReadRun& run) {
   free_slots_.clear();
-  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(std::uint32_t(i));
+  for (size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(uint32_t(i));
 
   bool more_samples = true;
-  std::int64_t now = run.now_ns();
+  int64_t now = run.now_ns();
   while (true) {
     while (more_samples && !free_slots_.empty()) {
       Slot& slot = slots_[free_slots_.back()];
@@ -261,12 +261,12 @@ void ReadWorker::read_through_queue(ReadRun& run) {
                                                    : Result<void>(std::move(completion.bytes).error());
       if (options_.decode || run.spec.verify) now = run.now_ns();
       account(run, slot, outcome, now);
-      free_slots_.push_back(std::uint32_t(completion.tag));
+      free_slots_.push_back(uint32_t(completion.tag));
     }
   }
 }
 
-Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
+Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, uint64_t bytes) {
   PENSTOCK_TRY(checks_.check_length(slot.entry, bytes));
   const std::span<const std::byte> sample = slot.buffer.first(slot.entry.length);
   if (run.spec.verify) {
@@ -279,7 +279,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
 
 // Counts a read. A read that Ctrl-C ended is not an error. A wrong checksum is counted before note_error()
 // may stop the run.
-void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
+void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, int64_t end_ns) {
   if (outcome.ok()) return count_read(run, slot.entry.length, slot.started_ns, end_ns);
   // next() notices the signal and ends the run.
   if (outcome.error().code == Errc::interrupted && interrupted()) return;
@@ -292,9 +292,9 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
 
 // handle_boundary() comes first, so that a sample which completes after the end of the ramp or of a second
 // counts after it.
-void ReadWorker::count_read(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
+void ReadWorker::count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
-  tally_.latency_ns.add(std::uint64_t(end_ns - started_ns));
+  tally_.latency_ns.add(uint64_t(end_ns - started_ns));
   last_done_ns_ = end_ns;
   delivered_samples_.store(delivered_samples() + 1, std::memory_order_relaxed);
   delivered_bytes_.store(delivered_bytes() + bytes, std::memory_order_relaxed);
@@ -303,7 +303,7 @@ void ReadWorker::count_read(ReadRun& run, std::uint64_t bytes, std::int64_t star
 // Called when the clock passes next_boundary_ns_. That is the end of the ramp, the end of a second, the
 // deadline or the next call of `watch`, whichever is first. So a sample needs one comparison instead of four.
 // `watch` may take long, because it prints. It runs on the thread of the first worker.
-void ReadWorker::handle_boundary(ReadRun& run, std::int64_t now_ns) {
+void ReadWorker::handle_boundary(ReadRun& run, int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
     RunTally new_tally;  // the ramp is not counted, except for samples with wrong bytes
     new_tally.errors = new_tally.wrong_samples = tally_.wrong_samples;
@@ -318,7 +318,7 @@ void ReadWorker::handle_boundary(ReadRun& run, std::int64_t now_ns) {
     close_second();
     second_ends_ns_ += kSecondNs;
   }
-  const std::int64_t deadline = reading_missing_ ? 0 : run.deadline_ns;
+  const int64_t deadline = reading_missing_ ? 0 : run.deadline_ns;
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {
@@ -332,7 +332,7 @@ void ReadWorker::handle_boundary(ReadRun& run, std::int64_t now_ns) {
 // The first worker that ends writes first_done_s and first_done_bytes, which are read after the join. The
 // other workers may still read samples, so their sums are those of this moment.
 void ReadWorker::finish(ReadRun& run) {
-  const std::int64_t now = run.now_ns();
+  const int64_t now = run.now_ns();
   if (delivered_bytes() > bytes_before_second_) close_second();
   tally_.samples = delivered_samples() - ramp_samples_;
   tally_.bytes = bytes_after_ramp();
@@ -343,7 +343,7 @@ void ReadWorker::finish(ReadRun& run) {
 }
 
 void ReadWorker::close_second() {
-  const std::uint64_t bytes = delivered_bytes();
+  const uint64_t bytes = delivered_bytes();
   tally_.bytes_by_second.push_back(bytes - bytes_before_second_);
   bytes_before_second_ = bytes;
 }

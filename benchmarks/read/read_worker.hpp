@@ -29,8 +29,8 @@ using ReadWorkers = std::span<const std::unique_ptr<ReadWorker>>;
 // joined.
 class ReadRun {
  public:
-  ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
-          std::uint64_t first_pass, ReadWorkers workers);
+  ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
+          uint64_t first_pass, ReadWorkers workers);
 
   // Called by each worker before its work. All workers except the first wait until open_gate(). False if the
   // run was cancelled by call_off().
@@ -46,26 +46,24 @@ class ReadRun {
     return missing_taken_.fetch_add(1, std::memory_order_relaxed) < missing_samples_;
   }
 
-  std::int64_t now_ns() const {
+  int64_t now_ns() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
         .count();
   }
   std::chrono::steady_clock::time_point start() const { return start_; }  // the time of open_gate()
-  void sleep_until(std::int64_t ns) const {
-    std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns));
-  }
+  void sleep_until(int64_t ns) const { std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns)); }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   // Keeps the first kMostErrorsNamed errors; stops the run unless errors are skipped.
   void note_error(Error error);
-  double seconds_after_ramp(std::int64_t ns) const {
-    return double(std::max<std::int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
+  double seconds_after_ramp(int64_t ns) const {
+    return double(std::max<int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
   }
 
   SampleSource source;
   const ReadSpec spec;
   const ReadWorkers workers;
-  const std::uint64_t first_pass;
-  const std::int64_t deadline_ns;  // time limit since the start; 0: none
+  const uint64_t first_pass;
+  const int64_t deadline_ns;  // time limit since the start; 0: none
   const bool skip_errors;
   std::optional<Arrivals> arrivals;  // the due times of an open loop
 
@@ -83,8 +81,8 @@ class ReadRun {
   std::latch stonewall_open_{1};     // counted down by the first worker
   bool called_off_ = false;
   std::atomic<bool> stop_{false};
-  std::uint64_t missing_samples_ = 0;
-  std::atomic<std::uint64_t> missing_taken_{0};
+  uint64_t missing_samples_ = 0;
+  std::atomic<uint64_t> missing_taken_{0};
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -96,95 +94,95 @@ class ReadWorker {
   Result<void> prepare();  // makes buffers and the queue; called before the first run
 
   // The number of positions of a pass: the samples of this rank.
-  virtual std::uint64_t positions() const { return work_.share.largest_part(work_.manifest->samples()); }
+  virtual uint64_t positions() const { return work_.share.largest_part(work_.manifest->samples()); }
 
   // The main function of the worker's thread. If `watch` is set, it is called with the time about ten times a
   // second.
-  using Watch = std::function<void(std::int64_t now_ns)>;
+  using Watch = std::function<void(int64_t now_ns)>;
   void work(ReadRun& run, const Watch& watch = {});
 
   // The samples and bytes that this worker has delivered, including the ramp. Any thread may ask for them.
-  std::uint64_t delivered_samples() const { return delivered_samples_.load(std::memory_order_relaxed); }
-  std::uint64_t delivered_bytes() const { return delivered_bytes_.load(std::memory_order_relaxed); }
-  std::uint64_t bytes_after_ramp() const {
-    const std::uint64_t ramp_bytes = ramp_bytes_.load(std::memory_order_relaxed);
-    const std::uint64_t delivered = delivered_bytes();
+  uint64_t delivered_samples() const { return delivered_samples_.load(std::memory_order_relaxed); }
+  uint64_t delivered_bytes() const { return delivered_bytes_.load(std::memory_order_relaxed); }
+  uint64_t bytes_after_ramp() const {
+    const uint64_t ramp_bytes = ramp_bytes_.load(std::memory_order_relaxed);
+    const uint64_t delivered = delivered_bytes();
     return delivered > ramp_bytes ? delivered - ramp_bytes : 0;
   }
 
   // Called after the run, by the thread that joined the workers.
   const RunTally& tally() const { return tally_; }
-  std::int64_t last_done_ns() const { return last_done_ns_; }
+  int64_t last_done_ns() const { return last_done_ns_; }
   // Number of samples; also valid while the worker waits at the stonewall.
-  std::uint64_t samples_taken() const { return samples_taken_; }
+  uint64_t samples_taken() const { return samples_taken_; }
 
  protected:
   struct Slot {  // the state of one read in flight
     // A part of memory_, large enough for the largest sample in whole blocks of direct I/O.
     std::span<std::byte> buffer;
-    std::uint64_t sample = 0;
+    uint64_t sample = 0;
     SampleList::Sample entry;  // a copy, since an access to the large list may miss the cache
-    std::int64_t started_ns = 0;
+    int64_t started_ns = 0;
     bool wrong_checksum = false;  // account() counts it
   };
 
   // Reads samples until next() returns false, or the passes end.
   virtual void read_samples(ReadRun& run);
-  Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
-  void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
+  Result<void> inspect(const ReadRun& run, Slot& slot, uint64_t bytes);
+  void account(ReadRun& run, Slot& slot, const Result<void>& outcome, int64_t end_ns);
 
   const ReadWork work_;
   const ReadOptions& options_;
   HeldObjects& objects_;
   std::vector<Slot> slots_;
   Slice slice_;
-  std::uint64_t position_ = 0;
+  uint64_t position_ = 0;
 
  private:
   void reset();
   void wait_and_read(ReadRun& run);
   void read_one_at_a_time(ReadRun& run);
   void read_through_queue(ReadRun& run);
-  bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
+  bool next(ReadRun& run, int64_t now_ns, uint64_t& sample);
   std::string_view object_name(const SampleList::Sample& entry) const;
-  void count_read(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
-  void handle_boundary(ReadRun& run, std::int64_t now_ns);
+  void count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, int64_t end_ns);
+  void handle_boundary(ReadRun& run, int64_t now_ns);
   void close_second();
   void finish(ReadRun& run);
   // These three are defined in rare_steps.cpp: two steps of an open loop, and one for the profiler.
   void wait_and_read_in_open_loop(ReadRun& run);
-  bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
+  bool wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns);
   void record_span(const ReadRun& run) const;
 
   const bool whole_objects_;  // each sample is a whole object
 
   Buffer memory_;
   SampleReader reader_;  // declared after memory_, so destroyed before it: a read may be in flight
-  std::vector<std::uint32_t> free_slots_;
+  std::vector<uint32_t> free_slots_;
 
   PassOrder order_;
   SampleChecks checks_;
-  std::uint64_t next_sample_ = 0;  // the sample at position_, computed early for the prefetch
+  uint64_t next_sample_ = 0;  // the sample at position_, computed early for the prefetch
   bool past_deadline_ = false;
   bool reading_missing_ = false;  // true after the stonewall, while missing samples are read
-  std::uint64_t samples_taken_ = 0;
+  uint64_t samples_taken_ = 0;
 
   RunTally tally_;
-  std::int64_t last_done_ns_ = 0;
-  std::int64_t ramp_ns_ = 0;  // end of the ramp in ns since the start; 0 after the ramp
-  std::int64_t second_ends_ns_ = 0;
+  int64_t last_done_ns_ = 0;
+  int64_t ramp_ns_ = 0;  // end of the ramp in ns since the start; 0 after the ramp
+  int64_t second_ends_ns_ = 0;
   const Watch* watch_ = nullptr;
-  std::int64_t next_watch_ns_ = INT64_MAX;
+  int64_t next_watch_ns_ = INT64_MAX;
   // The time of what comes first: end of the ramp, end of the second, deadline or next call of `watch`.
-  std::int64_t next_boundary_ns_ = 0;
-  std::uint64_t ramp_samples_ = 0;
-  std::uint64_t bytes_before_second_ = 0;
+  int64_t next_boundary_ns_ = 0;
+  uint64_t ramp_samples_ = 0;
+  uint64_t bytes_before_second_ = 0;
 
   // What was delivered, including the ramp, and the bytes of the ramp alone. Only this worker writes them, so
   // relaxed loads and stores are enough. They have their own cache line, because other threads read them.
-  alignas(64) std::atomic<std::uint64_t> delivered_samples_{0};
-  std::atomic<std::uint64_t> delivered_bytes_{0};
-  std::atomic<std::uint64_t> ramp_bytes_{0};
+  alignas(64) std::atomic<uint64_t> delivered_samples_{0};
+  std::atomic<uint64_t> delivered_bytes_{0};
+  std::atomic<uint64_t> ramp_bytes_{0};
 };
 
 // Collective reads, in which all ranks read each object together. open_for_collective_reads() opens all

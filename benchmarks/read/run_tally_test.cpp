@@ -10,9 +10,9 @@ namespace penstock {
 namespace {
 
 // A tally in which every member has a different value.
-RunTally tally(std::uint64_t from) {
+RunTally tally(uint64_t from) {
   RunTally one;
-  std::uint64_t next = from;
+  uint64_t next = from;
   RunTally::figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(one.*member)>;
     if constexpr (std::is_arithmetic_v<T>) one.*member = static_cast<T>(next++);
@@ -38,7 +38,7 @@ TEST(RunTally, SecondsGoOnOverRunsInTurn) {
   pass.bytes = 12;
   pass.bytes_by_second = {6, 6};
   cell.append(pass);
-  EXPECT_EQ(cell.bytes_by_second, (std::vector<std::uint64_t>{10, 10, 6}));
+  EXPECT_EQ(cell.bytes_by_second, (std::vector<uint64_t>{10, 10, 6}));
   RunTally first;
   first.append(cell);
   EXPECT_EQ(first.bytes_by_second, cell.bytes_by_second);
@@ -73,7 +73,7 @@ TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
   EXPECT_EQ(all.first_done_s, 2);
   EXPECT_EQ(all.first_done_bytes, 100U) << "the slow one had read half of its bytes by then";
   EXPECT_EQ(all.latency_ns.count(), 2U);
-  EXPECT_EQ(all.bytes_by_second, (std::vector<std::uint64_t>{300, 302}));
+  EXPECT_EQ(all.bytes_by_second, (std::vector<uint64_t>{300, 302}));
   EXPECT_EQ(all.first_errors.size(), 4U);
   EXPECT_EQ(all.first_wrong_text, "wrong100");
   ASSERT_TRUE(all.failure);
@@ -85,7 +85,7 @@ TEST(RunTally, OfRunsInTurnTimesAddToo) {
   RunTally cell = tally(1);
   const RunTally later = tally(10);
   const double wall_s = cell.wall_s + later.wall_s;
-  const std::uint64_t passes = cell.passes + later.passes;
+  const uint64_t passes = cell.passes + later.passes;
   cell.append(later);
   EXPECT_EQ(cell.wall_s, wall_s);
   EXPECT_EQ(cell.passes, passes);

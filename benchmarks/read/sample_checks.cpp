@@ -22,13 +22,13 @@ Result<void> SampleChecks::prepare_decoder() {
   return success();
 }
 
-Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, std::uint64_t bytes) const {
+Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, uint64_t bytes) const {
   return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
                                          std::to_string(entry.length) + " bytes of " +
                                          sample_text(work_, entry));
 }
 
-Result<void> SampleChecks::check_checksum(std::uint64_t sample, const SampleList::Sample& entry,
+Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sample& entry,
                                           std::span<const std::byte> bytes) const {
   if (crc32c(bytes) == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +

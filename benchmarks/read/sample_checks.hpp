@@ -22,17 +22,17 @@ class SampleChecks {
   Result<void> prepare_decoder();  // called before the first decode()
 
   // Fails with `truncated` unless `bytes` is the length of the sample.
-  Result<void> check_length(const SampleList::Sample& entry, std::uint64_t bytes) const {
+  Result<void> check_length(const SampleList::Sample& entry, uint64_t bytes) const {
     return bytes == entry.length ? success() : wrong_length(entry, bytes);
   }
   // Fails with `corrupt` if the CRC32C differs from the manifest's. `sample` is the index of the sample.
-  Result<void> check_checksum(std::uint64_t sample, const SampleList::Sample& entry,
+  Result<void> check_checksum(uint64_t sample, const SampleList::Sample& entry,
                               std::span<const std::byte> bytes) const;
   // Decodes the sample from JPEG or PNG to RGB.
   Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes);
 
  private:
-  Result<void> wrong_length(const SampleList::Sample& entry, std::uint64_t bytes) const;
+  Result<void> wrong_length(const SampleList::Sample& entry, uint64_t bytes) const;
 
   const ReadWork& work_;
   std::optional<SampleOpener> opener_;

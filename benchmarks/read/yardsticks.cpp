@@ -22,17 +22,17 @@ constexpr std::chrono::milliseconds kLongestProbe{500};
 // A queued probe discards its first pass if the pass was shorter than this, or shorter than the run must be.
 constexpr std::chrono::nanoseconds kLongPassTime = std::chrono::seconds(1);
 
-std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
+std::function<uint64_t(uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
   if (options.order == SampleOrder::sequential) return {};
   if (options.order == SampleOrder::physical) {
     // One pass is sorted once, and all threads use it.
     PassOrder order = work.order(options);
-    std::vector<std::uint64_t> pass(work.samples->size());
-    for (std::uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
-    return [pass = std::move(pass)](std::uint64_t n) { return pass[n % pass.size()]; };
+    std::vector<uint64_t> pass(work.samples->size());
+    for (uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
+    return [pass = std::move(pass)](uint64_t n) { return pass[n % pass.size()]; };
   }
   const Permutation permutation(work.samples->size(), PassOrder::pass_seed(options.seed, 0));
-  return [permutation](std::uint64_t n) { return permutation.at(n % permutation.size()); };
+  return [permutation](uint64_t n) { return permutation.at(n % permutation.size()); };
 }
 
 }  // namespace
@@ -48,12 +48,11 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
 // The loops read a whole list. So they get a list with only the samples of this rank.
 ReadWork Yardsticks::own_part(ReadWork work) {
   if (work.share.ranks == 1) return work;
-  const std::uint64_t begin = work.share.begin(work.samples->size(), 0);
-  const std::uint64_t end = work.share.end(work.samples->size(), 0);
+  const uint64_t begin = work.share.begin(work.samples->size(), 0);
+  const uint64_t end = work.share.end(work.samples->size(), 0);
   own_samples_ = work.samples->part(begin, end);
   if (options_.order == SampleOrder::physical) {
-    own_offsets_.assign(work.offsets->begin() + std::ptrdiff_t(begin),
-                        work.offsets->begin() + std::ptrdiff_t(end));
+    own_offsets_.assign(work.offsets->begin() + ptrdiff_t(begin), work.offsets->begin() + ptrdiff_t(end));
     work.offsets = &own_offsets_;
   }
   work.samples = &own_samples_;
@@ -106,16 +105,15 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
 // long a pass takes. The second reads the rest. The time to make queues is not counted.
 RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double seconds_per_pass) {
   RunTally tally;
-  const std::uint64_t samples_per_pass = work_.samples->size();
-  const std::uint64_t counted_before = work_.backend->moved_bytes().read;
+  const uint64_t samples_per_pass = work_.samples->size();
+  const uint64_t counted_before = work_.backend->moved_bytes().read;
   const double wanted_s = std::chrono::duration<double>(shortest_time(spec.end) + spec.ramp).count();
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   std::chrono::nanoseconds untimed{0};
   // At the end of each call the queues run empty, which is slow. So one pass too many is better than another
   // call.
-  std::uint64_t more_passes =
-      seconds_per_pass > 0 ? std::uint64_t(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
+  uint64_t more_passes = seconds_per_pass > 0 ? uint64_t(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
   while (true) {
     LoopEnd end{.first_read = tally.samples};
     const std::chrono::nanoseconds limit = time_limit(spec.end);
@@ -136,11 +134,11 @@ RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double se
     if (interrupted() || !whole_passes || done->samples < end.samples) break;
     if (tally.wall_s >= wanted_s || tally.passes == spec.max_passes) break;
     seconds_per_pass = std::max(tally.wall_s / double(tally.passes), 1e-9);
-    more_passes = std::uint64_t(std::ceil((wanted_s - tally.wall_s) / seconds_per_pass));
+    more_passes = uint64_t(std::ceil((wanted_s - tally.wall_s) / seconds_per_pass));
     if (spec.max_passes != 0) more_passes = std::min(more_passes, spec.max_passes - tally.passes);
   }
   tally.elapsed_s = tally.wall_s;
-  const std::uint64_t counted_bytes = work_.backend->moved_bytes().read - counted_before;
+  const uint64_t counted_bytes = work_.backend->moved_bytes().read - counted_before;
   uncounted_bytes_ += tally.bytes > counted_bytes ? tally.bytes - counted_bytes : 0;
   return tally;
 }
@@ -148,7 +146,7 @@ RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double se
 Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end) const {
   LoopControl control(plan_, end);
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(whole_huge_pages(std::max<std::size_t>(plan_.samples.largest_bytes(), 1)));
+    Buffer buffer(whole_huge_pages(std::max<size_t>(plan_.samples.largest_bytes(), 1)));
     PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(work_.manifest->facts().codec));
     PictureDecoder decoder;
     Image image;

@@ -40,7 +40,7 @@ class Yardsticks {
   void try_probes(unsigned threads, const MeasureProbe& measure) const;
 
   // Payload bytes that the yardsticks read by system calls, which the back end did not count.
-  std::uint64_t uncounted_bytes() const { return uncounted_bytes_; }
+  uint64_t uncounted_bytes() const { return uncounted_bytes_; }
 
  private:
   using Loop = std::function<Result<LoopDone>(const LoopEnd& end)>;
@@ -51,11 +51,11 @@ class Yardsticks {
   ReadWork own_part(ReadWork work);
 
   SampleList own_samples_;  // the samples of this rank; empty if the rank reads all
-  std::vector<std::uint64_t> own_offsets_;
+  std::vector<uint64_t> own_offsets_;
   const ReadOptions& options_;
   const ReadWork work_;  // declared after own_samples_, to which it may refer
   const ReadPlan plan_;
-  std::uint64_t uncounted_bytes_ = 0;
+  uint64_t uncounted_bytes_ = 0;
 };
 
 }  // namespace penstock

@@ -59,7 +59,7 @@ constexpr nanoseconds kCatchUpTime = std::chrono::milliseconds(2);
 
 struct MountRequest {
   std::string source, mount;
-  std::uint64_t bytes_per_second = 0;
+  uint64_t bytes_per_second = 0;
   nanoseconds latency{0};
   bool foreground = false;
 };
@@ -72,8 +72,8 @@ class Link {
 
   // Sleeps until the link has transferred `bytes`, after those of all earlier calls, and the latency has
   // passed. mutex_ is released before the sleep.
-  void transfer(std::size_t bytes) {
-    const auto transfer_time = nanoseconds(std::int64_t(double(bytes) * 1e9 / bytes_per_second_));
+  void transfer(size_t bytes) {
+    const auto transfer_time = nanoseconds(int64_t(double(bytes) * 1e9 / bytes_per_second_));
     const Clock::time_point now = Clock::now();
     Clock::time_point end;
     {
@@ -114,7 +114,7 @@ int get_attributes(const char* path, struct stat* out, fuse_file_info*) {
   return negative_errno(::lstat(source_path(path).c_str(), out));
 }
 
-int read_link(const char* path, char* out, std::size_t size) {
+int read_link(const char* path, char* out, size_t size) {
   const ssize_t length = ::readlink(source_path(path).c_str(), out, size - 1);
   if (length < 0) return -errno;
   out[length] = '\0';
@@ -141,21 +141,21 @@ int open_file(const char* path, fuse_file_info* file) {
   // Without the caller's O_DIRECT: SOURCE may be on tmpfs, where many kernels refuse it.
   const int fd = ::open(source_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -errno;
-  file->fh = std::uint64_t(fd);
+  file->fh = uint64_t(fd);
   file->direct_io = 1;
   return 0;
 }
 
 // In a thread of libfuse, with no lock held. Reads first, at full speed, and then sleeps until the link has
 // transferred these bytes. SIGINT and SIGTERM do not shorten the sleep.
-int read_file(const char*, char* out, std::size_t size, off_t offset, fuse_file_info* file) {
-  std::size_t done = 0;
+int read_file(const char*, char* out, size_t size, off_t offset, fuse_file_info* file) {
+  size_t done = 0;
   while (done < size) {
     const ssize_t got =
         retry_eintr([&] { return ::pread(int(file->fh), out + done, size - done, offset + off_t(done)); });
     if (got < 0) return -errno;
     if (got == 0) break;
-    done += std::size_t(got);
+    done += size_t(got);
   }
   mounted().link.transfer(done);
   return int(done);
@@ -211,7 +211,7 @@ std::string parse_line(int argc, char** argv, MountRequest& out) {
         out.latency = latency.value();
         continue;
       }
-      const Result<std::uint64_t> rate = parse_size(argv[i]);
+      const Result<uint64_t> rate = parse_size(argv[i]);
       if (!rate.ok()) return "--bytes-per-second: " + rate.error().what;
       out.bytes_per_second = rate.value();
     } else if (word.starts_with("-")) {

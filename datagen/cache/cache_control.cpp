@@ -130,12 +130,12 @@ bool CacheControl::state_is_fixed(CacheState& state) const {
 Result<Residency> CacheControl::measure_residency(bool warm_missing) {
   Residency all_files{.verified = true};
   std::mutex mutex;
-  PENSTOCK_TRY(parallel_for(
-      manifest_.objects(), helper_threads_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
-        const auto path = tier_.backend->native_path(samples_.name(std::uint32_t(object)));
+  PENSTOCK_TRY(
+      parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, uint64_t object) -> Result<void> {
+        const auto path = tier_.backend->native_path(samples_.name(uint32_t(object)));
         if (!path) return success();
         Result<Residency> file_residency = calls_.residency(*path);
-        std::uint64_t warmed = 0;
+        uint64_t warmed = 0;
         const bool is_known = file_residency.ok() && file_residency->verified;
         if (warm_missing && (!is_known || file_residency->resident_bytes < file_residency->total_bytes)) {
           if (calls_.warm(*path).ok()) warmed = manifest_.object_bytes(object);
@@ -170,9 +170,9 @@ bool CacheControl::drop_all(CacheState& state) {
 Result<void> CacheControl::make_cold(CacheState& state) {
   if (drop_all(state)) return success();
   state.method = "evict";
-  return parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, std::uint64_t object) {
+  return parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, uint64_t object) {
     // Errors are ignored: measure_residency() checks the result for all files afterwards.
-    if (const auto path = tier_.backend->native_path(samples_.name(std::uint32_t(object))))
+    if (const auto path = tier_.backend->native_path(samples_.name(uint32_t(object))))
       static_cast<void>(calls_.evict(*path).ok());
     return success();
   });
@@ -255,7 +255,7 @@ void keep_worse(CacheState& state, const CacheState& other) {
 
 std::string_view cache_request_name(CacheRequest requested) {
   constexpr std::string_view kNames[] = {"cold", "warm", "asis"};
-  return kNames[std::size_t(requested)];
+  return kNames[size_t(requested)];
 }
 
 CacheRequest parse_cache_request(std::string_view name) {
@@ -264,10 +264,10 @@ CacheRequest parse_cache_request(std::string_view name) {
   return CacheRequest::asis;
 }
 
-std::optional<std::uint64_t> device_bytes_read() {
+std::optional<uint64_t> device_bytes_read() {
   std::ifstream counters("/proc/self/io");
   std::string key;
-  std::uint64_t value = 0;
+  uint64_t value = 0;
   while (counters >> key >> value)
     if (key == "read_bytes:") return value;
   return std::nullopt;

@@ -17,9 +17,9 @@
 
 namespace penstock {
 
-enum class CacheRequest : std::uint8_t { cold, warm, asis };
+enum class CacheRequest : uint8_t { cold, warm, asis };
 
-enum class ColdMethod : std::uint8_t {
+enum class ColdMethod : uint8_t {
   evict,  // evicts only the files of the corpus from the page cache, and no metadata
   // Drops the clean pages, dentries and inodes of the whole machine. Needs root, and slows other programs.
   drop,
@@ -78,7 +78,7 @@ class CacheControl {
   bool prepares_on_each_rank() const { return prepares_on_each_rank_; }
 
   // Payload bytes that were read to warm the cache so far.
-  std::uint64_t warmed_bytes() const { return warmed_bytes_; }
+  uint64_t warmed_bytes() const { return warmed_bytes_; }
 
   // The reason why ColdMethod::drop was not possible. Then ColdMethod::evict is used instead, or for direct
   // reads none of them. "" if `drop` has not failed.
@@ -99,7 +99,7 @@ class CacheControl {
   const unsigned helper_threads_;
   const PageCacheCalls calls_;
   const std::string host_cache_;
-  std::uint64_t warmed_bytes_ = 0;
+  uint64_t warmed_bytes_ = 0;
   std::string drop_error_;
   bool prepares_on_each_rank_ = false;
 };
@@ -119,6 +119,6 @@ CacheRequest parse_cache_request(std::string_view name);
 // Bytes that the kernel has fetched from devices and servers for this process (/proc/self/io). They include
 // read-ahead, direct reads, and pages that another process later finds in the cache. Absent if the kernel
 // does not count them.
-std::optional<std::uint64_t> device_bytes_read();
+std::optional<uint64_t> device_bytes_read();
 
 }  // namespace penstock

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kFiles = 40;
+constexpr uint64_t kFiles = 40;
 
 // A simulated kernel whose page cache can obey, refuse to evict, or not report what is resident.
 struct Kernel {
@@ -69,7 +69,7 @@ class CacheControlTest : public testing::Test {
     tier_.name = "disk";
     tier_.spec = "disk=posix:/scripted";
     tier_.backend = std::move(backend);
-    for (std::uint32_t i = 0; i < kFiles; ++i) kernel_.resident[std::string(samples_->name(i))] = true;
+    for (uint32_t i = 0; i < kFiles; ++i) kernel_.resident[std::string(samples_->name(i))] = true;
   }
   CacheControl control(CacheRequest requested, ColdMethod method = ColdMethod::evict) {
     return CacheControl(tier_, *manifest_, *samples_, requested, method, 2, kernel_.calls());

@@ -22,16 +22,16 @@ namespace {
 constexpr int kWindowBits = 15 + 16;  // a window of 32 KiB; + 16 selects the gzip format
 constexpr int kMemoryLevel = 8;       // zlib's default
 constexpr int kUnknownSystem = 255;
-constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
+constexpr size_t kPieceBytes = size_t{64} << 10U;
 // zlib counts the bytes of one call in 32 bits.
-constexpr std::size_t kMostBytesPerCall = std::size_t{1} << 30U;
+constexpr size_t kMostBytesPerCall = size_t{1} << 30U;
 
 // zlib takes input by non-const pointers but does not write to it.
 Bytef* bytes_of(std::span<const std::byte> bytes) {
   return reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
 }
 
-uInt limited_count(std::size_t bytes) {
+uInt limited_count(size_t bytes) {
   return static_cast<uInt>(std::min(bytes, kMostBytesPerCall));
 }
 
@@ -56,7 +56,7 @@ struct GzipMaker::State {
   // Passes pieces of kPieceBytes to zlib. So the output does not depend on how the caller cuts the bytes.
   Result<void> add(std::span<const std::byte> bytes, const Sink& sink) {
     while (!bytes.empty()) {
-      const std::size_t copied_bytes = std::min(bytes.size(), kPieceBytes - filled_bytes);
+      const size_t copied_bytes = std::min(bytes.size(), kPieceBytes - filled_bytes);
       std::memcpy(in.data() + filled_bytes, bytes.data(), copied_bytes);
       filled_bytes += copied_bytes;
       bytes = bytes.subspan(copied_bytes);
@@ -74,7 +74,7 @@ struct GzipMaker::State {
       if (deflate(&stream, flush_mode) == Z_STREAM_ERROR)
         return make_error(Errc::internal, "zlib lost its way while it compressed");
       has_more = stream.avail_out == 0;
-      const std::size_t out_bytes = out.size() - stream.avail_out;
+      const size_t out_bytes = out.size() - stream.avail_out;
       if (out_bytes > 0) PENSTOCK_TRY(sink(std::span<const std::byte>(out).first(out_bytes)));
     }
     return success();
@@ -85,7 +85,7 @@ struct GzipMaker::State {
   bool is_ready = false;
   std::array<std::byte, kPieceBytes> in{};
   std::array<std::byte, kPieceBytes> out{};
-  std::size_t filled_bytes = 0;
+  size_t filled_bytes = 0;
 };
 
 struct GzipInflater::State {
@@ -114,7 +114,7 @@ Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> pieces,
   return state_->compress_input(Z_FINISH, sink);
 }
 
-std::uint64_t GzipMaker::max_member_bytes(std::uint64_t bytes) const {
+uint64_t GzipMaker::max_member_bytes(uint64_t bytes) const {
   // Begins a member first: deflateBound() leaves out the gzip header if the last member has ended.
   state_->begin();
   return deflateBound(&state_->stream, bytes);
@@ -165,7 +165,7 @@ Result<GzipMaker> GzipMaker::start() {
 Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> /*pieces*/, const Sink& /*sink*/) {
   return gzip_available();
 }
-std::uint64_t GzipMaker::max_member_bytes(std::uint64_t bytes) const {
+uint64_t GzipMaker::max_member_bytes(uint64_t bytes) const {
   return bytes;
 }
 

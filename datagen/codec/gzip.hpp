@@ -14,7 +14,7 @@ namespace penstock {
 
 inline constexpr int kGzipLevel = 6;  // the default level of the program gzip
 // The largest ratio of inflated to compressed bytes: deflate can code 258 bytes in two bits.
-inline constexpr std::uint64_t kMostGzipInflation = 1032;
+inline constexpr uint64_t kMostGzipInflation = 1032;
 
 // Success, or `unsupported` in a build without zlib.
 Result<void> gzip_available();
@@ -39,7 +39,7 @@ class GzipMaker {
 
   // The largest number of bytes of a member that is made from `bytes` bytes. Do not call it from a sink:
   // make() is not finished then.
-  std::uint64_t max_member_bytes(std::uint64_t bytes) const;
+  uint64_t max_member_bytes(uint64_t bytes) const;
 
  private:
   struct State;
@@ -58,8 +58,8 @@ class GzipInflater {
   void begin();  // call it before each member
 
   struct Step {
-    std::size_t in_bytes = 0;   // bytes read from `in`
-    std::size_t out_bytes = 0;  // bytes written to `out`
+    size_t in_bytes = 0;        // bytes read from `in`
+    size_t out_bytes = 0;       // bytes written to `out`
     bool member_ended = false;  // true only if checksum and length were correct
   };
   // Inflates until `in` is used up or `out` is full. If a step reads nothing and writes nothing, the caller

@@ -12,10 +12,10 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-Bytes noise(std::size_t bytes) {
+Bytes noise(size_t bytes) {
   const RandomStream random(3, "gzip");
   Bytes out(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(random.bits(i));
+  for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(random.bits(i));
   return out;
 }
 
@@ -28,7 +28,7 @@ class Gzip : public ::testing::Test {
   }
 
   // Compresses the bytes, which are given in pieces of `cut` bytes.
-  Bytes member(std::span<const std::byte> bytes, std::size_t cut = SIZE_MAX) {
+  Bytes member(std::span<const std::byte> bytes, size_t cut = SIZE_MAX) {
     std::vector<std::span<const std::byte>> pieces{{}};
     for (; bytes.size() > cut; bytes = bytes.subspan(cut)) pieces.push_back(bytes.first(cut));
     pieces.push_back(bytes);
@@ -41,14 +41,14 @@ class Gzip : public ::testing::Test {
   }
 
   // Decompresses in steps that take and return at most `at_once` bytes.
-  Result<Bytes> inflated(std::span<const std::byte> in, std::size_t at_once = 4096) {
+  Result<Bytes> inflated(std::span<const std::byte> in, size_t at_once = 4096) {
     inflater_->begin();
     Bytes out;
     Bytes piece(at_once);
     while (true) {
       PENSTOCK_ASSIGN(const GzipInflater::Step step,
                       inflater_->step(in.first(std::min(at_once, in.size())), piece));
-      out.insert(out.end(), piece.begin(), piece.begin() + std::ptrdiff_t(step.out_bytes));
+      out.insert(out.end(), piece.begin(), piece.begin() + ptrdiff_t(step.out_bytes));
       in = in.subspan(step.in_bytes);
       if (step.member_ended) return out;
       if (step.in_bytes == 0 && step.out_bytes == 0) return make_error(Errc::truncated, "breaks off");
@@ -60,7 +60,7 @@ class Gzip : public ::testing::Test {
 };
 
 TEST_F(Gzip, ThereAndBack) {
-  for (const std::size_t bytes : {0U, 1U, 1000U, 65536U, 65537U, 1000000U}) {
+  for (const size_t bytes : {0U, 1U, 1000U, 65536U, 65537U, 1000000U}) {
     for (const Bytes& what : {noise(bytes), Bytes(bytes, std::byte{7})}) {
       const Bytes compressed = member(what);
       EXPECT_LE(compressed.size(), maker_->max_member_bytes(bytes));
@@ -75,7 +75,7 @@ TEST_F(Gzip, NothingButTheBytesIsInAMember) {
   Bytes text;
   for (const std::byte one : noise(300000)) text.push_back(one & std::byte{0x0f});
   const Bytes compressed = member(text);
-  for (const std::size_t cut : {1000U, 65536U, 70000U}) EXPECT_EQ(member(text, cut), compressed) << cut;
+  for (const size_t cut : {1000U, 65536U, 70000U}) EXPECT_EQ(member(text, cut), compressed) << cut;
   const Bytes header(compressed.begin(), compressed.begin() + 10);
   const auto byte = [](unsigned value) { return static_cast<std::byte>(value); };
   EXPECT_EQ(header, (Bytes{byte(0x1f), byte(0x8b), byte(8), byte(0), byte(0), byte(0), byte(0), byte(0),
@@ -99,10 +99,10 @@ TEST_F(Gzip, ASinkThatFailsSpoilsNothing) {
 TEST_F(Gzip, DamageIsTold) {
   const Bytes what = noise(300);
   Bytes compressed = member(what);
-  for (std::size_t cut = 0; cut < compressed.size(); ++cut)
+  for (size_t cut = 0; cut < compressed.size(); ++cut)
     EXPECT_EQ(inflated(std::span(compressed).first(cut)).error().code, Errc::truncated) << cut;
-  std::size_t told = 0;
-  for (std::size_t bit = 0; bit < 8 * compressed.size(); ++bit) {
+  size_t told = 0;
+  for (size_t bit = 0; bit < 8 * compressed.size(); ++bit) {
     compressed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto out = inflated(compressed);
     if (out.ok()) {

@@ -14,14 +14,14 @@ constexpr int kMostScans = 500;
 // Limits what a header may claim. A Huffman-coded picture needs at least one bit for each block of 64 pixels
 // of its largest component. That component may have only a quarter of the full resolution. So a byte codes at
 // most 8 blocks * 64 pixels * 4.
-constexpr std::uint64_t kMostPixelsPerByte = 2048;
+constexpr uint64_t kMostPixelsPerByte = 2048;
 // The limit above does not apply to arithmetic coding, in which predictable content needs almost no bits.
 // Such a picture may claim up to this many pixels; a larger one must obey the limit above.
-constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
+constexpr uint64_t kMostUnboundedPixels = uint64_t{1} << 22;
 // libjpeg-turbo writes a line past the caches if it begins at a multiple of the vector size. That is good for
 // pixels that are read much later. But the lines of a part are copied at once. They would have to come back
 // from memory, which takes a tenth of the whole time. So these lines begin one byte later.
-constexpr std::size_t kMisalignmentBytes = 1;
+constexpr size_t kMisalignmentBytes = 1;
 
 // libjpeg calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(j_common_ptr codec) {
@@ -51,7 +51,7 @@ void stop_endless_scans(j_common_ptr codec) {
   }
 }
 
-std::string decode_task(std::size_t bytes) {
+std::string decode_task(size_t bytes) {
   return "decode JPEG of " + std::to_string(bytes) + " bytes";
 }
 
@@ -74,7 +74,7 @@ struct JpegDecoder::Libjpeg {
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool is_created = false;
-  std::vector<std::uint8_t> line;  // one line of CMYK, or of a part
+  std::vector<uint8_t> line;  // one line of CMYK, or of a part
 
   Libjpeg() {
     set_up(guard);
@@ -111,12 +111,12 @@ struct JpegDecoder::Libjpeg {
     return true;
   }
 
-  bool read_rows(std::uint8_t* pixels, std::uint8_t* ink_row) {
+  bool read_rows(uint8_t* pixels, uint8_t* ink_row) {
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);
-    const std::size_t stride = std::size_t{codec.output_width} * 3;
+    const size_t stride = size_t{codec.output_width} * 3;
     while (codec.output_scanline < codec.output_height) {
-      std::uint8_t* row = pixels + codec.output_scanline * stride;
+      uint8_t* row = pixels + codec.output_scanline * stride;
       if (ink_row != nullptr) {
         jpeg_read_scanlines(&codec, &ink_row, 1);
         ink_to_rgb(ink_row, row, codec.output_width);
@@ -134,7 +134,7 @@ struct JpegDecoder::Libjpeg {
   // `row` has space for a line of the whole width. libjpeg interpolates colour at half resolution from
   // neighbours, so columns at the edge of the decoded area may be wrong. So this decodes one more coding unit
   // on each side.
-  bool read_part(const PicturePart& part, std::uint8_t* row, std::uint8_t* pixels) {
+  bool read_part(const PicturePart& part, uint8_t* row, uint8_t* pixels) {
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);
     const auto unit_width = static_cast<JDIMENSION>(codec.max_h_samp_factor * DCTSIZE);
@@ -143,26 +143,25 @@ struct JpegDecoder::Libjpeg {
     jpeg_crop_scanline(&codec, &left, &width);
     jpeg_skip_scanlines(&codec, part.top);
     const bool is_cmyk = codec.out_color_space == JCS_CMYK;
-    const std::uint8_t* const first_pixel = row + std::size_t{part.left - left} * (is_cmyk ? 4 : 3);
-    for (std::size_t y = 0; y < part.height; ++y) {
+    const uint8_t* const first_pixel = row + size_t{part.left - left} * (is_cmyk ? 4 : 3);
+    for (size_t y = 0; y < part.height; ++y) {
       JSAMPROW rows[] = {row};
       jpeg_read_scanlines(&codec, rows, 1);
-      std::uint8_t* const out_row = pixels + y * part.width * 3;
+      uint8_t* const out_row = pixels + y * part.width * 3;
       if (is_cmyk)
         ink_to_rgb(first_pixel, out_row, part.width);
       else
-        std::copy_n(first_pixel, std::size_t{part.width} * 3, out_row);
+        std::copy_n(first_pixel, size_t{part.width} * 3, out_row);
     }
     jpeg_abort_decompress(&codec);
     return true;
   }
 
   // Converts CMYK to RGB. Adobe's programs store inverted ink (255: no ink) and add a marker of their own.
-  void ink_to_rgb(const std::uint8_t* ink, std::uint8_t* rgb, JDIMENSION width) const {
+  void ink_to_rgb(const uint8_t* ink, uint8_t* rgb, JDIMENSION width) const {
     const unsigned invert_mask = codec.saw_Adobe_marker != 0 ? 0 : 255;
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)
-      for (std::size_t i = 0; i < 3; ++i)
-        rgb[i] = std::uint8_t((ink[i] ^ invert_mask) * (ink[3] ^ invert_mask) / 255);
+      for (size_t i = 0; i < 3; ++i) rgb[i] = uint8_t((ink[i] ^ invert_mask) * (ink[3] ^ invert_mask) / 255);
   }
 
   Result<void> open(std::span<const std::byte> jpeg) {
@@ -171,7 +170,7 @@ struct JpegDecoder::Libjpeg {
       jpeg_abort_decompress(&codec);
       return codec_error(guard, Errc::corrupt, decode_task(jpeg.size()));
     }
-    const std::uint64_t pixels = std::uint64_t{codec.image_width} * codec.image_height;
+    const uint64_t pixels = uint64_t{codec.image_width} * codec.image_height;
     const bool too_large = pixels > kMostJpegPixels;
     const bool is_arithmetic = codec.arith_code != 0;
     const bool exceeds_bound =
@@ -209,13 +208,13 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
   jpeg_decompress_struct& codec = libjpeg_->codec;
   bool is_decoded = libjpeg_->start(shrink);
   if (is_decoded) {
-    std::uint8_t* ink_row = nullptr;
+    uint8_t* ink_row = nullptr;
     try {
       out.width = codec.output_width;
       out.height = codec.output_height;
-      out.pixels.resize(std::size_t{out.width} * out.height * 3);
+      out.pixels.resize(size_t{out.width} * out.height * 3);
       if (codec.out_color_space == JCS_CMYK) {
-        libjpeg_->line.resize(std::size_t{out.width} * 4);
+        libjpeg_->line.resize(size_t{out.width} * 4);
         ink_row = libjpeg_->line.data();
       }
     } catch (const std::bad_alloc&) {
@@ -233,7 +232,7 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
 Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out) {
   PENSTOCK_TRY(libjpeg_->open(jpeg));
   jpeg_decompress_struct& codec = libjpeg_->codec;
-  const auto is_inside = [](std::uint64_t from, std::uint64_t length, std::uint64_t all) {
+  const auto is_inside = [](uint64_t from, uint64_t length, uint64_t all) {
     return length > 0 && from + length <= all;
   };
   if (!is_inside(part.left, part.width, codec.image_width) ||
@@ -248,8 +247,8 @@ Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const Pic
   try {
     out.width = part.width;
     out.height = part.height;
-    out.pixels.resize(std::size_t{part.width} * part.height * 3);
-    libjpeg_->line.resize(std::size_t{codec.image_width} * 4 + kMisalignmentBytes);
+    out.pixels.resize(size_t{part.width} * part.height * 3);
+    libjpeg_->line.resize(size_t{codec.image_width} * 4 + kMisalignmentBytes);
   } catch (const std::bad_alloc&) {
     jpeg_abort_decompress(&codec);
     return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(part.width) + "x" +

@@ -13,29 +13,29 @@ namespace penstock {
 
 // 8-bit RGB, interleaved; rows from top to bottom without padding: pixels[(y * width + x) * 3 + channel].
 struct Image {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-  std::vector<std::uint8_t> pixels;
+  uint32_t width = 0;
+  uint32_t height = 0;
+  std::vector<uint8_t> pixels;
 };
 
 struct JpegHeader {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
+  uint32_t width = 0;
+  uint32_t height = 0;
   int components = 0;
   unsigned restart_interval = 0;  // in coding units; 0: the whole picture is one interval
 };
 
 struct PicturePart {
-  std::uint32_t left = 0;
-  std::uint32_t top = 0;
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
+  uint32_t left = 0;
+  uint32_t top = 0;
+  uint32_t width = 0;
+  uint32_t height = 0;
 };
 
 // The decoder refuses pictures with more pixels. It also refuses a picture that claims more than 2048 pixels
 // for each of its bytes. Arithmetic coding can reach more, so its pictures must obey that limit only from
 // 2^22 pixels on.
-inline constexpr std::uint64_t kMostJpegPixels = std::uint64_t{1} << 30;
+inline constexpr uint64_t kMostJpegPixels = uint64_t{1} << 30;
 
 // One thread. An error is `corrupt` and names the damage, or `exhausted` if memory ran out. Warnings of the
 // library (premature end, extraneous bytes, bad codes) are `corrupt` as well: if the decoder must guess, the

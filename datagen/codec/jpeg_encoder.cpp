@@ -12,17 +12,17 @@ namespace {
 
 // A coefficient needs at most 26 bits: 16 for the longest fixed code and ten for the value. A 4:2:0 pixel has
 // 1.5 coefficients. The zeros stuffed after bytes of 0xFF add little.
-constexpr std::size_t kMostBytesPerPixel = 6;
-constexpr std::size_t kMostHeaderBytes = 2048;
+constexpr size_t kMostBytesPerPixel = 6;
+constexpr size_t kMostHeaderBytes = 2048;
 
 }  // namespace
 
-void YccImage::reshape(std::uint32_t new_width, std::uint32_t new_height) {
+void YccImage::reshape(uint32_t new_width, uint32_t new_height) {
   width = new_width;
   height = new_height;
-  const std::size_t luma_bytes = stride() * padded_height();
+  const size_t luma_bytes = stride() * padded_height();
   if (planes[0].size() < luma_bytes) planes[0].resize(luma_bytes);
-  for (std::size_t i = 1; i < 3; ++i)
+  for (size_t i = 1; i < 3; ++i)
     if (planes[i].size() < luma_bytes / 4) planes[i].resize(luma_bytes / 4);
 }
 
@@ -32,7 +32,7 @@ struct JpegEncoder::State {
   jpeg_destination_mgr sink{};
   bool is_created = false;
   // At least as large as the largest JPEG that the current picture can give.
-  std::vector<std::uint8_t> out;
+  std::vector<uint8_t> out;
 
   State() {
     set_up(guard);
@@ -57,14 +57,14 @@ struct JpegEncoder::State {
     return true;
   }
 
-  Result<void> prepare(std::uint32_t width, std::uint32_t height) {
+  Result<void> prepare(uint32_t width, uint32_t height) {
     if (!is_created) return codec_error(guard, Errc::internal, "set up the JPEG encoder");
     const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
     if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
-        std::uint64_t{width} * height > kMostJpegPixels)
+        uint64_t{width} * height > kMostJpegPixels)
       return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size);
-    const std::size_t max_bytes =
-        (std::size_t{width} + 15) / 16 * 16 * ((std::size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
+    const size_t max_bytes =
+        (size_t{width} + 15) / 16 * 16 * ((size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
         kMostHeaderBytes;
     try {
       if (out.size() < max_bytes) out.resize(max_bytes);
@@ -86,25 +86,25 @@ struct JpegEncoder::State {
     codec.raw_data_in = are_planes ? TRUE : FALSE;
   }
 
-  bool write_rgb(const std::uint8_t* pixels, int quality) {
+  bool write_rgb(const uint8_t* pixels, int quality) {
     if (setjmp(guard.jump_target) != 0) return false;
     set_input_format(JCS_RGB, false);
     jpeg_set_quality(&codec, quality, TRUE);
     jpeg_start_compress(&codec, TRUE);
-    const std::size_t stride = std::size_t{codec.image_width} * 3;
+    const size_t stride = size_t{codec.image_width} * 3;
     while (codec.next_scanline < codec.image_height) {
       JSAMPROW rows[kJpegRowsAtOnce];
       const JDIMENSION row_count = std::min(kJpegRowsAtOnce, codec.image_height - codec.next_scanline);
       // libjpeg takes rows by non-const pointers but does not write to them.
       for (JDIMENSION i = 0; i < row_count; ++i)
-        rows[i] = const_cast<std::uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
+        rows[i] = const_cast<uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
       jpeg_write_scanlines(&codec, rows, row_count);
     }
     jpeg_finish_compress(&codec);
     return true;
   }
 
-  bool write_planes(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::size_t stride,
+  bool write_planes(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, size_t stride,
                     int quantizer_percent, unsigned restart_rows) {
     if (setjmp(guard.jump_target) != 0) return false;
     set_input_format(JCS_YCbCr, true);
@@ -115,11 +115,11 @@ struct JpegEncoder::State {
       JSAMPROW luma[16];
       JSAMPROW blue[8];
       JSAMPROW red[8];
-      const std::size_t top = codec.next_scanline;
-      for (std::size_t i = 0; i < 16; ++i) luma[i] = const_cast<std::uint8_t*>(y) + (top + i) * stride;
-      for (std::size_t i = 0; i < 8; ++i) {
-        blue[i] = const_cast<std::uint8_t*>(cb) + (top / 2 + i) * (stride / 2);
-        red[i] = const_cast<std::uint8_t*>(cr) + (top / 2 + i) * (stride / 2);
+      const size_t top = codec.next_scanline;
+      for (size_t i = 0; i < 16; ++i) luma[i] = const_cast<uint8_t*>(y) + (top + i) * stride;
+      for (size_t i = 0; i < 8; ++i) {
+        blue[i] = const_cast<uint8_t*>(cb) + (top / 2 + i) * (stride / 2);
+        red[i] = const_cast<uint8_t*>(cr) + (top / 2 + i) * (stride / 2);
       }
       JSAMPARRAY planes[3] = {luma, blue, red};
       jpeg_write_raw_data(&codec, planes, 16);
@@ -133,7 +133,7 @@ struct JpegEncoder::State {
       jpeg_abort_compress(&codec);
       return codec_error(guard, Errc::internal, "encode JPEG");
     }
-    return std::as_bytes(std::span<const std::uint8_t>(out).first(out.size() - sink.free_in_buffer));
+    return std::as_bytes(std::span<const uint8_t>(out).first(out.size() - sink.free_in_buffer));
   }
 };
 
@@ -145,7 +145,7 @@ JpegEncoder& JpegEncoder::operator=(JpegEncoder&&) noexcept = default;
 Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int quality) {
   if (quality < 1 || quality > 100)
     return make_error(Errc::invalid_argument, "JPEG quality is 1 to 100, not " + std::to_string(quality));
-  if (image.pixels.size() < std::size_t{image.width} * image.height * 3)
+  if (image.pixels.size() < size_t{image.width} * image.height * 3)
     return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_rgb(image.pixels.data(), quality));
@@ -156,7 +156,7 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, in
   if (quantizer_percent < 1 || quantizer_percent > 5000)
     return make_error(Errc::invalid_argument, "the JPEG quantizer is scaled by 1 to 5000 percent, not " +
                                                   std::to_string(quantizer_percent));
-  const std::size_t luma_bytes = image.stride() * image.padded_height();
+  const size_t luma_bytes = image.stride() * image.padded_height();
   if (image.planes[0].size() < luma_bytes || image.planes[1].size() < luma_bytes / 4 ||
       image.planes[2].size() < luma_bytes / 4)
     return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");

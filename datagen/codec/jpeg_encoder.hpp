@@ -17,15 +17,15 @@ namespace penstock {
 // Every plane has whole 16x16 units: rows of stride() bytes for luma and stride() / 2 for colour, up to
 // padded_height(). Pixels beyond width and height are coded but never shown.
 struct YccImage {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-  std::array<std::vector<std::uint8_t>, 3> planes;  // Y, Cb, Cr
+  uint32_t width = 0;
+  uint32_t height = 0;
+  std::array<std::vector<uint8_t>, 3> planes;  // Y, Cb, Cr
 
-  std::size_t stride() const { return (std::size_t{width} + 15) / 16 * 16; }
-  std::size_t padded_height() const { return (std::size_t{height} + 15) / 16 * 16; }
+  size_t stride() const { return (size_t{width} + 15) / 16 * 16; }
+  size_t padded_height() const { return (size_t{height} + 15) / 16 * 16; }
   // Sets the size and makes the planes large enough. Their content is undefined; their memory does not
   // shrink.
-  void reshape(std::uint32_t new_width, std::uint32_t new_height);
+  void reshape(uint32_t new_width, uint32_t new_height);
 };
 
 // One thread. Makes baseline 4:2:0, optimised for speed (fixed Huffman tables), without metadata: the same

@@ -7,9 +7,9 @@
 
 #include "datagen/codec/jpeg.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::uint64_t kMostPixels = 1 << 18;
-  constexpr std::uint64_t kMostUnbounded = 1 << 22;
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  constexpr uint64_t kMostPixels = 1 << 18;
+  constexpr uint64_t kMostUnbounded = 1 << 22;
   static penstock::JpegDecoder decoder;
   static penstock::Image image;
   const auto jpeg = std::as_bytes(std::span(data, size));
@@ -18,20 +18,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (decoder.decode(jpeg, image).ok()) std::abort();
     return 0;
   }
-  const std::uint64_t pixels = std::uint64_t{header->width} * header->height;
+  const uint64_t pixels = uint64_t{header->width} * header->height;
   if (pixels > kMostUnbounded && pixels / 2048 > size) std::abort();
   if (pixels > kMostPixels) return 0;
   for (const unsigned shrink : {1U, 8U}) {
     if (!decoder.decode(jpeg, image, shrink).ok()) continue;
     const bool right = image.width == (header->width + shrink - 1) / shrink &&
                        image.height == (header->height + shrink - 1) / shrink &&
-                       image.pixels.size() == std::size_t{3} * image.width * image.height;
+                       image.pixels.size() == size_t{3} * image.width * image.height;
     if (!right) std::abort();
   }
   const penstock::PicturePart part{header->width / 3, header->height / 3, (header->width + 1) / 2,
                                    (header->height + 1) / 2};
   if (decoder.decode_part(jpeg, part, image).ok() &&
-      image.pixels.size() != std::size_t{3} * part.width * part.height)
+      image.pixels.size() != size_t{3} * part.width * part.height)
     std::abort();
   return 0;
 }

@@ -11,41 +11,41 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint8_t kStartOfImage = 0xd8;
-constexpr std::uint8_t kEndOfImage = 0xd9;
-constexpr std::uint8_t kBaselineFrame = 0xc0;
-constexpr std::uint8_t kHuffmanTables = 0xc4;
-constexpr std::uint8_t kStartOfScan = 0xda;
-constexpr std::uint8_t kRestartInterval = 0xdd;
-constexpr std::uint8_t kFirstRestart = 0xd0;
-constexpr std::uint8_t kLastRestart = 0xd7;
+constexpr uint8_t kStartOfImage = 0xd8;
+constexpr uint8_t kEndOfImage = 0xd9;
+constexpr uint8_t kBaselineFrame = 0xc0;
+constexpr uint8_t kHuffmanTables = 0xc4;
+constexpr uint8_t kStartOfScan = 0xda;
+constexpr uint8_t kRestartInterval = 0xdd;
+constexpr uint8_t kFirstRestart = 0xd0;
+constexpr uint8_t kLastRestart = 0xd7;
 
-Error bad_jpeg(std::size_t at, const char* what) {
+Error bad_jpeg(size_t at, const char* what) {
   return make_error(Errc::corrupt,
                     "not a JPEG of Penstock's encoder: at byte " + std::to_string(at) + " " + what);
 }
 
-std::uint8_t octet_at(std::span<const std::byte> bytes, std::size_t at) {
-  return std::to_integer<std::uint8_t>(bytes[at]);
+uint8_t octet_at(std::span<const std::byte> bytes, size_t at) {
+  return std::to_integer<uint8_t>(bytes[at]);
 }
 
 // Offset of the next 0xFF; bytes.size() if there is none.
-std::size_t find_ff(std::span<const std::byte> bytes, std::size_t from) {
+size_t find_ff(std::span<const std::byte> bytes, size_t from) {
   const void* const found = std::memchr(bytes.data() + from, 0xff, bytes.size() - from);
-  return found == nullptr ? bytes.size() : std::size_t(static_cast<const std::byte*>(found) - bytes.data());
+  return found == nullptr ? bytes.size() : size_t(static_cast<const std::byte*>(found) - bytes.data());
 }
 
 // Calls visit(marker, payload, offset of the payload) for each segment up to the start of the scan. Returns
 // the offset of the entropy-coded bytes.
 template <class Visit>
-Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
+Result<size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
   if (jpeg.size() < 4 || octet_at(jpeg, 0) != 0xff || octet_at(jpeg, 1) != kStartOfImage)
     return bad_jpeg(0, "is no start of an image");
-  std::size_t at = 2;
+  size_t at = 2;
   while (at + 4 <= jpeg.size()) {
     if (octet_at(jpeg, at) != 0xff) return bad_jpeg(at, "is no marker");
-    const std::uint8_t marker = octet_at(jpeg, at + 1);
-    const std::size_t length = std::size_t{octet_at(jpeg, at + 2)} * 256 + octet_at(jpeg, at + 3);
+    const uint8_t marker = octet_at(jpeg, at + 1);
+    const size_t length = size_t{octet_at(jpeg, at + 2)} * 256 + octet_at(jpeg, at + 3);
     if (length < 2 || at + 2 + length > jpeg.size())
       return bad_jpeg(at, "begins a segment that is cut short");
     PENSTOCK_TRY(visit(marker, jpeg.subspan(at + 4, length - 2), at + 4));
@@ -59,10 +59,10 @@ using Symbol = JpegCodes::Symbol;
 using HuffmanTable = JpegCodes::Table;
 
 // Bytes after the interval's bits, which at() may read. All their bits are 1, which is no Huffman code.
-constexpr std::size_t kPaddingBytes = 2 * sizeof(std::uint64_t);
+constexpr size_t kPaddingBytes = 2 * sizeof(uint64_t);
 
 // The most bits that one skip passes: the number after the last code may have up to 16 bits.
-constexpr std::size_t kMostSkippedBits = JpegCodes::kSkipBits + 16;
+constexpr size_t kMostSkippedBits = JpegCodes::kSkipBits + 16;
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
 // Reads the bits of an interval without the zeros that are stuffed after 0xFF, and knows the original offset
@@ -72,45 +72,45 @@ class IntervalReader {
   IntervalReader(std::span<const std::byte> jpeg, const JpegInterval& interval) : begin_(interval.begin) {
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.resize(interval.bytes + kPaddingBytes);
-    std::size_t count = 0;
-    for (std::size_t at = 0; at < coded.size();) {
-      const std::size_t marker = find_ff(coded, at);
-      const std::size_t run_bytes = std::min(marker + 1, coded.size()) - at;
+    size_t count = 0;
+    for (size_t at = 0; at < coded.size();) {
+      const size_t marker = find_ff(coded, at);
+      const size_t run_bytes = std::min(marker + 1, coded.size()) - at;
       std::memcpy(bytes_.data() + count, coded.data() + at, run_bytes);
       count += run_bytes;
       at += run_bytes + 1;
       if (marker < coded.size()) stuffed_.push_back(count);
     }
     interval_bits_ = count * 8;
-    std::fill_n(bytes_.begin() + std::ptrdiff_t(count), kPaddingBytes, std::uint8_t{0xff});
+    std::fill_n(bytes_.begin() + ptrdiff_t(count), kPaddingBytes, uint8_t{0xff});
   }
 
   // At least 57 bits from `position` on; the first one is the highest bit.
-  std::uint64_t at(std::size_t position) const {
-    std::uint64_t word = 0;
+  uint64_t at(size_t position) const {
+    uint64_t word = 0;
     std::memcpy(&word, bytes_.data() + position / 8, sizeof word);
     if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
     return word << (position % 8);
   }
-  std::size_t size() const { return interval_bits_; }
+  size_t size() const { return interval_bits_; }
 
   // The offset in the JPEG and the mask of the bit at `position`. Positions must not decrease from call to
   // call.
-  FlippableBit bit(std::size_t position) {
+  FlippableBit bit(size_t position) {
     while (stuffed_before_ < stuffed_.size() && stuffed_[stuffed_before_] <= position / 8) ++stuffed_before_;
-    return {begin_ + position / 8 + stuffed_before_, std::uint8_t(0x80U >> (position % 8))};
+    return {begin_ + position / 8 + stuffed_before_, uint8_t(0x80U >> (position % 8))};
   }
 
  private:
-  const std::size_t begin_;
-  std::vector<std::uint8_t> bytes_;
-  std::vector<std::size_t> stuffed_;  // for each stuffed zero: how many bytes of `bytes_` are before it
-  std::size_t stuffed_before_ = 0;
-  std::size_t interval_bits_ = 0;
+  const size_t begin_;
+  std::vector<uint8_t> bytes_;
+  std::vector<size_t> stuffed_;  // for each stuffed zero: how many bytes of `bytes_` are before it
+  size_t stuffed_before_ = 0;
+  size_t interval_bits_ = 0;
 };
 
 bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
-  const std::uint8_t byte_value = octet_at(jpeg, bit.offset);
+  const uint8_t byte_value = octet_at(jpeg, bit.offset);
   return byte_value != 0xff && (byte_value ^ bit.mask) != 0xff;
 }
 
@@ -120,10 +120,10 @@ class BitSelector {
   explicit BitSelector(FlipGroups groups) : groups_(groups) {}
 
   // The caller must not offer a bit before this position.
-  std::size_t next_position() const { return next_position_; }
+  size_t next_position() const { return next_position_; }
 
-  void offer(const FlippableBit& bit, std::size_t position) {
-    const std::size_t byte = position / 8;
+  void offer(const FlippableBit& bit, size_t position) {
+    const size_t byte = position / 8;
     if (group_bits_ != 0 && byte >= group_begin_ + groups_.span_bytes) {
       close_group();
       if (position < next_position_) return;
@@ -144,40 +144,38 @@ class BitSelector {
 
   const FlipGroups groups_;
   std::vector<FlippableBit> selected_;
-  std::size_t next_position_ = 0;
-  std::size_t group_begin_ = 0;  // first byte of the current group
-  std::size_t group_bits_ = 0;   // bits selected for the current group
+  size_t next_position_ = 0;
+  size_t group_begin_ = 0;  // first byte of the current group
+  size_t group_bits_ = 0;   // bits selected for the current group
 };
 
 // `value` contains two numbers: the zeros before a coefficient, and the bits of its number. For a DC
 // difference it contains only the bits.
-Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
-  constexpr std::uint8_t kSixteenZeros = 0xf0;
-  const auto number_bits = std::uint8_t(value & 15U);
+Symbol symbol_of(uint8_t value, size_t code_bits) {
+  constexpr uint8_t kSixteenZeros = 0xf0;
+  const auto number_bits = uint8_t(value & 15U);
   const bool ends_block = number_bits == 0 && value != kSixteenZeros;
-  return {.bits = std::uint8_t(code_bits + number_bits),
+  return {.bits = uint8_t(code_bits + number_bits),
           .number_bits = number_bits,
-          .coefficients = std::uint8_t(ends_block ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
+          .coefficients = uint8_t(ends_block ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
 }
 
 }  // namespace
 
 Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
   JpegLayout layout;
-  PENSTOCK_ASSIGN(layout.header_bytes,
-                  for_each_segment(jpeg,
-                                   [&](std::uint8_t marker, std::span<const std::byte> payload,
-                                       std::size_t offset) -> Result<void> {
-                                     if (marker == kBaselineFrame && payload.size() >= 6)
-                                       layout.height_offset = offset + 1;
-                                     return success();
-                                   }));
+  PENSTOCK_ASSIGN(
+      layout.header_bytes,
+      for_each_segment(
+          jpeg, [&](uint8_t marker, std::span<const std::byte> payload, size_t offset) -> Result<void> {
+            if (marker == kBaselineFrame && payload.size() >= 6) layout.height_offset = offset + 1;
+            return success();
+          }));
   if (layout.height_offset == 0) return bad_jpeg(0, "is no baseline picture");
   JpegInterval interval{layout.header_bytes, 0};
-  for (std::size_t at = find_ff(jpeg, layout.header_bytes); at + 1 < jpeg.size();
-       at = find_ff(jpeg, at + 1)) {
+  for (size_t at = find_ff(jpeg, layout.header_bytes); at + 1 < jpeg.size(); at = find_ff(jpeg, at + 1)) {
     if (octet_at(jpeg, at + 1) == 0) continue;
-    const std::uint8_t marker = octet_at(jpeg, at + 1);
+    const uint8_t marker = octet_at(jpeg, at + 1);
     interval.bytes = at - interval.begin;
     layout.intervals.push_back(interval);
     if (marker == kEndOfImage) return layout;
@@ -191,8 +189,8 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
 Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg) {
   std::vector<std::byte> header{std::byte{0xff}, std::byte{kStartOfImage}};
   PENSTOCK_TRY(for_each_segment(
-      jpeg, [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t offset) -> Result<void> {
-        constexpr std::size_t kSegmentHeaderBytes = 4;
+      jpeg, [&](uint8_t marker, std::span<const std::byte> payload, size_t offset) -> Result<void> {
+        constexpr size_t kSegmentHeaderBytes = 4;
         const auto segment = jpeg.subspan(offset - kSegmentHeaderBytes, kSegmentHeaderBytes + payload.size());
         if (marker != kRestartInterval) header.insert(header.end(), segment.begin(), segment.end());
         return success();
@@ -200,10 +198,10 @@ Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte
   return header;
 }
 
-Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::size_t offset) {
-  std::size_t at = 0;
+Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, size_t offset) {
+  size_t at = 0;
   while (at < payload.size()) {
-    const std::uint8_t table_id = octet_at(payload, at);
+    const uint8_t table_id = octet_at(payload, at);
     if ((table_id & 0x0fU) > 1 || (table_id >> 4U) > 1 || payload.size() - at < 17)
       return bad_jpeg(offset + at, "is a Huffman table out of range");
     HuffmanTable& table = (table_id >> 4U) == 0 ? dc_[table_id & 1U] : ac_[table_id & 1U];
@@ -211,17 +209,17 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::siz
     const std::span<const std::byte> counts = payload.subspan(at + 1, 16);
     at += 17;
     // Codes are in rising order of length (ITU-T T.81, annex C), so their first 16 bits rise as well.
-    std::size_t next = 0;
-    for (std::size_t length = 1; length <= 16; ++length) {
-      const std::size_t table_entries = std::size_t{1} << (16 - length);
-      for (std::size_t i = 0; i < octet_at(counts, length - 1); ++i, next += table_entries) {
+    size_t next = 0;
+    for (size_t length = 1; length <= 16; ++length) {
+      const size_t table_entries = size_t{1} << (16 - length);
+      for (size_t i = 0; i < octet_at(counts, length - 1); ++i, next += table_entries) {
         if (at == payload.size() || next + table_entries > table.by_16_bits.size())
           return bad_jpeg(offset + at, "is a Huffman table that makes no sense");
-        std::fill_n(table.by_16_bits.begin() + std::ptrdiff_t(next), table_entries,
+        std::fill_n(table.by_16_bits.begin() + ptrdiff_t(next), table_entries,
                     symbol_of(octet_at(payload, at++), length));
       }
     }
-    for (std::size_t i = 0; i < table.by_10_bits.size(); ++i) {
+    for (size_t i = 0; i < table.by_10_bits.size(); ++i) {
       const Symbol symbol = table.by_16_bits[i << 6U];
       table.by_10_bits[i] = symbol.bits - symbol.number_bits <= 10 ? symbol : Symbol{};
     }
@@ -232,14 +230,13 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::siz
 Result<JpegCodes> JpegCodes::from_header(std::span<const std::byte> header) {
   JpegCodes codes;
   PENSTOCK_TRY(for_each_segment(
-      header,
-      [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t offset) -> Result<void> {
+      header, [&](uint8_t marker, std::span<const std::byte> payload, size_t offset) -> Result<void> {
         return marker == kHuffmanTables ? codes.read_tables(payload, offset) : success();
       }));
-  for (const std::size_t table_id : {0U, 1U})
+  for (const size_t table_id : {0U, 1U})
     if (codes.dc_[table_id].by_16_bits.empty() || codes.ac_[table_id].by_16_bits.empty())
       return bad_jpeg(header.size(), "the header ends without all Huffman tables");
-  for (const std::size_t table_id : {0U, 1U}) {
+  for (const size_t table_id : {0U, 1U}) {
     fill_skips(codes.dc_[table_id], true, codes.ac_[table_id]);
     fill_skips(codes.ac_[table_id], false, codes.ac_[table_id]);
   }
@@ -254,15 +251,15 @@ void JpegCodes::find_paddings() {
   constexpr unsigned kMostBits = 24;
   std::vector<BitString> short_coefficients;
   const std::vector<Symbol>& symbols = ac_[1].by_16_bits;
-  for (std::size_t next = 0; next < symbols.size();) {
+  for (size_t next = 0; next < symbols.size();) {
     const Symbol symbol = symbols[next];
     if (symbol.bits == 0) break;  // codes ascend, so there is no other code
     const unsigned code_bits = symbol.bits - symbol.number_bits;
-    const auto code = std::uint32_t(next >> (16U - code_bits));
+    const auto code = uint32_t(next >> (16U - code_bits));
     if (symbol.coefficients >= kEndOfBlock) end_of_block_ = {code, code_bits};
     if (symbol.number_bits == 1 && symbol.coefficients <= kMostCoefficients)
       short_coefficients.push_back({code << 1U | 1U, code_bits + 1});
-    next += std::size_t{1} << (16U - code_bits);
+    next += size_t{1} << (16U - code_bits);
   }
   // Indexed by a number of bits: the shortest sequence of coefficients that has exactly this number.
   std::array<BitString, kMostBits + 1> shortest{};
@@ -282,7 +279,7 @@ void JpegCodes::find_paddings() {
 
 // Fills first.skips. `first` decodes the first symbol of a skip, and `ac` decodes the symbols after it.
 void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
-  for (std::size_t next = 0; next < first.skips.size(); ++next) {
+  for (size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
     bool block_ended = false;
     while (!block_ended && skip.bits < kSkipBits) {
@@ -291,8 +288,8 @@ void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
           (is_first ? first : ac).by_16_bits[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
       const unsigned code_bits = symbol.bits - symbol.number_bits;
       if (symbol.bits == 0 || skip.bits + code_bits > kSkipBits) break;
-      skip.bits = std::uint8_t(skip.bits + symbol.bits);
-      skip.coefficients = std::uint8_t(skip.coefficients + (is_first && is_dc ? 1U : symbol.coefficients));
+      skip.bits = uint8_t(skip.bits + symbol.bits);
+      skip.coefficients = uint8_t(skip.coefficients + (is_first && is_dc ? 1U : symbol.coefficients));
       block_ended = skip.coefficients >= kEndOfBlock;
     }
     first.skips[next] = skip;
@@ -300,7 +297,7 @@ void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
 }
 
 Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const JpegInterval& interval,
-                                          std::size_t units, FlipGroups groups) const {
+                                          size_t units, FlipGroups groups) const {
   if (jpeg.size() > UINT32_MAX || interval.bytes > jpeg.size() ||
       interval.begin > jpeg.size() - interval.bytes)
     return bad_jpeg(jpeg.size(), "the interval is cut short");
@@ -308,19 +305,19 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
   BitSelector selector(groups);
   // A processor cannot predict where a block ends, so the loop does not branch on it. It looks the next table
   // up here.
-  constexpr std::size_t kBlocksPerUnit = 6;  // blocks of a coding unit: four of luma, then one of each colour
+  constexpr size_t kBlocksPerUnit = 6;  // blocks of a coding unit: four of luma, then one of each colour
   std::array<const Table*, 2 * kBlocksPerUnit> tables{};
-  for (std::size_t block = 0; block < kBlocksPerUnit; ++block) {
+  for (size_t block = 0; block < kBlocksPerUnit; ++block) {
     tables[2 * block] = &dc_[block < 4 ? 0 : 1];
     tables[2 * block + 1] = &ac_[block < 4 ? 0 : 1];
   }
-  std::size_t position = 0;
-  std::size_t block = 0;
+  size_t position = 0;
+  size_t block = 0;
   unsigned coefficient = 0;  // number of decoded coefficients of the current block
-  for (std::size_t blocks_left = units * kBlocksPerUnit; blocks_left != 0;) {
+  for (size_t blocks_left = units * kBlocksPerUnit; blocks_left != 0;) {
     const bool is_dc = coefficient == 0;
     const Table& table = *tables[2 * block + (is_dc ? 0 : 1)];
-    const std::uint64_t next = reader.at(position);
+    const uint64_t next = reader.at(position);
     const Skip skip = table.skips[next >> (64 - kSkipBits)];
     Symbol symbol;
     // Skips several symbols at once if the next wanted bit is far away and the block cannot become full.
@@ -359,13 +356,13 @@ class IntervalTail {
   }
 
   unsigned bit_count() const { return bit_count_; }
-  std::uint64_t last_bits(unsigned bit_count) const { return bits_ & ((std::uint64_t{1} << bit_count) - 1); }
+  uint64_t last_bits(unsigned bit_count) const { return bits_ & ((uint64_t{1} << bit_count) - 1); }
 
   void drop_bits(unsigned bit_count) {
     bits_ >>= bit_count;
     bit_count_ -= bit_count;
   }
-  void add_bits(std::uint64_t bits, unsigned bit_count) {
+  void add_bits(uint64_t bits, unsigned bit_count) {
     bits_ = bits_ << bit_count | bits;
     bit_count_ += bit_count;
   }
@@ -389,25 +386,25 @@ class IntervalTail {
     };
     std::byte last = pop();
     if (last == std::byte{} && !coded_.empty() && coded_.back() == std::byte{0xff}) last = pop();
-    bits_ |= std::to_integer<std::uint64_t>(last) << bit_count_;
+    bits_ |= std::to_integer<uint64_t>(last) << bit_count_;
     bit_count_ += 8;
   }
 
   std::vector<std::byte>& coded_;
-  std::uint64_t bits_ = 0;
+  uint64_t bits_ = 0;
   unsigned bit_count_ = 0;
 };
 
 }  // namespace
 
-Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, std::size_t padding_bits) const {
+Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, size_t padding_bits) const {
   if (padding_bits == 0) return success();
   if (padding_bits >= paddings_.size())
     return bad_jpeg(coded.size(), "ends an interval that is padded with bytes");
   const BitString& filling = paddings_[padding_bits];
   if (filling.bit_count == 0 || end_of_block_.bit_count == 0)
     return bad_jpeg(0, "begins with Huffman tables that cannot fill a byte");
-  const std::size_t end = coded.size();
+  const size_t end = coded.size();
   IntervalTail tail(coded);
   const bool ends_block = tail.bit_count() >= padding_bits + end_of_block_.bit_count &&
                           (tail.last_bits(unsigned(padding_bits) + end_of_block_.bit_count) >>

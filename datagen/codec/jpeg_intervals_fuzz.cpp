@@ -25,7 +25,7 @@ bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
 }  // namespace
 
 void fill(const penstock::JpegCodes& codes, std::span<const std::byte> jpeg,
-          const penstock::JpegInterval& interval, std::size_t units, penstock::FlipGroups groups) {
+          const penstock::JpegInterval& interval, size_t units, penstock::FlipGroups groups) {
   const auto found = codes.find_bits(jpeg, interval, units, groups);
   const auto coded = jpeg.subspan(interval.begin, interval.bytes);
   std::vector<std::byte> bytes(coded.begin(), coded.end());
@@ -34,9 +34,9 @@ void fill(const penstock::JpegCodes& codes, std::span<const std::byte> jpeg,
   static_cast<void>(codes.find_bits(bytes, {0, bytes.size()}, units, groups).ok());
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr penstock::FlipGroups kGroups{.spacing_bytes = 16, .bits_per_group = 3, .span_bytes = 8};
-  constexpr std::size_t kMostUnits = 64;
+  constexpr size_t kMostUnits = 64;
   const auto input = std::as_bytes(std::span(data, size));
   std::vector<std::byte> jpeg(input.begin(), input.end());
   const auto layout = penstock::jpeg_layout(jpeg);
@@ -48,8 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!bits.ok()) continue;
     // Finds the number of units by trying, since the input may have any number.
     std::vector<penstock::FlippableBit> flips;
-    std::size_t held = 0;
-    for (std::size_t units = 1; units <= kMostUnits; units *= 2) {
+    size_t held = 0;
+    for (size_t units = 1; units <= kMostUnits; units *= 2) {
       const auto found = bits->find_bits(jpeg, interval, units, kGroups);
       if (!found.ok()) break;
       flips = found->flippable;

@@ -13,14 +13,13 @@ namespace {
 
 constexpr FlipGroups kSingly{.spacing_bytes = 64, .bits_per_group = 1, .span_bytes = 64};
 
-YccImage noisy(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
+YccImage noisy(uint32_t width, uint32_t height, uint64_t seed) {
   YccImage image;
   image.reshape(width, height);
   const RandomStream random(seed, "noisy picture");
-  std::uint64_t n = 0;
-  for (std::vector<std::uint8_t>& plane : image.planes)
-    for (std::size_t i = 0; i < plane.size(); ++i)
-      plane[i] = std::uint8_t(100 + (i % 97) / 2 + random.below(n++, 40));
+  uint64_t n = 0;
+  for (std::vector<uint8_t>& plane : image.planes)
+    for (size_t i = 0; i < plane.size(); ++i) plane[i] = uint8_t(100 + (i % 97) / 2 + random.below(n++, 40));
   return image;
 }
 
@@ -43,7 +42,7 @@ TEST(JpegIntervals, AreWhereTheEncoderPutThem) {
   const JpegLayout layout = jpeg_layout(jpeg).value();
   ASSERT_EQ(layout.intervals.size(), 4U);
   EXPECT_EQ(layout.intervals.front().begin, layout.header_bytes);
-  for (std::size_t i = 0; i + 1 < layout.intervals.size(); ++i)
+  for (size_t i = 0; i + 1 < layout.intervals.size(); ++i)
     EXPECT_EQ(layout.intervals[i].begin + layout.intervals[i].bytes + 2, layout.intervals[i + 1].begin);
   EXPECT_EQ(layout.intervals.back().begin + layout.intervals.back().bytes + 2, jpeg.size());
   EXPECT_EQ(std::to_integer<int>(jpeg[layout.height_offset]) * 256 +
@@ -57,11 +56,11 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   const Image before = decode(jpeg);
   const JpegLayout layout = jpeg_layout(jpeg).value();
   const JpegCodes finder = JpegCodes::from_header(jpeg).value();
-  std::size_t flipped = 0;
+  size_t flipped = 0;
   for (const JpegInterval& interval : layout.intervals) {
     const auto bits = finder.find_bits(jpeg, interval, 12, kSingly).value().flippable;
     ASSERT_FALSE(bits.empty());
-    for (std::size_t i = 1; i < bits.size(); ++i)
+    for (size_t i = 1; i < bits.size(); ++i)
       EXPECT_GE(bits[i].offset, bits[i - 1].offset + kSingly.spacing_bytes);
     std::vector<std::byte> all = jpeg;
     for (const FlippableBit& bit : bits) {
@@ -71,7 +70,7 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
       const Image after = decode(one);
       EXPECT_NE(after.pixels, before.pixels) << "byte " << bit.offset;
       int most = 0;
-      for (std::size_t p = 0; p < after.pixels.size(); ++p)
+      for (size_t p = 0; p < after.pixels.size(); ++p)
         most = std::max(most, std::abs(int{after.pixels[p]} - int{before.pixels[p]}));
       EXPECT_LE(most, 60) << "one step of one wave";
       ++flipped;
@@ -86,10 +85,10 @@ TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
   constexpr FlipGroups kGroups{.spacing_bytes = 256, .bits_per_group = 3, .span_bytes = 32};
   const auto bits = JpegCodes::from_header(jpeg)->find_bits(jpeg, interval, 80, kGroups).value().flippable;
-  std::size_t whole = 0;
-  for (std::size_t i = 0; i < bits.size();) {
-    const std::size_t first = bits[i].offset;
-    std::size_t together = 1;
+  size_t whole = 0;
+  for (size_t i = 0; i < bits.size();) {
+    const size_t first = bits[i].offset;
+    size_t together = 1;
     for (; ++i < bits.size() && bits[i].offset < first + kGroups.spacing_bytes; ++together) {
       EXPECT_GT(bits[i].offset, bits[i - 1].offset);
       EXPECT_LT(bits[i].offset, first + kGroups.span_bytes + 8)
@@ -112,7 +111,7 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
         finder.find_bits(jpeg, interval, 160, {.spacing_bytes = 1, .bits_per_group = 1, .span_bytes = 1})
             .value()
             .flippable;
-    for (const std::size_t spacing : {64U, 300U, 1024U}) {
+    for (const size_t spacing : {64U, 300U, 1024U}) {
       const auto some = finder.find_bits(jpeg, interval, 160, {spacing, 4, 64}).value().flippable;
       EXPECT_GE(some.size(), interval.bytes / spacing / 2) << percent << "%, every " << spacing;
       // Each bit that was found is among those of the exact search.
@@ -128,25 +127,24 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
 // Joins the intervals in the given order, without restart markers.
 std::vector<std::byte> joined(std::span<const std::byte> jpeg,
                               const std::vector<std::vector<std::byte>>& intervals,
-                              std::span<const std::size_t> order) {
+                              std::span<const size_t> order) {
   std::vector<std::byte> all = header_without_restarts(jpeg).value();
-  for (const std::size_t which : order)
-    all.insert(all.end(), intervals[which].begin(), intervals[which].end());
+  for (const size_t which : order) all.insert(all.end(), intervals[which].begin(), intervals[which].end());
   all.insert(all.end(), {std::byte{0xff}, std::byte{0xd9}});
   return all;
 }
 
 TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
-  constexpr std::uint32_t kWidth = 88;  // its last unit is half outside the picture
-  constexpr std::uint32_t kStrips = 24;
-  constexpr std::uint32_t kLines = 32;
+  constexpr uint32_t kWidth = 88;  // its last unit is half outside the picture
+  constexpr uint32_t kStrips = 24;
+  constexpr uint32_t kLines = 32;
   YccImage image = noisy(kWidth, kStrips * kLines, 6);
-  for (std::uint32_t end = kLines; end <= kStrips * kLines; end += kLines)
-    for (std::size_t plane = 0; plane < 3; ++plane) {
-      const std::size_t side = plane == 0 ? 16 : 8;
-      const std::size_t stride = image.stride() * side / 16;
-      for (std::size_t line = end * side / 16 - side; line < end * side / 16; ++line)
-        std::fill_n(image.planes[plane].begin() + std::ptrdiff_t((line + 1) * stride - side), side, 128);
+  for (uint32_t end = kLines; end <= kStrips * kLines; end += kLines)
+    for (size_t plane = 0; plane < 3; ++plane) {
+      const size_t side = plane == 0 ? 16 : 8;
+      const size_t stride = image.stride() * side / 16;
+      for (size_t line = end * side / 16 - side; line < end * side / 16; ++line)
+        std::fill_n(image.planes[plane].begin() + ptrdiff_t((line + 1) * stride - side), side, 128);
     }
   std::vector<bool> paddings(8);
   for (const int percent : {2, 10, 60, 190}) {
@@ -157,7 +155,7 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
     for (const JpegInterval& interval : layout.intervals) {
       const auto bytes = std::span(jpeg).subspan(interval.begin, interval.bytes);
       intervals.emplace_back(bytes.begin(), bytes.end());
-      const std::size_t padding = codes.find_bits(jpeg, interval, 12, kSingly)->padding_bits;
+      const size_t padding = codes.find_bits(jpeg, interval, 12, kSingly)->padding_bits;
       paddings.at(padding) = true;
       ASSERT_OK(codes.fill_last_byte(intervals.back(), padding));
       EXPECT_LE(intervals.back().size(), interval.bytes + 4);
@@ -165,21 +163,21 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
                 0U);
     }
     const Image before = decode(jpeg);
-    std::vector<std::size_t> order(kStrips);
-    for (std::size_t i = 0; i < kStrips; ++i) order[i] = i * 7 % kStrips;
+    std::vector<size_t> order(kStrips);
+    for (size_t i = 0; i < kStrips; ++i) order[i] = i * 7 % kStrips;
     const std::vector<std::byte> all = joined(jpeg, intervals, order);
     EXPECT_EQ(JpegDecoder().read_header(all)->restart_interval, 0U);
     const Image after = decode(all);
     ASSERT_EQ(after.pixels.size(), before.pixels.size());
     // Decoders smooth colours across the lines between strips, and the last unit may no longer be exactly
     // grey. So these are not compared.
-    constexpr std::size_t kRow = std::size_t{kWidth} * 3;
-    constexpr std::size_t kSeen = (kWidth - 32) * 3;
-    for (std::size_t place = 0; place < kStrips; ++place)
-      for (std::size_t line = 2; line < kLines - 2; ++line)
-        ASSERT_TRUE(std::equal(after.pixels.begin() + std::ptrdiff_t((place * kLines + line) * kRow),
-                               after.pixels.begin() + std::ptrdiff_t((place * kLines + line) * kRow + kSeen),
-                               before.pixels.begin() + std::ptrdiff_t((order[place] * kLines + line) * kRow)))
+    constexpr size_t kRow = size_t{kWidth} * 3;
+    constexpr size_t kSeen = (kWidth - 32) * 3;
+    for (size_t place = 0; place < kStrips; ++place)
+      for (size_t line = 2; line < kLines - 2; ++line)
+        ASSERT_TRUE(std::equal(after.pixels.begin() + ptrdiff_t((place * kLines + line) * kRow),
+                               after.pixels.begin() + ptrdiff_t((place * kLines + line) * kRow + kSeen),
+                               before.pixels.begin() + ptrdiff_t((order[place] * kLines + line) * kRow)))
             << percent << "%, strip " << order[place] << " at " << place << ", line " << line;
   }
   EXPECT_EQ(std::count(paddings.begin(), paddings.end(), true), 8) << "each of them was filled";
@@ -199,12 +197,12 @@ TEST(JpegIntervals, WithAPictureInTheirLastBlockAreNotFilled) {
 
 TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
   std::vector<std::byte> jpeg = encode(noisy(64, 64, 3), 20, 1);
-  for (std::size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)
+  for (size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)
     EXPECT_FALSE(jpeg_layout(std::span(jpeg).first(cut)).ok()) << cut;
   const JpegInterval first = jpeg_layout(jpeg).value().intervals.front();
   EXPECT_FALSE(JpegCodes::from_header(jpeg)->find_bits(jpeg, first, 1000, kSingly).ok())
       << "the interval has fewer than 1000 units";
-  for (std::size_t at = 0; at < first.begin; ++at) {
+  for (size_t at = 0; at < first.begin; ++at) {
     std::vector<std::byte> bent = jpeg;
     bent[at] ^= std::byte{0x81};
     const auto layout = jpeg_layout(bent);

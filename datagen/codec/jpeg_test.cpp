@@ -22,29 +22,29 @@ Bytes copy(std::span<const std::byte> bytes) {
 }
 
 // A slope in each channel: smooth, so every quality keeps it almost exactly.
-Image slopes(std::uint32_t width, std::uint32_t height) {
+Image slopes(uint32_t width, uint32_t height) {
   Image image{width, height, {}};
-  for (std::uint32_t y = 0; y < height; ++y)
-    for (std::uint32_t x = 0; x < width; ++x) {
-      image.pixels.push_back(std::uint8_t(40 + 150 * x / width));
-      image.pixels.push_back(std::uint8_t(60 + 120 * y / height));
-      image.pixels.push_back(std::uint8_t(200 - 100 * x / width));
+  for (uint32_t y = 0; y < height; ++y)
+    for (uint32_t x = 0; x < width; ++x) {
+      image.pixels.push_back(uint8_t(40 + 150 * x / width));
+      image.pixels.push_back(uint8_t(60 + 120 * y / height));
+      image.pixels.push_back(uint8_t(200 - 100 * x / width));
     }
   return image;
 }
 
-Image speckles(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
+Image speckles(uint32_t width, uint32_t height, uint64_t seed) {
   Image image{width, height, {}};
   const RandomStream random(seed, "speckles");
-  for (std::uint64_t i = 0; i < std::uint64_t{width} * height * 3; ++i)
-    image.pixels.push_back(std::uint8_t(random.below(i, 256)));
+  for (uint64_t i = 0; i < uint64_t{width} * height * 3; ++i)
+    image.pixels.push_back(uint8_t(random.below(i, 256)));
   return image;
 }
 
 double mean_difference(const Image& a, const Image& b) {
   if (a.width != b.width || a.height != b.height || a.pixels.size() != b.pixels.size()) return 1e9;
   double sum = 0;
-  for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(int{a.pixels[i]} - int{b.pixels[i]});
+  for (size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(int{a.pixels[i]} - int{b.pixels[i]});
   return sum / double(a.pixels.size());
 }
 
@@ -57,7 +57,7 @@ struct Kind {
   bool adobe = false;
   bool arithmetic = false;
 };
-Bytes encode_kind(const Kind& kind, JDIMENSION width, JDIMENSION height, std::vector<std::uint8_t> samples) {
+Bytes encode_kind(const Kind& kind, JDIMENSION width, JDIMENSION height, std::vector<uint8_t> samples) {
   jpeg_compress_struct codec{};
   jpeg_error_mgr errors{};
   codec.err = jpeg_std_error(&errors);
@@ -77,7 +77,7 @@ Bytes encode_kind(const Kind& kind, JDIMENSION width, JDIMENSION height, std::ve
   if (kind.arithmetic) codec.arith_code = TRUE;
   jpeg_start_compress(&codec, TRUE);
   while (codec.next_scanline < height) {
-    JSAMPROW row = samples.data() + std::size_t{codec.next_scanline} * width * std::size_t(kind.components);
+    JSAMPROW row = samples.data() + size_t{codec.next_scanline} * width * size_t(kind.components);
     jpeg_write_scanlines(&codec, &row, 1);
   }
   jpeg_finish_compress(&codec);
@@ -133,7 +133,7 @@ TEST(Jpeg, SamePixelsSameBytes) {
 TEST(Jpeg, EncodesBaseline420WithoutMetadata) {
   const Bytes bytes = baseline(slopes(64, 48));
   bool frame = false;
-  for (std::size_t i = 2; i + 4 < bytes.size();) {
+  for (size_t i = 2; i + 4 < bytes.size();) {
     ASSERT_EQ(bytes[i], std::byte{0xff});
     const unsigned marker = std::to_integer<unsigned>(bytes[i + 1]);
     if (marker == 0xda) break;
@@ -144,7 +144,7 @@ TEST(Jpeg, EncodesBaseline420WithoutMetadata) {
       EXPECT_EQ(bytes[i + 14], std::byte{0x11});
       EXPECT_EQ(bytes[i + 17], std::byte{0x11});
     }
-    i += 2 + std::to_integer<std::size_t>(bytes[i + 2]) * 256 + std::to_integer<std::size_t>(bytes[i + 3]);
+    i += 2 + std::to_integer<size_t>(bytes[i + 2]) * 256 + std::to_integer<size_t>(bytes[i + 3]);
   }
   EXPECT_TRUE(frame);
 }
@@ -163,7 +163,7 @@ TEST(Jpeg, PlanesComeOutAsTheirColours) {
   ASSERT_TRUE(decoder.decode(encoder.encode(planes, 2).value(), decoded).ok());
   ASSERT_EQ(decoded.width, 37U);
   ASSERT_EQ(decoded.height, 21U);
-  for (std::size_t i = 0; i < decoded.pixels.size(); i += 3) {
+  for (size_t i = 0; i < decoded.pixels.size(); i += 3) {
     EXPECT_GT(decoded.pixels[i], 250);
     EXPECT_LT(decoded.pixels[i + 1], 5);
     EXPECT_LT(decoded.pixels[i + 2], 5);
@@ -173,7 +173,7 @@ TEST(Jpeg, PlanesComeOutAsTheirColours) {
 TEST(Jpeg, WorstCaseNoiseFitsTheBuffer) {
   Image noise{64, 64, {}};
   const RandomStream random(3, "black and white");
-  for (std::uint64_t i = 0; i < 64UL * 64; ++i)
+  for (uint64_t i = 0; i < 64UL * 64; ++i)
     for (int c = 0; c < 3; ++c) noise.pixels.push_back(random.below(i, 2) != 0 ? 255 : 0);
   JpegEncoder encoder;
   JpegDecoder decoder;
@@ -187,7 +187,7 @@ TEST(Jpeg, EncoderRefusesWhatJpegLacks) {
   EXPECT_EQ(encoder.encode(slopes(8, 8), 101).error().code, Errc::invalid_argument);
   EXPECT_EQ(encoder.encode(Image{0, 8, {}}, 90).error().code, Errc::invalid_argument);
   EXPECT_EQ(encoder.encode(Image{8, 8, {}}, 90).error().code, Errc::invalid_argument);
-  EXPECT_EQ(encoder.encode(Image{70000, 1, std::vector<std::uint8_t>(210000)}, 90).error().code,
+  EXPECT_EQ(encoder.encode(Image{70000, 1, std::vector<uint8_t>(210000)}, 90).error().code,
             Errc::invalid_argument);
   YccImage planes;
   planes.reshape(8, 8);
@@ -199,17 +199,17 @@ TEST(Jpeg, GreyscaleIsSpread) {
   Kind kind{JCS_GRAYSCALE, JCS_GRAYSCALE, 1};
   JpegDecoder decoder;
   Image decoded;
-  const Bytes bytes = encode_kind(kind, 16, 8, std::vector<std::uint8_t>(128, 99));
+  const Bytes bytes = encode_kind(kind, 16, 8, std::vector<uint8_t>(128, 99));
   EXPECT_EQ(decoder.read_header(bytes).value().components, 1);
   ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
   ASSERT_EQ(decoded.pixels.size(), 16U * 8 * 3);
-  for (const std::uint8_t value : decoded.pixels) EXPECT_NEAR(value, 99, 1);
+  for (const uint8_t value : decoded.pixels) EXPECT_NEAR(value, 99, 1);
 }
 
 TEST(Jpeg, InksBecomeLight) {
   // Half yellow and a little black: (255, 255, 127) times 200/255.
-  const auto check = [](const Kind& kind, std::vector<std::uint8_t> ink) {
-    std::vector<std::uint8_t> samples;
+  const auto check = [](const Kind& kind, std::vector<uint8_t> ink) {
+    std::vector<uint8_t> samples;
     for (int i = 0; i < 16 * 16; ++i) samples.insert(samples.end(), ink.begin(), ink.end());
     JpegDecoder decoder;
     Image decoded;
@@ -248,9 +248,9 @@ TEST(Jpeg, ShrinksWhileDecoding) {
 // The same part of the picture that decode() gave as a whole.
 Image cut_out(const Image& image, const PicturePart& part) {
   Image cut{part.width, part.height, {}};
-  for (std::uint32_t y = part.top; y < part.top + part.height; ++y) {
-    const auto row = image.pixels.begin() + std::ptrdiff_t((std::size_t{y} * image.width + part.left) * 3);
-    cut.pixels.insert(cut.pixels.end(), row, row + std::ptrdiff_t(part.width) * 3);
+  for (uint32_t y = part.top; y < part.top + part.height; ++y) {
+    const auto row = image.pixels.begin() + ptrdiff_t((size_t{y} * image.width + part.left) * 3);
+    cut.pixels.insert(cut.pixels.end(), row, row + ptrdiff_t(part.width) * 3);
   }
   return cut;
 }
@@ -262,12 +262,12 @@ void expect_parts_of(std::span<const std::byte> jpeg) {
   const RandomStream random(1, "parts");
   std::vector<PicturePart> parts{{0, 0, whole.width, whole.height},
                                  {whole.width - 1, whole.height - 1, 1, 1}};
-  for (std::uint64_t i = 0; i < 60; ++i) {
+  for (uint64_t i = 0; i < 60; ++i) {
     PicturePart part;
-    part.left = std::uint32_t(random.below(4 * i, whole.width));
-    part.top = std::uint32_t(random.below(4 * i + 1, whole.height));
-    part.width = std::uint32_t(1 + random.below(4 * i + 2, whole.width - part.left));
-    part.height = std::uint32_t(1 + random.below(4 * i + 3, whole.height - part.top));
+    part.left = uint32_t(random.below(4 * i, whole.width));
+    part.top = uint32_t(random.below(4 * i + 1, whole.height));
+    part.width = uint32_t(1 + random.below(4 * i + 2, whole.width - part.left));
+    part.height = uint32_t(1 + random.below(4 * i + 3, whole.height - part.top));
     parts.push_back(part);
   }
   for (const PicturePart& part : parts) {
@@ -288,7 +288,7 @@ TEST(Jpeg, APartHasThePixelsOfTheWhole) {
     ASSERT_TRUE(jpeg.ok());
     expect_parts_of(copy(*jpeg));
   }
-  const std::vector<std::uint8_t> samples = speckles(61, 47, 3).pixels;  // more samples than any case needs
+  const std::vector<uint8_t> samples = speckles(61, 47, 3).pixels;  // more samples than any case needs
   expect_parts_of(encode_kind({.progressive = true}, 61, 15, samples));
   expect_parts_of(
       encode_kind({.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .components = 1}, 61, 15, samples));
@@ -319,9 +319,9 @@ TEST(JpegDamage, EveryTruncationIsSaid) {
   for (const Bytes& whole : {baseline(picture), progressive(picture)}) {
     ASSERT_TRUE(decoder.decode(whole, decoded).ok());
     const Image expected = decoded;
-    for (std::size_t length = 0; length < whole.size(); ++length) {
+    for (size_t length = 0; length < whole.size(); ++length) {
       // A copy of exactly this length, so that the address sanitizer finds a read beyond it.
-      const Bytes cut(whole.begin(), whole.begin() + std::ptrdiff_t(length));
+      const Bytes cut(whole.begin(), whole.begin() + ptrdiff_t(length));
       const Result<void> result = decoder.decode(cut, decoded);
       ASSERT_FALSE(result.ok()) << length;
       ASSERT_EQ(result.error().code, Errc::corrupt) << length;
@@ -339,12 +339,12 @@ TEST(JpegDamage, EveryFlippedBitIsErrorOrPicture) {
   JpegDecoder decoder;
   Image decoded;
   for (const Bytes& whole : {baseline(picture, 60), progressive(slopes(24, 17))})
-    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
       Bytes damaged = whole;
       damaged[bit / 8] ^= std::byte{1} << (bit % 8);
       const Result<void> result = decoder.decode(damaged, decoded);
       if (result.ok())
-        ASSERT_EQ(decoded.pixels.size(), std::size_t{decoded.width} * decoded.height * 3);
+        ASSERT_EQ(decoded.pixels.size(), size_t{decoded.width} * decoded.height * 3);
       else
         ASSERT_EQ(result.error().code, Errc::corrupt) << result.error().what;
     }
@@ -353,19 +353,19 @@ TEST(JpegDamage, EveryFlippedBitIsErrorOrPicture) {
 TEST(JpegDamage, RandomDamageNeverCrashes) {
   const Bytes kinds[] = {
       baseline(speckles(50, 40, 7), 70), progressive(speckles(50, 40, 8)),
-      encode_kind(Kind{JCS_CMYK, JCS_YCCK, 4, false, true}, 20, 20, std::vector<std::uint8_t>(1600, 77)),
+      encode_kind(Kind{JCS_CMYK, JCS_YCCK, 4, false, true}, 20, 20, std::vector<uint8_t>(1600, 77)),
       encode_kind(Kind{JCS_RGB, JCS_YCbCr, 3, false, false, true}, 50, 40, speckles(50, 40, 9).pixels)};
   JpegDecoder decoder;
   Image decoded;
   const RandomStream random(11, "damage");
-  std::uint64_t draws = 0;
-  const auto draw = [&](std::uint64_t bound) { return random.below(draws++, bound); };
+  uint64_t draws = 0;
+  const auto draw = [&](uint64_t bound) { return random.below(draws++, bound); };
   for (int round = 0; round < 1500; ++round)
     for (const Bytes& whole : kinds) {
       Bytes damaged = whole;
-      const std::uint64_t edits = 1 + draw(6);
-      for (std::uint64_t i = 0; i < edits; ++i) {
-        const std::size_t at = draw(damaged.size());
+      const uint64_t edits = 1 + draw(6);
+      for (uint64_t i = 0; i < edits; ++i) {
+        const size_t at = draw(damaged.size());
         damaged[at] = static_cast<std::byte>(draw(256));
       }
       if (draw(2) == 0) damaged.resize(draw(damaged.size()));
@@ -386,7 +386,7 @@ TEST(JpegDamage, OtherFilesAreNamed) {
 }
 
 // The same bytes with another size in the frame header, whose marker is `frame`.
-Bytes claiming(Bytes jpeg, std::byte frame, std::uint16_t width, std::uint16_t height) {
+Bytes claiming(Bytes jpeg, std::byte frame, uint16_t width, uint16_t height) {
   const std::byte sides[] = {std::byte(height >> 8), std::byte(height & 0xff), std::byte(width >> 8),
                              std::byte(width & 0xff)};
   const std::byte marker[] = {std::byte{0xff}, frame};
@@ -411,7 +411,7 @@ TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
   const Bytes small = encode_kind({.arithmetic = true}, 16, 16, slopes(16, 16).pixels);
   JpegDecoder decoder;
   Image decoded;
-  for (const std::uint16_t side : {std::uint16_t{2100}, std::uint16_t{32767}}) {
+  for (const uint16_t side : {uint16_t{2100}, uint16_t{32767}}) {
     const Bytes bomb = claiming(small, kArithmeticFrame, side, side);
     const std::string size = std::to_string(side) + "x" + std::to_string(side) + " pixels";
     for (const Result<void>& result :
@@ -424,8 +424,8 @@ TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
   }
   EXPECT_EQ(decoded.pixels.capacity(), 0U);
   // Arithmetic coding of one colour needs fewer bytes than any Huffman code.
-  const Bytes flat = encode_kind({.arithmetic = true}, 2000, 2000,
-                                 std::vector<std::uint8_t>(std::size_t{2000} * 2000 * 3, 99));
+  const Bytes flat =
+      encode_kind({.arithmetic = true}, 2000, 2000, std::vector<uint8_t>(size_t{2000} * 2000 * 3, 99));
   EXPECT_LT(flat.size(), 2000U * 2000 / 2048);
   EXPECT_TRUE(decoder.decode(flat, decoded).ok());
 }

@@ -34,11 +34,11 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
 
 namespace {
 
-constexpr std::uint64_t kMostSidePixels = 1'000'000;
-constexpr std::uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in two bits
-constexpr std::size_t kSignatureBytes = 8;
+constexpr uint64_t kMostSidePixels = 1'000'000;
+constexpr uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in two bits
+constexpr size_t kSignatureBytes = 8;
 // Space for the chunk headers around the compressed rows, and for deflate's own overhead in a small picture.
-constexpr std::size_t kOverheadBytes = 4096;
+constexpr size_t kOverheadBytes = 4096;
 
 // The level of deflate. A picture like a photograph is 1% smaller with level 6, but that takes more than
 // twice as long.
@@ -64,12 +64,12 @@ void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
 // Checks that every chunk's length is inside the file: libpng allocates the memory that a chunk claims before
 // it checks.
 bool chunks_are_complete(std::span<const std::byte> png) {
-  constexpr std::size_t kChunkOverheadBytes = 12;  // bytes of length, kind and checksum
+  constexpr size_t kChunkOverheadBytes = 12;  // bytes of length, kind and checksum
   constexpr std::array kEndChunk{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
   png = png.subspan(kSignatureBytes);
   while (png.size() >= kChunkOverheadBytes) {
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < 4; ++i) length = length << 8U | std::to_integer<std::size_t>(png[i]);
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8U | std::to_integer<size_t>(png[i]);
     if (length > png.size() - kChunkOverheadBytes) return false;
     if (std::equal(kEndChunk.begin(), kEndChunk.end(), png.begin() + 4)) return true;
     png = png.subspan(kChunkOverheadBytes + length);
@@ -77,13 +77,13 @@ bool chunks_are_complete(std::span<const std::byte> png) {
   return false;
 }
 
-void read_source(png_structp png, png_bytep to, std::size_t bytes) {
+void read_source(png_structp png, png_bytep to, size_t bytes) {
   auto& left = *static_cast<std::span<const std::byte>*>(png_get_io_ptr(png));
   if (bytes > left.size()) png_error(png, "it ends too early");
   std::memcpy(to, left.data(), bytes);
   left = left.subspan(bytes);
 }
-void write_output(png_structp png, png_bytep from, std::size_t bytes) {
+void write_output(png_structp png, png_bytep from, size_t bytes) {
   auto& left = *static_cast<std::span<std::byte>*>(png_get_io_ptr(png));
   if (bytes > left.size()) png_error(png, "it is larger than any picture of its size");
   std::memcpy(left.data(), from, bytes);
@@ -130,15 +130,15 @@ struct PngSource {
     return true;
   }
 
-  bool read_rows(std::uint8_t* pixels, std::size_t stride, std::uint32_t height) {
+  bool read_rows(uint8_t* pixels, size_t stride, uint32_t height) {
     if (setjmp(guard.jump_target) != 0) return false;
     for (int pass = 0; pass < passes; ++pass)
-      for (std::uint32_t y = 0; y < height; ++y) png_read_row(png, pixels + y * stride, nullptr);
+      for (uint32_t y = 0; y < height; ++y) png_read_row(png, pixels + y * stride, nullptr);
     png_read_end(png, nullptr);
     return true;
   }
 
-  Error error(std::size_t bytes) const {
+  Error error(size_t bytes) const {
     return make_error(guard.out_of_memory ? Errc::exhausted : Errc::corrupt,
                       "cannot decode PNG of " + std::to_string(bytes) +
                           " bytes: " + (guard.message[0] != 0 ? guard.message : "no memory"));
@@ -156,7 +156,7 @@ struct PngSink {
   PngSink(const PngSink&) = delete;
   PngSink& operator=(const PngSink&) = delete;
 
-  bool write(const std::uint8_t* pixels, std::uint32_t width, std::uint32_t height) {
+  bool write(const uint8_t* pixels, uint32_t width, uint32_t height) {
     png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) return false;
@@ -167,7 +167,7 @@ struct PngSink {
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png, kDeflateLevel);
     png_write_info(png, info);
-    for (std::uint32_t y = 0; y < height; ++y) png_write_row(png, pixels + std::size_t{y} * width * 3);
+    for (uint32_t y = 0; y < height; ++y) png_write_row(png, pixels + size_t{y} * width * 3);
     png_write_end(png, nullptr);
     return true;
   }
@@ -189,15 +189,15 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
                                          " bytes: its chunks say that it is longer");
   PngSource source(png);
   if (!source.read_header()) return source.error(png.size());
-  const std::uint32_t width = png_get_image_width(source.png, source.info);
-  const std::uint32_t height = png_get_image_height(source.png, source.info);
-  const std::uint64_t pixels = std::uint64_t{width} * height;
+  const uint32_t width = png_get_image_width(source.png, source.info);
+  const uint32_t height = png_get_image_height(source.png, source.info);
+  const uint64_t pixels = uint64_t{width} * height;
   if (pixels > kMostJpegPixels || pixels / 8 / kMostInflation > png.size())  // a pixel needs at least one bit
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it claims " + std::to_string(width) + "x" +
                                          std::to_string(height) + " pixels, more than it can hold");
   if (!source.to_rgb()) return source.error(png.size());
-  const std::size_t stride = std::size_t{width} * 3;
+  const size_t stride = size_t{width} * 3;
   if (png_get_rowbytes(source.png, source.info) != stride)
     return make_error(Errc::corrupt, "cannot decode PNG: its rows are not of three channels");
   try {
@@ -215,11 +215,11 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
 Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
   if (image.width == 0 || image.height == 0 || image.width > kMostSidePixels ||
-      image.height > kMostSidePixels || std::uint64_t{image.width} * image.height > kMostJpegPixels)
+      image.height > kMostSidePixels || uint64_t{image.width} * image.height > kMostJpegPixels)
     return make_error(Errc::invalid_argument, "cannot encode a PNG of " + size);
-  if (image.pixels.size() < std::size_t{image.width} * image.height * 3)
+  if (image.pixels.size() < size_t{image.width} * image.height * 3)
     return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
-  const std::size_t raw_bytes = (std::size_t{image.width} * 3 + 1) * image.height;
+  const size_t raw_bytes = (size_t{image.width} * 3 + 1) * image.height;
   try {
     if (out_.size() < raw_bytes + raw_bytes / 64 + kOverheadBytes)
       out_.resize(raw_bytes + raw_bytes / 64 + kOverheadBytes);

@@ -10,25 +10,24 @@
 namespace {
 
 // Width or height: big endian, after the signature and the head of the first chunk.
-std::uint64_t side_at(const std::uint8_t* data, std::size_t at) {
-  std::uint64_t side = 0;
-  for (std::size_t i = 0; i < 4; ++i) side = side << 8U | data[at + i];
+uint64_t side_at(const uint8_t* data, size_t at) {
+  uint64_t side = 0;
+  for (size_t i = 0; i < 4; ++i) side = side << 8U | data[at + i];
   return side;
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::uint64_t kMostPixels = 1 << 18;
-  constexpr std::size_t kWidthAt = 16;
-  constexpr std::uint64_t kMostPixelsPerByte = 8 * 1032;
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  constexpr uint64_t kMostPixels = 1 << 18;
+  constexpr size_t kWidthAt = 16;
+  constexpr uint64_t kMostPixelsPerByte = 8 * 1032;
   static penstock::Image image;
-  const std::uint64_t pixels =
-      size < kWidthAt + 8 ? 0 : side_at(data, kWidthAt) * side_at(data, kWidthAt + 4);
+  const uint64_t pixels = size < kWidthAt + 8 ? 0 : side_at(data, kWidthAt) * side_at(data, kWidthAt + 4);
   const bool impossible = pixels / kMostPixelsPerByte > size;
   if (pixels > kMostPixels && !impossible) return 0;
   const auto decoded = penstock::decode_png(std::as_bytes(std::span(data, size)), image);
   if (decoded.ok() && impossible) std::abort();
-  if (decoded.ok() && image.pixels.size() != std::size_t{3} * image.width * image.height) std::abort();
+  if (decoded.ok() && image.pixels.size() != size_t{3} * image.width * image.height) std::abort();
   return 0;
 }

@@ -22,12 +22,10 @@ class Png : public ::testing::Test {
   }
 };
 
-Image some_picture(std::uint32_t width, std::uint32_t height) {
-  Image image{
-      .width = width, .height = height, .pixels = std::vector<std::uint8_t>(std::size_t{width} * height * 3)};
+Image some_picture(uint32_t width, uint32_t height) {
+  Image image{.width = width, .height = height, .pixels = std::vector<uint8_t>(size_t{width} * height * 3)};
   const RandomStream random(7, "png");
-  for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = std::uint8_t(i / 5 + random.below(i, 9));
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = uint8_t(i / 5 + random.below(i, 9));
   return image;
 }
 
@@ -63,7 +61,7 @@ TEST_F(Png, ADecoderOfPicturesTellsThemApart) {
 
 TEST_F(Png, OneEncoderForManyPictures) {
   PngEncoder encoder;
-  for (const std::uint32_t side : {200U, 10U, 300U}) {
+  for (const uint32_t side : {200U, 10U, 300U}) {
     const Image image = some_picture(side, side);
     const auto png = encoder.encode(image);
     ASSERT_TRUE(png.ok());
@@ -82,7 +80,7 @@ TEST_F(Png, RefusesPicturesThatAreNone) {
 TEST_F(Png, TruncatedAnywhereIsCorrupt) {
   const std::vector<std::byte> png = encoded(some_picture(40, 30));
   Image image;
-  for (std::size_t length = 0; length < png.size(); ++length) {
+  for (size_t length = 0; length < png.size(); ++length) {
     const Result<void> decoded = decode_png(std::span(png).first(length), image);
     ASSERT_FALSE(decoded.ok()) << length;
     EXPECT_EQ(decoded.error().code, Errc::corrupt);
@@ -95,8 +93,8 @@ TEST_F(Png, TruncatedAnywhereIsCorrupt) {
 TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
   const Image image = some_picture(40, 30);
   const std::vector<std::byte> png = encoded(image);
-  std::size_t found = 0;
-  for (std::size_t at = 0; at < png.size(); ++at) {
+  size_t found = 0;
+  for (size_t at = 0; at < png.size(); ++at) {
     std::vector<std::byte> flipped = png;
     flipped[at] ^= std::byte{0x10};
     Image back;
@@ -110,7 +108,7 @@ TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
 }
 
 TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
-  constexpr std::size_t kBehindHeader = 8 + 25;
+  constexpr size_t kBehindHeader = 8 + 25;
   std::vector<std::byte> png = encoded(some_picture(3, 3));
   std::vector<std::byte> text(8);  // its header claims 1 GiB
   text[0] = std::byte{0x40};
@@ -125,10 +123,10 @@ TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
 
 TEST_F(Png, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
   // 32768x32768 pixels in 57 bytes, with correct checksums.
-  const std::array<std::uint8_t, 57> bytes{137, 80, 78, 71,  13, 10,  26, 10,  0,   0,   0,  13,  73,  72, 68,
-                                           82,  0,  0,  128, 0,  0,   0,  128, 0,   8,   2,  0,   0,   0,  75,
-                                           30,  52, 40, 0,   0,  0,   12, 73,  68,  65,  84, 120, 156, 99, 96,
-                                           160, 61, 0,  0,   0,  100, 0,  1,   134, 100, 60, 53};
+  const std::array<uint8_t, 57> bytes{137, 80, 78, 71,  13, 10,  26, 10,  0,   0,   0,  13,  73,  72, 68,
+                                      82,  0,  0,  128, 0,  0,   0,  128, 0,   8,   2,  0,   0,   0,  75,
+                                      30,  52, 40, 0,   0,  0,   12, 73,  68,  65,  84, 120, 156, 99, 96,
+                                      160, 61, 0,  0,   0,  100, 0,  1,   134, 100, 60, 53};
   Image image;
   const Result<void> decoded = decode_png(std::as_bytes(std::span(bytes)), image);
   EXPECT_EQ(decoded.error().code, Errc::corrupt);

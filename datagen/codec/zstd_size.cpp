@@ -17,14 +17,14 @@ namespace penstock {
 struct ZstdSize::State {
   std::unique_ptr<ZSTD_CCtx, FreeBy<ZSTD_freeCCtx>> context{ZSTD_createCCtx()};
   std::vector<std::byte> out = std::vector<std::byte>(ZSTD_CStreamOutSize());
-  std::uint64_t in_bytes = 0;
-  std::uint64_t out_bytes = 0;
+  uint64_t in_bytes = 0;
+  uint64_t out_bytes = 0;
 
   Result<void> feed(std::span<const std::byte> bytes, ZSTD_EndDirective directive) {
     ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
     for (bool has_more = true; has_more;) {
       ZSTD_outBuffer piece{out.data(), out.size(), 0};
-      const std::size_t left = ZSTD_compressStream2(context.get(), &piece, &in, directive);
+      const size_t left = ZSTD_compressStream2(context.get(), &piece, &in, directive);
       if (ZSTD_isError(left) != 0U)
         return make_error(Errc::internal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(left));
       out_bytes += piece.pos;

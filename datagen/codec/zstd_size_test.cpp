@@ -10,18 +10,18 @@
 namespace penstock {
 namespace {
 
-std::vector<std::byte> noise(std::size_t count, std::uint64_t values) {
+std::vector<std::byte> noise(size_t count, uint64_t values) {
   std::vector<std::byte> bytes(count);
   const RandomStream random(3, "noise");
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.below(i, values));
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.below(i, values));
   return bytes;
 }
 
 // The compression ratio of the bytes, added `times` times in pieces of `piece` bytes.
-double ratio_of(const std::vector<std::byte>& bytes, std::size_t piece, int times = 1) {
+double ratio_of(const std::vector<std::byte>& bytes, size_t piece, int times = 1) {
   ZstdSize zstd = ZstdSize::start().value();
   for (int i = 0; i < times; ++i)
-    for (std::size_t at = 0; at < bytes.size(); at += piece)
+    for (size_t at = 0; at < bytes.size(); at += piece)
       EXPECT_TRUE(zstd.add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at))).ok());
   EXPECT_TRUE(zstd.end_stream().ok());
   return zstd.ratio();

@@ -6,8 +6,7 @@
 namespace penstock {
 
 unsigned threads_of(const CommandContext& context) {
-  return worker_threads(context.options.has("threads") ? std::uint64_t(context.options.integer("threads"))
-                                                       : 0);
+  return worker_threads(context.options.has("threads") ? uint64_t(context.options.integer("threads")) : 0);
 }
 
 Json scan_json(const ScanReport& scan) {

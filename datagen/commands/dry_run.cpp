@@ -40,7 +40,7 @@ constexpr auto kMeasureTime = std::chrono::milliseconds(250);
 void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
   for (std::span<const std::byte> piece : field.pieces)
     while (!piece.empty()) {
-      const std::size_t bytes = std::min(piece.size(), buffer.size());
+      const size_t bytes = std::min(piece.size(), buffer.size());
       std::memcpy(buffer.data(), piece.data(), bytes);
       piece = piece.subspan(bytes);
     }
@@ -48,7 +48,7 @@ void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
 
 // The least time, in seconds, to make `samples` samples. It takes longer if the storage is slower than the
 // making.
-double seconds_at_least(const Generation& generation, std::uint64_t samples, const MakingRate& rate,
+double seconds_at_least(const Generation& generation, uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
   const double part = double(samples) / double(generation.state.samples);
   return part * double(generation.payload_expected) / std::max(1.0, double(rate.bytes)) * rate.seconds /
@@ -70,8 +70,8 @@ Result<ReusableObjects> reusable_of_finished(const Generation& generation, Tier&
 }
 
 struct JournaledObject {
-  std::uint64_t object = 0;
-  std::uint64_t bytes = 0;
+  uint64_t object = 0;
+  uint64_t bytes = 0;
 };
 
 // The objects that the journal names. An object with several entries is listed once, with the first entry.
@@ -80,9 +80,9 @@ Result<std::vector<JournaledObject>> journaled_objects(const Generation& generat
   const auto gather = [&](const JournalSegment& segment) -> Result<void> {
     for (const JournalObject& object : segment.objects) {
       const auto samples = segment.samples_of(object);
-      const std::uint64_t first = samples.front().index;
+      const uint64_t first = samples.front().index;
       if (first >= generation.state.samples) continue;
-      const std::uint64_t index = generation.object_of(first);
+      const uint64_t index = generation.object_of(first);
       if (first == generation.first_sample(index) && samples.size() == generation.samples_of(index))
         journaled.push_back({index, object.published.bytes});
     }
@@ -100,10 +100,10 @@ Result<std::vector<JournaledObject>> journaled_objects(const Generation& generat
 
 Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const std::vector<JournaledObject> journaled, journaled_objects(generation, tier));
-  std::atomic<std::uint64_t> objects{0};
-  std::atomic<std::uint64_t> samples{0};
-  const auto check_journaled = [&](unsigned, std::uint64_t i) -> Result<void> {
-    const JournaledObject& one = journaled[std::size_t(i)];
+  std::atomic<uint64_t> objects{0};
+  std::atomic<uint64_t> samples{0};
+  const auto check_journaled = [&](unsigned, uint64_t i) -> Result<void> {
+    const JournaledObject& one = journaled[size_t(i)];
     SamplePlan plan;
     generation.recipe->plan(generation.first_sample(one.object), plan);
     const auto entry = tier.backend->names().stat(generation.object_name(one.object, plan));
@@ -122,8 +122,8 @@ Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& 
 
 Result<MakingRate> measure_making(const Recipe& recipe) {
   PENSTOCK_ASSIGN(const auto maker, recipe.maker());
-  std::vector<std::byte> buffer(std::size_t{1} << 20U);
-  std::uint64_t next = 0;
+  std::vector<std::byte> buffer(size_t{1} << 20U);
+  uint64_t next = 0;
   const auto make_for_measure_time = [&]() -> Result<MakingRate> {
     MakingRate rate;
     const Clock::time_point start = Clock::now();
@@ -159,9 +159,9 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
                                   unsigned threads, const std::optional<ReusableObjects>& reusable,
                                   std::string_view refused) {
   const GenerationState& state = generation.state;
-  const Result<std::uint64_t> free_bytes = tier.backend->names().free_bytes();
+  const Result<uint64_t> free_bytes = tier.backend->names().free_bytes();
   PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
-  const std::uint64_t samples_to_make = state.samples - (reusable ? reusable->samples : 0);
+  const uint64_t samples_to_make = state.samples - (reusable ? reusable->samples : 0);
   const double seconds = seconds_at_least(generation, samples_to_make, rate, threads);
   if (output.json) {
     Json row{{"kind", "plan"},

@@ -16,16 +16,16 @@ namespace penstock {
 // How fast this machine makes a recipe's samples in memory. One thread makes and copies a few of them for
 // about a quarter of a second, after a warm-up of the same length. Writes no files.
 struct MakingRate {
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
+  uint64_t samples = 0;
+  uint64_t bytes = 0;
   double seconds = 0;
 };
 Result<MakingRate> measure_making(const Recipe& recipe);
 
 // The objects that --resume would keep, judged by their sizes.
 struct ReusableObjects {
-  std::uint64_t objects = 0;  // objects with samples
-  std::uint64_t samples = 0;
+  uint64_t objects = 0;  // objects with samples
+  uint64_t samples = 0;
 };
 
 // Nothing if no data set like `generation` was started. Checks the size of each object that the journal

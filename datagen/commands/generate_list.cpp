@@ -67,7 +67,7 @@ Json list_row(const RecipeInfo& recipe) {
               {"summary", recipe.summary},
               {"source", recipe.source},
               {"samples", recipe.full_samples},
-              {"bytes", std::uint64_t(bytes)},
+              {"bytes", uint64_t(bytes)},
               {"sizes", recipe.sizes},
               {"format", recipe.format},
               {"formats", std::move(formats)},

@@ -22,7 +22,7 @@ namespace {
 Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& given) {
   std::vector<OptionWord> words;
   for (const std::string& word : given) {
-    const std::size_t equals_sign = word.find('=');
+    const size_t equals_sign = word.find('=');
     if (equals_sign == 0 || equals_sign == std::string::npos)
       return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '{}'", word);
     words.push_back({word.substr(0, equals_sign), word.substr(equals_sign + 1)});
@@ -68,7 +68,7 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
 
 unsigned generate_threads(const Options& options) {
   if (options.given("threads")) return unsigned(options.integer("threads"));
-  return unsigned(std::max<std::size_t>(1, allowed_cpus().size()));
+  return unsigned(std::max<size_t>(1, allowed_cpus().size()));
 }
 
 bool gives_sample_count(const Options& options) {
@@ -78,7 +78,7 @@ bool gives_sample_count(const Options& options) {
 
 std::vector<std::string> describe_differences(const Options& options, const Generation& generation) {
   std::vector<std::string> notes;
-  const std::uint64_t bytes = generation.bytes_expected;
+  const uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
     notes.push_back(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
                                 generation.size_prefix(), format_size(bytes),
@@ -90,7 +90,7 @@ std::vector<std::string> describe_differences(const Options& options, const Gene
   constexpr std::string_view kShards = "shards=";
   for (const std::string& setting : options.texts("set")) {
     if (!setting.starts_with(kShards)) continue;
-    const Result<std::uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
+    const Result<uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
     if (shards.ok() && *shards > generation.objects)
       notes.push_back(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
                                   generation.objects));
@@ -102,7 +102,7 @@ Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
   const Options& options = context.options;
   SampleCountRequest count_request{
-      .samples = options.given("samples") ? std::uint64_t(options.integer("samples")) : 0,
+      .samples = options.given("samples") ? uint64_t(options.integer("samples")) : 0,
       .bytes = options.given("bytes") ? options.size("bytes") : 0,
       .scale = options.given("scale") ? options.real("scale") : 0,
       .size_for = {}};
@@ -113,7 +113,7 @@ Result<Generation> plan_from_options(const CommandContext& context,
   }
   PENSTOCK_ASSIGN(std::vector<OptionWord> settings, parse_settings(options.texts("set")));
   std::string format = options.text("format");
-  std::uint64_t seed = context.seed;
+  uint64_t seed = context.seed;
   if (started) {
     if (!count_request.is_set()) count_request.samples = started->samples;
     if (!options.given("seed")) seed = started->seed;

@@ -10,15 +10,15 @@ namespace {
 
 // Uses four independent chains, so that the processor computes them in parallel. The mixing function is
 // one-to-one, and each bit of its input changes half of the bits of its result on average.
-std::uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
-  std::array<std::uint64_t, 4> chains{1, 2, 3, 4};
-  std::array<std::uint64_t, 4> words{};
-  for (std::size_t at = 0; at < block.size(); at += sizeof(words)) {
+uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
+  std::array<uint64_t, 4> chains{1, 2, 3, 4};
+  std::array<uint64_t, 4> words{};
+  for (size_t at = 0; at < block.size(); at += sizeof(words)) {
     std::memcpy(words.data(), block.data() + at, sizeof(words));
-    for (std::size_t i = 0; i < chains.size(); ++i) chains[i] = mix64((chains[i] + 1) ^ words[i]);
+    for (size_t i = 0; i < chains.size(); ++i) chains[i] = mix64((chains[i] + 1) ^ words[i]);
   }
-  std::uint64_t hash = 0;
-  for (const std::uint64_t chain : chains) hash = mix64((hash + 1) ^ chain);
+  uint64_t hash = 0;
+  for (const uint64_t chain : chains) hash = mix64((hash + 1) ^ chain);
   return hash;
 }
 
@@ -34,7 +34,7 @@ void BlockCensus::add(std::span<const std::byte, kBlockBytes> block) {
     ++zero_blocks_;
     return;
   }
-  const std::uint64_t hash = hash_of(block);
+  const uint64_t hash = hash_of(block);
   if ((hash & forgotten_mask_) != 0) return;
   ++copies_[hash];
   while (copies_.size() > most_blocks_) {

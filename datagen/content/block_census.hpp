@@ -8,13 +8,13 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kBlockBytes = 4096;
+inline constexpr size_t kBlockBytes = 4096;
 
 struct BlockCounts {
-  std::uint64_t inspected_blocks = 0;
-  std::uint64_t zero_blocks = 0;       // blocks whose bytes are all zero
-  std::uint64_t compared_blocks = 0;   // other blocks that were compared
-  std::uint64_t duplicate_blocks = 0;  // compared blocks whose content occurred before
+  uint64_t inspected_blocks = 0;
+  uint64_t zero_blocks = 0;       // blocks whose bytes are all zero
+  uint64_t compared_blocks = 0;   // other blocks that were compared
+  uint64_t duplicate_blocks = 0;  // compared blocks whose content occurred before
 };
 
 // Counts blocks that are all zero, and blocks whose content occurred before. Memory is bounded: it remembers
@@ -27,19 +27,19 @@ struct BlockCounts {
 // forged blocks.
 class BlockCensus {
  public:
-  static constexpr std::size_t kMostBlocks = std::size_t{1} << 20;
-  explicit BlockCensus(std::size_t most_blocks = kMostBlocks) : most_blocks_(most_blocks) {}
+  static constexpr size_t kMostBlocks = size_t{1} << 20;
+  explicit BlockCensus(size_t most_blocks = kMostBlocks) : most_blocks_(most_blocks) {}
 
   void add(std::span<const std::byte, kBlockBytes> block);
   BlockCounts counts() const;
 
  private:
-  std::size_t most_blocks_;
+  size_t most_blocks_;
   // A block is remembered if all these bits of its hash are zero.
-  std::uint64_t forgotten_mask_ = 0;
-  std::uint64_t inspected_blocks_ = 0;
-  std::uint64_t zero_blocks_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> copies_;  // hash of a block -> number of its copies
+  uint64_t forgotten_mask_ = 0;
+  uint64_t inspected_blocks_ = 0;
+  uint64_t zero_blocks_ = 0;
+  std::unordered_map<uint64_t, uint64_t> copies_;  // hash of a block -> number of its copies
 };
 
 }  // namespace penstock

@@ -10,16 +10,16 @@ namespace {
 using Block = std::array<std::byte, kBlockBytes>;
 
 // A block of random bytes, different for each number.
-Block block(std::uint64_t number) {
+Block block(uint64_t number) {
   Block bytes{};
   const RandomStream random(1, number);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random.bits(i));
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random.bits(i));
   return bytes;
 }
 
 TEST(BlockCensus, FindsEmptyAndEqualBlocks) {
   BlockCensus census;
-  for (const std::uint64_t number : {1U, 2U, 3U, 2U, 2U}) census.add(block(number));
+  for (const uint64_t number : {1U, 2U, 3U, 2U, 2U}) census.add(block(number));
   census.add(Block{});
   census.add(Block{});
   const BlockCounts counts = census.counts();
@@ -33,7 +33,7 @@ TEST(BlockCensus, OneBitAnywhereMakesAnotherBlock) {
   BlockCensus census;
   const Block first = block(1);
   census.add(first);
-  for (std::size_t bit = 0; bit < kBlockBytes * 8; ++bit) {
+  for (size_t bit = 0; bit < kBlockBytes * 8; ++bit) {
     Block other = first;
     other[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     census.add(other);
@@ -48,9 +48,9 @@ TEST(BlockCensus, OneBitAnywhereMakesAnotherBlock) {
 }
 
 TEST(BlockCensus, KeepsTheShareOfCopiesInLittleMemory) {
-  constexpr std::uint64_t kDifferent = 4000;
+  constexpr uint64_t kDifferent = 4000;
   BlockCensus census(64);
-  for (std::uint64_t i = 0; i < 2 * kDifferent; ++i) census.add(block(i % kDifferent));
+  for (uint64_t i = 0; i < 2 * kDifferent; ++i) census.add(block(i % kDifferent));
   const BlockCounts counts = census.counts();
   EXPECT_EQ(counts.inspected_blocks, 2 * kDifferent);
   EXPECT_LE(counts.compared_blocks, 2U * 64);

@@ -26,11 +26,11 @@ namespace penstock {
 
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20U;  // a multiple of the block size
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20U;  // a multiple of the block size
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  const auto middle = values.begin() + ptrdiff_t(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -114,15 +114,15 @@ class PictureMeter {
 
 // Selects one random sample from each of `count` equal parts of the corpus. Returns them in the order of
 // their position in objects.
-std::vector<std::uint64_t> draw_samples(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
+std::vector<uint64_t> draw_samples(const Manifest& manifest, uint64_t count, uint64_t seed) {
   const RandomStream random(seed, "describe content");
-  const std::uint64_t part_samples = manifest.samples() / count;
-  const std::uint64_t longer_parts = manifest.samples() % count;  // parts with one sample more
-  std::vector<std::uint64_t> drawn(count);
-  for (std::uint64_t i = 0; i < count; ++i)
+  const uint64_t part_samples = manifest.samples() / count;
+  const uint64_t longer_parts = manifest.samples() % count;  // parts with one sample more
+  std::vector<uint64_t> drawn(count);
+  for (uint64_t i = 0; i < count; ++i)
     drawn[i] = i * part_samples + std::min(i, longer_parts) +
                random.below(i, part_samples + (i < longer_parts ? 1 : 0));
-  std::sort(drawn.begin(), drawn.end(), [&](std::uint64_t a, std::uint64_t b) {
+  std::sort(drawn.begin(), drawn.end(), [&](uint64_t a, uint64_t b) {
     const SampleEntry& first = manifest.sample(a);
     const SampleEntry& second = manifest.sample(b);
     return std::pair(first.object, first.offset) < std::pair(second.object, second.offset);
@@ -130,13 +130,13 @@ std::vector<std::uint64_t> draw_samples(const Manifest& manifest, std::uint64_t 
   return drawn;
 }
 
-std::uint64_t samples_to_inspect(const Manifest& manifest, std::uint64_t requested) {
+uint64_t samples_to_inspect(const Manifest& manifest, uint64_t requested) {
   if (requested > 0) return std::min(requested, manifest.samples());
   double bytes = 0;
-  for (std::uint64_t i = 0; i < manifest.objects(); ++i) bytes += double(manifest.object_bytes(i));
+  for (uint64_t i = 0; i < manifest.objects(); ++i) bytes += double(manifest.object_bytes(i));
   const double fraction = double(kContentBytes) / std::max(bytes, 1.0);
   if (fraction >= 1) return manifest.samples();
-  return std::max<std::uint64_t>(1, std::uint64_t(fraction * double(manifest.samples())));
+  return std::max<uint64_t>(1, uint64_t(fraction * double(manifest.samples())));
 }
 
 struct ZstdMeters {
@@ -161,11 +161,11 @@ class ContentReader {
 
   Result<Content> run(const ContentRequest& request) {
     Content content{.seed = request.seed};
-    const std::vector<std::uint64_t> drawn =
+    const std::vector<uint64_t> drawn =
         draw_samples(manifest_, samples_to_inspect(manifest_, request.samples), request.seed);
     Progress progress_bar(request.progress, "content", drawn.size(), "samples");
     std::optional<Error> unreadable;
-    for (const std::uint64_t index : drawn) {
+    for (const uint64_t index : drawn) {
       progress_bar.advance(1);
       if (Result<void> inspected = inspect(index); !inspected.ok()) {
         if (!concerns_object(inspected.error())) return std::move(inspected).error();
@@ -192,12 +192,12 @@ class ContentReader {
  private:
   // A byte range of an object.
   struct Range {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
+    uint64_t begin = 0;
+    uint64_t end = 0;
   };
 
   // The range of the sample, extended by the bytes around it that belong to no other sample.
-  Range range_of(std::uint64_t index) const {
+  Range range_of(uint64_t index) const {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
     if (index == 0 || manifest_.sample(index - 1).object != sample.object) range.begin = 0;
@@ -207,7 +207,7 @@ class ContentReader {
     return range;
   }
 
-  Result<void> inspect(std::uint64_t index) {
+  Result<void> inspect(uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     if (sample.object != object_) {
       const std::string_view name = manifest_.object_name(sample.object, name_);
@@ -217,7 +217,7 @@ class ContentReader {
       object_is_picture_ = codec == "jpeg" || codec == "png";
       counted_end_ = 0;
     }
-    const std::uint64_t object_bytes = manifest_.object_bytes(sample.object);
+    const uint64_t object_bytes = manifest_.object_bytes(sample.object);
     Range blocks = range_of(index);
     const Range pieces{std::min(blocks.begin, sample.offset) / kBlockBytes * kBlockBytes,
                        std::min((blocks.end + kBlockBytes - 1) / kBlockBytes * kBlockBytes, object_bytes)};
@@ -225,7 +225,7 @@ class ContentReader {
     counted_end_ = std::max(counted_end_, blocks.end);
     picture_.clear();
     bool may_be_picture = false;
-    for (std::uint64_t at = pieces.begin; at < pieces.end;) {
+    for (uint64_t at = pieces.begin; at < pieces.end;) {
       PENSTOCK_TRY(check_interrupt());
       const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
       if (Result<void> read = reader_->read_at(at, piece); !read.ok()) {
@@ -233,8 +233,8 @@ class ContentReader {
         return read;
       }
       count_blocks(piece, at, blocks);
-      const std::uint64_t begin = std::clamp(sample.offset, at, at + piece.size());
-      const std::uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());
+      const uint64_t begin = std::clamp(sample.offset, at, at + piece.size());
+      const uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());
       const auto payload = std::span<const std::byte>(piece).subspan(begin - at, end - begin);
       if (zstd_.ok()) {
         PENSTOCK_TRY(zstd_->each_sample.add(payload));
@@ -252,7 +252,7 @@ class ContentReader {
   }
 
   // Inspects the sample whose bytes are in picture_.
-  Result<void> inspect_picture(std::uint64_t index) {
+  Result<void> inspect_picture(uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string location = "'" + std::string(manifest_.object_name(sample.object, name_)) +
                                  "' at byte " + std::to_string(sample.offset);
@@ -269,8 +269,8 @@ class ContentReader {
     return success();
   }
 
-  void count_blocks(std::span<const std::byte> piece, std::uint64_t at, const Range& blocks) {
-    for (std::uint64_t block = 0; block + kBlockBytes <= piece.size(); block += kBlockBytes)
+  void count_blocks(std::span<const std::byte> piece, uint64_t at, const Range& blocks) {
+    for (uint64_t block = 0; block + kBlockBytes <= piece.size(); block += kBlockBytes)
       if (at + block >= blocks.begin && at + block < blocks.end)
         census_.add(piece.subspan(block).first<kBlockBytes>());
   }
@@ -284,10 +284,10 @@ class ContentReader {
   Buffer piece_;
   std::vector<std::byte> picture_;
   std::unique_ptr<Reader> reader_;  // reads the object with number object_
-  std::uint32_t object_ = UINT32_MAX;
+  uint32_t object_ = UINT32_MAX;
   bool object_is_picture_ = false;  // whether the object's name says that it is a picture
   // Blocks of the object before this offset are counted. So samples that overlap do not count as copies.
-  std::uint64_t counted_end_ = 0;
+  uint64_t counted_end_ = 0;
   std::string name_;
 };
 

@@ -15,13 +15,13 @@
 namespace penstock {
 
 // Bytes of objects that are inspected by default.
-inline constexpr std::uint64_t kContentBytes = std::uint64_t{256} << 20U;
-inline constexpr std::uint64_t kMostPictureBytes = std::uint64_t{64} << 20U;
+inline constexpr uint64_t kContentBytes = uint64_t{256} << 20U;
+inline constexpr uint64_t kMostPictureBytes = uint64_t{64} << 20U;
 inline constexpr unsigned kDecodeRepeats = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
-  std::uint64_t samples = 0;  // 0: samples with about kContentBytes bytes, at least one
-  std::uint64_t seed = 0;     // selects the samples
+  uint64_t samples = 0;  // 0: samples with about kContentBytes bytes, at least one
+  uint64_t seed = 0;     // selects the samples
   bool progress = false;
 };
 
@@ -29,12 +29,12 @@ struct ContentRequest {
 // picture is the processor time of one thread: the median of kDecodeRepeats decodings into memory that was
 // used before.
 struct PictureFacts {
-  std::uint64_t jpeg_count = 0;
-  std::uint64_t png_count = 0;
-  std::uint64_t with_restarts = 0;  // JPEG pictures with restart intervals
+  uint64_t jpeg_count = 0;
+  uint64_t png_count = 0;
+  uint64_t with_restarts = 0;  // JPEG pictures with restart intervals
   // Samples that are pictures by their codec, name or first bytes, but did not decode or are larger than
   // kMostPictureBytes.
-  std::uint64_t failed_count = 0;
+  uint64_t failed_count = 0;
   std::string first_failure{};  // object, offset and cause of the first failure
   double bytes_per_pixel = 0;
   double ns_per_pixel = 0;
@@ -48,12 +48,12 @@ struct Compression {
 };
 
 struct Content {
-  std::uint64_t seed = 0;                    // seed of the request
-  std::uint64_t samples = 0;                 // number of inspected samples that have bytes
-  std::uint64_t empty_samples = 0;           // number of selected samples without bytes
-  std::uint64_t unreadable_samples = 0;      // number of selected samples that could not be read
+  uint64_t seed = 0;                         // seed of the request
+  uint64_t samples = 0;                      // number of inspected samples that have bytes
+  uint64_t empty_samples = 0;                // number of selected samples without bytes
+  uint64_t unreadable_samples = 0;           // number of selected samples that could not be read
   std::string first_failure{};               // message of the first read that failed
-  std::uint64_t bytes = 0;                   // bytes of the inspected samples
+  uint64_t bytes = 0;                        // bytes of the inspected samples
   PictureFacts pictures{};                   // all counts are 0 if samples are no pictures
   Result<Compression> zstd = Compression{};  // or an error that says why it was not measured
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
@@ -68,6 +68,6 @@ Result<Content> measure_content(Backend& backend, const Manifest& manifest, cons
 
 Json content_json(const Content& content);
 // The content as a table for the terminal, with a final newline.
-std::string content_text(const Content& content, std::uint64_t total_samples, const Output& output);
+std::string content_text(const Content& content, uint64_t total_samples, const Output& output);
 
 }  // namespace penstock

@@ -20,10 +20,10 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-Bytes noise(std::size_t count, std::uint64_t seed, std::uint64_t values = 256) {
+Bytes noise(size_t count, uint64_t seed, uint64_t values = 256) {
   Bytes bytes(count);
   const RandomStream random(seed, "content test");
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.below(i, values));
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.below(i, values));
   return bytes;
 }
 
@@ -33,8 +33,8 @@ Bytes operator+(Bytes a, const Bytes& b) {
 }
 
 struct Piece {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
 };
 
 // Adds objects and their samples one by one.
@@ -44,7 +44,7 @@ class ContentTest : public ::testing::Test {
 
   void put(Bytes bytes, const std::vector<Piece>& samples, const std::string& extension = "") {
     const std::string name = "object" + std::to_string(builder_.objects() + 100) + extension;
-    const std::uint32_t object = builder_.add_object(name, bytes.size());
+    const uint32_t object = builder_.add_object(name, bytes.size());
     for (const Piece& piece : samples)
       builder_.add_sample({.offset = piece.offset, .length = piece.length, .object = object});
     backend_.put(name, std::move(bytes));
@@ -63,7 +63,7 @@ class ContentTest : public ::testing::Test {
 };
 
 TEST_F(ContentTest, NoiseHasNeitherEmptyNorEqualBlocksAndDoesNotCompress) {
-  for (std::uint64_t i = 0; i < 5; ++i) put(noise(20'000, i));
+  for (uint64_t i = 0; i < 5; ++i) put(noise(20'000, i));
   const Content content = measure("raw").value();
   EXPECT_EQ(content.samples, 5U);
   EXPECT_EQ(content.bytes, 100'000U);
@@ -78,7 +78,7 @@ TEST_F(ContentTest, NoiseHasNeitherEmptyNorEqualBlocksAndDoesNotCompress) {
 
 TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().message();
-  Image image{64, 48, std::vector<std::uint8_t>(std::size_t{64} * 48 * 3, 99)};
+  Image image{64, 48, std::vector<uint8_t>(size_t{64} * 48 * 3, 99)};
   JpegEncoder encoder;
   const auto jpeg = encoder.encode(image, 90).value();
   const Field field{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
@@ -165,7 +165,7 @@ TEST_F(ContentTest, SamplesLargerThanAPiece) {
 }
 
 TEST_F(ContentTest, AsManySamplesAsWantedEvenlyAndByTheSeed) {
-  const auto names_of = [](std::uint64_t seed) {
+  const auto names_of = [](uint64_t seed) {
     ScriptedBackend backend;
     const Manifest manifest = scripted_files(backend, 100);
     EXPECT_EQ(measure_content(backend, manifest, {.samples = 10, .seed = seed})->samples, 10U);
@@ -173,7 +173,7 @@ TEST_F(ContentTest, AsManySamplesAsWantedEvenlyAndByTheSeed) {
   };
   const auto names = names_of(1);
   ASSERT_EQ(names.size(), 10U);
-  for (std::size_t i = 0; i < names.size(); ++i)
+  for (size_t i = 0; i < names.size(); ++i)
     EXPECT_EQ(names[i].substr(0, 4), "s00" + std::to_string(i)) << "one of every ten";
   EXPECT_EQ(names_of(1), names);
   EXPECT_NE(names_of(2), names);
@@ -187,7 +187,7 @@ TEST_F(ContentTest, PicturesAreDecoded) {
   const auto jpeg = [&](unsigned restart_rows) {
     YccImage image;
     image.reshape(64, 48);
-    for (auto& plane : image.planes) std::fill(plane.begin(), plane.end(), std::uint8_t{90});
+    for (auto& plane : image.planes) std::fill(plane.begin(), plane.end(), uint8_t{90});
     const auto bytes = encoder.encode(image, 50, restart_rows).value();
     return Bytes(bytes.begin(), bytes.end());
   };
@@ -196,10 +196,10 @@ TEST_F(ContentTest, PicturesAreDecoded) {
   put(jpeg(1));
   put(plain + noise(10, 1), {{0, plain.size()}});
   put(plain, {{0, plain.size() / 2}});
-  std::uint64_t png = 0;
+  uint64_t png = 0;
   if (png_available().ok()) {
     PngEncoder png_encoder;
-    const auto bytes = png_encoder.encode({4, 4, std::vector<std::uint8_t>(48, 7)}).value();
+    const auto bytes = png_encoder.encode({4, 4, std::vector<uint8_t>(48, 7)}).value();
     put(Bytes(bytes.begin(), bytes.end()));
     png = 1;
   }

@@ -11,12 +11,12 @@ namespace penstock {
 
 namespace {
 
-double share(std::uint64_t part, std::uint64_t whole) {
+double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : double(part) / double(whole);
 }
 
 Json pictures_json(const PictureFacts& pictures) {
-  const std::uint64_t decoded = pictures.jpeg_count + pictures.png_count;
+  const uint64_t decoded = pictures.jpeg_count + pictures.png_count;
   if (decoded + pictures.failed_count == 0) return nullptr;
   Json out{{"jpeg", pictures.jpeg_count}, {"png", pictures.png_count}, {"failed", pictures.failed_count}};
   if (pictures.failed_count > 0) out["failure"] = pictures.first_failure;
@@ -56,7 +56,7 @@ Json content_json(const Content& content) {
   return out;
 }
 
-std::string content_text(const Content& content, std::uint64_t total_samples, const Output& output) {
+std::string content_text(const Content& content, uint64_t total_samples, const Output& output) {
   Table table({{"content", Align::left},
                {fmt::format("{} of {} samples, {}", format_count(content.samples),
                             format_count(total_samples), format_bytes(double(content.bytes), output)),

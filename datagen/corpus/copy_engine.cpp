@@ -38,10 +38,10 @@ namespace penstock {
 namespace {
 
 Result<std::string> read_mark(Backend& backend, std::string_view name) {
-  constexpr std::uint64_t kMostMarkBytes = 4096;
+  constexpr uint64_t kMostMarkBytes = 4096;
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  std::string text(std::size_t(std::min(size, kMostMarkBytes)), '\0');
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
+  std::string text(size_t(std::min(size, kMostMarkBytes)), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
@@ -65,23 +65,23 @@ class Copy {
 
  private:
   struct Worker {  // one per thread
-    Buffer buffer{std::size_t{1} << 20};
+    Buffer buffer{size_t{1} << 20};
     std::string name;
   };
   struct UsedSpace {
-    std::uint64_t bytes = 0;
-    std::uint64_t objects = 0;  // number of objects and folders together
+    uint64_t bytes = 0;
+    uint64_t objects = 0;  // number of objects and folders together
   };
 
   Result<TargetState> inspect_target();
   std::vector<std::string> folders() const;
   Result<UsedSpace> space_of_existing(const FreeSpace& space, std::span<const std::string> folders);
   Result<void> check_free_space();
-  Result<void> copy_object(Worker& worker, std::uint64_t object);
-  Result<bool> is_already_copied(Worker& worker, std::uint64_t object, std::string_view name);
-  Result<void> copy_and_verify(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<void> copy_object(Worker& worker, uint64_t object);
+  Result<bool> is_already_copied(Worker& worker, uint64_t object, std::string_view name);
+  Result<void> copy_and_verify(Worker& worker, uint64_t object, std::string_view name);
   std::string name_conflict(std::string_view name);
-  Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<uint32_t> write_object(Worker& worker, uint64_t object, std::string_view name);
   Result<void> finish();
   Result<bool> target_is_empty();
   Result<void> begin_sync();
@@ -98,9 +98,9 @@ class Copy {
   const ObjectIndex object_index_;
   TargetState target_state_ = TargetState::fresh;
   std::optional<TargetSync> target_sync_;  // set if the copy must survive a power cut
-  std::atomic<std::uint64_t> objects_copied_{0};
-  std::atomic<std::uint64_t> already_there_{0};
-  std::atomic<std::uint64_t> bytes_copied_{0};
+  std::atomic<uint64_t> objects_copied_{0};
+  std::atomic<uint64_t> already_there_{0};
+  std::atomic<uint64_t> bytes_copied_{0};
 };
 
 // Called before anything is written. The manifest is checked before the mark: a crash after finish() wrote
@@ -153,9 +153,9 @@ std::vector<std::string> Copy::folders() const {
   std::set<std::string, std::less<>> all_folders{".penstock"};
   std::string scratch;
   std::string last_folder;
-  for (std::uint64_t i = 0; i < manifest_.objects(); ++i) {
+  for (uint64_t i = 0; i < manifest_.objects(); ++i) {
     std::string_view name = manifest_.object_name(i, scratch);
-    for (std::size_t end = name.rfind('/'); end != std::string_view::npos; end = name.rfind('/')) {
+    for (size_t end = name.rfind('/'); end != std::string_view::npos; end = name.rfind('/')) {
       name = name.substr(0, end);
       if (name == last_folder || !all_folders.emplace(name).second) break;
     }
@@ -169,8 +169,8 @@ std::vector<std::string> Copy::folders() const {
 // because they are read after the threads have ended.
 Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
                                                 std::span<const std::string> folders) {
-  std::atomic<std::uint64_t> bytes{0};
-  std::atomic<std::uint64_t> objects{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> objects{0};
   std::vector<std::string> names(options_.threads);
   const auto add = [&](std::string_view name, bool folder) -> Result<void> {
     const auto entry = to_.backend->names().stat(name);
@@ -181,24 +181,23 @@ Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
     objects.fetch_add(1, std::memory_order_relaxed);
     return success();
   };
-  PENSTOCK_TRY(
-      parallel_for(manifest_.objects(), options_.threads, 64, [&](unsigned worker, std::uint64_t object) {
-        return add(manifest_.object_name(object, names[worker]), false);
-      }));
+  PENSTOCK_TRY(parallel_for(manifest_.objects(), options_.threads, 64, [&](unsigned worker, uint64_t object) {
+    return add(manifest_.object_name(object, names[worker]), false);
+  }));
   PENSTOCK_TRY(parallel_for(folders.size(), options_.threads, 64,
-                            [&](unsigned, std::uint64_t i) { return add(folders[std::size_t(i)], true); }));
+                            [&](unsigned, uint64_t i) { return add(folders[size_t(i)], true); }));
   return UsedSpace{bytes.load(), objects.load()};
 }
 
 // Reports a lack of space now instead of in the middle of the copy.
 Result<void> Copy::check_free_space() {
   const auto space = free_space_of(*to_.backend);
-  if (!space.ok()) return success();      // unknown: the copy fails later if the target becomes full
-  constexpr std::uint64_t kOwnFiles = 2;  // the mark and the manifest
+  if (!space.ok()) return success();  // unknown: the copy fails later if the target becomes full
+  constexpr uint64_t kOwnFiles = 2;   // the mark and the manifest
   const auto parents = space->inodes || space->folder_bytes != 0 ? folders() : std::vector<std::string>();
   UsedSpace needed{space->bytes_on_device(manifest_.bytes().size()) + parents.size() * space->folder_bytes,
                    manifest_.objects() + parents.size() + kOwnFiles};
-  for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
+  for (uint64_t i = 0; i < manifest_.objects(); ++i)
     needed.bytes += space->bytes_on_device(manifest_.object_bytes(i));
   const auto objects_fit = [&] { return needed.objects <= space->inodes.value_or(needed.objects); };
   if ((target_state_ != TargetState::fresh || options_.may_replace) &&
@@ -221,7 +220,7 @@ Result<void> Copy::check_free_space() {
   return success();
 }
 
-Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::string_view name) {
+Result<bool> Copy::is_already_copied(Worker& worker, uint64_t object, std::string_view name) {
   // Drops the object from the page cache first. After a failed write-back, the cache has bytes that the
   // device does not have.
   if (target_sync_)
@@ -233,12 +232,12 @@ Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::
                   check_object(*to_.backend, manifest_, object_index_, object, name, worker.buffer));
   if (verdict.state == ObjectState::vanished) return false;
   if (verdict.state == ObjectState::right && !manifest_.object_crc32c(object)) {
-    const std::uint64_t bytes = manifest_.object_bytes(object);
+    const uint64_t bytes = manifest_.object_bytes(object);
     const auto source = from_.tier.backend->open(name);
     if (!source.ok()) return as_data_error(source.error());
-    PENSTOCK_ASSIGN(const std::uint32_t expected, crc32c_of(**source, 0, bytes, worker.buffer));
+    PENSTOCK_ASSIGN(const uint32_t expected, crc32c_of(**source, 0, bytes, worker.buffer));
     PENSTOCK_ASSIGN(const auto copy, to_.backend->open(name));
-    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
+    PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
     if (crc != expected) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
   }
   return verdict.state == ObjectState::right;
@@ -246,21 +245,21 @@ Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::
 
 // Returns the CRC32C of the object's bytes, as read from the source. Compares it with the manifest before the
 // publish, so that wrong bytes never get the name. If it returns before the publish, the object is dropped.
-Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
-  const std::uint64_t bytes = manifest_.object_bytes(object);
+Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string_view name) {
+  const uint64_t bytes = manifest_.object_bytes(object);
   const auto source = from_.tier.backend->open(name);
   if (!source.ok()) return as_data_error(source.error());
   Reader* const reader = source->get();
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   if (size != bytes)
     return make_error(Errc::corrupt, "'{}' in '{}' has {} bytes, its manifest says {} (see penstock verify)",
                       name, from_.tier.root, format_count(size), format_count(bytes));
   PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
-  std::uint32_t crc = 0;
-  for (std::uint64_t offset = 0; offset < bytes;) {
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < bytes;) {
     PENSTOCK_TRY(check_interrupt());
     const auto piece =
-        worker.buffer.first(std::size_t(std::min<std::uint64_t>(bytes - offset, worker.buffer.capacity())));
+        worker.buffer.first(size_t(std::min<uint64_t>(bytes - offset, worker.buffer.capacity())));
     PENSTOCK_TRY(reader->read_at(offset, piece));
     crc = crc32c(piece, crc);
     PENSTOCK_TRY(writer->append(piece));
@@ -276,10 +275,10 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
 
 // Writes an object and reads it back after the publish. A process that dies before the comparison leaves an
 // unchecked object, but no manifest. The next copy then checks all objects again.
-Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::string_view name) {
-  PENSTOCK_ASSIGN(const std::uint32_t crc, write_object(worker, object, name));
-  const std::uint64_t bytes = manifest_.object_bytes(object);
-  const auto crc_of_copy = [&]() -> Result<std::uint32_t> {
+Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_view name) {
+  PENSTOCK_ASSIGN(const uint32_t crc, write_object(worker, object, name));
+  const uint64_t bytes = manifest_.object_bytes(object);
+  const auto crc_of_copy = [&]() -> Result<uint32_t> {
     PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
     return crc32c_of(*reader, 0, bytes, worker.buffer);
   }();
@@ -305,7 +304,7 @@ Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::st
 }
 
 // Called once per object, on any thread. After an error, the other threads stop before their next object.
-Result<void> Copy::copy_object(Worker& worker, std::uint64_t object) {
+Result<void> Copy::copy_object(Worker& worker, uint64_t object) {
   const std::string_view name = manifest_.object_name(object, worker.name);
   PENSTOCK_ASSIGN(const bool already_copied, is_already_copied(worker, object, name));
   if (already_copied) {
@@ -324,8 +323,7 @@ Result<void> Copy::copy_object(Worker& worker, std::uint64_t object) {
 // object has the name of an existing folder. "" if neither is true. Called after a failure to explain it.
 std::string Copy::name_conflict(std::string_view name) {
   Namespace& names = to_.backend->names();
-  for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
-       slash = name.find('/', slash + 1)) {
+  for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
     const std::string_view parent = name.substr(0, slash);
     if (const auto entry = names.stat(parent); entry.ok() && !entry->folder)
       return fmt::format("'{}' in '{}' is a file where the copy has a folder: remove or rename it", parent,
@@ -351,7 +349,7 @@ Result<void> Copy::finish() {
 }
 
 Error Copy::add_progress(Error error) const {
-  const std::uint64_t complete_objects = objects_copied_.load() + already_there_.load();
+  const uint64_t complete_objects = objects_copied_.load() + already_there_.load();
   if (complete_objects > 0)
     error.what +=
         fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
@@ -414,7 +412,7 @@ Result<CopyOutcome> Copy::run() {
   Result<void> done = begin_sync();
   if (done.ok()) {
     Progress progress_bar(options_.progress, "copy", manifest_.objects(), "files");
-    done = parallel_for(manifest_.objects(), options_.threads, 4, [&](unsigned worker, std::uint64_t object) {
+    done = parallel_for(manifest_.objects(), options_.threads, 4, [&](unsigned worker, uint64_t object) {
       Result<void> object_done = copy_object(workers[worker], object);
       progress_bar.advance(1);
       return object_done;

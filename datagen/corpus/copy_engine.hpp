@@ -26,9 +26,9 @@ struct CopyOptions {
 };
 
 struct CopyOutcome {
-  std::uint64_t objects_copied = 0;
-  std::uint64_t already_there = 0;  // objects that were already correct, so they were not copied
-  std::uint64_t bytes_copied = 0;
+  uint64_t objects_copied = 0;
+  uint64_t already_there = 0;  // objects that were already correct, so they were not copied
+  uint64_t bytes_copied = 0;
   double seconds = 0;
   // False: interrupted; every object on the target is complete, but the manifest is missing.
   bool complete = false;

@@ -38,7 +38,7 @@ class CopyTest : public ::testing::Test {
     Tier place = tier(source_);
     ManifestBuilder builder({});
     builder.facts().checksums = checksums;
-    for (std::uint32_t i = 0; i < 10; ++i) {
+    for (uint32_t i = 0; i < 10; ++i) {
       const std::string name = "c" + std::to_string(i / 5) + "/" + std::to_string(i) + ".jpg";
       put(*place.backend, name, content(i));
       builder.add_sample({.length = content(i).size(),
@@ -50,13 +50,11 @@ class CopyTest : public ::testing::Test {
     EXPECT_TRUE(opened.ok());
     return *std::move(opened);
   }
-  static std::string content(std::uint32_t i) {
-    return std::string((std::size_t{i} + 1) * 1000, char('a' + i));
-  }
+  static std::string content(uint32_t i) { return std::string((size_t{i} + 1) * 1000, char('a' + i)); }
 
   static void expect_complete(Corpus& from, Tier& to) {
     std::string scratch;
-    for (std::uint32_t i = 0; i < 10; ++i)
+    for (uint32_t i = 0; i < 10; ++i)
       EXPECT_EQ(get(*to.backend, from.manifest.object_name(i, scratch)), content(i));
     const auto copy = Manifest::load(*to.backend, kManifestName);
     ASSERT_TRUE(copy.ok()) << copy.error().message();
@@ -198,7 +196,7 @@ TEST_F(CopyTest, RefusesItselfAndOtherCorpora) {
 
 TEST_F(CopyTest, AMarkThatLostItsBytesIsNone) {
   Corpus from = corpus();
-  for (const std::size_t zeros : {0U, 16U}) {
+  for (const size_t zeros : {0U, 16U}) {
     const std::string path = target_ + std::to_string(zeros);
     Tier torn = tier(path);
     put(*torn.backend, kCopyingName, std::string(zeros, '\0'));
@@ -266,7 +264,7 @@ Corpus shards(const std::string& place, bool whole) {
   ManifestBuilder builder(with_checksums(whole));
   for (const char* const name : {"a.shard", "b.shard"}) {
     put(*source.backend, name, content);
-    const std::uint32_t object = builder.add_object(name, content.size());
+    const uint32_t object = builder.add_object(name, content.size());
     builder.set_object_crc32c(object, crc32c(bytes_of(content)));
     builder.add_sample({.offset = 8, .length = 9, .object = object, .crc32c = crc32c(bytes_of("the first"))});
     builder.add_sample({.offset = 25, .length = 8, .object = object, .crc32c = crc32c(bytes_of("a second"))});
@@ -277,7 +275,7 @@ Corpus shards(const std::string& place, bool whole) {
   return *std::move(opened);
 }
 
-void flip(Backend& backend, std::string_view name, std::size_t at) {
+void flip(Backend& backend, std::string_view name, size_t at) {
   std::string content = get(backend, name);
   content[at] = char(content[at] ^ 1);
   put(backend, name, content);
@@ -285,7 +283,7 @@ void flip(Backend& backend, std::string_view name, std::size_t at) {
 
 TEST_F(CopyTest, TellsADamagedSourceOutsideOfSamplesToo) {
   Corpus from = shards(source_, true);
-  for (const std::size_t at : {0U, 7U, 8U, 17U, 30U, 40U}) {
+  for (const size_t at : {0U, 7U, 8U, 17U, 30U, 40U}) {
     flip(*from.tier.backend, "b.shard", at);
     Tier to = tier(target_ + std::to_string(at));
     const auto failed = copy_corpus(from, to, {});
@@ -316,7 +314,7 @@ TEST_F(CopyTest, WhatIsReplacedIsRoom) {
   for (const bool same_names : {true, false}) {
     const std::string where = target_ + (same_names ? "-same" : "-others");
     Tier before = tier(where);
-    for (std::uint32_t i = 0; i < 10; ++i)
+    for (uint32_t i = 0; i < 10; ++i)
       put(*before.backend,
           "c" + std::to_string(i / 5) + "/" + std::to_string(i) + (same_names ? ".jpg" : ".old"),
           std::string(content(i).size(), '?'));

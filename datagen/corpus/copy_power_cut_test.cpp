@@ -39,9 +39,9 @@ Result<CopyOutcome> copy(Tier& to, Durability durability) {
 // Whatever a power cut leaves of the objects, the next copy recognises its own and continues.
 TEST(CopyPowerCut, OneThatWasCutOffIsGoneOnWith) {
   ASSERT_EQ(corpus().manifest.samples(), 17U);
-  std::uint64_t finished = 0;
-  for (std::uint64_t n = 1; finished == 0; ++n) {
-    for (std::uint64_t kept = 0; kept < 4; ++kept) {
+  uint64_t finished = 0;
+  for (uint64_t n = 1; finished == 0; ++n) {
+    for (uint64_t kept = 0; kept < 4; ++kept) {
       SCOPED_TRACE("operation " + std::to_string(n) + ", kept " + std::to_string(kept));
       ForgetfulMachine machine;
       Tier to;

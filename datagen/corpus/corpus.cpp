@@ -131,14 +131,14 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
   PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, request));
   if (manifest.samples() == 0) return no_samples_error(tier);
   const bool mapped = request.manifest_file.empty() && tier.backend->native_path(kManifestName).has_value();
-  const std::uint64_t mapped_bytes = mapped ? manifest.bytes().size() : 0;
+  const uint64_t mapped_bytes = mapped ? manifest.bytes().size() : 0;
   return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
 }
 
 Json corpus_json(const Manifest& manifest) {
   const ManifestFacts& facts = manifest.facts();
-  const std::uint64_t memory = memory_bytes();
-  const std::uint64_t bytes = manifest.payload_bytes();
+  const uint64_t memory = memory_bytes();
+  const uint64_t bytes = manifest.payload_bytes();
   return {
       {"recipe", facts.recipe},          {"format", facts.format},
       {"samples", manifest.samples()},   {"bytes", bytes},
@@ -153,7 +153,7 @@ void record_corpus(const Corpus& corpus, Trial& trial) {
 
 Histogram sample_sizes(const Manifest& manifest) {
   Histogram sizes;
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.sample(i).length);
+  for (uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.sample(i).length);
   return sizes;
 }
 

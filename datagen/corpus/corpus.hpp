@@ -17,18 +17,18 @@ namespace penstock {
 
 // What a scan found besides samples. `text` describes it ("left out: 12 .gif, 1 .db; ..."), or is empty.
 struct ScanReport {
-  std::uint64_t unwanted_objects = 0;  // objects with an extension that is not wanted
-  std::uint64_t hidden_entries = 0;    // objects and folders whose name starts with a dot
-  std::uint64_t linked_folders = 0;    // links to folders, which are not entered
-  std::uint64_t dangling_links = 0;    // links to objects that do not exist
-  std::uint64_t special_files = 0;     // pipes, sockets and devices
-  std::uint64_t left_out_arrays = 0;   // arrays that belong to no sample, in objects with samples
-  std::uint64_t left_out_members = 0;  // files that belong to no sample, in archives with samples
+  uint64_t unwanted_objects = 0;  // objects with an extension that is not wanted
+  uint64_t hidden_entries = 0;    // objects and folders whose name starts with a dot
+  uint64_t linked_folders = 0;    // links to folders, which are not entered
+  uint64_t dangling_links = 0;    // links to objects that do not exist
+  uint64_t special_files = 0;     // pipes, sockets and devices
+  uint64_t left_out_arrays = 0;   // arrays that belong to no sample, in objects with samples
+  uint64_t left_out_members = 0;  // files that belong to no sample, in archives with samples
   // Objects that cannot be read, or whose content does not match their name.
-  std::uint64_t unreadable_objects = 0;
-  std::string unreadable_text;                // describes them: "1 that cannot be read ('a.tar'; ...)"
-  std::uint64_t objects_without_samples = 0;  // intact objects without samples; they are in the manifest
-  std::uint64_t folder_labelled_samples = 0;  // samples whose label is the name of their folder
+  uint64_t unreadable_objects = 0;
+  std::string unreadable_text;           // describes them: "1 that cannot be read ('a.tar'; ...)"
+  uint64_t objects_without_samples = 0;  // intact objects without samples; they are in the manifest
+  uint64_t folder_labelled_samples = 0;  // samples whose label is the name of their folder
   std::string text;
 };
 
@@ -38,7 +38,7 @@ struct Corpus {
   std::string name;                // last part of the root's path, for tables
   std::optional<ScanReport> scan;  // what the scan found, if CorpusRequest::scan was set
   // Bytes of the manifest, if it is mapped from the corpus's own tier. No back end counts these reads.
-  std::uint64_t mapped_bytes = 0;
+  uint64_t mapped_bytes = 0;
 };
 
 struct CorpusRequest {

@@ -9,15 +9,15 @@ Result<SampleList> corpus_samples(const Manifest& manifest) {
   try {
     SampleList list;
     std::string scratch;
-    const std::uint64_t objects = manifest.objects();
-    for (std::uint64_t i = 0; i < objects; ++i) {
+    const uint64_t objects = manifest.objects();
+    for (uint64_t i = 0; i < objects; ++i) {
       const std::string_view name = manifest.object_name(i, scratch);
       PENSTOCK_TRY(check_object_name(name));
       list.add_object(name);
     }
-    for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+    for (uint64_t i = 0; i < manifest.samples(); ++i) {
       const SampleEntry& entry = manifest.sample(i);
-      const std::uint64_t object_bytes = entry.object < objects ? manifest.object_bytes(entry.object) : 0;
+      const uint64_t object_bytes = entry.object < objects ? manifest.object_bytes(entry.object) : 0;
       if (entry.object >= objects || entry.offset > object_bytes ||
           entry.length > object_bytes - entry.offset)
         return make_error(Errc::corrupt, "the manifest is damaged: sample " + std::to_string(i) +

@@ -41,7 +41,7 @@ class CorpusTest : public ::testing::Test {
   static std::vector<std::string> names(const Manifest& manifest) {
     std::vector<std::string> all;
     std::string scratch;
-    for (std::uint64_t i = 0; i < manifest.objects(); ++i) all.emplace_back(manifest.object_name(i, scratch));
+    for (uint64_t i = 0; i < manifest.objects(); ++i) all.emplace_back(manifest.object_name(i, scratch));
     return all;
   }
 
@@ -82,8 +82,7 @@ TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
 TEST_F(CorpusTest, ScanIsTheSameForAnyNumberOfThreads) {
   for (int folder = 0; folder < 20; ++folder)
     for (int file = 0; file < 10; ++file)
-      put("f" + std::to_string(folder) + "/" + std::to_string(file) + ".jpg",
-          std::string(std::size_t(file), 'x'));
+      put("f" + std::to_string(folder) + "/" + std::to_string(file) + ".jpg", std::string(size_t(file), 'x'));
   const auto one = scan({.add_checksums = true, .threads = 1});
   const auto many = scan({.add_checksums = true, .threads = 7});
   ASSERT_TRUE(one.ok() && many.ok());
@@ -238,9 +237,9 @@ TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
   put("a/x.jpg", "12345");
   const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }\n";
   put("a/x-00000-of-00001.npy", std::string("\x93NUMPY\1\0", 8) + char(text.size()) + '\0' + text);
-  fs::resize_file(root_ / "a" / "x-00000-of-00001.npy", (std::uintmax_t{1} << 40) + 10 + text.size());
+  fs::resize_file(root_ / "a" / "x-00000-of-00001.npy", (uintmax_t{1} << 40) + 10 + text.size());
   put("a/data_batch_1.bin", "");
-  fs::resize_file(root_ / "a" / "data_batch_1.bin", std::uintmax_t{3073} << 28);
+  fs::resize_file(root_ / "a" / "data_batch_1.bin", uintmax_t{3073} << 28);
   const auto corpus = scan({.threads = 2});
   ASSERT_TRUE(corpus.ok()) << corpus.error().message();
   EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
@@ -250,7 +249,7 @@ TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
 }
 
 // Writes an .npz of samples with these labels.
-void put_labelled(const fs::path& root, const std::string& name, const std::vector<std::uint32_t>& labels) {
+void put_labelled(const fs::path& root, const std::string& name, const std::vector<uint32_t>& labels) {
   fs::create_directories((root / name).parent_path());
   const Tier disk = open_tier("posix:" + root.string(), kNoNamedTiers).value();
   const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
@@ -260,7 +259,7 @@ void put_labelled(const fs::path& root, const std::string& name, const std::vect
   const std::vector<std::byte> bytes(2);
   const std::span<const std::byte> piece(bytes);
   const FieldBytes field{.pieces = {&piece, 1}, .bytes = 2};
-  for (const std::uint32_t label : labels)
+  for (const uint32_t label : labels)
     ASSERT_OK(writer->add({.key = "k", .label = label, .label_name = {}, .fields = {&field, 1}}));
   ASSERT_OK(writer->publish(Durability::visible));
 }
@@ -270,9 +269,9 @@ TEST_F(CorpusTest, LabelsThatAreNumbersKeepThem) {
   put_labelled(root_, "d/validation/a.npz", {3, 8, 10});
   const auto numbers = scan();
   ASSERT_TRUE(numbers.ok()) << numbers.error().message();
-  std::vector<std::uint32_t> labels;
-  for (std::uint64_t i = 0; i < 6; ++i) labels.push_back(numbers->manifest.sample(i).label);
-  EXPECT_EQ(labels, (std::vector<std::uint32_t>{9, 0, 3, 3, 8, 10}));
+  std::vector<uint32_t> labels;
+  for (uint64_t i = 0; i < 6; ++i) labels.push_back(numbers->manifest.sample(i).label);
+  EXPECT_EQ(labels, (std::vector<uint32_t>{9, 0, 3, 3, 8, 10}));
   EXPECT_EQ(numbers->manifest.facts().label_names,
             (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}));
   // Labels with large gaps are treated as names. If one label is not a number, all are names.
@@ -288,7 +287,7 @@ TEST_F(CorpusTest, LabelsThatAreNumbersKeepThem) {
 }
 
 TEST_F(CorpusTest, MoreLabelsThanAManifestHoldsAreLeftOut) {
-  constexpr std::uint64_t kMany = 17000;  // each label has 1,000 bytes
+  constexpr uint64_t kMany = 17000;  // each label has 1,000 bytes
   fs::create_directories(root_ / "a");
   const Tier disk = open_tier("posix:" + root_.string(), kNoNamedTiers).value();
   const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
@@ -299,7 +298,7 @@ TEST_F(CorpusTest, MoreLabelsThanAManifestHoldsAreLeftOut) {
   const std::vector<std::byte> bytes(2);
   const std::span<const std::byte> piece(bytes);
   const FieldBytes field{.pieces = {&piece, 1}, .bytes = 2};
-  for (std::uint64_t i = 0; i < kMany; ++i) {
+  for (uint64_t i = 0; i < kMany; ++i) {
     const std::string label = std::to_string(i) + std::string(1000, 'l');
     ASSERT_OK((*writer)->add({.key = "k", .label = 1, .label_name = label, .fields = {&field, 1}}));
   }
@@ -356,7 +355,7 @@ TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   ASSERT_TRUE(torn.ok()) << torn.error().message();
   EXPECT_EQ(names(torn->manifest), (std::vector<std::string>{"a/w.jpg", "b/y.jpg", "b/z.jpg"}));
   EXPECT_TRUE(torn->manifest.facts().checksums);
-  for (std::uint64_t i = 0; i < 3; ++i)
+  for (uint64_t i = 0; i < 3; ++i)
     EXPECT_EQ(torn->manifest.sample(i).crc32c, whole->manifest.sample(i == 0 ? 0 : i + 1).crc32c);
   EXPECT_EQ(torn->manifest.sample(1).label, 1U);
   EXPECT_EQ(torn->scan->unreadable_objects, 1U);
@@ -438,7 +437,7 @@ TEST_F(CorpusTest, AnInterruptEndsAScan) {
 TEST(FolderWalk, AFailingFolderEndsItWithoutWaitingForever) {
   const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1", kNoNamedTiers);
   ASSERT_TRUE(tier.ok()) << tier.error().message();
-  const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return std::uint16_t{0}; });
+  const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return uint16_t{0}; });
   EXPECT_FALSE(walk.ok());
 }
 

@@ -39,7 +39,7 @@ class SampleLister {
         threads_(threads),
         unreadable_(unreadable_objects),
         report_(report),
-        batch_(std::size_t{2} * threads) {
+        batch_(size_t{2} * threads) {
     builder_.facts().recipe = "scan";
   }
 
@@ -72,26 +72,26 @@ class SampleLister {
 
  private:
   // Limits of a batch. The number of samples in memory is about kSamplesPerBatch.
-  static constexpr std::size_t kMostObjectsPerBatch = 16384;
-  static constexpr std::size_t kSamplesPerBatch = std::size_t{1} << 19;
+  static constexpr size_t kMostObjectsPerBatch = 16384;
+  static constexpr size_t kSamplesPerBatch = size_t{1} << 19;
 
   Result<void> scan_batch() {
     // Threads scan different objects of the batch and share nothing that changes. add_object() runs on one
     // thread, after all of them.
     PENSTOCK_TRY(parallel_for(batch_objects_, threads_, 1 + batch_objects_ / threads_ / 8,
-                              [this](unsigned /*worker*/, std::uint64_t i) {
+                              [this](unsigned /*worker*/, uint64_t i) {
                                 ScannedObject& object = batch_[i];
                                 return object.scan(backend_, formats_[object.item->kind]);
                               }));
-    std::size_t samples = 0;
-    for (std::size_t i = 0; i < batch_objects_; ++i) {
+    size_t samples = 0;
+    for (size_t i = 0; i < batch_objects_; ++i) {
       add_object(batch_[i]);
       samples += batch_[i].samples.size();
     }
-    const std::size_t samples_per_object = samples / std::max<std::size_t>(batch_objects_, 1) + 1;
+    const size_t samples_per_object = samples / std::max<size_t>(batch_objects_, 1) + 1;
     batch_objects_ = 0;
-    batch_.resize(std::clamp<std::size_t>(kSamplesPerBatch / samples_per_object, std::size_t{2} * threads_,
-                                          kMostObjectsPerBatch));
+    batch_.resize(std::clamp<size_t>(kSamplesPerBatch / samples_per_object, size_t{2} * threads_,
+                                     kMostObjectsPerBatch));
     return success();
   }
 
@@ -101,7 +101,7 @@ class SampleLister {
     set_or_mark_mixed(builder_.facts().format, formats_[scanned.item->kind].name);
     if (!scanned.codec.empty())
       set_or_mark_mixed(scanned.is_statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
-    const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
+    const uint32_t object = builder_.add_object(name, scanned.item->bytes);
     if (scanned.samples.empty() && report_.objects_without_samples++ == 0) first_without_samples_ = name;
     count_left_out(scanned.left_out_arrays, name, report_.left_out_arrays, first_array_);
     count_left_out(scanned.left_out_files, name, report_.left_out_members, first_member_);
@@ -112,7 +112,7 @@ class SampleLister {
     const std::string_view path = scanned.folder->path;
     // Right without '/', too: npos + 1 is 0.
     const std::string_view folder = path.substr(path.rfind('/') + 1);
-    std::optional<std::uint32_t> folder_label;
+    std::optional<uint32_t> folder_label;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
       if (sample.label != kNoLabel && sample.label < label_numbers_.size()) {
@@ -129,7 +129,7 @@ class SampleLister {
     }
   }
 
-  static void count_left_out(const Format::LeftOutParts& parts, std::string_view object, std::uint64_t& count,
+  static void count_left_out(const Format::LeftOutParts& parts, std::string_view object, uint64_t& count,
                              std::string& first) {
     if (parts.count > 0 && count == 0)
       first = fmt::format("{} in {}{}{}", parts.first_name, quoted_name(object),
@@ -140,7 +140,7 @@ class SampleLister {
   void add_sample(const SampleEntry& sample) {
     builder_.add_sample(sample);
     if (sample.label == kNoLabel) return;
-    if (sample.label >= label_used_.size()) label_used_.resize(sample.label + std::size_t{1});
+    if (sample.label >= label_used_.size()) label_used_.resize(sample.label + size_t{1});
     label_used_[sample.label] = true;
   }
 
@@ -168,10 +168,10 @@ class SampleLister {
   std::vector<SampleEntry> statistics_;
   std::string statistics_codec_;
   std::vector<ScannedObject> batch_;
-  std::size_t batch_objects_ = 0;
+  size_t batch_objects_ = 0;
   std::string name_scratch_;
   // For each label of the object: its number among all labels.
-  std::vector<std::uint32_t> label_numbers_;
+  std::vector<uint32_t> label_numbers_;
   std::vector<bool> label_used_;  // whether a sample has this label; one entry per label
   std::string first_array_;       // first array that belongs to no sample: "'val/x' in 'a.h5'"
   std::string first_member_;
@@ -179,16 +179,16 @@ class SampleLister {
 };
 
 // The same manifest without the given objects and their samples.
-Result<Manifest> without_objects(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
+Result<Manifest> without_objects(const Manifest& manifest, const std::map<uint64_t, Error>& objects) {
   ManifestBuilder builder(manifest.facts());
-  std::vector<std::uint32_t> new_index(std::size_t(manifest.objects()));
+  std::vector<uint32_t> new_index(size_t(manifest.objects()));
   std::string scratch;
-  for (std::uint64_t i = 0; i < manifest.objects(); ++i) {
+  for (uint64_t i = 0; i < manifest.objects(); ++i) {
     if (objects.contains(i)) continue;
     new_index[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
     builder.set_object_crc32c(new_index[i], manifest.object_crc32c(i).value_or(0));
   }
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+  for (uint64_t i = 0; i < manifest.samples(); ++i) {
     SampleEntry entry = manifest.sample(i);
     if (objects.contains(entry.object)) continue;
     entry.object = new_index[entry.object];
@@ -210,7 +210,7 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   ManifestBuilder builder(std::move(facts));
   builder.resize_samples(manifest.samples());
   std::string scratch;
-  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
+  for (uint64_t i = 0; i < manifest.objects(); ++i)
     builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
 
   // Threads set different samples and objects of `builder`, which allows that. `mutex` protects only
@@ -218,25 +218,25 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
   std::mutex mutex;
-  std::map<std::uint64_t, Error> errors;  // key: index of the object
+  std::map<uint64_t, Error> errors;  // key: index of the object
   Progress progress_bar(progress, "checksums", manifest.objects(), "files");
-  const auto read_object = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+  const auto read_object = [&](unsigned worker, uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));
-    const auto store_crc = [&](std::uint64_t sample, std::uint32_t crc) {
+    const auto store_crc = [&](uint64_t sample, uint32_t crc) {
       SampleEntry entry = manifest.sample(sample);
       entry.crc32c = crc;
       builder.set_sample(sample, entry);
     };
-    PENSTOCK_ASSIGN(const std::uint32_t whole,
+    PENSTOCK_ASSIGN(const uint32_t whole,
                     checksums_of(*reader, manifest, index, object, buffers[worker], store_crc));
-    builder.set_object_crc32c(std::uint32_t(object), whole);
+    builder.set_object_crc32c(uint32_t(object), whole);
     return success();
   };
-  const auto read_if_possible = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+  const auto read_if_possible = [&](unsigned worker, uint64_t object) -> Result<void> {
     Result<void> done = read_object(worker, object);
     progress_bar.advance(1);
     if (done.ok() || !is_content_error(done.error())) return done;
-    PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
+    PENSTOCK_TRY(index.for_each_sample(object, [&](uint64_t sample) {
       builder.set_sample(sample, manifest.sample(sample));
       return success();
     }));
@@ -260,8 +260,8 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
   const unsigned threads = worker_threads(request.threads);
   PENSTOCK_ASSIGN(const auto formats, scan_formats(request.types));
   const auto classify = [&](const Entry& entry) {
-    for (std::size_t i = 0; i < formats.size(); ++i)
-      if (formats[i].format->claims(entry.name)) return std::uint16_t(i);
+    for (size_t i = 0; i < formats.size(); ++i)
+      if (formats[i].format->claims(entry.name)) return uint16_t(i);
     return kNotWanted;
   };
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));

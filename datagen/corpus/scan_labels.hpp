@@ -17,13 +17,13 @@ namespace penstock {
 class ScanLabels {
  public:
   // Limit for the bytes of all names. Each name counts a few bytes more than its length.
-  static constexpr std::size_t kMostNameBytes = std::size_t{16} << 20;
+  static constexpr size_t kMostNameBytes = size_t{16} << 20;
 
-  std::uint32_t number_of(std::string_view name) {
+  uint32_t number_of(std::string_view name) {
     if (name.empty() || too_many_) return kNoLabel;
-    const auto [row, added] = numbers_.emplace(name, std::uint32_t(names_.size()));
+    const auto [row, added] = numbers_.emplace(name, uint32_t(names_.size()));
     if (!added) return row->second;
-    constexpr std::size_t kExtraBytesPerName = 4;
+    constexpr size_t kExtraBytesPerName = 4;
     name_bytes_ += name.size() + kExtraBytesPerName;
     if (name_bytes_ > kMostNameBytes) {
       discard_all();
@@ -46,16 +46,16 @@ class ScanLabels {
   }
 
  private:
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_map<std::string, uint32_t> numbers_;
   std::vector<std::string> names_;
-  std::size_t name_bytes_ = 0;
+  size_t name_bytes_ = 0;
   bool too_many_ = false;
 };
 
 // The final numbers of labels, and the names in the order of these numbers.
 struct FinalLabels {
   // Final number of each label of ScanLabels; kNoLabel: no sample has the label.
-  std::vector<std::uint32_t> numbers;
+  std::vector<uint32_t> numbers;
   std::vector<std::string> names;
 };
 

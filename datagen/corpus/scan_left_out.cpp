@@ -8,7 +8,7 @@
 namespace penstock {
 
 std::string quoted_name(std::string_view name) {
-  constexpr std::size_t kMostShownChars = 120;
+  constexpr size_t kMostShownChars = 120;
   return name.size() > kMostShownChars ? fmt::format("'{}...'", name.substr(0, kMostShownChars))
                                        : fmt::format("'{}'", name);
 }
@@ -22,7 +22,7 @@ void add_part(ScanReport& report, std::string_view part) {
   report.text.append(report.text.empty() ? "left out: " : "; ").append(part);
 }
 
-void add_count(ScanReport& report, std::uint64_t count, std::string_view one, std::string_view many,
+void add_count(ScanReport& report, uint64_t count, std::string_view one, std::string_view many,
                std::string_view first) {
   if (count > 0) add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? one : many, first));
 }

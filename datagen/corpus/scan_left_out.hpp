@@ -25,14 +25,14 @@ class UnreadableObjects {
     if (names_.size() < kMostNames) names_.push_back(quoted_name(name));
     if (!first_error_) first_error_ = std::move(error);
   }
-  std::uint64_t count() const { return count_; }
+  uint64_t count() const { return count_; }
   const std::optional<Error>& first_error() const { return first_error_; }
   // Call it only if count() is not 0.
   std::string to_text() const;
 
  private:
-  static constexpr std::size_t kMostNames = 3;
-  std::uint64_t count_ = 0;
+  static constexpr size_t kMostNames = 3;
+  uint64_t count_ = 0;
   std::vector<std::string> names_;
   std::optional<Error> first_error_;
 };
@@ -40,7 +40,7 @@ class UnreadableObjects {
 // Appends a part, such as "2 hidden", to ScanReport::text.
 void add_part(ScanReport& report, std::string_view part);
 // Appends a part such as "3 links that lead nowhere (first: 'x')" if `count` is not 0.
-void add_count(ScanReport& report, std::uint64_t count, std::string_view one, std::string_view many,
+void add_count(ScanReport& report, uint64_t count, std::string_view one, std::string_view many,
                std::string_view first);
 // Reports what the folder walk left out.
 ScanReport report_left_out(const FolderWalk& walk);

@@ -14,7 +14,7 @@ namespace {
 // Advice for an object that does not match its name but begins like compressed data; "" otherwise.
 // `inflates`: the object's format accepts gzip, so gzip needs no advice.
 std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
-  constexpr std::size_t kInspectedBytes = 2;
+  constexpr size_t kInspectedBytes = 2;
   if (object.bytes < kInspectedBytes) return "";
   auto window = ObjectWindow::open(backend, object);
   if (!window.ok()) return "";

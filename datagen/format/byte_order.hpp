@@ -13,15 +13,15 @@
 namespace penstock {
 
 // The little-endian number in all of `bytes`, which are at most 8.
-inline std::uint64_t from_little_endian(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8U | std::to_integer<std::uint64_t>(bytes[i]);
+inline uint64_t from_little_endian(std::span<const std::byte> bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8U | std::to_integer<uint64_t>(bytes[i]);
   return value;
 }
 
 // The little-endian number in the `count` bytes at `offset`. The caller has checked that `bytes` contains
 // them.
-inline std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t count) {
+inline uint64_t number_at(std::span<const std::byte> bytes, size_t offset, size_t count) {
   return from_little_endian(bytes.subspan(offset, count));
 }
 
@@ -30,33 +30,33 @@ class HeaderReader {
  public:
   explicit HeaderReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
-  std::span<const std::byte> bytes(std::uint64_t count) {
+  std::span<const std::byte> bytes(uint64_t count) {
     if (count > rest_.size()) {
       ok_ = false;
       rest_ = {};
       return {};
     }
-    const std::span<const std::byte> read_bytes = rest_.first(std::size_t(count));
+    const std::span<const std::byte> read_bytes = rest_.first(size_t(count));
     rest_ = rest_.subspan(read_bytes.size());
     return read_bytes;
   }
-  std::uint64_t number(std::size_t count) { return from_little_endian(bytes(count)); }
-  std::uint64_t u8() { return number(1); }
-  std::uint64_t u16() { return number(2); }
-  std::uint64_t u32() { return number(4); }
-  std::uint64_t u64() { return number(8); }
-  std::string text(std::uint64_t count) {
+  uint64_t number(size_t count) { return from_little_endian(bytes(count)); }
+  uint64_t u8() { return number(1); }
+  uint64_t u16() { return number(2); }
+  uint64_t u32() { return number(4); }
+  uint64_t u64() { return number(8); }
+  std::string text(uint64_t count) {
     std::string text;
     for (const std::byte byte : bytes(count)) text += char(byte);
     return text;
   }
-  HeaderReader& skip(std::uint64_t count) {
+  HeaderReader& skip(uint64_t count) {
     bytes(count);
     return *this;
   }
 
   bool ok() const { return ok_; }
-  std::size_t left() const { return rest_.size(); }
+  size_t left() const { return rest_.size(); }
 
  private:
   std::span<const std::byte> rest_;
@@ -67,26 +67,26 @@ class HeaderReader {
 class HeaderBytes {
  public:
   HeaderBytes() { bytes_.reserve(128); }  // enough for most headers
-  HeaderBytes& number(std::uint64_t value, std::size_t count) {
+  HeaderBytes& number(uint64_t value, size_t count) {
     std::array<std::byte, 8> bytes{};
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
     return append(std::span(bytes).first(count));
   }
-  HeaderBytes& u8(std::uint64_t value) { return number(value, 1); }
-  HeaderBytes& u16(std::uint64_t value) { return number(value, 2); }
-  HeaderBytes& u32(std::uint64_t value) { return number(value, 4); }
-  HeaderBytes& u64(std::uint64_t value) { return number(value, 8); }
+  HeaderBytes& u8(uint64_t value) { return number(value, 1); }
+  HeaderBytes& u16(uint64_t value) { return number(value, 2); }
+  HeaderBytes& u32(uint64_t value) { return number(value, 4); }
+  HeaderBytes& u64(uint64_t value) { return number(value, 8); }
   HeaderBytes& text(std::string_view text) { return append(std::as_bytes(std::span(text))); }
   HeaderBytes& append(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
   }
-  HeaderBytes& zeros(std::size_t count) {
+  HeaderBytes& zeros(size_t count) {
     bytes_.resize(bytes_.size() + count);
     return *this;
   }
 
-  std::size_t size() const { return bytes_.size(); }
+  size_t size() const { return bytes_.size(); }
   std::span<const std::byte> view() const { return bytes_; }
   std::vector<std::byte> take() { return std::move(bytes_); }
 

@@ -17,8 +17,8 @@ inline std::string_view as_text(std::span<const std::byte> bytes) {
 
 // A range of bytes of an object.
 struct Extent {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
 };
 
 // A file in an archive.
@@ -32,13 +32,11 @@ class ByteWindow {
   virtual ~ByteWindow() = default;
 
   // `length` bytes from `offset` on, valid until the next call. Fails with `truncated` if fewer bytes exist.
-  virtual Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) = 0;
+  virtual Result<std::span<const std::byte>> at(uint64_t offset, size_t length) = 0;
 
   // An error with this code. Its message names the object, the offset and `what` is wrong there.
-  virtual Error error(Errc code, std::uint64_t offset, std::string_view what) const = 0;
-  Error corrupt(std::uint64_t offset, std::string_view what) const {
-    return error(Errc::corrupt, offset, what);
-  }
+  virtual Error error(Errc code, uint64_t offset, std::string_view what) const = 0;
+  Error corrupt(uint64_t offset, std::string_view what) const { return error(Errc::corrupt, offset, what); }
 
  protected:
   ByteWindow() = default;
@@ -54,12 +52,12 @@ class MemoryWindow final : public ByteWindow {
  public:
   explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
+  Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override {
     if (offset > bytes_.size() || length > bytes_.size() - offset)
       return error(Errc::truncated, offset, std::to_string(length) + " bytes should be here");
-    return bytes_.subspan(std::size_t(offset), length);
+    return bytes_.subspan(size_t(offset), length);
   }
-  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
+  Error error(Errc code, uint64_t offset, std::string_view what) const override {
     return make_error(code, std::string(what) + " (at byte " + std::to_string(offset) + ")");
   }
 

@@ -21,8 +21,8 @@ extern const FormatInfo format_cifar;
 
 namespace {
 
-constexpr std::uint64_t kPictureBytes = 3072;  // 32 x 32 pixels, one plane each for red, green and blue
-constexpr std::uint64_t kRecordBytes = 1 + kPictureBytes;
+constexpr uint64_t kPictureBytes = 3072;  // 32 x 32 pixels, one plane each for red, green and blue
+constexpr uint64_t kRecordBytes = 1 + kPictureBytes;
 constexpr std::string_view kTrainPrefix = "data_batch_";
 constexpr std::string_view kTestName = "test_batch";
 constexpr std::string_view kCifarExtension = ".bin";
@@ -69,13 +69,13 @@ class CifarWriter final : public ObjectWriter {
  private:
   Backend& backend_;
   const std::string name_;
-  const std::uint64_t samples_;
+  const uint64_t samples_;
   std::optional<CoalescingWriter> writer_;
 };
 
 class Cifar final : public Format {
  public:
-  explicit Cifar(std::uint64_t records_per_file) : records_per_file_(records_per_file) {}
+  explicit Cifar(uint64_t records_per_file) : records_per_file_(records_per_file) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1 && !fields[0].varies && fields[0].element == Element::u8 &&
@@ -87,14 +87,14 @@ class Cifar final : public Format {
                       kPictureBytes, fields.size(), fields[0].name);
   }
 
-  std::uint64_t objects(std::uint64_t samples) const override {
+  uint64_t objects(uint64_t samples) const override {
     return samples / records_per_file_ + (samples % records_per_file_ != 0 ? 1 : 0);
   }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
+  uint64_t first_sample(uint64_t object, uint64_t /*samples*/) const override {
     return object * records_per_file_;
   }
   // If there are several files, the last contains the test samples. A single file contains training samples.
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view /*recipe*/,
+  std::string object_name(uint64_t object, uint64_t objects, std::string_view /*recipe*/,
                           std::string_view /*first_key*/, std::string_view /*extension*/) const override {
     if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTestName, kCifarExtension);
     return fmt::format("{}{}{}", kTrainPrefix, object + 1, kCifarExtension);
@@ -115,13 +115,13 @@ class Cifar final : public Format {
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    const std::uint64_t records = window.size() / kRecordBytes;
+    const uint64_t records = window.size() / kRecordBytes;
     if (records == 0 || window.size() % kRecordBytes != 0)
       return window.error(Errc::truncated, records * kRecordBytes,
                           fmt::format("the last CIFAR record has {} bytes instead of {}",
                                       window.size() % kRecordBytes, kRecordBytes));
     PENSTOCK_TRY(check_sample_count(window, records));
-    for (std::uint64_t i = 0; i < records; ++i) {
+    for (uint64_t i = 0; i < records; ++i) {
       PENSTOCK_ASSIGN(const std::span<const std::byte> label, window.at(i * kRecordBytes, 1));
       found({.label_name = fmt::format("{}", std::to_integer<unsigned>(label[0])),
              .placement = {i * kRecordBytes + 1, kPictureBytes},
@@ -131,11 +131,11 @@ class Cifar final : public Format {
   }
 
  private:
-  const std::uint64_t records_per_file_;
+  const uint64_t records_per_file_;
 };
 
 Result<std::unique_ptr<Format>> make_cifar(const Options& options) {
-  return std::make_unique<Cifar>(std::uint64_t(options.integer("samples_per_file")));
+  return std::make_unique<Cifar>(uint64_t(options.integer("samples_per_file")));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 const Field kPicture{.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, 32, 32}};
-constexpr std::size_t kRecord = 3073;
+constexpr size_t kRecord = 3073;
 
 class Cifar : public ::testing::Test {
  protected:
@@ -19,7 +19,7 @@ class Cifar : public ::testing::Test {
 TEST_F(Cifar, FilesAreCalledAsTheRealOnes) {
   EXPECT_EQ(format_->objects(60000), 6U);
   std::string names;
-  for (std::uint64_t object = 0; object < 6; ++object)
+  for (uint64_t object = 0; object < 6; ++object)
     names += format_->object_name(object, 6, "r", "k", ".x") + " ";
   EXPECT_EQ(
       names,
@@ -70,8 +70,7 @@ TEST_F(Cifar, RefusesWhatIsNoRecord) {
 
 TEST_F(Cifar, PartsOfRecordsAreTruncated) {
   const auto bytes = pattern(2 * kRecord);
-  for (const std::size_t length :
-       {std::size_t{0}, std::size_t{1}, kRecord - 1, kRecord + 1, 2 * kRecord - 1}) {
+  for (const size_t length : {size_t{0}, size_t{1}, kRecord - 1, kRecord + 1, 2 * kRecord - 1}) {
     put(backend_, "test_batch.bin", std::span(bytes).first(length));
     EXPECT_ERRC(Errc::truncated, scan_object(backend_, *format_, "test_batch.bin"), "test_batch.bin");
   }

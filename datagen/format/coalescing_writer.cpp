@@ -27,13 +27,13 @@ Result<void> CoalescingWriter::append(const FieldBytes& field) {
 }
 
 // Moves the last `bytes` bytes of batch_ to tail_. The caller has checked that batch_ has more bytes.
-void CoalescingWriter::move_to_tail(std::size_t bytes) {
+void CoalescingWriter::move_to_tail(size_t bytes) {
   tail_.resize(bytes);
   while (bytes > 0) {
     std::span<const std::byte>& last = batch_.back();
-    const std::size_t moved_bytes = std::min(bytes, last.size());
+    const size_t moved_bytes = std::min(bytes, last.size());
     bytes -= moved_bytes;
-    std::copy_n(last.end() - std::ptrdiff_t(moved_bytes), moved_bytes, tail_.begin() + std::ptrdiff_t(bytes));
+    std::copy_n(last.end() - ptrdiff_t(moved_bytes), moved_bytes, tail_.begin() + ptrdiff_t(bytes));
     last = last.first(last.size() - moved_bytes);
     if (last.empty()) batch_.pop_back();
   }
@@ -58,7 +58,7 @@ Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> by
     return make_error(Errc::internal, "other bytes than a draft held for");
   // A CRC is linear. Bytes are replaced by the same number of bytes. So the checksum changes by the CRC of
   // their difference, shifted over all bytes after them.
-  const std::uint64_t bytes_after = offset_ - placeholder_offset_ - placeholder_bytes_;
+  const uint64_t bytes_after = offset_ - placeholder_offset_ - placeholder_bytes_;
   crc32c_ ^= crc32c_combine(placeholder_crc32c_ ^ crc32c(bytes), 0, bytes_after);
   PENSTOCK_TRY(flush());
   return writer_->write_at(placeholder_offset_, bytes);
@@ -91,10 +91,10 @@ class BufferedWriter final : public Writer {
     return success();
   }
 
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     if (offset > buffered_.size() || bytes.size() > buffered_.size() - offset)
       return make_error(Errc::internal, "a patch behind the end of '{}'", name_);
-    std::copy(bytes.begin(), bytes.end(), buffered_.begin() + std::ptrdiff_t(offset));
+    std::copy(bytes.begin(), bytes.end(), buffered_.begin() + ptrdiff_t(offset));
     return success();
   }
 
@@ -112,7 +112,7 @@ class BufferedWriter final : public Writer {
 }  // namespace
 
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
-                                                 std::uint64_t bytes_hint) {
+                                                 uint64_t bytes_hint) {
   PENSTOCK_ASSIGN(auto writer, backend.create(name, bytes_hint));
   if (backend.caps().write_at) return writer;
   return std::unique_ptr<Writer>(std::make_unique<BufferedWriter>(std::move(writer), name));

@@ -20,15 +20,15 @@ namespace penstock {
 
 class CoalescingWriter {
  public:
-  static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;  // gathered bytes that cause a write
+  static constexpr size_t kBatchBytes = size_t{1} << 20;  // gathered bytes that cause a write
   // Fields of at least this size are passed on without a copy.
-  static constexpr std::size_t kNotCopiedBytes = std::size_t{16} << 10;
-  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr size_t kNotCopiedBytes = size_t{16} << 10;
+  static constexpr size_t kPageBytes = 4096;
 
   explicit CoalescingWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 
   // Bytes appended so far, which is the offset of the next byte.
-  std::uint64_t offset() const { return offset_; }
+  uint64_t offset() const { return offset_; }
 
   // Appends bytes in the order of the calls. The caller may reuse its bytes after the call. Errors come from
   // the Writer and may concern bytes of an earlier call.
@@ -49,25 +49,25 @@ class CoalescingWriter {
 
  private:
   Result<void> flush();
-  void move_to_tail(std::size_t bytes);
+  void move_to_tail(size_t bytes);
 
   std::unique_ptr<Writer> writer_;
   std::vector<std::byte> gathered_;
   std::vector<std::byte> tail_;
   std::vector<std::span<const std::byte>> batch_;
-  std::uint64_t offset_ = 0;
-  std::uint32_t crc32c_ = 0;
-  std::uint64_t placeholder_offset_ = 0;
-  std::uint64_t placeholder_bytes_ = 0;
-  std::uint32_t placeholder_crc32c_ = 0;
+  uint64_t offset_ = 0;
+  uint32_t crc32c_ = 0;
+  uint64_t placeholder_offset_ = 0;
+  uint64_t placeholder_bytes_ = 0;
+  uint32_t placeholder_crc32c_ = 0;
 };
 
 // Creates a Writer whose write_at works on every back end, for objects whose header is known only at their
 // end. On a back end without Caps::write_at, the object stays in memory until it is published. It is then
 // `unsupported` if it has more than kMostBufferedBytes.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
-                                                 std::uint64_t bytes_hint);
+                                                 uint64_t bytes_hint);
 
-inline constexpr std::uint64_t kMostBufferedBytes = std::uint64_t{256} << 20;
+inline constexpr uint64_t kMostBufferedBytes = uint64_t{256} << 20;
 
 }  // namespace penstock

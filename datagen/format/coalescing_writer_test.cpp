@@ -18,7 +18,7 @@ namespace {
 // Stores the bytes that it gets, and the addresses they came from.
 struct Seen {
   std::vector<std::byte> bytes;
-  std::vector<std::size_t> calls;         // bytes of each call
+  std::vector<size_t> calls;              // bytes of each call
   std::vector<const std::byte*> sources;  // of each piece
   bool published = false;
 };
@@ -28,7 +28,7 @@ class SeeingWriter final : public Writer {
   explicit SeeingWriter(Seen& seen) : seen_(seen) {}
   Result<void> append(std::span<const std::byte> bytes) override { return append({&bytes, 1}); }
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
-    std::size_t sum = 0;
+    size_t sum = 0;
     for (const auto piece : pieces) {
       seen_.bytes.insert(seen_.bytes.end(), piece.begin(), piece.end());
       seen_.sources.push_back(piece.data());
@@ -37,8 +37,8 @@ class SeeingWriter final : public Writer {
     seen_.calls.push_back(sum);
     return success();
   }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    std::copy(bytes.begin(), bytes.end(), seen_.bytes.begin() + std::ptrdiff_t(offset));
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
+    std::copy(bytes.begin(), bytes.end(), seen_.bytes.begin() + ptrdiff_t(offset));
     return success();
   }
   Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override {
@@ -50,10 +50,10 @@ class SeeingWriter final : public Writer {
   Seen& seen_;
 };
 
-std::vector<std::byte> some_bytes(std::size_t count, std::uint64_t stream) {
+std::vector<std::byte> some_bytes(size_t count, uint64_t stream) {
   const RandomStream random(3, stream);
   std::vector<std::byte> bytes(count);
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.bits(i));
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.bits(i));
   return bytes;
 }
 
@@ -61,7 +61,7 @@ TEST(CoalescingWriter, SmallPiecesGoTogetherInOrder) {
   Seen seen;
   CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
   std::vector<std::byte> all;
-  for (std::uint64_t i = 0; i < 5000; ++i) {
+  for (uint64_t i = 0; i < 5000; ++i) {
     EXPECT_EQ(writer.offset(), all.size());
     std::vector<std::byte> bytes = some_bytes(i % 1000, i);
     all.insert(all.end(), bytes.begin(), bytes.end());
@@ -88,7 +88,7 @@ TEST(CoalescingWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
   ASSERT_TRUE(writer.append("head").ok());
   ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = large.size(), .crc32c = crc32c(large)}).ok());
   ASSERT_TRUE(writer.append("tail").ok());
-  EXPECT_EQ(seen.calls, (std::vector<std::size_t>{large.size()})) << "whole pages";
+  EXPECT_EQ(seen.calls, (std::vector<size_t>{large.size()})) << "whole pages";
   ASSERT_EQ(seen.sources.size(), 3U);
   EXPECT_EQ(seen.sources[1], pieces[0].data());
   EXPECT_EQ(seen.sources[2], pieces[1].data());
@@ -102,7 +102,7 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
   Seen seen;
   CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
   std::vector<std::byte> all;
-  for (std::uint64_t i = 0; i < 100; ++i) {
+  for (uint64_t i = 0; i < 100; ++i) {
     std::vector<std::byte> bytes = some_bytes(CoalescingWriter::kNotCopiedBytes + 997 * i, i);
     all.insert(all.end(), bytes.begin(), bytes.end());
     // The rest of the last page is in several pieces, some of them empty.
@@ -121,7 +121,7 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
 }
 
 TEST(CoalescingWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
-  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, CoalescingWriter::kNotCopiedBytes}) {
+  for (const size_t behind : {size_t{0}, size_t{1}, CoalescingWriter::kNotCopiedBytes}) {
     Seen seen;
     CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
     const std::vector<std::byte> tail = some_bytes(behind, 1);
@@ -140,23 +140,23 @@ TEST(CoalescingWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
 }
 
 TEST(ObjectWindow, ReadsNearLooksTogetherAndFarOnesSparsely) {
-  constexpr std::size_t kBytes = 16 << 20;
+  constexpr size_t kBytes = 16 << 20;
   ScriptedBackend backend;
   const std::vector<std::byte> content = some_bytes(kBytes, 9);
   backend.put("object", content);
   const Entry entry{.name = "object", .bytes = kBytes};
   {
     auto window = ObjectWindow::open(backend, entry).value();
-    for (std::size_t at = 0; at + 12 <= kBytes; at += 5000)
+    for (size_t at = 0; at + 12 <= kBytes; at += 5000)
       ASSERT_EQ(window.at(at, 12).value().front(), content[at]);
     EXPECT_LE(backend.reads().size(), 18U);
     EXPECT_LE(backend.moved_bytes().read, kBytes + 18 * kBufferAlignment);
   }
-  const std::uint64_t before = backend.moved_bytes().read;
+  const uint64_t before = backend.moved_bytes().read;
   auto window = ObjectWindow::open(backend, entry).value();
-  for (std::size_t at = 0; at + 12 <= kBytes; at += 4 << 20)
+  for (size_t at = 0; at + 12 <= kBytes; at += 4 << 20)
     ASSERT_EQ(window.at(at, 12).value().front(), content[at]);
-  EXPECT_LE(backend.moved_bytes().read - before, ObjectWindow::kWindowBytes + (std::uint64_t{192} << 10U));
+  EXPECT_LE(backend.moved_bytes().read - before, ObjectWindow::kWindowBytes + (uint64_t{192} << 10U));
 }
 
 TEST(ObjectWindow, SaysWhereAnObjectEndsTooEarly) {
@@ -165,8 +165,8 @@ TEST(ObjectWindow, SaysWhereAnObjectEndsTooEarly) {
   auto window = ObjectWindow::open(backend, {.name = "object", .bytes = 100}).value();
   EXPECT_EQ(window.at(90, 10).value().size(), 10U);
   EXPECT_EQ(window.at(100, 0).value().size(), 0U);
-  for (const auto& [offset, length] : std::vector<std::pair<std::uint64_t, std::size_t>>{
-           {91, 10}, {101, 0}, {UINT64_MAX, 1}, {50, SIZE_MAX}}) {
+  for (const auto& [offset, length] :
+       std::vector<std::pair<uint64_t, size_t>>{{91, 10}, {101, 0}, {UINT64_MAX, 1}, {50, SIZE_MAX}}) {
     const auto bytes = window.at(offset, length);
     ASSERT_FALSE(bytes.ok()) << offset;
     EXPECT_EQ(bytes.error().code, Errc::truncated);

@@ -37,7 +37,7 @@ TEST(Files, HashSpreadsEvenly) {
   std::vector<int> counts(16);
   for (int i = 0; i < 16000; ++i) {
     const std::string name = (*format)->object_name(0, 1, "", "a/" + std::to_string(i), "");
-    ++counts[std::size_t(std::stoi(name.substr(0, 1), nullptr, 16))];
+    ++counts[size_t(std::stoi(name.substr(0, 1), nullptr, 16))];
   }
   for (const int count : counts) {
     EXPECT_GT(count, 800);

@@ -21,7 +21,7 @@ namespace penstock {
 // An object to write: the facts that are known before its first sample.
 struct ObjectPlan {
   std::string_view name;
-  std::uint64_t samples = 0;      // number of samples that the object will contain
+  uint64_t samples = 0;           // number of samples that the object will contain
   std::span<const Field> fields;  // the fields of every sample
   // If set, the caller needs only the size of the object, and the samples are placeholders. A format that
   // compresses may then write samples uncompressed. It must add padding for the largest number of bytes that
@@ -32,7 +32,7 @@ struct ObjectPlan {
 // One sample that is added to an object.
 struct SampleBytes {
   std::string_view key;  // unique name without extension
-  std::uint32_t label = kNoLabel;
+  uint32_t label = kNoLabel;
   std::string_view label_name;
   std::span<const FieldBytes> fields;  // same order as ObjectPlan::fields
 };
@@ -40,16 +40,16 @@ struct SampleBytes {
 // The bytes of a stored sample in its object. They are the payload with the wrapping that Format::wrapping()
 // names.
 struct Placement {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
   // CRC32C of these bytes; nothing if it is that of the payload.
-  std::optional<std::uint32_t> crc32c = {};
+  std::optional<uint32_t> crc32c = {};
 };
 
 // The size and checksum of an object that is completely written.
 struct PublishedObject {
-  std::uint64_t bytes = 0;
-  std::uint32_t crc32c = 0;  // of all bytes of the object
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;  // of all bytes of the object
   bool operator==(const PublishedObject&) const = default;
 };
 
@@ -71,7 +71,7 @@ class ObjectWriter {
 
 // The most samples that a scan accepts from one object. Real data sets stay below this. The limit protects
 // memory: each sample's entry takes 32 bytes, and a short damaged header can claim any number of samples.
-inline constexpr std::uint64_t kMostSamplesPerObject = std::uint64_t{1} << 26;
+inline constexpr uint64_t kMostSamplesPerObject = uint64_t{1} << 26;
 
 // A format with its options. Immutable; any thread may use it.
 class Format {
@@ -87,11 +87,11 @@ class Format {
 
   // objects(): the number of objects for `samples` samples. Object o contains the samples from
   // first_sample(o) to first_sample(o + 1) - 1, in order.
-  virtual std::uint64_t objects(std::uint64_t samples) const = 0;
-  virtual std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const = 0;
+  virtual uint64_t objects(uint64_t samples) const = 0;
+  virtual uint64_t first_sample(uint64_t object, uint64_t samples) const = 0;
   // The name of an object. `first_key` is the key of the object's first sample. A format with one sample per
   // object uses it as the name.
-  virtual std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+  virtual std::string object_name(uint64_t object, uint64_t objects, std::string_view recipe,
                                   std::string_view first_key, std::string_view extension) const = 0;
   virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
@@ -103,7 +103,7 @@ class Format {
   // object, and memory stays below a small multiple of the object's size or a few MiB.
   virtual bool claims(std::string_view object_name) const = 0;
   struct LeftOutParts {  // parts of an object that belong to no sample
-    std::uint64_t count = 0;
+    uint64_t count = 0;
     std::string first_name{};  // name of the first part
     std::string reason{};      // "", or the reason, such as "whose 7 labels do not fit ..."
   };

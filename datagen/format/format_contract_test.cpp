@@ -23,7 +23,7 @@ std::string g_format;  // from the command line, set before any test runs
 
 struct Sample {
   std::string key;
-  std::uint32_t label = 0;
+  uint32_t label = 0;
   std::string label_name;
   std::vector<std::byte> bytes;
 };
@@ -47,18 +47,16 @@ Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
 std::vector<Sample> make_samples(const Field& field) {
   std::vector<Sample> samples;
   const RandomStream random(7, "format contract");
-  const std::vector<std::size_t> sizes{0, 1, 2, 511, 512, 513, 4096, 70000, 3, 1000};
-  for (std::size_t i = 0; i < 40; ++i) {
-    const std::uint32_t label = std::uint32_t(i / 10);
+  const std::vector<size_t> sizes{0, 1, 2, 511, 512, 513, 4096, 70000, 3, 1000};
+  for (size_t i = 0; i < 40; ++i) {
+    const uint32_t label = uint32_t(i / 10);
     Sample sample{
         .key = "n" + std::to_string(label) + "/n" + std::to_string(label) + "_" + std::to_string(100 + i),
         .label = label,
         .label_name = "n" + std::to_string(label),
-        .bytes =
-            std::vector<std::byte>(field.varies ? sizes[i % sizes.size()] : std::size_t(field_bytes(field)))};
+        .bytes = std::vector<std::byte>(field.varies ? sizes[i % sizes.size()] : size_t(field_bytes(field)))};
     const RandomStream own = random.substream(i);
-    for (std::size_t b = 0; b < sample.bytes.size(); ++b)
-      sample.bytes[b] = static_cast<std::byte>(own.bits(b));
+    for (size_t b = 0; b < sample.bytes.size(); ++b) sample.bytes[b] = static_cast<std::byte>(own.bits(b));
     samples.push_back(std::move(sample));
   }
   return samples;
@@ -113,8 +111,8 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
-  std::string object_name(std::uint64_t object, const std::vector<Sample>& samples) const {
-    const std::uint64_t first = format_->first_sample(object, samples.size());
+  std::string object_name(uint64_t object, const std::vector<Sample>& samples) const {
+    const uint64_t first = format_->first_sample(object, samples.size());
     return format_->object_name(object, format_->objects(samples.size()), "contract", samples[first].key,
                                 ".jpg");
   }
@@ -138,12 +136,12 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
 // Writes all samples into objects and reads them back, by their placements and by a scan.
 void FormatContract::round_trip(const Field& field) {
   const std::vector<Sample> samples = make_samples(field);
-  const std::uint64_t objects = format_->objects(samples.size());
+  const uint64_t objects = format_->objects(samples.size());
   ASSERT_GE(objects, 1U);
   ASSERT_EQ(format_->first_sample(0, samples.size()), 0U);
-  for (std::uint64_t object = 0; object < objects; ++object) {
-    const std::uint64_t begin = format_->first_sample(object, samples.size());
-    const std::uint64_t end =
+  for (uint64_t object = 0; object < objects; ++object) {
+    const uint64_t begin = format_->first_sample(object, samples.size());
+    const uint64_t end =
         object + 1 < objects ? format_->first_sample(object + 1, samples.size()) : samples.size();
     ASSERT_LT(begin, end);
     const std::string name = object_name(object, samples);
@@ -152,7 +150,7 @@ void FormatContract::round_trip(const Field& field) {
         format_->create(*tier_->backend, {.name = name, .samples = end - begin, .fields = {&field, 1}});
     ASSERT_TRUE(writer.ok()) << writer.error().message();
     std::vector<Placement> placed;
-    for (std::uint64_t i = begin; i < end; ++i) {
+    for (uint64_t i = begin; i < end; ++i) {
       const auto placement = add(**writer, samples[i]);
       ASSERT_TRUE(placement.ok()) << placement.error().message();
       if (format_->wrapping().empty()) {
@@ -172,7 +170,7 @@ void FormatContract::round_trip(const Field& field) {
     EXPECT_EQ(crc32c(whole), object_made->crc32c);
     auto opener = SampleOpener::make(std::string(field.codec) + std::string(format_->wrapping()));
     ASSERT_TRUE(opener.ok()) << opener.error().message();
-    for (std::uint64_t i = begin; i < end; ++i) {
+    for (uint64_t i = begin; i < end; ++i) {
       const Placement& placement = placed[i - begin];
       std::vector<std::byte> stored(placement.length);
       ASSERT_TRUE((*reader)->read_at(placement.offset, stored).ok());
@@ -192,7 +190,7 @@ void FormatContract::round_trip(const Field& field) {
                                      });
     ASSERT_TRUE(found.ok()) << found.error().message();
     ASSERT_EQ(scanned.size(), placed.size());
-    for (std::size_t i = 0; i < placed.size(); ++i) {
+    for (size_t i = 0; i < placed.size(); ++i) {
       EXPECT_EQ(scanned[i].offset, placed[i].offset);
       EXPECT_EQ(scanned[i].length, placed[i].length);
       // Formats that store label numbers do not have their names.
@@ -217,7 +215,7 @@ TEST_P(FormatContract, NamesAreDistinct) {
   for (const std::vector<OptionWord>& words : variants()) {
     format_ = make_format(words);
     std::vector<std::string> names;
-    for (std::uint64_t object = 0; object < format_->objects(samples.size()); ++object)
+    for (uint64_t object = 0; object < format_->objects(samples.size()); ++object)
       names.push_back(object_name(object, samples));
     std::sort(names.begin(), names.end());
     EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());

@@ -36,17 +36,17 @@ inline std::unique_ptr<Format> format_of(std::string_view name, const std::vecto
 
 // One sample: a label, and the bytes of each field.
 struct TestSample {
-  std::uint32_t label = 0;
+  uint32_t label = 0;
   std::vector<std::vector<std::byte>> fields;
 };
 
-inline std::vector<TestSample> test_samples(std::span<const Field> fields, std::size_t count) {
+inline std::vector<TestSample> test_samples(std::span<const Field> fields, size_t count) {
   std::vector<TestSample> samples(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    samples[i].label = std::uint32_t(i * 7 % 10);
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      const std::size_t bytes = fields[f].varies ? i * 13 % 29 * element_bytes(fields[f].element)
-                                                 : std::size_t(field_bytes(fields[f]));
+  for (size_t i = 0; i < count; ++i) {
+    samples[i].label = uint32_t(i * 7 % 10);
+    for (size_t f = 0; f < fields.size(); ++f) {
+      const size_t bytes =
+          fields[f].varies ? i * 13 % 29 * element_bytes(fields[f].element) : size_t(field_bytes(fields[f]));
       samples[i].fields.push_back(pattern(bytes, unsigned(i * 11 + f)));
     }
   }
@@ -63,7 +63,7 @@ inline std::vector<Field> two_signals() {
 }
 
 struct MadeObject {
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   std::vector<Placement> placed;
 };
 
@@ -89,7 +89,7 @@ inline Result<MadeObject> make_object(Backend& backend, const Format& format, st
 
 inline std::vector<std::byte> content(Backend& backend, std::string_view name) {
   const auto reader = backend.open(name).value();
-  std::vector<std::byte> bytes(std::size_t(reader->size().value()));
+  std::vector<std::byte> bytes(size_t(reader->size().value()));
   EXPECT_OK(reader->read_at(0, bytes));
   return bytes;
 }
@@ -132,13 +132,13 @@ inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view 
 
 // Checks that a scan fails for every truncation. Also flips bits of every byte outside [payload_begin,
 // payload_end) and sets it to 0x00 and 0xff: the result must pass the checks of ScanFixture.
-inline void expect_hardened(ScanFixture& fixture, std::span<const std::byte> whole, std::size_t payload_begin,
-                            std::size_t payload_end) {
+inline void expect_hardened(ScanFixture& fixture, std::span<const std::byte> whole, size_t payload_begin,
+                            size_t payload_end) {
   ASSERT_OK(fixture.scan(whole));
-  for (std::size_t length = 0; length < whole.size(); ++length)
+  for (size_t length = 0; length < whole.size(); ++length)
     ASSERT_FALSE(fixture.scan(whole.first(length)).ok()) << "cut to " << length << " bytes";
   std::vector<std::byte> damaged(whole.begin(), whole.end());
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  for (size_t at = 0; at < whole.size(); ++at) {
     if (at >= payload_begin && at < payload_end) continue;
     for (unsigned bit = 0; bit < 8; ++bit) {
       damaged[at] = whole[at] ^ static_cast<std::byte>(1U << bit);

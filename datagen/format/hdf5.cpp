@@ -60,8 +60,8 @@ class Hdf5Writer final : public ObjectWriter {
   Result<void> append_others(const SampleBytes* sample) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
     if (rewrites_metadata_) layout_.emplace(plans);
-    for (std::size_t i = 1; i < plans.size(); ++i) {
-      const std::vector<std::byte> padding(std::size_t(layout_->address(i) - writer_->offset()));
+    for (size_t i = 1; i < plans.size(); ++i) {
+      const std::vector<std::byte> padding(size_t(layout_->address(i) - writer_->offset()));
       PENSTOCK_TRY(writer_->append(padding));
       PENSTOCK_TRY(writer_->append(arrays_.content(plans[i], sample)));
     }
@@ -105,7 +105,7 @@ class Hdf5 final : public ShardedFormat {
     Hdf5Reader reader(window);
     PENSTOCK_TRY(reader.open());
     return scan_arrays(
-        window, reader.arrays(), [&](std::size_t array) { return reader.locate(array); }, found);
+        window, reader.arrays(), [&](size_t array) { return reader.locate(array); }, found);
   }
 };
 

@@ -7,9 +7,9 @@ namespace penstock {
 namespace {
 
 struct State {
-  std::uint32_t a;
-  std::uint32_t b;
-  std::uint32_t c;
+  uint32_t a;
+  uint32_t b;
+  uint32_t c;
 
   void mix() {
     constexpr std::array<int, 6> kRotations{4, 6, 8, 16, 19, 4};
@@ -18,7 +18,7 @@ struct State {
       a ^= std::rotl(c, bits);
       c += b;
       // The next step uses b as a, c as b, and a as c.
-      const std::uint32_t old_a = a;
+      const uint32_t old_a = a;
       a = b;
       b = c;
       c = old_a;
@@ -29,7 +29,7 @@ struct State {
     for (const int bits : kRotations) {
       c ^= b;
       c -= std::rotl(b, bits);
-      const std::uint32_t old_b = b;
+      const uint32_t old_b = b;
       b = c;
       c = a;
       a = old_b;
@@ -37,17 +37,17 @@ struct State {
   }
 };
 
-std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4 && at + i < bytes.size(); ++i)
-    value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
+uint32_t word_at(std::span<const std::byte> bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4 && at + i < bytes.size(); ++i)
+    value |= std::to_integer<uint32_t>(bytes[at + i]) << (8 * i);
   return value;
 }
 
 }  // namespace
 
-std::uint32_t hdf5_checksum(std::span<const std::byte> bytes) {
-  const std::uint32_t initial = 0xdeadbeef + std::uint32_t(bytes.size());
+uint32_t hdf5_checksum(std::span<const std::byte> bytes) {
+  const uint32_t initial = 0xdeadbeef + uint32_t(bytes.size());
   State state{initial, initial, initial};
   if (bytes.empty()) return state.c;
   for (;; bytes = bytes.subspan(12)) {

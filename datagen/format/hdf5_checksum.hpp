@@ -7,6 +7,6 @@
 
 namespace penstock {
 
-std::uint32_t hdf5_checksum(std::span<const std::byte> bytes);
+uint32_t hdf5_checksum(std::span<const std::byte> bytes);
 
 }  // namespace penstock

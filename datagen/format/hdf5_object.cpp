@@ -12,10 +12,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostDimensions = 32;
-constexpr std::size_t kMostNameBytes = 1024;
+constexpr size_t kMostDimensions = 32;
+constexpr size_t kMostNameBytes = 1024;
 
-enum MessageType : std::uint16_t {
+enum MessageType : uint16_t {
   kDataspace = 0x01,
   kLinkInfo = 0x02,
   kDatatype = 0x03,
@@ -32,42 +32,41 @@ class SymbolTable {
  public:
   SymbolTable(Hdf5Source& source, std::vector<Hdf5Link>& links) : source_(source), links_(links) {}
 
-  Result<void> read(std::uint64_t tree, std::uint64_t heap) {
+  Result<void> read(uint64_t tree, uint64_t heap) {
     PENSTOCK_ASSIGN(const auto head, source_.read_bytes(heap, 32));
     HeaderReader reader(head);
     if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
     heap_.length = reader.skip(4).u64();
     heap_.offset = reader.skip(8).u64();
-    return source_.walk_tree(tree, 0, 8, "a group's tree",
-                             [this](std::uint64_t, std::span<const std::byte>, std::uint64_t child) {
-                               return read_symbols(child);
-                             });
+    return source_.walk_tree(
+        tree, 0, 8, "a group's tree",
+        [this](uint64_t, std::span<const std::byte>, uint64_t child) { return read_symbols(child); });
   }
 
  private:
-  Result<void> read_symbols(std::uint64_t address) {
+  Result<void> read_symbols(uint64_t address) {
     PENSTOCK_ASSIGN(const auto head, source_.read_bytes(address, 8));
     HeaderReader reader(head);
     if (reader.text(4) != "SNOD") return source_.corrupt(address, "no table of symbols");
-    const std::uint64_t count = reader.skip(2).u16();
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const uint64_t count = reader.skip(2).u16();
+    for (uint64_t i = 0; i < count; ++i) {
       PENSTOCK_ASSIGN(const auto entry, source_.read_bytes(address + 8 + 40 * i, 40));
-      constexpr std::uint64_t kSoftLink = 2;
+      constexpr uint64_t kSoftLink = 2;
       if (number_at(entry, 16, 4) == kSoftLink) continue;
-      const std::uint64_t object = number_at(entry, 8, 8);
+      const uint64_t object = number_at(entry, 8, 8);
       PENSTOCK_ASSIGN(std::string name, name_at(number_at(entry, 0, 8)));
       links_.push_back({std::move(name), object});
     }
     return success();
   }
 
-  Result<std::string> name_at(std::uint64_t offset) {
+  Result<std::string> name_at(uint64_t offset) {
     if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name behind the end of its heap");
-    const std::uint64_t length = std::min<std::uint64_t>(heap_.length - offset, kMostNameBytes);
+    const uint64_t length = std::min<uint64_t>(heap_.length - offset, kMostNameBytes);
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
     if (end == bytes.end()) return source_.corrupt(heap_.offset + offset, "a name without an end");
-    return HeaderReader(bytes).text(std::uint64_t(end - bytes.begin()));
+    return HeaderReader(bytes).text(uint64_t(end - bytes.begin()));
   }
 
   Hdf5Source& source_;
@@ -77,18 +76,18 @@ class SymbolTable {
 
 // ---- Messages ------------------------------------------------------------------------------------------
 bool read_shape(HeaderReader message, Hdf5Object& object) {
-  const std::uint64_t version = message.u8();
-  const std::uint64_t dimensions = message.u8();
+  const uint64_t version = message.u8();
+  const uint64_t dimensions = message.u8();
   message.skip(1);
-  std::uint64_t type = 1;
+  uint64_t type = 1;
   if (version == 1)
     message.skip(5);
   else
     type = message.u8();
-  constexpr std::uint64_t kNullSpace = 2;
+  constexpr uint64_t kNullSpace = 2;
   if (version < 1 || version > 2 || dimensions > kMostDimensions) return false;
   object.shape.clear();
-  for (std::uint64_t i = 0; i < dimensions; ++i) object.shape.push_back(message.u64());
+  for (uint64_t i = 0; i < dimensions; ++i) object.shape.push_back(message.u64());
   object.has_shape = type != kNullSpace;
   return message.ok();
 }
@@ -96,12 +95,12 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
 bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
   object.is_dataset = true;
   if (is_shared) return true;  // its type is stored in another object, so is_number stays false
-  const std::uint64_t kind = message.u8() & 0x0f;
-  const std::uint64_t bits = message.u8();
+  const uint64_t kind = message.u8() & 0x0f;
+  const uint64_t bits = message.u8();
   object.item_bytes = message.skip(2).u32();
-  constexpr std::array<std::uint64_t, 4> kSizes{1, 2, 4, 8};
+  constexpr std::array<uint64_t, 4> kSizes{1, 2, 4, 8};
   const bool is_plain_size = std::find(kSizes.begin(), kSizes.end(), object.item_bytes) != kSizes.end();
-  constexpr std::uint64_t kVaxFlag = 0x40;
+  constexpr uint64_t kVaxFlag = 0x40;
   object.is_float = kind == 1;
   object.is_number = is_plain_size && (kind == 0 || (kind == 1 && (bits & kVaxFlag) == 0));
   object.big_endian = (bits & 1) != 0;
@@ -111,13 +110,13 @@ bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
 
 // Reads the kind and the address of the chunk index (message version 4).
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
-  const std::uint64_t flags = message.u8();
-  const std::uint64_t dimensions = message.u8();
-  const std::uint64_t width = message.u8();
+  const uint64_t flags = message.u8();
+  const uint64_t dimensions = message.u8();
+  const uint64_t width = message.u8();
   if (dimensions < 1 || dimensions > kMostDimensions + 1 || width < 1 || width > 8) return false;
-  for (std::uint64_t i = 0; i < dimensions; ++i) object.chunk_shape.push_back(message.number(width));
+  for (uint64_t i = 0; i < dimensions; ++i) object.chunk_shape.push_back(message.number(width));
   object.chunk_shape.pop_back();  // the last entry is the size of an element
-  constexpr std::uint64_t kFilteredFlag = 2;
+  constexpr uint64_t kFilteredFlag = 2;
   switch (message.u8()) {
     case 1:
       object.storage = Hdf5Storage::one_chunk;
@@ -141,9 +140,9 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
 }
 
 // `data` is the address of the message's bytes, which contain the data of a compact dataset.
-bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
-  const std::uint64_t version = message.u8();
-  const std::uint64_t kind = message.u8();
+bool read_layout(HeaderReader message, uint64_t data, Hdf5Object& object) {
+  const uint64_t version = message.u8();
+  const uint64_t kind = message.u8();
   object.is_dataset = true;
   if (version != 3 && version != 4) {
     object.unreadable_reason = fmt::format("its layout has version {}", version);
@@ -164,20 +163,20 @@ bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
     return message.ok();
   }
   if (version == 4) return read_chunk_index(message, object);
-  const std::uint64_t dimensions = message.u8();
+  const uint64_t dimensions = message.u8();
   object.storage = Hdf5Storage::chunk_tree;
   object.address = message.u64();
   if (dimensions < 1 || dimensions > kMostDimensions + 1) return false;
-  for (std::uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk_shape.push_back(message.u32());
+  for (uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk_shape.push_back(message.u32());
   return message.skip(4).ok();
 }
 
 void read_filters(HeaderReader message, Hdf5Object& object) {
   constexpr std::array<std::string_view, 7> kFilterNames{
       "", "deflate", "shuffle", "Fletcher's checksum", "szip", "n-bit", "scale-offset"};
-  const std::uint64_t version = message.u8();
-  const std::uint64_t count = message.u8();
-  const std::uint64_t first_filter = message.skip(version == 1 ? 6 : 0).u16();
+  const uint64_t version = message.u8();
+  const uint64_t count = message.u8();
+  const uint64_t first_filter = message.skip(version == 1 ? 6 : 0).u16();
   if (count == 0) return;
   object.unreadable_reason =
       fmt::format("its chunks are filtered ({})", first_filter > 0 && first_filter < kFilterNames.size()
@@ -186,11 +185,11 @@ void read_filters(HeaderReader message, Hdf5Object& object) {
 }
 
 bool read_link(HeaderReader message, Hdf5Object& object) {
-  const std::uint64_t version = message.u8();
-  const std::uint64_t flags = message.u8();
-  const std::uint64_t type = (flags & 8) != 0 ? message.u8() : 0;
+  const uint64_t version = message.u8();
+  const uint64_t flags = message.u8();
+  const uint64_t type = (flags & 8) != 0 ? message.u8() : 0;
   message.skip(((flags & 4) != 0 ? 8 : 0) + ((flags & 16) != 0 ? 1 : 0));
-  const std::uint64_t length = message.number(std::size_t{1} << (flags & 3));
+  const uint64_t length = message.number(size_t{1} << (flags & 3));
   if (version != 1 || length == 0 || length > kMostNameBytes) return false;
   std::string name = message.text(length);
   if (type == 0) object.links.push_back({std::move(name), message.u64()});
@@ -200,7 +199,7 @@ bool read_link(HeaderReader message, Hdf5Object& object) {
 // ---- Headers -------------------------------------------------------------------------------------------
 class ObjectReader {
  public:
-  ObjectReader(Hdf5Source& source, std::uint64_t address) : source_(source), header_address_(address) {}
+  ObjectReader(Hdf5Source& source, uint64_t address) : source_(source), header_address_(address) {}
 
   Result<Hdf5Object> read() {
     PENSTOCK_ASSIGN(const Extent first, find_messages());
@@ -218,7 +217,7 @@ class ObjectReader {
   }
 
  private:
-  static constexpr std::uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
+  static constexpr uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
 
   Result<Extent> find_messages() {
     PENSTOCK_ASSIGN(auto head, source_.read_bytes(header_address_, 6));
@@ -228,16 +227,16 @@ class ObjectReader {
       PENSTOCK_ASSIGN(head, source_.read_bytes(header_address_, 16));
       return Extent{header_address_ + 16, number_at(head, 8, 4)};
     }
-    const std::uint64_t version = number_at(head, 4, 1);
-    const std::uint64_t flags = number_at(head, 5, 1);
+    const uint64_t version = number_at(head, 4, 1);
+    const uint64_t flags = number_at(head, 5, 1);
     if (version != 2)
       return source_.error(Errc::unsupported, header_address_,
                            fmt::format("an object header of version {}", version));
     creation_order_bytes_ = (flags & 4) != 0 ? 2 : 0;
-    const std::uint64_t optional_bytes = ((flags & 0x20) != 0 ? 16U : 0U) + ((flags & 0x10) != 0 ? 4U : 0U);
-    const std::uint64_t width = std::uint64_t{1} << (flags & 3);
+    const uint64_t optional_bytes = ((flags & 0x20) != 0 ? 16U : 0U) + ((flags & 0x10) != 0 ? 4U : 0U);
+    const uint64_t width = uint64_t{1} << (flags & 3);
     PENSTOCK_ASSIGN(head, source_.read_bytes(header_address_ + 6 + optional_bytes, width));
-    const std::uint64_t bytes = from_little_endian(head);
+    const uint64_t bytes = from_little_endian(head);
     if (bytes > source_.size())
       return source_.corrupt(header_address_, fmt::format("an object header of {} bytes", bytes));
     bytes_before_messages_ = 6 + optional_bytes + width;
@@ -250,32 +249,32 @@ class ObjectReader {
       PENSTOCK_ASSIGN(bytes, source_.read_checked_bytes(block.offset, block.length, signature_));
       if (bytes.size() < bytes_before_messages_)
         return source_.corrupt(block.offset, "an object header that is too short");
-      bytes = bytes.subspan(std::size_t(bytes_before_messages_));
+      bytes = bytes.subspan(size_t(bytes_before_messages_));
     } else {
       PENSTOCK_ASSIGN(bytes, source_.read_bytes(block.offset, block.length));
     }
     // Copies them, because read_message() may call read_bytes(), which makes `bytes` invalid.
     const std::vector<std::byte> copied(bytes.begin(), bytes.end());
-    const std::uint64_t begin = block.offset + (is_version_2_ ? bytes_before_messages_ : 0);
-    const std::size_t head_bytes = is_version_2_ ? 4 + creation_order_bytes_ : 8;
-    for (std::size_t at = 0; copied.size() - at >= head_bytes;) {
+    const uint64_t begin = block.offset + (is_version_2_ ? bytes_before_messages_ : 0);
+    const size_t head_bytes = is_version_2_ ? 4 + creation_order_bytes_ : 8;
+    for (size_t at = 0; copied.size() - at >= head_bytes;) {
       HeaderReader head{std::span(copied).subspan(at, head_bytes)};
-      const std::uint64_t type = head.number(is_version_2_ ? 1 : 2);
-      const std::uint64_t length = head.u16();
-      const std::uint64_t flags = head.u8();
+      const uint64_t type = head.number(is_version_2_ ? 1 : 2);
+      const uint64_t length = head.u16();
+      const uint64_t flags = head.u8();
       at += head_bytes;
       if (length > copied.size() - at) return source_.corrupt(begin + at, "a message longer than its header");
-      const auto data = std::span(copied).subspan(at, std::size_t(length));
+      const auto data = std::span(copied).subspan(at, size_t(length));
       PENSTOCK_TRY(read_message(type, flags, data, begin + at));
-      at += std::size_t(length);
+      at += size_t(length);
     }
     return success();
   }
 
-  Result<void> read_message(std::uint64_t type, std::uint64_t flags, std::span<const std::byte> data,
-                            std::uint64_t address) {
+  Result<void> read_message(uint64_t type, uint64_t flags, std::span<const std::byte> data,
+                            uint64_t address) {
     HeaderReader message(data);
-    constexpr std::uint64_t kSharedFlag = 2;
+    constexpr uint64_t kSharedFlag = 2;
     const bool is_shared = (flags & kSharedFlag) != 0;
     bool is_valid = true;
     switch (type) {
@@ -303,8 +302,8 @@ class ObjectReader {
       case kLinkInfo:
         return read_link_info(message, address);
       case kSymbolTable: {
-        const std::uint64_t tree = message.u64();
-        const std::uint64_t heap = message.u64();
+        const uint64_t tree = message.u64();
+        const uint64_t heap = message.u64();
         if (!message.ok()) return source_.corrupt(address, "a message that is too short");
         return SymbolTable(source_, object_.links).read(tree, heap);
       }
@@ -319,9 +318,9 @@ class ObjectReader {
     return source_.corrupt(address, fmt::format("the message of type {:#x} cannot be", type));
   }
 
-  Result<void> read_link_info(HeaderReader message, std::uint64_t address) const {
-    const std::uint64_t flags = message.skip(1).u8();
-    const std::uint64_t heap = message.skip((flags & 1) != 0 ? 8 : 0).u64();
+  Result<void> read_link_info(HeaderReader message, uint64_t address) const {
+    const uint64_t flags = message.skip(1).u8();
+    const uint64_t heap = message.skip((flags & 1) != 0 ? 8 : 0).u64();
     if (!message.ok()) return source_.corrupt(address, "a message that is too short");
     if (heap == kHdf5NoAddress) return success();
     return source_.error(
@@ -331,10 +330,10 @@ class ObjectReader {
   }
 
   Hdf5Source& source_;
-  const std::uint64_t header_address_;
-  bool is_version_2_ = false;                // header of version 2
-  std::size_t creation_order_bytes_ = 0;     // bytes of the field "creation order" in each message
-  std::uint64_t bytes_before_messages_ = 0;  // bytes of a block before its messages
+  const uint64_t header_address_;
+  bool is_version_2_ = false;           // header of version 2
+  size_t creation_order_bytes_ = 0;     // bytes of the field "creation order" in each message
+  uint64_t bytes_before_messages_ = 0;  // bytes of a block before its messages
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
   std::string filter_text_;
@@ -343,7 +342,7 @@ class ObjectReader {
 
 }  // namespace
 
-Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, std::uint64_t address) {
+Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address) {
   return ObjectReader(source, address).read();
 }
 

@@ -13,29 +13,29 @@ namespace penstock {
 
 struct Hdf5Link {
   std::string name;
-  std::uint64_t address = 0;  // address of the header of the linked object
+  uint64_t address = 0;  // address of the header of the linked object
 };
 
-enum class Hdf5Storage : std::uint8_t { contiguous, chunk_tree, one_chunk, chunk_row, chunk_list };
+enum class Hdf5Storage : uint8_t { contiguous, chunk_tree, one_chunk, chunk_row, chunk_list };
 
 struct Hdf5Object {
   // The hard links of a group. Soft and external links are skipped.
   std::vector<Hdf5Link> links{};
 
   bool is_dataset = false;
-  std::vector<std::uint64_t> shape{};
+  std::vector<uint64_t> shape{};
   bool has_shape = false;
   // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. If not, the members below are not set.
   bool is_number = false;
   bool is_float = false;
   bool is_signed = false;
   bool big_endian = false;
-  std::uint64_t item_bytes = 0;
+  uint64_t item_bytes = 0;
 
   Hdf5Storage storage = Hdf5Storage::contiguous;
-  std::uint64_t address = kHdf5NoAddress;    // address of the data or of the chunk index
-  std::uint64_t stored_bytes = 0;            // only for contiguous data
-  std::vector<std::uint64_t> chunk_shape{};  // length of each dimension of a chunk
+  uint64_t address = kHdf5NoAddress;    // address of the data or of the chunk index
+  uint64_t stored_bytes = 0;            // only for contiguous data
+  std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
   // "", or why the dataset's bytes cannot be read directly, such as "its chunks are filtered (deflate)".
   std::string unreadable_reason{};
 };
@@ -43,6 +43,6 @@ struct Hdf5Object {
 // Reads the object whose header is at `address`. `corrupt` or `truncated` if the header is damaged.
 // `unsupported` for groups that keep their links in a heap. An unknown type is no error: is_number stays
 // false. Unknown storage is no error either: it sets `unreadable_reason`.
-Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, std::uint64_t address);
+Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address);
 
 }  // namespace penstock

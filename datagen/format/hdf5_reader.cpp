@@ -14,8 +14,8 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kFileSignature = "\x89HDF\r\n\x1a\n";
-constexpr std::size_t kMostObjects = 65536;
-constexpr std::size_t kMostPathBytes = 1024;
+constexpr size_t kMostObjects = 65536;
+constexpr size_t kMostPathBytes = 1024;
 
 // Finds the chunks of `array`. Fills extent.chunks, in the order of the rows, and rows_per_chunk. Checks that
 // all bytes of each chunk are in the file. `unsupported` if a chunk contains only parts of rows, or if some
@@ -39,7 +39,7 @@ class ChunkFinder {
       case Hdf5Storage::chunk_row:
       case Hdf5Storage::contiguous:
         PENSTOCK_TRY(source_.file_offset(dataset_.address, chunk_count_ * chunk_bytes_));
-        for (std::uint64_t i = 0; i < chunk_count_; ++i)
+        for (uint64_t i = 0; i < chunk_count_; ++i)
           PENSTOCK_TRY(add_chunk(i, dataset_.address + i * chunk_bytes_));
         break;
     }
@@ -65,14 +65,14 @@ class ChunkFinder {
     if (!std::equal(shape.begin() + 1, shape.end(), chunk.begin() + 1))
       return error(Errc::unsupported, "its chunks cut its rows, so its samples do not lie together");
     if (array_.bytes > source_.size()) return not_written_error();
-    const std::uint64_t row_bytes = array_.bytes / std::max<std::uint64_t>(1, shape[0]);
+    const uint64_t row_bytes = array_.bytes / std::max<uint64_t>(1, shape[0]);
     if (__builtin_mul_overflow(chunk[0], row_bytes, &chunk_bytes_) || row_bytes == 0)
       return error(Errc::corrupt, "chunks of more bytes than there are");
     extent_.rows_per_chunk = chunk[0];
     chunk_count_ = (shape[0] - 1) / chunk[0] + 1;
     if (dataset_.storage == Hdf5Storage::one_chunk && chunk_count_ != 1)
       return error(Errc::corrupt, "its one chunk is too small");
-    std::uint64_t all_bytes = 0;
+    uint64_t all_bytes = 0;
     if (__builtin_mul_overflow(chunk_count_, chunk_bytes_, &all_bytes))
       return error(Errc::corrupt, "chunks of more bytes than there are");
     if (chunk_count_ > kMostSamplesPerObject)
@@ -82,9 +82,9 @@ class ChunkFinder {
   }
 
   // Uses memory only for entries that the index contains. The shape of a damaged file may claim many more.
-  Result<void> add_chunk(std::uint64_t chunk, std::uint64_t address) {
+  Result<void> add_chunk(uint64_t chunk, uint64_t address) {
     if (address == kHdf5NoAddress) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t offset, source_.file_offset(address, chunk_bytes_));
+    PENSTOCK_ASSIGN(const uint64_t offset, source_.file_offset(address, chunk_bytes_));
     if (found_chunks_.size() == chunk_count_)
       return error(Errc::corrupt, fmt::format("its index has more chunks than its {}", chunk_count_));
     are_in_order_ = are_in_order_ && chunk == found_chunks_.size();
@@ -106,16 +106,16 @@ class ChunkFinder {
   }
 
   Result<void> read_tree() {
-    const std::uint64_t key_bytes = 8 + 8 * (dataset_.shape.size() + 1);
+    const uint64_t key_bytes = 8 + 8 * (dataset_.shape.size() + 1);
     return source_.walk_tree(dataset_.address, 1, key_bytes, "a tree of chunks",
-                             [this](std::uint64_t at, std::span<const std::byte> entry, std::uint64_t child) {
+                             [this](uint64_t at, std::span<const std::byte> entry, uint64_t child) {
                                return add_tree_entry(at, entry, child);
                              });
   }
 
-  Result<void> add_tree_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
-    const std::uint64_t row = number_at(entry, 8, 8);
-    const std::uint64_t chunk = row / extent_.rows_per_chunk;
+  Result<void> add_tree_entry(uint64_t at, std::span<const std::byte> entry, uint64_t address) {
+    const uint64_t row = number_at(entry, 8, 8);
+    const uint64_t chunk = row / extent_.rows_per_chunk;
     if (row % extent_.rows_per_chunk != 0 || chunk >= chunk_count_)
       return source_.corrupt(at, fmt::format("a chunk of '{}' from row {} on", array_.name, row));
     if (number_at(entry, 0, 4) != chunk_bytes_)
@@ -126,25 +126,25 @@ class ChunkFinder {
 
   // Reads a chunk index of the kind "fixed array". Refuses one with pages.
   Result<void> read_fixed_array() {
-    constexpr std::uint64_t kHeadBytes = 28;
+    constexpr uint64_t kHeadBytes = 28;
     PENSTOCK_ASSIGN(const auto head, source_.read_checked_bytes(dataset_.address, kHeadBytes, "FAHD"));
     HeaderReader reader(head);
-    const std::uint64_t client_id = reader.skip(5).u8();
-    const std::uint64_t entry_bytes = reader.u8();
-    const std::uint64_t page_bits = reader.u8();
-    const std::uint64_t entry_count = reader.u64();
-    const std::uint64_t block_address = reader.u64();
+    const uint64_t client_id = reader.skip(5).u8();
+    const uint64_t entry_bytes = reader.u8();
+    const uint64_t page_bits = reader.u8();
+    const uint64_t entry_count = reader.u64();
+    const uint64_t block_address = reader.u64();
     if (client_id != 0 || entry_bytes != 8 || entry_count != chunk_count_)
       return source_.corrupt(dataset_.address, "a list of chunks that does not fit its dataset");
-    if (page_bits >= 64 || entry_count > std::uint64_t{1} << page_bits)
+    if (page_bits >= 64 || entry_count > uint64_t{1} << page_bits)
       return error(Errc::unsupported,
                    fmt::format("the list of its {} chunks has pages, which are not read", entry_count));
     if (block_address == kHdf5NoAddress) return success();
-    constexpr std::uint64_t kBlockHeaderBytes = 4 + 1 + 1 + 8;
+    constexpr uint64_t kBlockHeaderBytes = 4 + 1 + 1 + 8;
     PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(
                                           block_address, kBlockHeaderBytes + entry_count * 8 + 4, "FADB"));
-    for (std::uint64_t i = 0; i < chunk_count_; ++i)
-      PENSTOCK_TRY(add_chunk(i, number_at(bytes, std::size_t(kBlockHeaderBytes + i * 8), 8)));
+    for (uint64_t i = 0; i < chunk_count_; ++i)
+      PENSTOCK_TRY(add_chunk(i, number_at(bytes, size_t(kBlockHeaderBytes + i * 8), 8)));
     return success();
   }
 
@@ -152,37 +152,37 @@ class ChunkFinder {
   const Hdf5Object& dataset_;
   const StoredArray& array_;
   ArrayExtent& extent_;
-  std::uint64_t chunk_bytes_ = 0;
-  std::uint64_t chunk_count_ = 0;
+  uint64_t chunk_bytes_ = 0;
+  uint64_t chunk_count_ = 0;
   // Number and offset of each chunk, in the order of the index.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> found_chunks_;
+  std::vector<std::pair<uint64_t, uint64_t>> found_chunks_;
   bool are_in_order_ = true;
 };
 
 }  // namespace
 
 // Finds the superblock. It is at offset 0 or, if a user block comes before it, at 512, 1024, 2048 and so on.
-Result<std::uint64_t> Hdf5Reader::find_root() {
-  for (std::uint64_t at = 0; at + kFileSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
+Result<uint64_t> Hdf5Reader::find_root() {
+  for (uint64_t at = 0; at + kFileSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kFileSignature.size()));
     if (as_text(bytes) == kFileSignature) return read_superblock(at);
   }
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
 }
 
-Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
+Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
   source_.set_base(base);
   PENSTOCK_ASSIGN(const auto head, source_.read_bytes(8, 8));
-  const std::uint64_t version = number_at(head, 0, 1);
+  const uint64_t version = number_at(head, 0, 1);
   if (version > 3)
     return source_.error(Errc::unsupported, 8, fmt::format("an HDF5 superblock of version {}", version));
   const bool is_version_2 = version >= 2;
-  const std::uint64_t field_sizes = is_version_2 ? number_at(head, 1, 2) : number_at(head, 5, 2);
+  const uint64_t field_sizes = is_version_2 ? number_at(head, 1, 2) : number_at(head, 5, 2);
   if (field_sizes != 0x0808)
     return source_.error(Errc::unsupported, 8, "an HDF5 file whose addresses or lengths do not have 8 bytes");
-  std::uint64_t stored_base = 0;
-  std::uint64_t end = 0;
-  std::uint64_t root = 0;
+  uint64_t stored_base = 0;
+  uint64_t end = 0;
+  uint64_t root = 0;
   if (is_version_2) {
     PENSTOCK_ASSIGN(const auto block, source_.read_checked_bytes(0, 48, kFileSignature));
     HeaderReader reader(block.subspan(12));
@@ -190,7 +190,7 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
     end = reader.skip(8).u64();
     root = reader.u64();
   } else {
-    const std::uint64_t addresses_offset = version == 0 ? 24 : 28;
+    const uint64_t addresses_offset = version == 0 ? 24 : 28;
     PENSTOCK_ASSIGN(const auto block, source_.read_bytes(addresses_offset, 48));
     HeaderReader reader(block);
     stored_base = reader.u64();
@@ -208,9 +208,9 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
 }
 
 Result<void> Hdf5Reader::open() {
-  PENSTOCK_ASSIGN(const std::uint64_t root, find_root());
+  PENSTOCK_ASSIGN(const uint64_t root, find_root());
   std::vector<Hdf5Link> links_to_visit{{{}, root}};
-  std::unordered_set<std::uint64_t> seen_addresses{root};
+  std::unordered_set<uint64_t> seen_addresses{root};
   while (!links_to_visit.empty()) {
     const Hdf5Link found = std::move(links_to_visit.back());
     links_to_visit.pop_back();
@@ -237,8 +237,8 @@ Result<void> Hdf5Reader::open() {
 Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   if (!object.is_number) return success();
   const auto& shape = object.shape;
-  std::uint64_t bytes = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : object.item_bytes;
-  for (const std::uint64_t side : shape)
+  uint64_t bytes = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : object.item_bytes;
+  for (const uint64_t side : shape)
     if (bytes != 0 && __builtin_mul_overflow(bytes, side, &bytes))
       return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.name));
   arrays_.push_back({.name = found.name,
@@ -251,7 +251,7 @@ Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   return success();
 }
 
-Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
+Result<ArrayExtent> Hdf5Reader::locate(size_t array) {
   const Hdf5Object& object = objects_[array];
   const StoredArray& stored = arrays_[array];
   ArrayExtent extent{
@@ -263,9 +263,9 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
   if (object.storage != Hdf5Storage::contiguous) {
     if (stored.bytes == 0) return extent;
     PENSTOCK_TRY(ChunkFinder(source_, object, stored, extent).find());
-    const std::uint64_t chunk_bytes = extent.rows_per_chunk * (stored.bytes / stored.shape[0]);
+    const uint64_t chunk_bytes = extent.rows_per_chunk * (stored.bytes / stored.shape[0]);
     extent.offset = extent.chunks.front();
-    for (std::size_t i = 1; i < extent.chunks.size(); ++i)
+    for (size_t i = 1; i < extent.chunks.size(); ++i)
       if (extent.chunks[i] != extent.chunks[i - 1] + chunk_bytes) return extent;
     extent.chunks.clear();  // one contiguous range instead
     return extent;

@@ -19,7 +19,7 @@ class Hdf5Reader {
  public:
   explicit Hdf5Reader(ObjectWindow& window) : source_(window, window.size()) {}
   // `size` is the size of the object in bytes.
-  Hdf5Reader(ByteWindow& window, std::uint64_t size) : source_(window, size) {}
+  Hdf5Reader(ByteWindow& window, uint64_t size) : source_(window, size) {}
 
   // Finds every numeric dataset that hard links reach. Skips other datasets (strings, compounds, references).
   Result<void> open();
@@ -27,17 +27,17 @@ class Hdf5Reader {
 
   // Where the bytes of an array are. `unsupported` names the dataset and says why its bytes are not stored
   // unchanged.
-  Result<ArrayExtent> locate(std::size_t array);
+  Result<ArrayExtent> locate(size_t array);
 
  private:
-  Result<std::uint64_t> find_root();
-  Result<std::uint64_t> read_superblock(std::uint64_t base);
+  Result<uint64_t> find_root();
+  Result<uint64_t> read_superblock(uint64_t base);
   Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);  // `found.name` is the whole path
 
   Hdf5Source source_;
   std::vector<StoredArray> arrays_;
-  std::vector<Hdf5Object> objects_;              // one per array
-  std::vector<std::uint64_t> header_addresses_;  // one per array
+  std::vector<Hdf5Object> objects_;         // one per array
+  std::vector<uint64_t> header_addresses_;  // one per array
 };
 
 }  // namespace penstock

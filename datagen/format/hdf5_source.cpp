@@ -14,20 +14,20 @@
 
 namespace penstock {
 
-Result<std::span<const std::byte>> Hdf5Source::read_bytes(std::uint64_t address, std::uint64_t length) {
-  PENSTOCK_ASSIGN(const std::uint64_t offset, file_offset(address, length));
+Result<std::span<const std::byte>> Hdf5Source::read_bytes(uint64_t address, uint64_t length) {
+  PENSTOCK_ASSIGN(const uint64_t offset, file_offset(address, length));
   if (length > kMaxReadBytes)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
   // Each read costs one more than its bytes, so that endless empty reads are refused too.
-  const std::uint64_t cost = length + 1;
+  const uint64_t cost = length + 1;
   if (cost > byte_budget_) return corrupt(address, "headers that lead in circles");
   byte_budget_ -= cost;
-  return window_.at(offset, std::size_t(length));
+  return window_.at(offset, size_t(length));
 }
 
-Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(std::uint64_t address, std::uint64_t length,
+Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(uint64_t address, uint64_t length,
                                                                   std::string_view signature) {
-  constexpr std::size_t kChecksumBytes = 4;
+  constexpr size_t kChecksumBytes = 4;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, read_bytes(address, length));
   if (bytes.size() < signature.size() + kChecksumBytes || !as_text(bytes).starts_with(signature))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
@@ -40,11 +40,10 @@ Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(std::uint64_t 
 
 // The level of a child must be lower than that of its parent, so that every path ends.
 Result<void> Hdf5Source::walk_tree(
-    std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes, std::string_view what,
-    const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
-                                     std::uint64_t child)>& visit) {
+    uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
+    const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry, uint64_t child)>& visit) {
   constexpr unsigned kAnyLevel = 256;
-  std::vector<std::pair<std::uint64_t, unsigned>> nodes_to_visit{{root, kAnyLevel}};
+  std::vector<std::pair<uint64_t, unsigned>> nodes_to_visit{{root, kAnyLevel}};
   while (!nodes_to_visit.empty()) {
     PENSTOCK_TRY(check_interrupt());
     const auto [address, parent_level] = nodes_to_visit.back();
@@ -53,12 +52,12 @@ Result<void> Hdf5Source::walk_tree(
     HeaderReader reader(head);
     const bool is_node = reader.text(4) == "TREE" && reader.u8() == kind;
     const auto level = unsigned(reader.u8());
-    const std::uint64_t children = reader.u16();
+    const uint64_t children = reader.u16();
     if (!is_node || level >= parent_level) return corrupt(address, fmt::format("no node of {}", what));
-    for (std::uint64_t i = 0; i < children; ++i) {
-      const std::uint64_t at = address + 24 + i * (key_bytes + 8);
+    for (uint64_t i = 0; i < children; ++i) {
+      const uint64_t at = address + 24 + i * (key_bytes + 8);
       PENSTOCK_ASSIGN(const auto entry, read_bytes(at, key_bytes + 8));
-      const std::uint64_t child = number_at(entry, key_bytes, 8);
+      const uint64_t child = number_at(entry, key_bytes, 8);
       if (level > 0)
         nodes_to_visit.emplace_back(child, level);
       else
@@ -68,16 +67,16 @@ Result<void> Hdf5Source::walk_tree(
   return success();
 }
 
-Result<std::uint64_t> Hdf5Source::file_offset(std::uint64_t address, std::uint64_t length) const {
-  const std::uint64_t available = size_ - std::min(base_, size_);
+Result<uint64_t> Hdf5Source::file_offset(uint64_t address, uint64_t length) const {
+  const uint64_t available = size_ - std::min(base_, size_);
   if (address > available || length > available - address)
     return error(Errc::truncated, address,
                  fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
   return base_ + address;
 }
 
-Error Hdf5Source::error(Errc code, std::uint64_t address, std::string_view what) const {
-  constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::uint64_t>::max();
+Error Hdf5Source::error(Errc code, uint64_t address, std::string_view what) const {
+  constexpr uint64_t kMaxOffset = std::numeric_limits<uint64_t>::max();
   return window_.error(code, address > kMaxOffset - base_ ? kMaxOffset : base_ + address, what);
 }
 

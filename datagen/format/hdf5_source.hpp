@@ -13,44 +13,41 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kHdf5NoAddress = UINT64_MAX;  // the address that means "none"
+inline constexpr uint64_t kHdf5NoAddress = UINT64_MAX;  // the address that means "none"
 
 class Hdf5Source {
  public:
-  Hdf5Source(ByteWindow& window, std::uint64_t size)
+  Hdf5Source(ByteWindow& window, uint64_t size)
       : window_(window), size_(size), byte_budget_(4 * size + (1U << 20U)) {}
 
   // Sets the file offset of address 0.
-  void set_base(std::uint64_t base) { base_ = base; }
-  std::uint64_t size() const { return size_; }
+  void set_base(uint64_t base) { base_ = base; }
+  uint64_t size() const { return size_; }
 
   // The `length` bytes at an address, valid until the next call. At most kMaxReadBytes bytes.
-  static constexpr std::size_t kMaxReadBytes = std::size_t{512} << 10;
-  Result<std::span<const std::byte>> read_bytes(std::uint64_t address, std::uint64_t length);
+  static constexpr size_t kMaxReadBytes = size_t{512} << 10;
+  Result<std::span<const std::byte>> read_bytes(uint64_t address, uint64_t length);
   // Like read_bytes(), for metadata that begins with `signature` and ends in a checksum of all bytes before
   // it. Checks both.
-  Result<std::span<const std::byte>> read_checked_bytes(std::uint64_t address, std::uint64_t length,
+  Result<std::span<const std::byte>> read_checked_bytes(uint64_t address, uint64_t length,
                                                         std::string_view signature);
 
   // Visits a version 1 B-tree of this `kind` (0: group, 1: chunks). Calls `visit` for each entry of its
   // leaves: a key of `key_bytes` bytes and the address of a child. `what` names the tree in errors.
-  Result<void> walk_tree(std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes,
-                         std::string_view what,
-                         const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
-                                                          std::uint64_t child)>& visit);
+  Result<void> walk_tree(uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
+                         const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry,
+                                                          uint64_t child)>& visit);
   // The file offset of the `length` bytes at an address. Checks that the file contains all of them.
-  Result<std::uint64_t> file_offset(std::uint64_t address, std::uint64_t length) const;
+  Result<uint64_t> file_offset(uint64_t address, uint64_t length) const;
 
-  Error error(Errc code, std::uint64_t address, std::string_view what) const;
-  Error corrupt(std::uint64_t address, std::string_view what) const {
-    return error(Errc::corrupt, address, what);
-  }
+  Error error(Errc code, uint64_t address, std::string_view what) const;
+  Error corrupt(uint64_t address, std::string_view what) const { return error(Errc::corrupt, address, what); }
 
  private:
   ByteWindow& window_;
-  const std::uint64_t size_;  // bytes of the object
-  std::uint64_t base_ = 0;
-  std::uint64_t byte_budget_;
+  const uint64_t size_;  // bytes of the object
+  uint64_t base_ = 0;
+  uint64_t byte_budget_;
 };
 
 }  // namespace penstock

@@ -60,7 +60,7 @@ TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
       const auto scanned = scan_object(backend_, *format, "a.h5");
       ASSERT_OK(scanned);
       ASSERT_EQ(scanned->size(), samples.size()) << fields[0].name;
-      for (std::size_t i = 0; i < samples.size(); ++i) {
+      for (size_t i = 0; i < samples.size(); ++i) {
         EXPECT_EQ((*scanned)[i].placement.offset, made->placed[i].offset);
         EXPECT_EQ((*scanned)[i].placement.length, samples[i].fields[0].size());
         EXPECT_EQ((*scanned)[i].label, std::to_string(samples[i].label));
@@ -92,19 +92,18 @@ TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
   refused({kData, kData}, "climate/data");
   refused({kData, {.name = "climate", .codec = "raw", .extension = ".bin", .shape = {}}}, "'climate'");
   refused({{.name = "label/x", .codec = "raw", .extension = ".bin", .shape = {}}}, "'label'");
-  refused({{.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<std::uint64_t>(32, 1)}},
+  refused({{.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<uint64_t>(32, 1)}},
           "33 dimensions");
-  EXPECT_OK(format_of("hdf5", kOne)
-                ->check(std::vector<Field>{{.name = "deep",
-                                            .codec = "raw",
-                                            .extension = ".bin",
-                                            .shape = std::vector<std::uint64_t>(32, 1)}}));
+  EXPECT_OK(
+      format_of("hdf5", kOne)
+          ->check(std::vector<Field>{
+              {.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<uint64_t>(32, 1)}}));
 }
 
 // A node has 64 children. The counts make one leaf, two leaves, and a tree of three levels.
 TEST_F(Hdf5, ManyChunksAreOneTree) {
   const std::vector<Field> fields{kData};
-  for (const std::size_t count : {1U, 64U, 65U, 4101U}) {
+  for (const size_t count : {1U, 64U, 65U, 4101U}) {
     const auto made = make_object(backend_, *format_of("hdf5"), "a.h5", fields, test_samples(fields, count));
     ASSERT_OK(made);
     const auto scanned = scan_object(backend_, *format_of("hdf5"), "a.h5");
@@ -130,14 +129,14 @@ TEST_F(Hdf5, H5pyReadsThem) {
   const ScratchFolder scratch;
   const Tier disk = open_tier("posix:" + scratch.path().string(), kNoNamedTiers).value();
   const std::vector<Field> fields{kData, kStats, kWeight, kTrack};
-  for (const std::size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one sample, with its own shapes
+  for (const size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one sample, with its own shapes
     const bool one = count == 0;
     const auto samples = test_samples(fields, one ? 1 : count);
     ASSERT_OK(make_object(*disk.backend, *format_of("hdf5", one ? kOne : std::vector<OptionWord>{}), "a.h5",
                           fields, samples));
     std::string expected;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      std::uint32_t crc = 0;
+    for (size_t f = 0; f < fields.size(); ++f) {
+      uint32_t crc = 0;
       for (const TestSample& sample : samples) crc = crc32(sample.fields[f], crc);
       expected += fmt::format("'{}': {}, ", fields[f].name, crc);
     }
@@ -184,18 +183,18 @@ TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   const std::vector<Field> fields{kData, kStats, kTrack};
   ASSERT_OK(make_object(backend_, fixture.format(), "a.h5", fields, test_samples(fields, 3)));
   const auto whole = content(backend_, "a.h5");
-  std::vector<std::pair<std::size_t, std::size_t>> blocks{{0, 44}};
-  for (std::size_t at = 48; number_at(whole, at, 4) == 0x5244484f; at = blocks.back().second + 4)
+  std::vector<std::pair<size_t, size_t>> blocks{{0, 44}};
+  for (size_t at = 48; number_at(whole, at, 4) == 0x5244484f; at = blocks.back().second + 4)
     blocks.emplace_back(at, at + 10 + number_at(whole, at + 6, 4));
   ASSERT_EQ(blocks.size(), 1U + 2 + 5);  // groups and data sets
-  std::size_t failed = 0;
+  size_t failed = 0;
   for (const auto& [begin, end] : blocks)
-    for (std::size_t at = begin; at < end; ++at)
+    for (size_t at = begin; at < end; ++at)
       for (unsigned bit = 0; bit < 8; ++bit) {
         std::vector<std::byte> damaged = whole;
         damaged[at] ^= static_cast<std::byte>(1U << bit);
-        const std::uint32_t sum = hdf5_checksum(std::span(damaged).subspan(begin, end - begin));
-        for (std::size_t i = 0; i < 4; ++i) damaged[end + i] = static_cast<std::byte>(sum >> (8 * i));
+        const uint32_t sum = hdf5_checksum(std::span(damaged).subspan(begin, end - begin));
+        for (size_t i = 0; i < 4; ++i) damaged[end + i] = static_cast<std::byte>(sum >> (8 * i));
         failed += fixture.scan(damaged).ok() ? 0U : 1U;
       }
   EXPECT_GT(failed, 100U);
@@ -204,15 +203,15 @@ TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
 // ---- Files in the oldest format, made by hand ----------------------------------------------------------
 // They have superblock 0, the root's tree, heap and symbol table, and one contiguous dataset "d" of three
 // bytes, whose header has a continuation.
-constexpr std::size_t kTree = 136;
-constexpr std::size_t kSymbols = 176;
-constexpr std::size_t kHeap = 264;
-constexpr std::size_t kNames = 296;
-constexpr std::size_t kObject = 312;
-constexpr std::size_t kMore = 400;
-constexpr std::size_t kBytes = 448;
+constexpr size_t kTree = 136;
+constexpr size_t kSymbols = 176;
+constexpr size_t kHeap = 264;
+constexpr size_t kNames = 296;
+constexpr size_t kObject = 312;
+constexpr size_t kMore = 400;
+constexpr size_t kBytes = 448;
 
-std::vector<std::byte> old_file(std::uint64_t link = kObject, std::uint64_t more = kMore) {
+std::vector<std::byte> old_file(uint64_t link = kObject, uint64_t more = kMore) {
   HeaderBytes file;
   file.text("\x89HDF\r\n\x1a\n").zeros(5).u8(8).u8(8).u8(0).u16(4).u16(16).u32(0);
   file.u64(0).u64(UINT64_MAX).u64(kBytes + 3).u64(UINT64_MAX);
@@ -235,12 +234,12 @@ std::vector<std::byte> old_file(std::uint64_t link = kObject, std::uint64_t more
 }
 
 // Scans a file with `chunks` chunks of one byte. The object is large enough for all of them.
-Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64_t index) {
+Result<std::vector<ScannedSample>> scan_chunks(uint64_t chunks, uint64_t index) {
   auto bytes = old_file();
-  const auto set = [&bytes](std::size_t at, std::uint64_t value) {
-    for (std::size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+  const auto set = [&bytes](size_t at, uint64_t value) {
+    for (size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
   };
-  const std::uint64_t end = chunks + bytes.size();
+  const uint64_t end = chunks + bytes.size();
   set(40, end);
   set(kObject + 16 + 8 + 8, chunks);  // length of the dimension
   const auto layout = HeaderBytes{}.u8(3).u8(2).u8(2).u64(index).u32(1).u32(1).zeros(5).take();
@@ -253,8 +252,7 @@ Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64
 }
 
 TEST_F(Hdf5, ClaimedChunksTakeNoMemory) {
-  EXPECT_ERRC(Errc::unsupported, scan_chunks(std::uint64_t{1} << 40, UINT64_MAX),
-              "claims 1099511627776 chunks");
+  EXPECT_ERRC(Errc::unsupported, scan_chunks(uint64_t{1} << 40, UINT64_MAX), "claims 1099511627776 chunks");
   EXPECT_ERRC(Errc::unsupported, scan_chunks(kMostSamplesPerObject, UINT64_MAX), "never written");
   EXPECT_ERRC(Errc::corrupt, scan_chunks(kMostSamplesPerObject, kObject), "no node of a tree");
 }
@@ -292,12 +290,12 @@ TEST_F(Hdf5, CirclesEnd) {
 
 TEST_F(Hdf5, AbsurdNumbersAreErrors) {
   ScanFixture fixture("hdf5");
-  const auto with = [&](std::size_t at, std::uint64_t value, std::size_t count) {
+  const auto with = [&](size_t at, uint64_t value, size_t count) {
     auto bytes = old_file();
-    for (std::size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+    for (size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
     return fixture.scan(bytes);
   };
-  constexpr std::size_t kSide = kObject + 16 + 8 + 8;
+  constexpr size_t kSide = kObject + 16 + 8 + 8;
   EXPECT_ERRC(Errc::corrupt, with(kSide, 4, 8), "needs 4 bytes and has 3");
   EXPECT_ERRC(Errc::corrupt, with(kSide, UINT64_MAX, 8), "has 3");
   EXPECT_ERRC(Errc::corrupt, with(kSide - 7, 33, 1), "message of type 0x1");

@@ -13,9 +13,9 @@ bool is_float(Element element) {
   return element == Element::f32 || element == Element::f64;
 }
 
-Result<std::size_t> find_array(const Hdf5Reader& reader, std::string_view name) {
+Result<size_t> find_array(const Hdf5Reader& reader, std::string_view name) {
   std::string names;
-  for (std::size_t i = 0; i < reader.arrays().size(); ++i) {
+  for (size_t i = 0; i < reader.arrays().size(); ++i) {
     const std::string& existing = reader.arrays()[i].name;
     if (existing == name) return i;
     names += (names.empty() ? "'" : ", '") + existing + "'";
@@ -27,18 +27,18 @@ Result<std::size_t> find_array(const Hdf5Reader& reader, std::string_view name) 
 Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& stored,
                          const ArrayExtent& extent) {
   Hdf5Rows rows{.shape = stored.shape, .row_bytes = extent.item_bytes, .chunks = {}};
-  for (std::size_t i = 1; i < stored.shape.size(); ++i) rows.row_bytes *= stored.shape[i];
-  const auto bytes_at = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return file.subspan(std::size_t(offset), std::size_t(bytes));
+  for (size_t i = 1; i < stored.shape.size(); ++i) rows.row_bytes *= stored.shape[i];
+  const auto bytes_at = [&](uint64_t offset, uint64_t bytes) {
+    return file.subspan(size_t(offset), size_t(bytes));
   };
   if (extent.chunks.empty()) {
     rows.chunks.push_back(bytes_at(extent.offset, stored.bytes));
     return rows;
   }
   rows.rows_per_chunk = extent.rows_per_chunk;
-  for (std::size_t i = 0; i < extent.chunks.size(); ++i) {
-    const std::uint64_t first = i * extent.rows_per_chunk;
-    const std::uint64_t count = std::min(extent.rows_per_chunk, rows.rows() - std::min(first, rows.rows()));
+  for (size_t i = 0; i < extent.chunks.size(); ++i) {
+    const uint64_t first = i * extent.rows_per_chunk;
+    const uint64_t count = std::min(extent.rows_per_chunk, rows.rows() - std::min(first, rows.rows()));
     rows.chunks.push_back(bytes_at(extent.chunks[i], count * rows.row_bytes));
   }
   return rows;
@@ -53,7 +53,7 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
   PENSTOCK_TRY(reader.open());
   std::vector<Hdf5Rows> found;
   for (const Hdf5ArrayRequest& request : requests) {
-    PENSTOCK_ASSIGN(const std::size_t index, find_array(reader, request.array));
+    PENSTOCK_ASSIGN(const size_t index, find_array(reader, request.array));
     PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(index));
     if (request.element && (extent.item_bytes != element_bytes(*request.element) ||
                             reader.arrays()[index].is_integer == is_float(*request.element)))
@@ -69,14 +69,13 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
   return found;
 }
 
-Result<std::vector<std::uint64_t>> hdf5_shape(Backend& backend, std::string_view object,
-                                              std::string_view array) {
+Result<std::vector<uint64_t>> hdf5_shape(Backend& backend, std::string_view object, std::string_view array) {
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, backend.open(object));
-  PENSTOCK_ASSIGN(const std::uint64_t bytes, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t bytes, reader->size());
   PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, {std::string(object), bytes}));
   Hdf5Reader parser(window);
   PENSTOCK_TRY(parser.open());
-  const Result<std::size_t> at = find_array(parser, array);
+  const Result<size_t> at = find_array(parser, array);
   if (!at.ok()) return make_error(at.error().code, "'" + std::string(object) + "': " + at.error().what);
   return parser.arrays()[*at].shape;
 }

@@ -16,16 +16,16 @@ namespace penstock {
 
 // Rows of an array as the file stores them: little endian.
 struct Hdf5Rows {
-  std::vector<std::uint64_t> shape;  // the first dimension counts the rows; {}: one row of one element
-  std::uint64_t row_bytes = 0;
-  std::uint64_t rows_per_chunk = 0;                // 0: all rows are contiguous
+  std::vector<uint64_t> shape;  // the first dimension counts the rows; {}: one row of one element
+  uint64_t row_bytes = 0;
+  uint64_t rows_per_chunk = 0;                     // 0: all rows are contiguous
   std::vector<std::span<const std::byte>> chunks;  // a single span if all rows are contiguous
 
-  std::uint64_t rows() const { return shape.empty() ? 1 : shape.front(); }
-  std::span<const std::byte> row(std::uint64_t i) const {
-    const std::uint64_t chunk = rows_per_chunk == 0 ? 0 : i / rows_per_chunk;
-    const std::uint64_t row_in_chunk = rows_per_chunk == 0 ? i : i % rows_per_chunk;
-    return chunks[std::size_t(chunk)].subspan(std::size_t(row_in_chunk * row_bytes), std::size_t(row_bytes));
+  uint64_t rows() const { return shape.empty() ? 1 : shape.front(); }
+  std::span<const std::byte> row(uint64_t i) const {
+    const uint64_t chunk = rows_per_chunk == 0 ? 0 : i / rows_per_chunk;
+    const uint64_t row_in_chunk = rows_per_chunk == 0 ? i : i % rows_per_chunk;
+    return chunks[size_t(chunk)].subspan(size_t(row_in_chunk * row_bytes), size_t(row_bytes));
   }
 };
 
@@ -44,7 +44,6 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
 
 // The shape of one array of an object. Reads only the headers. `not_found` if the object has no such array.
 // Other errors: those of opening, of reading and of hdf5_arrays().
-Result<std::vector<std::uint64_t>> hdf5_shape(Backend& backend, std::string_view object,
-                                              std::string_view array);
+Result<std::vector<uint64_t>> hdf5_shape(Backend& backend, std::string_view object, std::string_view array);
 
 }  // namespace penstock

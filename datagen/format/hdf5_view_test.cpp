@@ -16,10 +16,10 @@ namespace {
 std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   const Hdf5Layout layout(datasets);
   std::vector<std::byte> file = layout.metadata();
-  file.resize(std::size_t(layout.end()));
-  for (std::size_t i = 0; i < datasets.size(); ++i)
-    for (std::uint64_t at = 0; at < datasets[i].bytes(); ++at)
-      file[std::size_t(layout.address(i) + at)] = static_cast<std::byte>(at);
+  file.resize(size_t(layout.end()));
+  for (size_t i = 0; i < datasets.size(); ++i)
+    for (uint64_t at = 0; at < datasets[i].bytes(); ++at)
+      file[size_t(layout.address(i) + at)] = static_cast<std::byte>(at);
   return file;
 }
 
@@ -34,17 +34,17 @@ TEST(Hdf5View, FindsArraysWhereTheyLie) {
       {"climate/labels", Element::i32}, {"data", Element::f32}, {"one"}};
   const auto arrays = hdf5_arrays(file, wanted);
   ASSERT_OK(arrays);
-  EXPECT_EQ((*arrays)[1].shape, (std::vector<std::uint64_t>{4, 3, 2}));
+  EXPECT_EQ((*arrays)[1].shape, (std::vector<uint64_t>{4, 3, 2}));
   EXPECT_EQ((*arrays)[1].row_bytes, 24U);
   EXPECT_EQ((*arrays)[0].rows(), 4U);
   EXPECT_EQ((*arrays)[2].rows(), 1U);
   for (const Hdf5Rows& rows : *arrays) {
-    for (std::uint64_t i = 0; i < rows.rows(); ++i) {
+    for (uint64_t i = 0; i < rows.rows(); ++i) {
       const auto row = rows.row(i);
       ASSERT_EQ(row.size(), rows.row_bytes);
       EXPECT_GE(row.data(), file.data());
       EXPECT_LE(row.data() + row.size(), file.data() + file.size());
-      for (std::size_t at = 0; at < row.size(); ++at)
+      for (size_t at = 0; at < row.size(); ++at)
         ASSERT_EQ(row[at], static_cast<std::byte>(i * rows.row_bytes + at));
     }
   }
@@ -84,7 +84,7 @@ TEST(Hdf5View, ShapesComeFromHeaders) {
   ASSERT_OK((*writer)->publish(Durability::visible));
   const auto shape = hdf5_shape(*tier.backend, "a.h5", "data");
   ASSERT_OK(shape);
-  EXPECT_EQ(*shape, (std::vector<std::uint64_t>{4, 3, 2}));
+  EXPECT_EQ(*shape, (std::vector<uint64_t>{4, 3, 2}));
   EXPECT_ERRC(Errc::not_found, hdf5_shape(*tier.backend, "a.h5", "nothing"), "'a.h5'");
   EXPECT_ERRC(Errc::not_found, hdf5_shape(*tier.backend, "b.h5", "data"));
 }

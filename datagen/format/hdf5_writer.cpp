@@ -9,46 +9,46 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kNoAddress = UINT64_MAX;
-constexpr std::uint64_t kSuperblockBytes = 48;
-constexpr std::uint64_t kDataAlignment = 64;
-constexpr std::size_t kNodeEntries = 64;            // entries of a node in a chunk tree; the default of HDF5
-constexpr std::size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
-constexpr std::size_t kMostTreeDimensions = 31;     // one less: a chunk also has an element dimension
+constexpr uint64_t kNoAddress = UINT64_MAX;
+constexpr uint64_t kSuperblockBytes = 48;
+constexpr uint64_t kDataAlignment = 64;
+constexpr size_t kNodeEntries = 64;            // entries of a node in a chunk tree; the default of HDF5
+constexpr size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
+constexpr size_t kMostTreeDimensions = 31;     // one less: a chunk also has an element dimension
 
-std::uint64_t align_offset(std::uint64_t offset) {
+uint64_t align_offset(uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
 }
 
 // ---- Object headers ------------------------------------------------------------------------------------
-void put_message(HeaderBytes& messages, std::uint8_t type, const HeaderBytes& data) {
+void put_message(HeaderBytes& messages, uint8_t type, const HeaderBytes& data) {
   messages.u8(type).u16(data.size()).u8(0).append(data.view());
 }
 
 std::vector<std::byte> object_header(const HeaderBytes& messages) {
-  constexpr std::uint8_t kSizeOf4Bytes = 2;  // the messages' length has 4 bytes; no times are stored
+  constexpr uint8_t kSizeOf4Bytes = 2;  // the messages' length has 4 bytes; no times are stored
   HeaderBytes header;
   header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
   return header.u32(hdf5_checksum(header.view())).take();
 }
 
-HeaderBytes dataspace(const std::vector<std::uint64_t>& shape) {
+HeaderBytes dataspace(const std::vector<uint64_t>& shape) {
   HeaderBytes data;
   data.u8(2).u8(shape.size()).u8(0).u8(shape.empty() ? 0 : 1);  // 0: scalar, 1: simple
-  for (const std::uint64_t side : shape) data.u64(side);
+  for (const uint64_t side : shape) data.u64(side);
   return data;
 }
 
-HeaderBytes integer_type(std::size_t bytes, bool is_signed) {
+HeaderBytes integer_type(size_t bytes, bool is_signed) {
   HeaderBytes data;
   data.u8(0x10).u8(is_signed ? 8 : 0).u16(0).u32(bytes).u16(0).u16(8 * bytes);
   return data;
 }
 
 // Makes a little-endian type whose first mantissa bit is not stored.
-HeaderBytes float_type(std::size_t bytes, std::size_t exponent_bits, std::uint64_t bias) {
-  const std::size_t bits = 8 * bytes;
-  const std::size_t mantissa_bits = bits - 1 - exponent_bits;
+HeaderBytes float_type(size_t bytes, size_t exponent_bits, uint64_t bias) {
+  const size_t bits = 8 * bytes;
+  const size_t mantissa_bits = bits - 1 - exponent_bits;
   HeaderBytes data;
   data.u8(0x11).u8(0x20).u8(bits - 1).u8(0).u32(bytes).u16(0).u16(bits);
   data.u8(mantissa_bits).u8(exponent_bits).u8(0).u8(mantissa_bits).u32(bias);
@@ -68,7 +68,7 @@ HeaderBytes fill_value(bool is_chunked) {
   return data;
 }
 
-HeaderBytes layout_message(const ArrayPlan& dataset, std::uint64_t address) {
+HeaderBytes layout_message(const ArrayPlan& dataset, uint64_t address) {
   HeaderBytes data;
   data.u8(3);
   if (dataset.chunks == 0) {
@@ -76,41 +76,40 @@ HeaderBytes layout_message(const ArrayPlan& dataset, std::uint64_t address) {
     return data;
   }
   data.u8(2).u8(dataset.shape.size() + 1).u64(address).u32(dataset.shape[0] / dataset.chunks);
-  for (std::size_t i = 1; i < dataset.shape.size(); ++i) data.u32(dataset.shape[i]);
+  for (size_t i = 1; i < dataset.shape.size(); ++i) data.u32(dataset.shape[i]);
   data.u32(element_bytes(dataset.element));
   return data;
 }
 
 // ---- Trees of chunks -----------------------------------------------------------------------------------
-std::uint64_t tree_node_count(std::uint64_t chunks) {
-  std::uint64_t node_count = 0;
-  for (std::uint64_t level = chunks; level > 1 || node_count == 0; node_count += level)
+uint64_t tree_node_count(uint64_t chunks) {
+  uint64_t node_count = 0;
+  for (uint64_t level = chunks; level > 1 || node_count == 0; node_count += level)
     level = (level + kNodeEntries - 1) / kNodeEntries;
   return node_count;
 }
 
-std::uint64_t node_bytes(const ArrayPlan& dataset) {
-  const std::uint64_t key_bytes = 8 + 8 * (dataset.shape.size() + 1);
+uint64_t node_bytes(const ArrayPlan& dataset) {
+  const uint64_t key_bytes = 8 + 8 * (dataset.shape.size() + 1);
   return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key_bytes;
 }
 
 // Writes the nodes of a chunk tree, leaves first. The last node is the root.
 class ChunkTree {
  public:
-  ChunkTree(const ArrayPlan& dataset, std::uint64_t address, std::uint64_t data)
+  ChunkTree(const ArrayPlan& dataset, uint64_t address, uint64_t data)
       : dataset_(dataset), tree_address_(address), data_address_(data) {}
 
   std::vector<std::byte> make_nodes() {
-    std::uint64_t children = dataset_.chunks;
-    std::uint64_t chunks_per_child = 1;
+    uint64_t children = dataset_.chunks;
+    uint64_t chunks_per_child = 1;
     for (unsigned level = 0;; ++level) {
-      const std::uint64_t first_node_below = level_begin_;
+      const uint64_t first_node_below = level_begin_;
       level_begin_ = tree_.size() / node_bytes(dataset_);
-      const std::uint64_t node_count = (children + kNodeEntries - 1) / kNodeEntries;
-      for (std::uint64_t node = 0; node < node_count; ++node)
-        add_node(level, node, node_count,
-                 std::min<std::uint64_t>(kNodeEntries, children - node * kNodeEntries), chunks_per_child,
-                 first_node_below);
+      const uint64_t node_count = (children + kNodeEntries - 1) / kNodeEntries;
+      for (uint64_t node = 0; node < node_count; ++node)
+        add_node(level, node, node_count, std::min<uint64_t>(kNodeEntries, children - node * kNodeEntries),
+                 chunks_per_child, first_node_below);
       if (node_count == 1) return tree_.take();
       children = node_count;
       chunks_per_child *= kNodeEntries;
@@ -118,24 +117,24 @@ class ChunkTree {
   }
 
  private:
-  std::uint64_t node_address(std::uint64_t node) const { return tree_address_ + node * node_bytes(dataset_); }
+  uint64_t node_address(uint64_t node) const { return tree_address_ + node * node_bytes(dataset_); }
 
-  void put_key(std::uint64_t chunk) {
-    const std::uint64_t rows_per_chunk = dataset_.shape[0] / dataset_.chunks;
+  void put_key(uint64_t chunk) {
+    const uint64_t rows_per_chunk = dataset_.shape[0] / dataset_.chunks;
     const bool is_end_mark = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
-    const std::uint64_t first_row = std::min(chunk, dataset_.chunks) * rows_per_chunk;
+    const uint64_t first_row = std::min(chunk, dataset_.chunks) * rows_per_chunk;
     tree_.u32(is_end_mark ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(first_row);
     tree_.zeros(8 * dataset_.shape.size());
   }
 
-  void add_node(unsigned level, std::uint64_t node, std::uint64_t node_count, std::uint64_t children,
-                std::uint64_t chunks_per_child, std::uint64_t first_node_below) {
-    const std::size_t begin = tree_.size();
+  void add_node(unsigned level, uint64_t node, uint64_t node_count, uint64_t children,
+                uint64_t chunks_per_child, uint64_t first_node_below) {
+    const size_t begin = tree_.size();
     tree_.text("TREE").u8(1).u8(level).u16(children);
     tree_.u64(node == 0 ? kNoAddress : node_address(level_begin_ + node - 1));
     tree_.u64(node + 1 == node_count ? kNoAddress : node_address(level_begin_ + node + 1));
-    const std::uint64_t first_child = node * kNodeEntries;
-    for (std::uint64_t child = first_child; child < first_child + children; ++child) {
+    const uint64_t first_child = node * kNodeEntries;
+    for (uint64_t child = first_child; child < first_child + children; ++child) {
       put_key(child * chunks_per_child);
       tree_.u64(level == 0 ? data_address_ + child * (dataset_.bytes() / dataset_.chunks)
                            : node_address(first_node_below + child));
@@ -145,10 +144,10 @@ class ChunkTree {
   }
 
   const ArrayPlan& dataset_;
-  const std::uint64_t tree_address_;
-  const std::uint64_t data_address_;
+  const uint64_t tree_address_;
+  const uint64_t data_address_;
   HeaderBytes tree_;
-  std::uint64_t level_begin_ = 0;  // first node of the current level
+  uint64_t level_begin_ = 0;  // first node of the current level
 };
 
 // HDF5 stores a chunk's lengths and bytes in 32 bits, and allows no empty chunk.
@@ -167,7 +166,7 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
     if (!names.insert(dataset.name).second)
       return make_error(Errc::invalid_argument, "two datasets called '{}'", dataset.name);
   for (const ArrayPlan& dataset : datasets) {
-    for (std::size_t slash = dataset.name.find('/'); slash != std::string::npos;
+    for (size_t slash = dataset.name.find('/'); slash != std::string::npos;
          slash = dataset.name.find('/', slash + 1))
       if (names.contains(dataset.name.substr(0, slash)))
         return make_error(Errc::invalid_argument, "'{}' would be a dataset and the group of '{}'",
@@ -179,8 +178,8 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
   return success();
 }
 
-std::size_t Hdf5Layout::find_or_add_group(std::string_view path) {
-  std::size_t group = 0;
+size_t Hdf5Layout::find_or_add_group(std::string_view path) {
+  size_t group = 0;
   while (!path.empty()) {
     const std::string name(path.substr(0, path.find('/')));
     path.remove_prefix(std::min(path.size(), name.size() + 1));
@@ -199,33 +198,33 @@ std::size_t Hdf5Layout::find_or_add_group(std::string_view path) {
 }
 
 Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(datasets)), groups_(1) {
-  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+  for (size_t i = 0; i < datasets_.size(); ++i) {
     ArrayPlan& dataset = datasets_[i];
     if (dataset.chunks != 0 && !can_be_chunked(dataset)) dataset.chunks = 0;
-    const std::size_t slash = dataset.name.rfind('/');
+    const size_t slash = dataset.name.rfind('/');
     const bool is_in_root = slash == std::string::npos;
-    const std::size_t group =
+    const size_t group =
         find_or_add_group(is_in_root ? std::string_view() : std::string_view(dataset.name).substr(0, slash));
     groups_[group].datasets.emplace_back(is_in_root ? dataset.name : dataset.name.substr(slash + 1), i);
   }
   header_addresses_.resize(datasets_.size());
   tree_addresses_.resize(datasets_.size());
   data_addresses_.resize(datasets_.size());
-  std::uint64_t at = kSuperblockBytes;
+  uint64_t at = kSuperblockBytes;
   for (Group& group : groups_) {
     group.header_address = at;
     at += group_header(group).size();
   }
-  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+  for (size_t i = 0; i < datasets_.size(); ++i) {
     header_addresses_[i] = at;
     at += dataset_header(i).size();
   }
-  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+  for (size_t i = 0; i < datasets_.size(); ++i) {
     tree_addresses_[i] = at;
     if (datasets_[i].chunks != 0) at += tree_node_count(datasets_[i].chunks) * node_bytes(datasets_[i]);
   }
   end_ = at;
-  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+  for (size_t i = 0; i < datasets_.size(); ++i) {
     data_addresses_[i] = align_offset(end_);
     end_ = data_addresses_[i] + datasets_[i].bytes();
   }
@@ -237,8 +236,8 @@ std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   links.u8(0).u8(0).u64(kNoAddress).u64(kNoAddress);
   put_message(messages, 0x02, links);
   put_message(messages, 0x0a, HeaderBytes().zeros(2));
-  const auto add_link = [&](const std::string& name, std::uint64_t address) {
-    constexpr std::uint8_t kUtf8 = 0x10;
+  const auto add_link = [&](const std::string& name, uint64_t address) {
+    constexpr uint8_t kUtf8 = 0x10;
     HeaderBytes data;
     data.u8(1).u8(kUtf8 | 1U).u8(1).u16(name.size()).text(name).u64(address);
     put_message(messages, 0x06, data);
@@ -248,11 +247,11 @@ std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   return object_header(messages);
 }
 
-std::vector<std::byte> Hdf5Layout::dataset_header(std::size_t dataset) const {
+std::vector<std::byte> Hdf5Layout::dataset_header(size_t dataset) const {
   const ArrayPlan& plan = datasets_[dataset];
   const bool is_chunked = plan.chunks != 0;
   // The root of a tree is its last node.
-  const std::uint64_t data_or_tree =
+  const uint64_t data_or_tree =
       is_chunked ? tree_addresses_[dataset] + (tree_node_count(plan.chunks) - 1) * node_bytes(plan)
                  : data_addresses_[dataset];
   HeaderBytes messages;
@@ -269,11 +268,11 @@ std::vector<std::byte> Hdf5Layout::metadata() const {
   bytes.u64(0).u64(kNoAddress).u64(end_).u64(groups_[0].header_address);
   bytes.u32(hdf5_checksum(bytes.view()));
   for (const Group& group : groups_) bytes.append(group_header(group));
-  for (std::size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));
-  for (std::size_t i = 0; i < datasets_.size(); ++i)
+  for (size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));
+  for (size_t i = 0; i < datasets_.size(); ++i)
     if (datasets_[i].chunks != 0)
       bytes.append(ChunkTree(datasets_[i], tree_addresses_[i], data_addresses_[i]).make_nodes());
-  return bytes.zeros(std::size_t(data_begin() - bytes.size())).take();
+  return bytes.zeros(size_t(data_begin() - bytes.size())).take();
 }
 
 }  // namespace penstock

@@ -25,27 +25,27 @@ class Hdf5Layout {
   static Result<void> check(std::span<const ArrayPlan> datasets);
 
   std::vector<std::byte> metadata() const;  // the file's bytes before data_begin()
-  std::uint64_t data_begin() const { return data_addresses_.empty() ? end_ : data_addresses_.front(); }
+  uint64_t data_begin() const { return data_addresses_.empty() ? end_ : data_addresses_.front(); }
   // Offset of a dataset's bytes. Datasets are in the given order. Bytes between two datasets are padding.
-  std::uint64_t address(std::size_t dataset) const { return data_addresses_[dataset]; }
-  std::uint64_t end() const { return end_; }
+  uint64_t address(size_t dataset) const { return data_addresses_[dataset]; }
+  uint64_t end() const { return end_; }
 
  private:
   struct Group {
-    std::vector<std::pair<std::string, std::size_t>> groups{};    // name of a group, and index in groups_
-    std::vector<std::pair<std::string, std::size_t>> datasets{};  // name of a dataset, and index in datasets_
-    std::uint64_t header_address = 0;
+    std::vector<std::pair<std::string, size_t>> groups{};    // name of a group, and index in groups_
+    std::vector<std::pair<std::string, size_t>> datasets{};  // name of a dataset, and index in datasets_
+    uint64_t header_address = 0;
   };
-  std::size_t find_or_add_group(std::string_view path);
+  size_t find_or_add_group(std::string_view path);
   std::vector<std::byte> group_header(const Group& group) const;
-  std::vector<std::byte> dataset_header(std::size_t dataset) const;
+  std::vector<std::byte> dataset_header(size_t dataset) const;
 
   std::vector<ArrayPlan> datasets_;
-  std::vector<Group> groups_;                    // the first one is the root group
-  std::vector<std::uint64_t> header_addresses_;  // offsets of the object headers, one per dataset
-  std::vector<std::uint64_t> tree_addresses_;    // offsets of the chunk indexes, for chunked datasets
-  std::vector<std::uint64_t> data_addresses_;    // offsets of the data, one per dataset
-  std::uint64_t end_ = 0;
+  std::vector<Group> groups_;               // the first one is the root group
+  std::vector<uint64_t> header_addresses_;  // offsets of the object headers, one per dataset
+  std::vector<uint64_t> tree_addresses_;    // offsets of the chunk indexes, for chunked datasets
+  std::vector<uint64_t> data_addresses_;    // offsets of the data, one per dataset
+  uint64_t end_ = 0;
 };
 
 }  // namespace penstock

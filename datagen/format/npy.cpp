@@ -79,19 +79,19 @@ class Npy final : public ShardedFormat {
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));
-    std::uint64_t samples = 1;
+    uint64_t samples = 1;
     if (is_shard_name(object.name) && !array.shape.empty() && array.data_bytes > 0) {
       if (array.fortran_order)
         return window.error(Errc::unsupported, 0, "its rows do not lie together (Fortran's order)");
       samples = array.shape[0];
     }
     PENSTOCK_TRY(check_sample_count(window, samples));
-    const std::uint64_t bytes = array.data_bytes / samples;
+    const uint64_t bytes = array.data_bytes / samples;
     std::string_view codec = "raw";
     if (array.item_bytes == 1 && array.shape.size() == 1 && samples == 1) {
       PENSTOCK_ASSIGN(codec, codec_at(window, {array.header_bytes, bytes}));
     }
-    for (std::uint64_t i = 0; i < samples; ++i) {
+    for (uint64_t i = 0; i < samples; ++i) {
       PENSTOCK_TRY(check_interrupt_at(i));
       found({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
     }

@@ -12,14 +12,14 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kHeaderAlignment = 64;
-constexpr std::size_t kMostTextBytes = 65536;  // the limit of version 1.0; NumPy itself reads at most 10 000
-constexpr std::size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
-constexpr std::size_t kMostLengthDigits = 20;     // decimal digits of the largest length of a dimension
+constexpr size_t kHeaderAlignment = 64;
+constexpr size_t kMostTextBytes = 65536;     // the limit of version 1.0; NumPy itself reads at most 10 000
+constexpr size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
+constexpr size_t kMostLengthDigits = 20;     // decimal digits of the largest length of a dimension
 
 // NumPy's text for a type, such as "<f4": byte order, kind, and size in bytes.
 std::string descr_of(Element element) {
-  const std::size_t bytes = element_bytes(element);
+  const size_t bytes = element_bytes(element);
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', element_name(element).front(), bytes);
 }
 
@@ -50,7 +50,7 @@ class Literals {
   std::optional<std::string_view> parse_string() {
     const char quote = peek();
     if (quote != '\'' && quote != '"') return std::nullopt;
-    const std::size_t end = rest_.find(quote, 1);
+    const size_t end = rest_.find(quote, 1);
     if (end == std::string_view::npos) return std::nullopt;
     const std::string_view text = rest_.substr(1, end - 1);
     rest_.remove_prefix(end + 1);
@@ -63,12 +63,12 @@ class Literals {
     rest_.remove_prefix(value ? 4 : 5);
     return value;
   }
-  std::optional<std::uint64_t> parse_number() {
+  std::optional<uint64_t> parse_number() {
     skip_spaces();
-    std::uint64_t value = 0;
+    uint64_t value = 0;
     const auto [stop, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (failure != std::errc{}) return std::nullopt;
-    rest_.remove_prefix(std::size_t(stop - rest_.data()));
+    rest_.remove_prefix(size_t(stop - rest_.data()));
     if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2 wrote 3L for 3
     return value;
   }
@@ -118,7 +118,7 @@ Result<void> compute_sizes(NpyArray& array) {
   const bool is_empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
   array.data_bytes = is_empty ? 0 : array.item_bytes;
   if (array.data_bytes == 0) return success();
-  for (const std::uint64_t length : array.shape)
+  for (const uint64_t length : array.shape)
     if (__builtin_mul_overflow(array.data_bytes, length, &array.data_bytes))
       return header_error("a shape of more bytes than there are");
   return success();
@@ -126,15 +126,15 @@ Result<void> compute_sizes(NpyArray& array) {
 
 }  // namespace
 
-std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t> shape) {
+std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> shape) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(element));
-  for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
   // Reserves space for all digits of the largest first dimension, so that it may grow while the array is
   // written.
-  const std::size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
-  const std::size_t most_bytes = kMagic.size() + 4 + text.size() + (kMostLengthDigits - first_digits) + 1;
-  const std::size_t header_size = (most_bytes + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;
+  const size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
+  const size_t most_bytes = kMagic.size() + 4 + text.size() + (kMostLengthDigits - first_digits) + 1;
+  const size_t header_size = (most_bytes + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;
   text.append(header_size - kMagic.size() - 4 - text.size() - 1, ' ');
   text += '\n';
   return HeaderBytes().text(kMagic).u8(1).u8(0).u16(text.size()).text(text).take();
@@ -170,20 +170,20 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
   return array;
 }
 
-Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint64_t length) {
-  constexpr std::size_t kBytesBeforeText = 10;  // bytes before the text in version 1
+Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length) {
+  constexpr size_t kBytesBeforeText = 10;  // bytes before the text in version 1
   if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");
-  PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<std::uint64_t>(length, 12)));
+  PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<uint64_t>(length, 12)));
   if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "no NumPy array begins here");
   const auto version = number_at(head, 6, 1);
   if (version < 1 || version > 3)
     return window.error(Errc::unsupported, offset, fmt::format("version {} of NumPy's format", version));
-  const std::size_t text_begin = version == 1 ? kBytesBeforeText : 12;
+  const size_t text_begin = version == 1 ? kBytesBeforeText : 12;
   if (length < text_begin) return window.corrupt(offset, "too short for a NumPy array");
-  const std::uint64_t text_bytes = number_at(head, 8, text_begin - 8);
+  const uint64_t text_bytes = number_at(head, 8, text_begin - 8);
   if (text_bytes > kMostTextBytes || text_bytes > length - text_begin)
     return window.corrupt(offset + 8, fmt::format("a NumPy header of {} bytes", text_bytes));
-  PENSTOCK_ASSIGN(head, window.at(offset + text_begin, std::size_t(text_bytes)));
+  PENSTOCK_ASSIGN(head, window.at(offset + text_begin, size_t(text_bytes)));
   Result<NpyArray> array = parse_npy_text(as_text(head));
   if (!array.ok()) return window.error(array.error().code, offset + text_begin, array.error().what);
   array->header_bytes = text_begin + text_bytes;

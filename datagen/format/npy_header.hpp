@@ -16,23 +16,23 @@ namespace penstock {
 
 // A header of version 1.0, C order, whose size is a multiple of 64 bytes. The array's bytes follow it. Its
 // size does not depend on the length of the first dimension, so that the header can be rewritten in place.
-std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t> shape);
+std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> shape);
 
 struct NpyArray {
   char kind = 'u';  // NumPy's letter: u, i, f, b, c ...
-  std::uint64_t item_bytes = 1;
+  uint64_t item_bytes = 1;
   bool big_endian = false;
   bool fortran_order = false;
-  std::vector<std::uint64_t> shape;
-  std::uint64_t header_bytes = 0;
-  std::uint64_t data_bytes = 0;
+  std::vector<uint64_t> shape;
+  uint64_t header_bytes = 0;
+  uint64_t data_bytes = 0;
 
   bool is_integer() const { return kind == 'i' || kind == 'u'; }
 };
 
 // Parses the header of the array in the `length` bytes at `offset`. `corrupt` if these bytes are no array or
 // not exactly one. `unsupported` for arrays of records or of Python objects.
-Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint64_t length);
+Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length);
 
 // Parses the header's text, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error
 // message does not name the object: the caller adds it.

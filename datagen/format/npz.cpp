@@ -57,7 +57,7 @@ class NpzWriter final : public ObjectWriter {
   }
 
  private:
-  Result<void> create(std::uint64_t bytes, bool is_patchable) {
+  Result<void> create(uint64_t bytes, bool is_patchable) {
     PENSTOCK_ASSIGN(auto writer,
                     is_patchable ? create_patchable(backend_, name_, bytes) : backend_.create(name_, bytes));
     writer_.emplace(std::move(writer));
@@ -65,7 +65,7 @@ class NpzWriter final : public ObjectWriter {
   }
 
   Result<Placement> add_single_sample(const SampleBytes& sample) {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     for (const ArrayPlan& array : arrays_.plans()) bytes += array.bytes();
     PENSTOCK_TRY(create(bytes, false));
     PENSTOCK_TRY(write_arrays(&sample, 0));
@@ -92,9 +92,9 @@ class NpzWriter final : public ObjectWriter {
     return writer_->append(zip_trailer(member));
   }
 
-  Result<void> write_arrays(const SampleBytes* sample, std::size_t first_array) {
+  Result<void> write_arrays(const SampleBytes* sample, size_t first_array) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
-    for (std::size_t i = first_array; i < plans.size(); ++i) {
+    for (size_t i = first_array; i < plans.size(); ++i) {
       const FieldBytes content = arrays_.content(plans[i], sample);
       std::vector<std::byte> head = npy_header(plans[i].element, plans[i].shape);
       members_.push_back({.name = plans[i].name + std::string(kNpySuffix),
@@ -115,9 +115,9 @@ class NpzWriter final : public ObjectWriter {
   SampleArrays arrays_;
   std::optional<CoalescingWriter> writer_;
   std::vector<ZipMember> members_;
-  std::uint64_t payload_offset_ = 0;
-  std::uint64_t payload_bytes_ = 0;
-  std::uint32_t payload_crc32_ = 0;
+  uint64_t payload_offset_ = 0;
+  uint64_t payload_bytes_ = 0;
+  uint32_t payload_crc32_ = 0;
 };
 
 class Npz final : public ShardedFormat {
@@ -149,16 +149,16 @@ class Npz final : public ShardedFormat {
                         .shape = array.shape,
                         .bytes = array.data_bytes,
                         .is_integer = array.is_integer(),
-                        .item_bytes = std::max<std::uint64_t>(1, array.item_bytes)});
+                        .item_bytes = std::max<uint64_t>(1, array.item_bytes)});
       extents.push_back({.offset = member.content.offset + array.header_bytes,
-                         .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
+                         .item_bytes = std::max<uint64_t>(1, array.item_bytes),
                          .is_signed = array.kind == 'i',
                          .big_endian = array.big_endian,
                          .rows_are_split = array.fortran_order && array.shape.size() > 1});
     }
     if (arrays.empty() && skip_reason) return *std::move(skip_reason);
     return scan_arrays(
-        window, arrays, [&](std::size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
+        window, arrays, [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
   }
 };
 

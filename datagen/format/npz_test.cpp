@@ -105,7 +105,7 @@ TEST_F(Npy, TheUserStopsAScanOfManyRows) {
   const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {1}}};
   const std::string name = "all-00000-of-00001.npy";
   ASSERT_OK(make_object(backend_, *format_of("npy"), name, fields, test_samples(fields, 200000)));
-  std::uint64_t samples = 0;
+  uint64_t samples = 0;
   const auto stopped = format_of("npy")->scan(backend_, backend_.names().stat(name).value(),
                                               [&](const Format::FoundSample& /*found*/) {
                                                 if (++samples == 1) simulate_interrupt(2);
@@ -121,7 +121,7 @@ TEST_F(Npz, NumbersInALineAreOneSample) {
 
 TEST_F(Npz, EveryFieldIsAnArray) {
   const std::vector<Field> fields{kPixels, kWeight, kTrack, kJpeg};
-  for (const std::size_t count : {1U, 4U}) {
+  for (const size_t count : {1U, 4U}) {
     const auto samples = test_samples(fields, count);
     const auto format = count == 1 ? format_of("npz", kOne) : format_of("npz");
     const auto made = make_object(backend_, *format, "all.npz", fields, samples);
@@ -166,7 +166,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
   const auto made = make_object(backend_, *format, "v.npz", fields, samples).value();
   const auto scanned = scan_object(backend_, *format, "v.npz").value();
   ASSERT_EQ(scanned.size(), 6U);
-  for (std::size_t i = 0; i < 6; ++i) {
+  for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(scanned[i].placement.offset, made.placed[i].offset);
     EXPECT_EQ(scanned[i].placement.length, samples[i].fields[0].size());
     EXPECT_EQ(scanned[i].codec, "jpeg");
@@ -183,7 +183,7 @@ TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
       {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
   const auto samples = test_samples(fields, 4);  // with 0, 13, 26 and 10 bytes
-  for (const std::size_t i : {0U, 2U}) {
+  for (const size_t i : {0U, 2U}) {
     const auto made =
         make_object(backend_, *format_of("npz", kOne), "one.npz", fields, std::span(samples).subspan(i, 1));
     ASSERT_OK(made);
@@ -223,11 +223,11 @@ TEST_F(Npz, AbsurdNumbersAreErrors) {
   ScanFixture fixture("npz");
   ASSERT_OK(make_object(backend_, fixture.format(), "a.npz", fields, test_samples(fields, 3)));
   const auto whole = content(backend_, "a.npz");
-  const std::size_t end = whole.size() - 22;
-  const std::size_t directory = number_at(whole, end + 16, 4);
-  const auto with = [&](std::size_t at, std::size_t count, std::uint64_t value) {
+  const size_t end = whole.size() - 22;
+  const size_t directory = number_at(whole, end + 16, 4);
+  const auto with = [&](size_t at, size_t count, uint64_t value) {
     auto bytes = whole;
-    for (std::size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+    for (size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
     return fixture.scan(bytes);
   };
   EXPECT_ERRC(Errc::corrupt, with(end + 10, 2, 0xfffe), "65534 members");
@@ -253,11 +253,11 @@ std::vector<std::byte> archive(const std::vector<std::pair<std::string, std::vec
 }
 
 TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
-  const std::vector<std::uint64_t> sides{3};
+  const std::vector<uint64_t> sides{3};
   const auto image = HeaderBytes().append(npy_header(Element::u8, sides)).text("abc").take();
   HeaderBytes offsets;
   offsets.append(npy_header(Element::i64, sides));
-  for (const std::int64_t offset : {0, -5, 3}) offsets.u64(std::uint64_t(offset));
+  for (const int64_t offset : {0, -5, 3}) offsets.u64(uint64_t(offset));
   EXPECT_ERRC(Errc::corrupt,
               ScanFixture("npz").scan(archive({{"x.npy", image}, {"x_offsets.npy", offsets.take()}})),
               "sample 0 of 'x' from element 0 to -5 of 3");
@@ -269,7 +269,7 @@ TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
   const auto pickle =
       HeaderBytes().text("\x93NUMPY").u8(1).u8(0).u16(kPickled.size()).text(kPickled).text("(lp0").take();
   const auto numbers =
-      HeaderBytes().append(npy_header(Element::u8, std::vector<std::uint64_t>{2, 3})).text("abcdef").take();
+      HeaderBytes().append(npy_header(Element::u8, std::vector<uint64_t>{2, 3})).text("abcdef").take();
   ScanFixture fixture("npz");
   const auto samples =
       fixture.scan(archive({{"info.npy", pickle}, {"x.npy", numbers}, {"more.npy", pickle}}));
@@ -287,9 +287,9 @@ TEST_F(Npz, MembersShareNoBytes) {
   ScanFixture fixture("npz");
   ASSERT_OK(make_object(backend_, fixture.format(), "a.npz", {&large, 1}, test_samples({&large, 1}, 1)));
   const auto whole = content(backend_, "a.npz");
-  const std::size_t end = whole.size() - 22;
-  const std::size_t directory = number_at(whole, end + 16, 4);
-  constexpr std::size_t kEntry = 46 + 5;
+  const size_t end = whole.size() - 22;
+  const size_t directory = number_at(whole, end + 16, 4);
+  constexpr size_t kEntry = 46 + 5;
   HeaderBytes twice;
   twice.append(std::span(whole).first(directory));
   for (int i = 0; i < 2; ++i) twice.append(std::span(whole).subspan(directory, kEntry));
@@ -311,11 +311,11 @@ TEST(Zip, LargeArchivesUseZip64) {
 
 // A small archive with the directory entries of a large one.
 TEST(Zip, Zip64IsRead) {
-  const auto array = npy_header(Element::u8, std::vector<std::uint64_t>{2, 3});
-  const std::uint64_t bytes = array.size() + 6;
+  const auto array = npy_header(Element::u8, std::vector<uint64_t>{2, 3});
+  const uint64_t bytes = array.size() + 6;
   HeaderBytes file;
   file.append(zip_local_header({.name = "x.npy", .bytes = bytes})).append(array).text("abcdef");
-  const std::uint64_t directory = file.size();
+  const uint64_t directory = file.size();
   file.u32(0x02014b50)
       .zeros(16)
       .u32(0xffffffff)
@@ -325,7 +325,7 @@ TEST(Zip, Zip64IsRead) {
       .zeros(10)
       .u32(0xffffffff);
   file.text("x.npy").u16(0x9999).u16(0).u16(1).u16(28).u64(bytes).u64(bytes).u64(0).u32(0);
-  const std::uint64_t end = file.size();
+  const uint64_t end = file.size();
   file.u32(0x06064b50).u64(44).zeros(12).u64(1).u64(1).u64(end - directory).u64(directory);
   file.u32(0x07064b50).u32(0).u64(end).u32(1);
   file.u32(0x06054b50)

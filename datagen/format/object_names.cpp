@@ -14,8 +14,8 @@ Result<Dirs> Dirs::parse(const Options& options) {
   if (dirs == "class") return Dirs(true, 0);
   if (dirs == "flat") return Dirs(false, 0);
   constexpr std::string_view kHash = "hash:";
-  std::optional<std::uint64_t> folder_count;
-  if (dirs.starts_with(kHash)) folder_count = parse_digits<std::uint64_t>(dirs.substr(kHash.size()));
+  std::optional<uint64_t> folder_count;
+  if (dirs.starts_with(kHash)) folder_count = parse_digits<uint64_t>(dirs.substr(kHash.size()));
   if (!folder_count || *folder_count == 0 || *folder_count > 1'000'000)
     return make_error(Errc::invalid_argument, "dirs={}: say class, flat or hash:K with K from 1 to 1000000",
                       dirs);
@@ -27,17 +27,17 @@ std::string Dirs::name(std::string_view key, std::string_view extension) const {
   if (by_class_) return name;
   std::replace(name.begin(), name.end(), '/', '_');
   if (folder_count_ == 0) return name;
-  const std::size_t digits = fmt::formatted_size("{:x}", folder_count_ - 1);
+  const size_t digits = fmt::formatted_size("{:x}", folder_count_ - 1);
   return fmt::format("{:0{}x}/{}", name_hash(key) % folder_count_, digits, name);
 }
 
 Result<Shards> Shards::parse(const Options& options) {
   PENSTOCK_ASSIGN(const Dirs dirs, Dirs::parse(options));
   const auto option_or_0 = [&](std::string_view name) {
-    return options.given(name) ? std::uint64_t(options.integer(name)) : 0;
+    return options.given(name) ? uint64_t(options.integer(name)) : 0;
   };
-  const std::uint64_t shard_count = option_or_0("shards");
-  const std::uint64_t samples_per_object = option_or_0("samples_per_file");
+  const uint64_t shard_count = option_or_0("shards");
+  const uint64_t samples_per_object = option_or_0("samples_per_file");
   if (shard_count != 0 && samples_per_object != 0)
     return make_error(Errc::invalid_argument, "say either shards or samples_per_file, not both");
   if (options.given("dirs") && samples_per_object != 1)
@@ -48,36 +48,36 @@ Result<Shards> Shards::parse(const Options& options) {
   return Shards(dirs, shard_count, samples_per_object);
 }
 
-std::uint64_t Shards::objects(std::uint64_t samples) const {
+uint64_t Shards::objects(uint64_t samples) const {
   if (samples_per_object_ != 0)
     return samples / samples_per_object_ + (samples % samples_per_object_ != 0 ? 1 : 0);
-  return std::clamp<std::uint64_t>(shard_count_, 1, std::max<std::uint64_t>(samples, 1));
+  return std::clamp<uint64_t>(shard_count_, 1, std::max<uint64_t>(samples, 1));
 }
 
-std::uint64_t Shards::first_sample(std::uint64_t object, std::uint64_t samples) const {
+uint64_t Shards::first_sample(uint64_t object, uint64_t samples) const {
   if (samples_per_object_ != 0) return object * samples_per_object_;
   // The first `samples % count` objects contain one more sample than the others.
-  const std::uint64_t count = objects(samples);
+  const uint64_t count = objects(samples);
   return object * (samples / count) + std::min(object, samples % count);
 }
 
-std::string Shards::name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+std::string Shards::name(uint64_t object, uint64_t objects, std::string_view recipe,
                          std::string_view first_key, std::string_view extension) const {
   if (samples_per_object_ == 1) return dirs_.name(first_key, extension);
   return fmt::format("{}-{:05}-of-{:05}{}", recipe, object, objects, extension);
 }
 
 std::optional<std::string_view> before_shard_number(std::string_view text) {
-  const auto digits_begin = [&](std::size_t end) {
-    const std::size_t begin = text.find_last_not_of("0123456789", end - 1);
+  const auto digits_begin = [&](size_t end) {
+    const size_t begin = text.find_last_not_of("0123456789", end - 1);
     return begin == std::string_view::npos || end - begin - 1 < 5 ? std::string_view::npos : begin + 1;
   };
   constexpr std::string_view kOf = "-of-";
-  const std::size_t count_begin = text.empty() ? std::string_view::npos : digits_begin(text.size());
+  const size_t count_begin = text.empty() ? std::string_view::npos : digits_begin(text.size());
   if (count_begin == std::string_view::npos || count_begin <= kOf.size() ||
       !text.substr(0, count_begin).ends_with(kOf))
     return std::nullopt;
-  const std::size_t number_begin = digits_begin(count_begin - kOf.size());
+  const size_t number_begin = digits_begin(count_begin - kOf.size());
   if (number_begin == std::string_view::npos || !text.substr(0, number_begin).ends_with('-'))
     return std::nullopt;
   return text.substr(0, number_begin - 1);

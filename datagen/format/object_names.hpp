@@ -41,9 +41,9 @@ class Dirs {
   std::string name(std::string_view key, std::string_view extension) const;
 
  private:
-  Dirs(bool by_class, std::uint64_t folder_count) : by_class_(by_class), folder_count_(folder_count) {}
+  Dirs(bool by_class, uint64_t folder_count) : by_class_(by_class), folder_count_(folder_count) {}
   bool by_class_;
-  std::uint64_t folder_count_;  // number of folders, chosen by a hash of the name; 0: none
+  uint64_t folder_count_;  // number of folders, chosen by a hash of the name; 0: none
 };
 
 // Splits samples over objects, for formats that put several samples into one. Samples stay in order, and none
@@ -61,19 +61,19 @@ class Shards {
   // Whether the options ask for one sample per object, so that objects are named after their samples. False
   // if an object has only one sample because there are few samples.
   bool one_sample_per_object() const { return samples_per_object_ == 1; }
-  std::uint64_t objects(std::uint64_t samples) const;
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const;
+  uint64_t objects(uint64_t samples) const;
+  uint64_t first_sample(uint64_t object, uint64_t samples) const;
   // Names an object "imagenet-00003-of-00064.tfrecord". With one sample per object, the name comes from the
   // sample's key.
-  std::string name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                   std::string_view first_key, std::string_view extension) const;
+  std::string name(uint64_t object, uint64_t objects, std::string_view recipe, std::string_view first_key,
+                   std::string_view extension) const;
 
  private:
-  Shards(Dirs dirs, std::uint64_t shard_count, std::uint64_t samples_per_object)
+  Shards(Dirs dirs, uint64_t shard_count, uint64_t samples_per_object)
       : dirs_(dirs), shard_count_(shard_count), samples_per_object_(samples_per_object) {}
   Dirs dirs_;
-  std::uint64_t shard_count_;         // requested number of objects; 0: use samples_per_object_
-  std::uint64_t samples_per_object_;  // requested number; 0: use shard_count_
+  uint64_t shard_count_;         // requested number of objects; 0: use samples_per_object_
+  uint64_t samples_per_object_;  // requested number; 0: use shard_count_
 };
 
 // The part of `text` before a shard number such as "-00003-of-00064" at its end. Nothing if it does not end

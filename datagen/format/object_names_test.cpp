@@ -15,18 +15,17 @@ Result<Shards> shards(const std::vector<OptionWord>& words) {
 }
 
 TEST(Shards, DivideEvenlyAndLeaveNoneOut) {
-  for (const std::uint64_t count : {1U, 2U, 3U, 7U, 64U, 100U}) {
+  for (const uint64_t count : {1U, 2U, 3U, 7U, 64U, 100U}) {
     const Shards split = shards({{"shards", std::to_string(count)}}).value();
-    for (const std::uint64_t samples : {1U, 2U, 63U, 64U, 65U, 1000U}) {
-      const std::uint64_t objects = split.objects(samples);
-      EXPECT_EQ(objects, std::min<std::uint64_t>(count, samples));
+    for (const uint64_t samples : {1U, 2U, 63U, 64U, 65U, 1000U}) {
+      const uint64_t objects = split.objects(samples);
+      EXPECT_EQ(objects, std::min<uint64_t>(count, samples));
       EXPECT_EQ(split.first_sample(0, samples), 0U);
       EXPECT_EQ(split.first_sample(objects, samples), samples);
-      std::uint64_t least = samples;
-      std::uint64_t most = 0;
-      for (std::uint64_t object = 0; object < objects; ++object) {
-        const std::uint64_t held =
-            split.first_sample(object + 1, samples) - split.first_sample(object, samples);
+      uint64_t least = samples;
+      uint64_t most = 0;
+      for (uint64_t object = 0; object < objects; ++object) {
+        const uint64_t held = split.first_sample(object + 1, samples) - split.first_sample(object, samples);
         least = std::min(least, held);
         most = std::max(most, held);
       }

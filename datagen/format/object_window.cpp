@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 // Bytes to read if the requested offset is before the window or far after it.
-constexpr std::uint64_t kDistantReadBytes = 64 << 10;
+constexpr uint64_t kDistantReadBytes = 64 << 10;
 
 }  // namespace
 
@@ -21,28 +21,28 @@ Result<ObjectWindow> ObjectWindow::open(Backend& backend, const Entry& object) {
   return ObjectWindow(std::move(reader), object);
 }
 
-Error ObjectWindow::error(Errc code, std::uint64_t offset, std::string_view what) const {
+Error ObjectWindow::error(Errc code, uint64_t offset, std::string_view what) const {
   return make_error(code, "'{}' at byte {}: {}", name_, offset, what);
 }
 
-Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::size_t length) {
+Result<std::span<const std::byte>> ObjectWindow::at(uint64_t offset, size_t length) {
   if (offset > size_ || length > size_ - offset)
     return error(Errc::truncated, offset,
                  fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
   if (offset < begin_ || offset + length > end_) PENSTOCK_TRY(slide(offset, length));
   return std::span<const std::byte>(buffer_.first(buffer_.capacity()))
-      .subspan(std::size_t(offset - begin_), length);
+      .subspan(size_t(offset - begin_), length);
 }
 
-Result<void> ObjectWindow::slide(std::uint64_t offset, std::size_t length) {
+Result<void> ObjectWindow::slide(uint64_t offset, size_t length) {
   PENSTOCK_TRY(check_interrupt());
   if (length > kMostReadBytes) return make_error(Errc::internal, "a look of {} bytes at '{}'", length, name_);
-  if (buffer_.capacity() == 0) buffer_.grow(std::size_t(std::min<std::uint64_t>(size_, kWindowBytes)));
+  if (buffer_.capacity() == 0) buffer_.grow(size_t(std::min<uint64_t>(size_, kWindowBytes)));
   const bool is_near = offset >= begin_ && offset - begin_ < 2 * kWindowBytes;
-  const std::uint64_t begin = offset / kBufferAlignment * kBufferAlignment;
-  const std::uint64_t wanted_bytes =
-      std::max<std::uint64_t>(offset - begin + length, is_near ? kWindowBytes : kDistantReadBytes);
-  const auto bytes = std::size_t(std::min<std::uint64_t>({wanted_bytes, size_ - begin, kWindowBytes}));
+  const uint64_t begin = offset / kBufferAlignment * kBufferAlignment;
+  const uint64_t wanted_bytes =
+      std::max<uint64_t>(offset - begin + length, is_near ? kWindowBytes : kDistantReadBytes);
+  const auto bytes = size_t(std::min<uint64_t>({wanted_bytes, size_ - begin, kWindowBytes}));
   begin_ = end_ = begin;
   PENSTOCK_TRY(reader_->read_at(begin, buffer_.first(bytes)));
   end_ = begin + bytes;

@@ -19,31 +19,31 @@ namespace penstock {
 
 class ObjectWindow final : public ByteWindow {
  public:
-  static constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
+  static constexpr size_t kWindowBytes = size_t{1} << 20;
 
   static Result<ObjectWindow> open(Backend& backend, const Entry& object);
 
-  std::uint64_t size() const { return size_; }  // bytes of the object, from its Entry
+  uint64_t size() const { return size_; }  // bytes of the object, from its Entry
 
   // The `length` bytes at `offset`: at most kMostReadBytes. `truncated` if the object ends before the last of
   // them.
-  static constexpr std::size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
-  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override;
+  static constexpr size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
+  Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override;
 
   // Its message has the form "'a.tar' at byte 512: WHAT".
-  Error error(Errc code, std::uint64_t offset, std::string_view what) const override;
+  Error error(Errc code, uint64_t offset, std::string_view what) const override;
 
  private:
   ObjectWindow(std::unique_ptr<Reader> reader, const Entry& object)
       : reader_(std::move(reader)), name_(object.name), size_(object.bytes) {}
-  Result<void> slide(std::uint64_t offset, std::size_t length);
+  Result<void> slide(uint64_t offset, size_t length);
 
   std::unique_ptr<Reader> reader_;
   std::string name_;
-  std::uint64_t size_;
+  uint64_t size_;
   Buffer buffer_;
-  std::uint64_t begin_ = 0;  // the window: [begin_, end_) of the object
-  std::uint64_t end_ = 0;
+  uint64_t begin_ = 0;  // the window: [begin_, end_) of the object
+  uint64_t end_ = 0;
 };
 
 }  // namespace penstock

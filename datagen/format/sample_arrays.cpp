@@ -14,13 +14,13 @@ std::string_view last_part(std::string_view array_name) {
   return array_name.substr(array_name.rfind('/') + 1);
 }
 
-void append_i64(std::vector<std::byte>& bytes, std::uint64_t value) {
+void append_i64(std::vector<std::byte>& bytes, uint64_t value) {
   for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
-std::uint64_t element_count(const StoredArray& array) {
-  std::uint64_t count = 1;
-  for (const std::uint64_t side : array.shape)
+uint64_t element_count(const StoredArray& array) {
+  uint64_t count = 1;
+  for (const uint64_t side : array.shape)
     if (__builtin_mul_overflow(count, side, &count)) return UINT64_MAX;
   return count;
 }
@@ -32,9 +32,9 @@ bool contains_offsets(std::span<const StoredArray> arrays, const StoredArray& ar
                      [&](const StoredArray& other) { return other.name == described_name; });
 }
 
-std::optional<std::size_t> largest_array(std::span<const StoredArray> arrays, bool include_labels) {
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+std::optional<size_t> largest_array(std::span<const StoredArray> arrays, bool include_labels) {
+  std::optional<size_t> best;
+  for (size_t i = 0; i < arrays.size(); ++i) {
     if (last_part(arrays[i].name) == kStatisticsName) continue;
     if (!include_labels && (is_label_name(arrays[i].name) || contains_offsets(arrays, arrays[i]))) continue;
     if (!best || arrays[i].bytes > arrays[*best].bytes) best = i;
@@ -63,9 +63,9 @@ Result<void> check_array_names(std::span<const Field> fields, std::string_view c
   return success();
 }
 
-std::uint64_t ArrayPlan::bytes() const {
-  std::uint64_t bytes = element_bytes(element);
-  for (const std::uint64_t side : shape) bytes *= side;
+uint64_t ArrayPlan::bytes() const {
+  uint64_t bytes = element_bytes(element);
+  for (const uint64_t side : shape) bytes *= side;
   return bytes;
 }
 
@@ -79,14 +79,14 @@ SampleArrays::SampleArrays(const ObjectPlan& plan, bool is_stacked)
       buffered_crc32c_(fields_.size()),
       offsets_(fields_.size()),
       lengths_(fields_.size()) {
-  for (std::size_t f = 0; f < fields_.size(); ++f)
+  for (size_t f = 0; f < fields_.size(); ++f)
     if (is_stacked_ && fields_[f].varies) append_i64(offsets_[f], 0);
 }
 
 Result<void> SampleArrays::add(const SampleBytes& sample) {
   if (added_ == samples_ || sample.fields.size() != fields_.size())
     return make_error(Errc::internal, "a sample too many, or with fields of its own, for '{}'", name_);
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
+  for (size_t f = 0; f < fields_.size(); ++f) {
     const FieldBytes& field = sample.fields[f];
     if (!fields_[f].varies && field.bytes != field_bytes(fields_[f]))
       return make_error(Errc::internal, "{} bytes for the {} of '{}' in '{}', not {}", field.bytes,
@@ -123,7 +123,7 @@ Result<void> SampleArrays::check_complete() const {
 
 std::vector<ArrayPlan> SampleArrays::plans() const {
   std::vector<ArrayPlan> arrays;
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
+  for (size_t f = 0; f < fields_.size(); ++f) {
     const Field& field = fields_[f];
     ArrayPlan array{
         .name = std::string(field.name), .element = field.element, .shape = field.shape, .field = f};
@@ -167,9 +167,9 @@ namespace {
 
 // For each array, whether it can belong to the payload's samples: it has no labels, or the same labels as the
 // payload. The labels of an array are those in its group, or else in the nearest group around it.
-std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, std::size_t payload) {
+std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, size_t payload) {
   const auto group_of = [](std::string_view name) {
-    const std::size_t slash = name.rfind('/');
+    const size_t slash = name.rfind('/');
     return slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
   };
   std::set<std::string_view> labelled_groups;
@@ -186,7 +186,7 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, std
   };
   const auto payload_label_group = label_group_of(arrays[payload].name);
   std::vector<bool> out(arrays.size());
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
     const auto label_group = label_group_of(arrays[i].name);
     out[i] = !label_group || label_group == payload_label_group;
   }
@@ -196,7 +196,7 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, std
 // Whether the rows of the payload are samples. One of these facts is enough. There is one label per row.
 // There is no other array. A one-dimensional array has one entry per row, and no array has exactly one label.
 // Labels are pictures, and all arrays have the same number of rows.
-bool rows_are_samples(std::span<const StoredArray> arrays, std::size_t payload,
+bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
                       const std::vector<bool>& may_belong) {
   const StoredArray& array = arrays[payload];
   // A one-dimensional array is one sample, such as a signal. An array of the same length contains the times
@@ -209,7 +209,7 @@ bool rows_are_samples(std::span<const StoredArray> arrays, std::size_t payload,
   bool has_array_of_row_count = false;
   bool labels_have_rows = false;
   bool all_have_row_count = true;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
     if (i == payload || !may_belong[i]) continue;
     const bool has_same_rows = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
     const bool is_label = is_label_name(arrays[i].name);
@@ -223,8 +223,8 @@ bool rows_are_samples(std::span<const StoredArray> arrays, std::size_t payload,
   return no_other_array || (has_array_of_row_count && !one_label) || (labels_have_rows && all_have_row_count);
 }
 
-std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
-  for (std::size_t i = 0; i < arrays.size(); ++i)
+std::optional<size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
+  for (size_t i = 0; i < arrays.size(); ++i)
     if (arrays[i].is_integer && arrays[i].shape.size() == 1 && arrays[i].shape[0] > 0 &&
         arrays[i].name == fmt::format("{}{}", payload.name, kOffsetsSuffix))
       return i;
@@ -241,9 +241,9 @@ std::string_view leading_digits(std::string_view text) {
 std::string without_numbers(std::string_view name) {
   std::string out;
   while (!name.empty()) {
-    const std::size_t digits = leading_digits(name).size();
+    const size_t digits = leading_digits(name).size();
     out += digits > 0 ? '0' : name.front();
-    name.remove_prefix(std::max<std::size_t>(digits, 1));
+    name.remove_prefix(std::max<size_t>(digits, 1));
   }
   return out;
 }
@@ -273,12 +273,12 @@ bool natural_less(std::string_view a, std::string_view b) {
 
 // The arrays that are samples like the payload, in natural order of their names. Empty if there is no other,
 // or if the object has labels or offsets.
-std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::size_t payload) {
+std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t payload) {
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
-  std::vector<std::size_t> numbered;
-  std::vector<std::size_t> similar;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  std::vector<size_t> numbered;
+  std::vector<size_t> similar;
+  for (size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& array = arrays[i];
     if (is_label_name(array.name) || contains_offsets(arrays, array)) return {};
     if (last_part(array.name) == kStatisticsName || array.is_integer != first.is_integer ||
@@ -290,11 +290,11 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
   }
   // Two arrays of one shape may be two fields of one sample, such as a signal and its time axis. So without a
   // common series of names, at least three are needed.
-  constexpr std::size_t kMinArrays = 3;
-  std::vector<std::size_t> samples = similar.size() >= kMinArrays ? std::move(similar) : std::move(numbered);
+  constexpr size_t kMinArrays = 3;
+  std::vector<size_t> samples = similar.size() >= kMinArrays ? std::move(similar) : std::move(numbered);
   if (samples.size() < 2) return {};
   std::sort(samples.begin(), samples.end(),
-            [&](std::size_t a, std::size_t b) { return natural_less(arrays[a].name, arrays[b].name); });
+            [&](size_t a, size_t b) { return natural_less(arrays[a].name, arrays[b].name); });
   return samples;
 }
 
@@ -303,25 +303,25 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
 bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
                        const SampleChoice& choice) {
   if (!labels.is_integer || !is_label_name(labels.name)) return false;
-  const std::uint64_t count = element_count(labels);
-  const auto equals_count = [count](std::uint64_t side) { return side == count; };
+  const uint64_t count = element_count(labels);
+  const auto equals_count = [count](uint64_t side) { return side == count; };
   const bool is_list = std::any_of(labels.shape.begin(), labels.shape.end(), equals_count);
   if (!is_list || count == choice.samples || offsets_of(arrays, labels)) return false;
   if (choice.layout == SampleChoice::Layout::ranges) return true;
-  const std::vector<std::uint64_t>& payload_shape = arrays[choice.payload].shape;
+  const std::vector<uint64_t>& payload_shape = arrays[choice.payload].shape;
   return payload_shape.size() > 1 && std::none_of(payload_shape.begin(), payload_shape.end(), equals_count);
 }
 
 // Marks arrays with a similar name and the same type, including the payload. At least three such arrays are a
 // series of samples, not fields of one sample. If there are fewer, marks none.
-std::vector<bool> find_series(std::span<const StoredArray> arrays, std::size_t payload,
+std::vector<bool> find_series(std::span<const StoredArray> arrays, size_t payload,
                               const std::vector<bool>& may_belong) {
-  constexpr std::size_t kMinArrays = 3;
+  constexpr size_t kMinArrays = 3;
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
   std::vector<bool> out(arrays.size());
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  size_t count = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& other = arrays[i];
     out[i] = may_belong[i] && other.is_integer == first.is_integer && other.item_bytes == first.item_bytes &&
              other.shape.size() == first.shape.size() && without_numbers(other.name) == series;
@@ -335,15 +335,15 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
   using Layout = SampleChoice::Layout;
   std::vector<bool> is_sample(arrays.size());
   is_sample[choice.payload] = true;
-  for (const std::size_t i : choice.sample_arrays) is_sample[i] = true;
+  for (const size_t i : choice.sample_arrays) is_sample[i] = true;
   bool has_labels = false;
-  for (std::size_t i = 0; i < arrays.size(); ++i)
+  for (size_t i = 0; i < arrays.size(); ++i)
     has_labels = has_labels || (may_belong[i] && is_label_name(arrays[i].name) &&
                                 !labels_do_not_fit(arrays, arrays[i], choice));
   const std::vector<bool> series = choice.layout == Layout::one_sample
                                        ? find_series(arrays, choice.payload, may_belong)
                                        : std::vector<bool>();
-  const auto is_part_of_samples = [&](std::size_t i) {
+  const auto is_part_of_samples = [&](size_t i) {
     const StoredArray& array = arrays[i];
     if (is_label_name(array.name) || contains_offsets(arrays, array)) return true;
     switch (choice.layout) {
@@ -357,7 +357,7 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
     }
     return false;
   };
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
     if (is_sample[i] || last_part(arrays[i].name) == kStatisticsName) continue;
     const bool are_misfit_labels = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
     if (may_belong[i] && !are_misfit_labels && is_part_of_samples(i)) continue;
@@ -387,7 +387,7 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
     choice.layout = SampleChoice::Layout::separate_arrays;
     choice.samples = choice.sample_arrays.size();
   }
-  for (std::size_t i = 0; i < arrays.size(); ++i)
+  for (size_t i = 0; i < arrays.size(); ++i)
     if (i != *payload && may_belong[i] && arrays[i].is_integer && is_label_name(arrays[i].name) &&
         element_count(arrays[i]) == choice.samples)
       choice.labels = i;

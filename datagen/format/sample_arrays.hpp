@@ -30,16 +30,16 @@ Result<void> check_array_names(std::span<const Field> fields, std::string_view c
 
 // An array that a writer will store in an object.
 struct ArrayPlan {
-  enum class Kind : std::uint8_t { field, offsets, labels };
+  enum class Kind : uint8_t { field, offsets, labels };
   std::string name;
   Element element = Element::u8;
-  std::vector<std::uint64_t> shape{};
+  std::vector<uint64_t> shape{};
   // The number of chunks in HDF5; 0: contiguous. Each chunk has a part of the first dimension and all of the
   // others. Chunks do not change the bytes, because one chunk follows another.
-  std::uint64_t chunks = 0;
+  uint64_t chunks = 0;
   Kind kind = Kind::field;
-  std::size_t field = 0;  // index of the field whose bytes or offsets the array contains
-  std::uint64_t bytes() const;
+  size_t field = 0;  // index of the field whose bytes or offsets the array contains
+  uint64_t bytes() const;
 };
 
 // The arrays of one object while its samples are added. Does not keep the payload (the first field) in
@@ -64,26 +64,26 @@ class SampleArrays {
   // the payload. Valid until the next call.
   FieldBytes content(const ArrayPlan& array, const SampleBytes* sample);
 
-  std::uint64_t samples() const { return samples_; }
+  uint64_t samples() const { return samples_; }
   // Whether the length of every array is known, so that later samples cannot change it.
   bool lengths_known() const { return !varies_ || added_ == samples_; }
 
-  static constexpr std::uint64_t kMostFieldBytes = std::uint64_t{256} << 20;
+  static constexpr uint64_t kMostFieldBytes = uint64_t{256} << 20;
 
  private:
   const std::string name_;
   const std::span<const Field> fields_;
-  const std::uint64_t samples_;
+  const uint64_t samples_;
   const bool is_stacked_;
   bool varies_ = false;  // whether any field has a variable length
   bool has_labels_ = false;
-  std::uint64_t added_ = 0;
-  std::uint64_t buffered_bytes_ = 0;
+  uint64_t added_ = 0;
+  uint64_t buffered_bytes_ = 0;
   std::vector<std::vector<std::byte>> buffered_;  // one per field
-  std::vector<std::uint32_t> buffered_crc32c_;    // one per field
+  std::vector<uint32_t> buffered_crc32c_;         // one per field
   // Offsets in elements, as the object stores them. One per field.
   std::vector<std::vector<std::byte>> offsets_;
-  std::vector<std::uint64_t> lengths_;  // bytes of all samples so far, one per field
+  std::vector<uint64_t> lengths_;  // bytes of all samples so far, one per field
   std::vector<std::byte> labels_;
   std::span<const std::byte> piece_;  // storage for the result of content()
 };
@@ -91,26 +91,26 @@ class SampleArrays {
 // An array that a scan found in an object. Any program may have made the object.
 struct StoredArray {
   std::string name;
-  std::vector<std::uint64_t> shape;
-  std::uint64_t bytes = 0;
+  std::vector<uint64_t> shape;
+  uint64_t bytes = 0;
   bool is_integer = false;
-  std::uint64_t item_bytes = 1;
+  uint64_t item_bytes = 1;
 };
 
 // Which arrays of an object are samples, and how.
 struct SampleChoice {
-  enum class Layout : std::uint8_t { one_sample, rows, ranges, separate_arrays };
+  enum class Layout : uint8_t { one_sample, rows, ranges, separate_arrays };
   Layout layout = Layout::one_sample;
-  std::size_t payload = 0;  // index of the payload array
-  std::uint64_t samples = 1;
-  std::optional<std::size_t> offsets{};      // index of the offsets array, for `ranges`
-  std::optional<std::size_t> labels{};       // index of the array with one integer per sample
-  std::vector<std::size_t> sample_arrays{};  // indexes of the arrays, one per sample, for `separate_arrays`
+  size_t payload = 0;  // index of the payload array
+  uint64_t samples = 1;
+  std::optional<size_t> offsets{};      // index of the offsets array, for `ranges`
+  std::optional<size_t> labels{};       // index of the array with one integer per sample
+  std::vector<size_t> sample_arrays{};  // indexes of the arrays, one per sample, for `separate_arrays`
   // Number of arrays that belong to no sample. Does not count labels, statistics and further fields of
   // samples. An array is a further field if it has the same number of rows, or if there is only one label.
-  std::uint64_t left_out_count = 0;
+  uint64_t left_out_count = 0;
   // Index of the labels whose number does not match, or else of the first array that belongs to no sample.
-  std::optional<std::size_t> first_left_out{};
+  std::optional<size_t> first_left_out{};
   bool labels_do_not_fit = false;  // whether first_left_out is labels whose number does not match
 };
 

@@ -13,18 +13,17 @@ namespace {
 
 using Layout = SampleChoice::Layout;
 
-StoredArray stored(std::string name, std::vector<std::uint64_t> shape, std::uint64_t item = 4,
-                   bool integers = false) {
+StoredArray stored(std::string name, std::vector<uint64_t> shape, uint64_t item = 4, bool integers = false) {
   StoredArray array{.name = std::move(name),
                     .shape = std::move(shape),
                     .bytes = item,
                     .is_integer = integers,
                     .item_bytes = item};
-  for (const std::uint64_t side : array.shape) array.bytes *= side;
+  for (const uint64_t side : array.shape) array.bytes *= side;
   return array;
 }
 
-StoredArray labels(std::string name, std::vector<std::uint64_t> shape) {
+StoredArray labels(std::string name, std::vector<uint64_t> shape) {
   return stored(std::move(name), std::move(shape), 8, true);
 }
 
@@ -77,7 +76,7 @@ TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
 std::string each(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   std::string names;
-  for (const std::size_t i : choice->sample_arrays) names += arrays[i].name + " ";
+  for (const size_t i : choice->sample_arrays) names += arrays[i].name + " ";
   return names + "but " + std::to_string(choice->left_out_count);
 }
 
@@ -130,7 +129,7 @@ std::string left_out(const std::vector<StoredArray>& arrays) {
 }
 
 TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
-  for (const std::uint64_t rows : {8U, 20U})  // an equal number of rows does not make it a second field
+  for (const uint64_t rows : {8U, 20U})  // an equal number of rows does not make it a second field
     EXPECT_EQ(left_out({stored("train/x", {20, 4, 4}, 8), labels("train/y", {20}), stored("val/x", {rows, 4}),
                         labels("val/y", {rows}), stored("val/stats", {3})}),
               "2 from val/x");

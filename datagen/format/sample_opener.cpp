@@ -15,13 +15,13 @@ namespace penstock {
 
 namespace {
 
-constexpr std::uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
+constexpr uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
 // Fills `out` with inflated bytes, or stops earlier at the end of the member. Removes the bytes that it read
 // from `in`.
-Result<std::size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater,
-                                 std::span<const std::byte>& in, bool& member_ended) {
-  std::size_t inflated_bytes = 0;
+Result<size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater, std::span<const std::byte>& in,
+                            bool& member_ended) {
+  size_t inflated_bytes = 0;
   while (inflated_bytes < out.size() && !member_ended) {
     PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(inflated_bytes)));
     if (!step.member_ended && step.in_bytes == 0 && step.out_bytes == 0)
@@ -39,7 +39,7 @@ std::string_view payload_codec(std::string_view codec) {
   return codec.ends_with(kTfRecordGzip) ? codec.substr(0, codec.size() - kTfRecordGzip.size()) : codec;
 }
 
-Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t max_record_bytes) {
+Result<SampleOpener> SampleOpener::make(std::string_view codec, uint64_t max_record_bytes) {
   SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", max_record_bytes);
   if (opener.all_wrapped_) {
     auto inflater = GzipInflater::start();
@@ -64,7 +64,7 @@ Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte>
   const Extent message{kTfRecordHeaderBytes, payload.size()};
   PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
   const Extent found = example.payload.value_or(message);
-  return record.subspan(std::size_t(found.offset), std::size_t(found.length));
+  return record.subspan(size_t(found.offset), size_t(found.length));
 }
 
 Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> stored) {
@@ -75,9 +75,9 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   std::span<const std::byte> in = stored;
   bool member_ended = false;
   std::array<std::byte, kTfRecordHeaderBytes> header{};
-  PENSTOCK_ASSIGN(const std::size_t header_bytes, inflate_into(header, *inflater_, in, member_ended));
+  PENSTOCK_ASSIGN(const size_t header_bytes, inflate_into(header, *inflater_, in, member_ended));
   if (header_bytes < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
-  const std::uint64_t length = number_at(header, 0, 8);
+  const uint64_t length = number_at(header, 0, 8);
   if (kVerifyChecksums && !tfrecord_payload_bytes(header))
     return make_error(Errc::corrupt,
                       "a compressed sample is no TFRecord: the checksum of its length is wrong");
@@ -87,7 +87,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   if (length > max_record_bytes_)
     return make_error(Errc::unsupported, "a record of {} bytes, and at most {} are inflated here", length,
                       max_record_bytes_);
-  const auto record_bytes = std::size_t(length + kFramingBytes);
+  const auto record_bytes = size_t(length + kFramingBytes);
   try {
     record_.grow(record_bytes + 1);  // if the extra byte is filled, the record is too long
   } catch (const std::bad_alloc&) {
@@ -95,7 +95,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   }
   std::copy(header.begin(), header.end(), record_.data());
   PENSTOCK_ASSIGN(
-      const std::size_t rest_bytes,
+      const size_t rest_bytes,
       inflate_into(record_.first(record_bytes + 1).subspan(header.size()), *inflater_, in, member_ended));
   if (header.size() + rest_bytes < record_bytes)
     return make_error(Errc::truncated, "a record ends too early");

@@ -22,7 +22,7 @@ class SampleOpener {
   // `codec` is that of the samples, whose records have at most `max_record_bytes` bytes. `unsupported` if the
   // build lacks the decompressor. In a corpus of codec "mixed", open() unwraps those samples that begin as
   // gzip.
-  static Result<SampleOpener> make(std::string_view codec, std::uint64_t max_record_bytes = UINT64_MAX);
+  static Result<SampleOpener> make(std::string_view codec, uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
   bool is_wrapped(std::span<const std::byte> beginning) const {
@@ -36,13 +36,13 @@ class SampleOpener {
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:
-  SampleOpener(bool all_wrapped, bool some_wrapped, std::uint64_t max_record_bytes)
+  SampleOpener(bool all_wrapped, bool some_wrapped, uint64_t max_record_bytes)
       : all_wrapped_(all_wrapped), some_wrapped_(some_wrapped), max_record_bytes_(max_record_bytes) {}
   Result<std::span<std::byte>> inflate(std::span<const std::byte> stored);
 
   bool all_wrapped_;
   bool some_wrapped_;
-  std::uint64_t max_record_bytes_;
+  uint64_t max_record_bytes_;
   std::optional<GzipInflater> inflater_;
   Buffer record_;
 };

@@ -6,8 +6,8 @@
 
 #include "datagen/format/sample_opener.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::uint64_t kMost = 1 << 20;
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  constexpr uint64_t kMost = 1 << 20;
   static auto opener = penstock::SampleOpener::make("jpeg.tfrecord.gz", kMost);
   if (!opener.ok()) return 0;
   const auto opened = opener->open(std::as_bytes(std::span(data, size)));

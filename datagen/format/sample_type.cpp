@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kCodecs[] = {
 std::string_view extension_of(std::string_view object_name) {
   // If the name has no '/', npos + 1 is 0 and this is the whole name.
   const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
-  const std::size_t dot = last.rfind('.');
+  const size_t dot = last.rfind('.');
   return dot == std::string_view::npos || dot == 0 ? std::string_view{} : last.substr(dot);
 }
 

@@ -12,16 +12,16 @@ namespace {
 
 using Layout = SampleChoice::Layout;
 
-std::uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& extent) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
+uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& extent) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes.size(); ++i)
     value = value << 8U | number_at(bytes, extent.big_endian ? i : bytes.size() - 1 - i, 1);
-  const std::size_t unused_bits = 64 - 8 * bytes.size();
-  if (extent.is_signed) value = std::uint64_t(std::int64_t(value << unused_bits) >> unused_bits);
+  const size_t unused_bits = 64 - 8 * bytes.size();
+  if (extent.is_signed) value = uint64_t(int64_t(value << unused_bits) >> unused_bits);
   return value;
 }
 
-Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row_bytes) {
+Placement row_at(const ArrayExtent& extent, uint64_t row, uint64_t row_bytes) {
   if (extent.chunks.empty()) return {extent.offset + row * row_bytes, row_bytes};
   return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
 }
@@ -32,14 +32,14 @@ class Integers {
   static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
     Integers integers;
     integers.is_signed_ = extent.is_signed;
-    const auto item_bytes = std::size_t(extent.item_bytes);
-    const std::uint64_t count = array.bytes / item_bytes;
-    const std::uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
+    const auto item_bytes = size_t(extent.item_bytes);
+    const uint64_t count = array.bytes / item_bytes;
+    const uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
     if (extent.rows_are_split || (!extent.chunks.empty() && rows != count))
       return window.error(Errc::unsupported, extent.offset,
                           fmt::format("the integers of '{}' do not lie together", array.name));
-    integers.values_.reserve(std::size_t(count));
-    for (std::uint64_t i = 0; i < count; ++i) {
+    integers.values_.reserve(size_t(count));
+    for (uint64_t i = 0; i < count; ++i) {
       const Placement placement = row_at(extent, i, item_bytes);
       PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, item_bytes));
       integers.values_.push_back(integer_at(bytes, extent));
@@ -47,13 +47,13 @@ class Integers {
     return integers;
   }
 
-  std::uint64_t operator[](std::uint64_t i) const { return values_[i]; }
-  std::string to_decimal(std::uint64_t i) const {
-    return is_signed_ ? fmt::format("{}", std::int64_t(values_[i])) : fmt::format("{}", values_[i]);
+  uint64_t operator[](uint64_t i) const { return values_[i]; }
+  std::string to_decimal(uint64_t i) const {
+    return is_signed_ ? fmt::format("{}", int64_t(values_[i])) : fmt::format("{}", values_[i]);
   }
 
  private:
-  std::vector<std::uint64_t> values_;
+  std::vector<uint64_t> values_;
   bool is_signed_ = false;
 };
 
@@ -68,15 +68,15 @@ Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload
 }  // namespace
 
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement) {
-  constexpr std::size_t kInspectedBytes = 8;
+  constexpr size_t kInspectedBytes = 8;
   if (placement.length < kInspectedBytes) return std::string_view("raw");
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, kInspectedBytes));
-  constexpr std::uint64_t kPngSignature = 0x0a1a0a0d474e5089;
+  constexpr uint64_t kPngSignature = 0x0a1a0a0d474e5089;
   if (number_at(bytes, 0, 8) == kPngSignature) return std::string_view("png");
   return std::string_view(number_at(bytes, 0, 3) == 0xffd8ff ? "jpeg" : "raw");
 }
 
-Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples) {
+Result<void> check_sample_count(const ByteWindow& window, uint64_t samples) {
   if (samples <= kMostSamplesPerObject) return success();
   return window.error(
       Errc::unsupported, 0,
@@ -102,10 +102,10 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
 
 // Scans samples that are one array each.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
-                       const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
+                       const std::function<Result<ArrayExtent>(size_t array)>& locate,
                        const Format::Visit& found) {
   Format::LeftOutParts left_out = describe_left_out(arrays, choice);
-  for (const std::size_t i : choice.sample_arrays) {
+  for (const size_t i : choice.sample_arrays) {
     const StoredArray& array = arrays[i];
     PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
     PENSTOCK_TRY(check_extent(window, array, extent, Layout::one_sample));
@@ -125,7 +125,7 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
 }  // namespace
 
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
-                         const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
+                         const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& found) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
@@ -144,12 +144,12 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
     PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->labels));
     PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], array_extent));
   }
-  const std::uint64_t item_count = payload.bytes / extent.item_bytes;
+  const uint64_t item_count = payload.bytes / extent.item_bytes;
   const bool is_plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
   Format::LeftOutParts left_out = describe_left_out(arrays, *choice);
   std::string label;
-  for (std::uint64_t i = 0; i < choice->samples; ++i) {
+  for (uint64_t i = 0; i < choice->samples; ++i) {
     PENSTOCK_TRY(check_interrupt_at(i));
     Placement placement{extent.offset, payload.bytes};
     if (choice->layout == Layout::rows) placement = row_at(extent, i, payload.bytes / choice->samples);

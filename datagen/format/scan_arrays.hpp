@@ -17,23 +17,23 @@ namespace penstock {
 // Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows. All bytes are inside the
 // object.
 struct ArrayExtent {
-  std::uint64_t offset = 0;  // offset of the first byte, if there are no chunks
-  std::uint64_t item_bytes = 1;
+  uint64_t offset = 0;  // offset of the first byte, if there are no chunks
+  uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
-  bool rows_are_split = false;          // whether the bytes of one row are not contiguous
-  std::vector<std::uint64_t> chunks{};  // offset of each chunk
-  std::uint64_t rows_per_chunk = 1;
+  bool rows_are_split = false;     // whether the bytes of one row are not contiguous
+  std::vector<uint64_t> chunks{};  // offset of each chunk
+  uint64_t rows_per_chunk = 1;
 };
 
 // The codec of a sample that is stored as plain bytes: "jpeg", "png" or "raw", by its first bytes.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
 // `unsupported` for more samples than kMostSamplesPerObject. Call it before memory is allocated for them.
-Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples);
+Result<void> check_sample_count(const ByteWindow& window, uint64_t samples);
 
 // For loops over samples that do no I/O: Errc::interrupted when the user stops the program.
-inline Result<void> check_interrupt_at(std::uint64_t sample) {
+inline Result<void> check_interrupt_at(uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
@@ -42,7 +42,7 @@ inline Result<void> check_interrupt_at(std::uint64_t sample) {
 // there is no array, if the bytes of a sample are not contiguous, or if there are too many samples
 // (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
-                         const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
+                         const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& found);
 
 }  // namespace penstock

@@ -18,11 +18,11 @@ inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSa
 // Splits and names objects by Shards. Subclasses write and scan an object's content. Immutable; any thread.
 class ShardedFormat : public Format {
  public:
-  std::uint64_t objects(std::uint64_t samples) const final { return shards_.objects(samples); }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const final {
+  uint64_t objects(uint64_t samples) const final { return shards_.objects(samples); }
+  uint64_t first_sample(uint64_t object, uint64_t samples) const final {
     return shards_.first_sample(object, samples);
   }
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+  std::string object_name(uint64_t object, uint64_t objects, std::string_view recipe,
                           std::string_view first_key, std::string_view extension) const final {
     return shards_.name(object, objects, recipe, first_key, extension_.empty() ? extension : extension_);
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);
 // The largest pax header or long name. It must fit into the window.
-constexpr std::uint64_t kMostExtensionBytes = 512 << 10;
+constexpr uint64_t kMostExtensionBytes = 512 << 10;
 
 std::string_view header_field(std::string_view block, TarField field) {
   return block.substr(field.offset, field.bytes);
@@ -26,9 +26,9 @@ std::string_view text_before_nul(std::string_view bytes) {
 }
 
 // The number in a header field: octal digits between spaces and NULs, or base 256 if the first byte is 0x80.
-std::optional<std::uint64_t> parse_tar_number(std::string_view field) {
+std::optional<uint64_t> parse_tar_number(std::string_view field) {
   if (static_cast<unsigned char>(field.front()) == 0x80) {
-    std::uint64_t value = 0;
+    uint64_t value = 0;
     for (const char c : field.substr(1)) {
       if (value >> 55U != 0) return std::nullopt;  // the number would be 2^63 or more
       value = value << 8U | static_cast<unsigned char>(c);
@@ -36,12 +36,12 @@ std::optional<std::uint64_t> parse_tar_number(std::string_view field) {
     return value;
   }
   constexpr std::string_view kBlank(" \0", 2);
-  const std::size_t begin = std::min(field.find_first_not_of(kBlank), field.size());
-  const std::size_t end = std::min(field.find_first_of(kBlank, begin), field.size());
-  std::uint64_t value = 0;
+  const size_t begin = std::min(field.find_first_not_of(kBlank), field.size());
+  const size_t end = std::min(field.find_first_of(kBlank, begin), field.size());
+  uint64_t value = 0;
   for (const char c : field.substr(begin, end - begin)) {
     if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3U | std::uint64_t(c - '0');  // a field has at most 12 digits
+    value = value << 3U | uint64_t(c - '0');  // a field has at most 12 digits
   }
   if (field.find_first_not_of(kBlank, end) != std::string_view::npos) return std::nullopt;
   return value;
@@ -54,8 +54,8 @@ void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
 // Makes a record such as "21 path=a/long/name\n". The number at its start counts all its bytes, its own
 // digits too.
 std::string pax_record(std::string_view key, std::string_view value) {
-  const std::size_t other_chars = key.size() + value.size() + 3;
-  std::size_t length = other_chars + 1;
+  const size_t other_chars = key.size() + value.size() + 3;
+  size_t length = other_chars + 1;
   while (other_chars + fmt::formatted_size("{}", length) != length)
     length = other_chars + fmt::formatted_size("{}", length);
   return fmt::format("{} {}={}\n", length, key, value);
@@ -63,7 +63,7 @@ std::string pax_record(std::string_view key, std::string_view value) {
 
 }  // namespace
 
-void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes) {
+void put_tar_header(std::vector<std::byte>& out, std::string_view name, uint64_t bytes) {
   std::optional<TarBlock> block = tar_header(name, {.bytes = bytes});
   if (!block) {
     const std::string record = pax_record("path", name);
@@ -92,7 +92,7 @@ Result<TarReader::Header> TarReader::read_header() {
   header.is_end = block.find_first_not_of('\0') == std::string_view::npos;
   if (header.is_end) return header;
   const auto sum = parse_tar_number(header_field(block, kTarChecksum));
-  const auto is_sum = [&](std::int64_t value) { return sum && *sum == std::uint64_t(value); };
+  const auto is_sum = [&](int64_t value) { return sum && *sum == uint64_t(value); };
   const bool is_valid = is_sum(tar_checksum(block, false)) || is_sum(tar_checksum(block, true));
   if (kVerifyChecksums && !is_valid)
     return object_.corrupt(offset_, "no tar archive, or a damaged one: the checksum of a header is wrong");
@@ -110,13 +110,13 @@ Result<const ArchiveMember*> TarReader::next() {
   for (;;) {
     PENSTOCK_ASSIGN(Header header, read_header());
     if (header.is_end) return nullptr;
-    const std::uint64_t begin = offset_;
+    const uint64_t begin = offset_;
     const bool is_extension = std::string_view("xgLK").find(header.type) != std::string_view::npos;
     if (!is_extension && next_bytes_) header.content.length = *next_bytes_;
     // Links, devices and folders have no content, whatever their size field says.
     if (header.type >= '1' && header.type <= '6') header.content.length = 0;
-    const std::uint64_t bytes_left = object_.size() - header.content.offset;
-    const std::uint64_t bytes = header.content.length;
+    const uint64_t bytes_left = object_.size() - header.content.offset;
+    const uint64_t bytes = header.content.length;
     if (bytes > bytes_left || tar_padding(bytes) > bytes_left - bytes)
       return object_.error(
           Errc::truncated, begin,
@@ -127,7 +127,7 @@ Result<const ArchiveMember*> TarReader::next() {
         return object_.corrupt(begin, fmt::format("a tar extension header of {} bytes", bytes));
       if (header.type == 'x') PENSTOCK_TRY(read_pax(header.content));
       if (header.type == 'L') {
-        PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, std::size_t(bytes)));
+        PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, size_t(bytes)));
         next_name_ = text_before_nul(as_text(name));
       }
       continue;
@@ -146,19 +146,19 @@ Result<const ArchiveMember*> TarReader::next() {
 }
 
 Result<void> TarReader::read_pax(Extent content) {
-  PENSTOCK_ASSIGN(const auto bytes, object_.at(content.offset, std::size_t(content.length)));
+  PENSTOCK_ASSIGN(const auto bytes, object_.at(content.offset, size_t(content.length)));
   std::string_view rest = as_text(bytes);
   while (!rest.empty()) {
-    const std::uint64_t at = content.offset + content.length - rest.size();
+    const uint64_t at = content.offset + content.length - rest.size();
     const char* const begin = rest.data();
-    std::size_t length = 0;
+    size_t length = 0;
     const auto [stop, failure] = std::from_chars(begin, begin + rest.size(), length);
-    const auto digits = std::size_t(stop - begin);
+    const auto digits = size_t(stop - begin);
     if (failure != std::errc{} || length > rest.size() || length < digits + 3 || *stop != ' ' ||
         rest[length - 1] != '\n')
       return object_.corrupt(at, "a damaged pax header");
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
-    const std::size_t equals_sign = record.find('=');
+    const size_t equals_sign = record.find('=');
     if (equals_sign == std::string_view::npos) return object_.corrupt(at, "a damaged pax header");
     PENSTOCK_TRY(set_pax(at, record.substr(0, equals_sign), record.substr(equals_sign + 1)));
     rest.remove_prefix(length);
@@ -166,20 +166,20 @@ Result<void> TarReader::read_pax(Extent content) {
   return success();
 }
 
-Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::string_view value) {
+Result<void> TarReader::set_pax(uint64_t at, std::string_view key, std::string_view value) {
   if (key == "path") next_name_ = value;
   if (key.starts_with("GNU.sparse."))
     return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
   if (key != "size") return success();
-  next_bytes_ = parse_digits<std::uint64_t>(value);
-  if (!next_bytes_ || *next_bytes_ > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
+  next_bytes_ = parse_digits<uint64_t>(value);
+  if (!next_bytes_ || *next_bytes_ > uint64_t(std::numeric_limits<int64_t>::max()))
     return object_.corrupt(at, "a pax header whose size is no number");
   return success();
 }
 
 // Sets the name of member_, relative to the archive. Refuses names that lead out of the folder into which an
 // archive is unpacked.
-Result<void> TarReader::set_name(std::uint64_t at, std::string_view name) {
+Result<void> TarReader::set_name(uint64_t at, std::string_view name) {
   std::string_view rest = name;
   while (rest.starts_with("./")) rest.remove_prefix(2);
   member_.name = rest;

@@ -18,7 +18,7 @@ namespace penstock {
 // Appends the header of a regular file: mode 644, no owner, time 0 (1970), so that the same content makes the
 // same archive. A name that does not fit into the header gets a pax header before it. A size of 8 GiB or more
 // is written in base 256.
-void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes);
+void put_tar_header(std::vector<std::byte>& out, std::string_view name, uint64_t bytes);
 
 // Walks the regular files of an archive. The name comes from the header, a pax header or GNU's long name; an
 // extension overrides the header. Names are relative, without "./" in front and without a part "..". Skips
@@ -37,13 +37,13 @@ class TarReader {
   struct Header;
   Result<Header> read_header();
   Result<void> read_pax(Extent content);
-  Result<void> set_pax(std::uint64_t at, std::string_view key, std::string_view value);
-  Result<void> set_name(std::uint64_t at, std::string_view name);
+  Result<void> set_pax(uint64_t at, std::string_view key, std::string_view value);
+  Result<void> set_name(uint64_t at, std::string_view name);
 
   ObjectWindow& object_;
-  std::uint64_t offset_ = 0;
+  uint64_t offset_ = 0;
   std::optional<std::string> next_name_;  // from an extension header, for the member after it
-  std::optional<std::uint64_t> next_bytes_;
+  std::optional<uint64_t> next_bytes_;
   ArchiveMember member_;
 };
 

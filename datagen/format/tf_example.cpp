@@ -19,28 +19,28 @@ constexpr unsigned kFixed64 = 1;
 constexpr unsigned kDelimited = 2;
 constexpr unsigned kFixed32 = 5;
 
-constexpr std::uint64_t kBytesList = 1;
-constexpr std::uint64_t kInt64List = 3;
+constexpr uint64_t kBytesList = 1;
+constexpr uint64_t kInt64List = 3;
 
-constexpr std::size_t kMostVarintBytes = 10;
-constexpr std::size_t kMostKeyBytes = 256;
-constexpr std::size_t kMostLabelTextBytes = 1024;
+constexpr size_t kMostVarintBytes = 10;
+constexpr size_t kMostKeyBytes = 256;
+constexpr size_t kMostLabelTextBytes = 1024;
 
-std::size_t varint_bytes(std::uint64_t value) {
-  std::size_t bytes = 1;
+size_t varint_bytes(uint64_t value) {
+  size_t bytes = 1;
   while ((value >>= 7U) != 0) ++bytes;
   return bytes;
 }
 
 // The functions below write to `at`. The caller has made enough space there. They return the address after
 // the last byte written.
-std::byte* put_varint(std::byte* at, std::uint64_t value) {
+std::byte* put_varint(std::byte* at, uint64_t value) {
   for (; value >= 0x80; value >>= 7U) *at++ = static_cast<std::byte>(value | 0x80U);
   *at++ = static_cast<std::byte>(value);
   return at;
 }
 
-std::byte* put_delimited(std::byte* at, std::uint64_t field, std::uint64_t bytes) {
+std::byte* put_delimited(std::byte* at, uint64_t field, uint64_t bytes) {
   *at++ = static_cast<std::byte>(field << 3U | kDelimited);
   return put_varint(at, bytes);
 }
@@ -50,13 +50,13 @@ std::byte* put_bytes(std::byte* at, std::string_view text) {
 }
 
 // The size of a delimited field with its tag and length. Field numbers below 16 take one byte.
-std::uint64_t delimited_bytes(std::uint64_t bytes) {
+uint64_t delimited_bytes(uint64_t bytes) {
   return 1 + varint_bytes(bytes) + bytes;
 }
 
 // ---- Parsing ---------------------------------------------------------------------------------------------
 struct Tag {
-  std::uint64_t field_number = 0;
+  uint64_t field_number = 0;
   unsigned wire_type = 0;
 };
 
@@ -68,12 +68,12 @@ class MessageReader {
 
   bool at_end() const { return at_ == end_; }
 
-  Result<std::uint64_t> read_varint() {
-    const auto max_bytes = std::size_t(std::min<std::uint64_t>(kMostVarintBytes, end_ - at_));
+  Result<uint64_t> read_varint() {
+    const auto max_bytes = size_t(std::min<uint64_t>(kMostVarintBytes, end_ - at_));
     PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, max_bytes));
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < max_bytes; ++i) {
-      const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
+    uint64_t value = 0;
+    for (size_t i = 0; i < max_bytes; ++i) {
+      const auto byte = std::to_integer<uint64_t>(bytes[i]);
       if (i == kMostVarintBytes - 1 && byte > 1) break;
       value |= (byte & 0x7fU) << (7 * i);
       if (byte < 0x80) {
@@ -85,8 +85,8 @@ class MessageReader {
   }
 
   Result<Tag> read_tag() {
-    const std::uint64_t begin = at_;
-    PENSTOCK_ASSIGN(const std::uint64_t value, read_varint());
+    const uint64_t begin = at_;
+    PENSTOCK_ASSIGN(const uint64_t value, read_varint());
     const Tag tag{value >> 3U, unsigned(value & 7U)};
     if (tag.field_number == 0) return object_.corrupt(begin, "no tf.Example: a field has the number 0");
     return tag;
@@ -94,8 +94,8 @@ class MessageReader {
 
   // Returns the content of a delimited field and moves past it.
   Result<Extent> read_delimited() {
-    const std::uint64_t begin = at_;
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, read_varint());
+    const uint64_t begin = at_;
+    PENSTOCK_ASSIGN(const uint64_t bytes, read_varint());
     if (bytes > end_ - at_)
       return object_.corrupt(
           begin, fmt::format("no tf.Example: a field of {} bytes where {} are left", bytes, end_ - at_));
@@ -113,7 +113,7 @@ class MessageReader {
       PENSTOCK_TRY(read_delimited());
       return success();
     }
-    const std::uint64_t bytes = tag.wire_type == kFixed64 ? 8 : 4;
+    const uint64_t bytes = tag.wire_type == kFixed64 ? 8 : 4;
     if ((tag.wire_type != kFixed64 && tag.wire_type != kFixed32) || bytes > end_ - at_)
       return object_.corrupt(at_, "no tf.Example: a field of no known kind");
     at_ += bytes;
@@ -124,7 +124,7 @@ class MessageReader {
 
   // Calls `visit` with the content of every delimited field with this number. Skips all others.
   template <class Visit>
-  Result<void> for_each(std::uint64_t field, Visit visit) {
+  Result<void> for_each(uint64_t field, Visit visit) {
     while (!at_end()) {
       PENSTOCK_ASSIGN(const Tag next, read_tag());
       if (next.field_number == field && next.wire_type == kDelimited) {
@@ -139,12 +139,12 @@ class MessageReader {
 
  private:
   ByteWindow& object_;
-  std::uint64_t at_;
-  const std::uint64_t end_;
+  uint64_t at_;
+  const uint64_t end_;
 };
 
 Result<std::string> read_string(ByteWindow& object, Extent extent) {
-  PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, std::size_t(extent.length)));
+  PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, size_t(extent.length)));
   return std::string(as_text(bytes));
 }
 
@@ -232,7 +232,7 @@ class ExampleScanner {
         payload_is_preferred_ = is_preferred;
         PENSTOCK_ASSIGN(codec_, codec_at(object_, {value.offset, value.length}));
       }
-      for (std::size_t i = 0; i < kLabelTextKeys.size(); ++i)
+      for (size_t i = 0; i < kLabelTextKeys.size(); ++i)
         if (key == kLabelTextKeys[i] && value.length <= kMostLabelTextBytes) {
           PENSTOCK_ASSIGN(label_texts_[i], read_string(object_, value));
         }
@@ -249,8 +249,8 @@ class ExampleScanner {
     PENSTOCK_ASSIGN(const Extent packed,
                     tag.wire_type == kDelimited ? message.read_delimited() : message.rest());
     if (packed.length == 0) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t number, MessageReader(object_, packed).read_varint());
-    label_numbers_[std::size_t(label_key - kLabelNumberKeys.begin())] = std::to_string(std::int64_t(number));
+    PENSTOCK_ASSIGN(const uint64_t number, MessageReader(object_, packed).read_varint());
+    label_numbers_[size_t(label_key - kLabelNumberKeys.begin())] = std::to_string(int64_t(number));
     return success();
   }
 
@@ -273,11 +273,11 @@ void TfExampleWriter::clear() {
 
 // Writes everything before the value, which has `value_bytes` bytes. Then makes space in copied_ for
 // `own_bytes` bytes of the value, which the caller writes, and returns their address.
-std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list,
-                                          std::uint64_t value_bytes, std::uint64_t own_bytes) {
-  const std::uint64_t list_bytes = delimited_bytes(value_bytes);
-  const std::uint64_t feature_bytes = delimited_bytes(list_bytes);
-  const std::size_t max_bytes = copied_bytes_ + 5 * (1 + kMostVarintBytes) + name.size() + own_bytes;
+std::byte* TfExampleWriter::begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes,
+                                          uint64_t own_bytes) {
+  const uint64_t list_bytes = delimited_bytes(value_bytes);
+  const uint64_t feature_bytes = delimited_bytes(list_bytes);
+  const size_t max_bytes = copied_bytes_ + 5 * (1 + kMostVarintBytes) + name.size() + own_bytes;
   if (copied_.size() < max_bytes) copied_.resize(2 * max_bytes);
   std::byte* at = copied_.data() + copied_bytes_;
   at = put_delimited(at, 1, delimited_bytes(name.size()) + delimited_bytes(feature_bytes));
@@ -286,7 +286,7 @@ std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t l
   at = put_delimited(at, 2, feature_bytes);
   at = put_delimited(at, list, list_bytes);
   at = put_delimited(at, 1, value_bytes);
-  copied_bytes_ = std::size_t(at - copied_.data()) + own_bytes;
+  copied_bytes_ = size_t(at - copied_.data()) + own_bytes;
   return at;
 }
 
@@ -294,11 +294,11 @@ void TfExampleWriter::add(std::string_view name, std::string_view bytes) {
   put_bytes(begin_feature(name, kBytesList, bytes.size(), bytes.size()), bytes);
 }
 
-void TfExampleWriter::add(std::string_view name, std::span<const std::uint64_t> values) {
-  std::uint64_t bytes = 0;
-  for (const std::uint64_t value : values) bytes += varint_bytes(value);
+void TfExampleWriter::add(std::string_view name, std::span<const uint64_t> values) {
+  uint64_t bytes = 0;
+  for (const uint64_t value : values) bytes += varint_bytes(value);
   std::byte* at = begin_feature(name, kInt64List, bytes, bytes);
-  for (const std::uint64_t value : values) at = put_varint(at, value);
+  for (const uint64_t value : values) at = put_varint(at, value);
 }
 
 void TfExampleWriter::add(std::string_view name, const FieldBytes& field) {
@@ -307,15 +307,15 @@ void TfExampleWriter::add(std::string_view name, const FieldBytes& field) {
 }
 
 TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std::byte>>& pieces) {
-  std::uint64_t bytes = copied_bytes_;
+  uint64_t bytes = copied_bytes_;
   for (const Borrowed& one : borrowed_) bytes += one.field.bytes;
   const std::byte* const head_end = put_delimited(head_.data(), 1, bytes);
-  const std::span<const std::byte> head(head_.data(), std::size_t(head_end - head_.data()));
+  const std::span<const std::byte> head(head_.data(), size_t(head_end - head_.data()));
   Message message{.bytes = head.size() + bytes, .crc32c = crc32c(head), .first_field_offset = 0};
   if (!borrowed_.empty()) message.first_field_offset = head.size() + borrowed_.front().copied_before;
   pieces.push_back(head);
-  std::size_t written = 0;
-  const auto append_copied = [&](std::size_t end) {
+  size_t written = 0;
+  const auto append_copied = [&](size_t end) {
     const std::span<const std::byte> piece =
         std::span<const std::byte>(copied_).subspan(written, end - written);
     message.crc32c = crc32c(piece, message.crc32c);

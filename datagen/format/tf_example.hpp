@@ -20,7 +20,7 @@
 namespace penstock {
 
 // The largest message in bytes. Readers of protobuf refuse larger ones.
-inline constexpr std::uint64_t kMostExampleBytes = 0x7fffffff;
+inline constexpr uint64_t kMostExampleBytes = 0x7fffffff;
 
 // Makes one Example after another and reuses its memory. One thread.
 class TfExampleWriter {
@@ -29,13 +29,13 @@ class TfExampleWriter {
   // Adds a feature: a byte string or numbers, which are copied, or the bytes of a field, which are borrowed
   // until the next clear().
   void add(std::string_view name, std::string_view bytes);
-  void add(std::string_view name, std::span<const std::uint64_t> values);
+  void add(std::string_view name, std::span<const uint64_t> values);
   void add(std::string_view name, const FieldBytes& field);
 
   struct Message {
-    std::uint64_t bytes = 0;
-    std::uint32_t crc32c = 0;              // computed from the fields' CRC32C where these are known
-    std::uint64_t first_field_offset = 0;  // offset in the message of the first field's bytes
+    uint64_t bytes = 0;
+    uint32_t crc32c = 0;              // computed from the fields' CRC32C where these are known
+    uint64_t first_field_offset = 0;  // offset in the message of the first field's bytes
   };
   // Finishes the message, with the features in the order in which they were added. Appends its bytes to
   // `pieces`, which borrow them until the next clear().
@@ -43,14 +43,13 @@ class TfExampleWriter {
 
  private:
   struct Borrowed {
-    std::size_t copied_before;  // bytes of copied_ that come before this field
+    size_t copied_before;  // bytes of copied_ that come before this field
     FieldBytes field;
   };
-  std::byte* begin_feature(std::string_view name, std::uint64_t list, std::uint64_t value_bytes,
-                           std::uint64_t own_bytes);
+  std::byte* begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes, uint64_t own_bytes);
 
   std::vector<std::byte> copied_;  // all bytes except those of fields; it never shrinks
-  std::size_t copied_bytes_ = 0;   // bytes of copied_ in use
+  size_t copied_bytes_ = 0;        // bytes of copied_ in use
   std::vector<Borrowed> borrowed_;
   std::array<std::byte, 11> head_{};  // space for a tag and the longest number
 };

@@ -57,8 +57,8 @@ bool is_image(const Field& field) {
 // DLIO reads two features of a record: the payload, and the side of the square that it represents.
 constexpr std::string_view kSizeName = "size";
 
-std::uint64_t side_of_square(std::uint64_t bytes) {
-  return std::uint64_t(std::sqrt(double(bytes)));
+uint64_t side_of_square(uint64_t bytes) {
+  return uint64_t(std::sqrt(double(bytes)));
 }
 
 // The names of a field's features, made once per object.
@@ -91,7 +91,7 @@ class TfRecordWriter final : public ObjectWriter {
   Result<Placement> add(const SampleBytes& sample) override {
     example_.clear();
     describe(sample);
-    for (std::size_t i = 0; i < fields_.size(); ++i) add_field(i, sample.fields[i]);
+    for (size_t i = 0; i < fields_.size(); ++i) add_field(i, sample.fields[i]);
     pieces_.clear();
     const TfExampleWriter::Message message = example_.finish(pieces_);
     if (message.bytes > kMostExampleBytes)
@@ -101,7 +101,7 @@ class TfRecordWriter final : public ObjectWriter {
     const auto header = tfrecord_header(message.bytes);
     const auto footer = tfrecord_footer(message.crc32c);
     if (gzip_ && !size_only_) return add_member(header, footer);
-    const std::uint64_t payload_offset = writer_.offset() + header.size() + message.first_field_offset;
+    const uint64_t payload_offset = writer_.offset() + header.size() + message.first_field_offset;
     PENSTOCK_TRY(writer_.append(header));
     PENSTOCK_TRY(writer_.append({.pieces = pieces_, .bytes = message.bytes, .crc32c = message.crc32c}));
     PENSTOCK_TRY(writer_.append(footer));
@@ -120,11 +120,11 @@ class TfRecordWriter final : public ObjectWriter {
     file_name_ += fields_.front().extension;
     example_.add(has_image_names_ ? "image/filename" : "filename", file_name_);
     if (is_dlio_) {
-      const std::uint64_t side = side_of_square(sample.fields.front().bytes);
+      const uint64_t side = side_of_square(sample.fields.front().bytes);
       example_.add(kSizeName, std::span(&side, 1));
     }
     if (sample.label == kNoLabel) return;
-    const std::uint64_t label = sample.label;
+    const uint64_t label = sample.label;
     if (has_image_names_ || !has_label_field_)
       example_.add(has_image_names_ ? "image/class/label" : "label", std::span(&label, 1));
     if (!sample.label_name.empty())
@@ -135,27 +135,27 @@ class TfRecordWriter final : public ObjectWriter {
   Result<Placement> add_member(std::span<const std::byte> header, std::span<const std::byte> footer) {
     pieces_.insert(pieces_.begin(), header);
     pieces_.push_back(footer);
-    const std::uint64_t begin = writer_.offset();
-    std::uint32_t crc = 0;
+    const uint64_t begin = writer_.offset();
+    uint32_t crc = 0;
     PENSTOCK_TRY(gzip_->make(pieces_, [this, &crc](std::span<const std::byte> bytes) {
-      const std::uint32_t piece_crc = crc32c(bytes);
+      const uint32_t piece_crc = crc32c(bytes);
       crc = crc32c_combine(crc, piece_crc, bytes.size());
       return writer_.append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size(), .crc32c = piece_crc});
     }));
     return Placement{begin, writer_.offset() - begin, crc};
   }
 
-  Result<void> append_gzip_overhead(std::uint64_t record_bytes) {
+  Result<void> append_gzip_overhead(uint64_t record_bytes) {
     static constexpr std::array<std::byte, 4096> kZeros{};
-    for (std::uint64_t bytes_left = gzip_->max_member_bytes(record_bytes) - record_bytes; bytes_left > 0;) {
-      const auto zero_bytes = std::size_t(std::min<std::uint64_t>(bytes_left, kZeros.size()));
+    for (uint64_t bytes_left = gzip_->max_member_bytes(record_bytes) - record_bytes; bytes_left > 0;) {
+      const auto zero_bytes = size_t(std::min<uint64_t>(bytes_left, kZeros.size()));
       PENSTOCK_TRY(writer_.append(std::span(kZeros).first(zero_bytes)));
       bytes_left -= zero_bytes;
     }
     return success();
   }
 
-  void add_field(std::size_t i, const FieldBytes& bytes) {
+  void add_field(size_t i, const FieldBytes& bytes) {
     const Field& field = fields_[i];
     if (has_image_names_ && is_image(field)) example_.add("image/format", upper_case(field.codec));  // "JPEG"
     if (!field.varies) {
@@ -201,9 +201,9 @@ class TfRecord final : public ShardedFormat {
       : ShardedFormat(shards, gzip ? kTfRecordGzip : ".tfrecord"), is_dlio_(is_dlio), gzip_(gzip) {}
 
   Result<void> check(std::span<const Field> fields) const override {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     for (const Field& field : fields) {
-      const std::uint64_t one_field_bytes = field.varies ? 0 : field_bytes(field);
+      const uint64_t one_field_bytes = field.varies ? 0 : field_bytes(field);
       if (one_field_bytes > kMostExampleBytes || (bytes += one_field_bytes) > kMostExampleBytes)
         return make_error(Errc::invalid_argument,
                           "a tf.Example has at most {} bytes, and these samples have more",
@@ -238,7 +238,7 @@ class TfRecord final : public ShardedFormat {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const bool gzip, is_gzip(window));
     if (gzip) return scan_tfrecord_gzip(window, found);
-    for (std::uint64_t at = 0; at < window.size();) {
+    for (uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
       PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
       const Extent payload = example.payload.value_or(message);
@@ -257,19 +257,19 @@ class TfRecord final : public ShardedFormat {
   // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
   // of its length distinguishes it.
   static Result<bool> is_gzip(ObjectWindow& window) {
-    const auto inspected = std::size_t(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
+    const auto inspected = size_t(std::min<uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));
     if (!begins_as_gzip(bytes)) return false;
     return inspected < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
   }
 
-  static Result<Extent> next_message(ObjectWindow& window, std::uint64_t at) {
+  static Result<Extent> next_message(ObjectWindow& window, uint64_t at) {
     PENSTOCK_ASSIGN(const auto bytes, window.at(at, kTfRecordHeaderBytes));
-    const std::uint64_t length = number_at(bytes, 0, 8);
+    const uint64_t length = number_at(bytes, 0, 8);
     const bool is_valid = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>()) == length;
     if (kVerifyChecksums && !is_valid)
       return window.corrupt(at, "no TFRecord: the checksum of a record's length is wrong");
-    const std::uint64_t bytes_left = window.size() - at - kTfRecordHeaderBytes;
+    const uint64_t bytes_left = window.size() - at - kTfRecordHeaderBytes;
     if (bytes_left < kTfRecordFooterBytes || length > bytes_left - kTfRecordFooterBytes)
       return window.error(
           Errc::truncated, at,

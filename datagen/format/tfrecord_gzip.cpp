@@ -16,8 +16,8 @@ namespace penstock {
 
 namespace {
 
-constexpr std::size_t kStepBytes = std::size_t{64} << 10U;     // bytes of the object per step
-constexpr std::size_t kBufferBytes = std::size_t{128} << 10U;  // inflated bytes in memory
+constexpr size_t kStepBytes = size_t{64} << 10U;     // bytes of the object per step
+constexpr size_t kBufferBytes = size_t{128} << 10U;  // inflated bytes in memory
 
 // The inflated bytes of a member, of which only a part is in memory. Reads must go forward, or back by less
 // than kBufferBytes.
@@ -27,7 +27,7 @@ class MemberWindow final : public ByteWindow {
       : object_(object), inflater_(std::move(inflater)), bytes_(kBufferBytes) {}
 
   // Starts with the member at this offset of the object.
-  void begin_member(std::uint64_t offset) {
+  void begin_member(uint64_t offset) {
     inflater_.begin();
     member_offset_ = compressed_end_ = offset;
     begin_ = end_ = 0;
@@ -35,7 +35,7 @@ class MemberWindow final : public ByteWindow {
   }
 
   // `length` is at most kBufferBytes / 2.
-  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
+  Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override {
     if (offset < begin_)
       return error(Errc::unsupported, offset,
                    "the name of a feature stands behind its bytes; gunzip it first");
@@ -45,35 +45,34 @@ class MemberWindow final : public ByteWindow {
                      fmt::format("{} bytes should be here, but the record ends at {}", length, end_));
       PENSTOCK_TRY(inflate(offset));
     }
-    return std::span<const std::byte>(bytes_).subspan(std::size_t(offset - begin_), length);
+    return std::span<const std::byte>(bytes_).subspan(size_t(offset - begin_), length);
   }
 
   // Whether the inflated bytes of the member end at `offset`.
-  Result<bool> ends_at(std::uint64_t offset) {
+  Result<bool> ends_at(uint64_t offset) {
     while (end_ <= offset && !member_ended_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;
   }
 
   // Offset in the object after the member. Valid after ends_at() returned true.
-  std::uint64_t end_offset() const { return compressed_end_; }
+  uint64_t end_offset() const { return compressed_end_; }
 
-  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
+  Error error(Errc code, uint64_t offset, std::string_view what) const override {
     return object_.error(code, member_offset_,
                          fmt::format("{} (at byte {} of what is compressed here)", what, offset));
   }
 
  private:
   // Inflates more bytes, and keeps the inflated bytes from `keep_from` on.
-  Result<void> inflate(std::uint64_t keep_from) {
-    auto buffered_bytes = std::size_t(end_ - begin_);
+  Result<void> inflate(uint64_t keep_from) {
+    auto buffered_bytes = size_t(end_ - begin_);
     if (buffered_bytes == kBufferBytes) {
-      const auto dropped_bytes = std::size_t(std::min(keep_from, end_) - begin_);
-      std::copy(bytes_.begin() + std::ptrdiff_t(dropped_bytes), bytes_.end(), bytes_.begin());
+      const auto dropped_bytes = size_t(std::min(keep_from, end_) - begin_);
+      std::copy(bytes_.begin() + ptrdiff_t(dropped_bytes), bytes_.end(), bytes_.begin());
       begin_ += dropped_bytes;
       buffered_bytes -= dropped_bytes;
     }
-    const auto step_bytes =
-        std::size_t(std::min<std::uint64_t>(kStepBytes, object_.size() - compressed_end_));
+    const auto step_bytes = size_t(std::min<uint64_t>(kStepBytes, object_.size() - compressed_end_));
     PENSTOCK_ASSIGN(const auto in, object_.at(compressed_end_, step_bytes));
     const auto step = inflater_.step(in, std::span(bytes_).subspan(buffered_bytes));
     if (!step.ok()) return error(step.error().code, end_, step.error().what);
@@ -89,17 +88,17 @@ class MemberWindow final : public ByteWindow {
   ObjectWindow& object_;
   GzipInflater inflater_;
   std::vector<std::byte> bytes_;  // the inflated bytes [begin_, end_)
-  std::uint64_t begin_ = 0;
-  std::uint64_t end_ = 0;
-  std::uint64_t member_offset_ = 0;   // offset of the member in the object
-  std::uint64_t compressed_end_ = 0;  // offset in the object after the bytes that were inflated
+  uint64_t begin_ = 0;
+  uint64_t end_ = 0;
+  uint64_t member_offset_ = 0;   // offset of the member in the object
+  uint64_t compressed_end_ = 0;  // offset in the object after the bytes that were inflated
   bool member_ended_ = false;
 };
 
 // Where the message of the first record is, in the inflated bytes of the member.
-Result<Extent> first_message(MemberWindow& member, std::uint64_t object_bytes_left) {
+Result<Extent> first_message(MemberWindow& member, uint64_t object_bytes_left) {
   PENSTOCK_ASSIGN(const auto header, member.at(0, kTfRecordHeaderBytes));
-  const std::uint64_t length = number_at(header, 0, 8);
+  const uint64_t length = number_at(header, 0, 8);
   if (kVerifyChecksums && !tfrecord_payload_bytes(header.first<kTfRecordHeaderBytes>()))
     return member.corrupt(0, "gzip, but no TFRecord: the checksum of a record's length is wrong");
   if (length / kMostGzipInflation > object_bytes_left)
@@ -118,13 +117,13 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found
                         "compressed with gzip, and " + inflater.error().what + "; gunzip it first");
   MemberWindow member(object, *std::move(inflater));
   std::string codec;
-  for (std::uint64_t at = 0; at < object.size(); at = member.end_offset()) {
+  for (uint64_t at = 0; at < object.size(); at = member.end_offset()) {
     member.begin_member(at);
     PENSTOCK_ASSIGN(const bool is_empty, member.ends_at(0));
     if (is_empty) continue;
     PENSTOCK_ASSIGN(const Extent message, first_message(member, object.size() - at));
     PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(member, message));
-    const std::uint64_t end = message.offset + message.length + kTfRecordFooterBytes;
+    const uint64_t end = message.offset + message.length + kTfRecordFooterBytes;
     PENSTOCK_TRY(member.at(end - kTfRecordFooterBytes, kTfRecordFooterBytes));
     PENSTOCK_ASSIGN(const bool is_one_record, member.ends_at(end));
     if (!is_one_record)

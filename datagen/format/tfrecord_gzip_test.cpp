@@ -90,7 +90,7 @@ TEST_F(TfRecordGzip, EveryRecordIsAMemberOfItsOwn) {
   const Written written = write();
   GzipInflater inflater = GzipInflater::start().value();
   Bytes all;
-  std::uint64_t at = 0;
+  uint64_t at = 0;
   for (const Placement& placement : written.placed) {
     EXPECT_EQ(placement.offset, at);
     at += placement.length;
@@ -113,7 +113,7 @@ TEST_F(TfRecordGzip, AScanFindsWhatWasLaidDown) {
   ScanFixture fixture("tfrecord");
   const auto found = fixture.scan(written.compressed).value();
   ASSERT_EQ(found.size(), 3U);
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     const Placement at{written.placed[i].offset, written.placed[i].length};
     EXPECT_EQ(found[i],
               (ScanFixture::Sample{std::to_string(written.samples[i].label), at, std::string(kCodec)}));
@@ -133,8 +133,8 @@ TEST_F(TfRecordGzip, NamesSayIt) {
 TEST_F(TfRecordGzip, CutShortAnywhereIsToldOrWhole) {
   const Written written = write();
   ScanFixture fixture("tfrecord");
-  std::size_t whole = 0;
-  for (std::size_t cut = 0; cut < written.compressed.size(); ++cut) {
+  size_t whole = 0;
+  for (size_t cut = 0; cut < written.compressed.size(); ++cut) {
     if (whole < 3 && cut == written.placed[whole].offset) {
       EXPECT_EQ(fixture.scan(std::span(written.compressed).first(cut)).value().size(), whole++);
       continue;
@@ -153,8 +153,8 @@ TEST_F(TfRecordGzip, EveryFlippedBitIsToldOrHarmless) {
   ScanFixture fixture("tfrecord");
   const auto right = fixture.scan(written.compressed).value();
   Bytes bytes = written.compressed;
-  std::size_t told = 0;
-  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+  size_t told = 0;
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto samples = fixture.scan(bytes);
     if (samples.ok()) {
@@ -165,7 +165,7 @@ TEST_F(TfRecordGzip, EveryFlippedBitIsToldOrHarmless) {
     }
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
   }
-  EXPECT_GE(told, 8 * (bytes.size() - std::size_t{3} * 7))
+  EXPECT_GE(told, 8 * (bytes.size() - size_t{3} * 7))
       << "of a member's header, 7 bytes may say what they like";
 }
 
@@ -182,9 +182,9 @@ TEST_F(TfRecordGzip, SeveralRecordsInAMemberHaveNoPlaces) {
   // reached.
   Bytes noise(50000);
   const RandomStream random(1, "compressed");
-  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random.bits(i));
+  for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random.bits(i));
   Bytes large;
-  for (std::size_t i = 0; i < 20; ++i) large = std::move(large) + framed(field(2, noise));
+  for (size_t i = 0; i < 20; ++i) large = std::move(large) + framed(field(2, noise));
   const Bytes long_one = gzip(large);
   EXPECT_EQ(fixture.scan(std::span(long_one).first(300000)).error().code, Errc::unsupported);
 }
@@ -209,7 +209,7 @@ TEST_F(TfRecordGzip, LabelsBehindALargePayload) {
   const std::span<const std::byte> content(large);
   TfExampleWriter example;
   example.add("image/encoded", FieldBytes{.pieces = {&content, 1}, .bytes = large.size()});
-  const std::uint64_t label = 42;
+  const uint64_t label = 42;
   example.add("image/class/label", std::span(&label, 1));
   std::vector<std::span<const std::byte>> pieces;
   const auto message = example.finish(pieces);
@@ -234,14 +234,14 @@ TEST_F(TfRecordGzip, ANameBehindItsBytesIsTold) {
 
 TEST_F(TfRecordGzip, AbsurdLengthsAndOtherThingsInside) {
   ScanFixture fixture("tfrecord");
-  for (const std::uint64_t length : {std::uint64_t{1}, std::uint64_t{1} << 40, UINT64_MAX - 3, UINT64_MAX}) {
+  for (const uint64_t length : {uint64_t{1}, uint64_t{1} << 40, UINT64_MAX - 3, UINT64_MAX}) {
     const auto header = tfrecord_header(length);
     const Bytes member = gzip(header);
     EXPECT_EQ(fixture.scan(member).error().code, Errc::truncated) << length;
     EXPECT_EQ(SampleOpener::make(kCodec).value().open(member).error().code, Errc::truncated) << length;
   }
   // One compressed byte makes hundreds of zeros. They must neither be stored nor taken for a record.
-  const Bytes zeros = gzip(Bytes(std::size_t{64} << 20U));
+  const Bytes zeros = gzip(Bytes(size_t{64} << 20U));
   for (const Bytes& member : {zeros, gzip(bytes_of("12 letters!!")), gzip(bytes_of("short"))}) {
     EXPECT_FALSE(fixture.scan(member).ok());
     EXPECT_FALSE(SampleOpener::make(kCodec).value().open(member).ok());
@@ -252,7 +252,7 @@ TEST_F(TfRecordGzip, OpensWhatWasLaidDown) {
   const Written written = write();
   for (const std::string_view codec : {kCodec, std::string_view("mixed")}) {
     SampleOpener opener = SampleOpener::make(codec).value();
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < 3; ++i) {
       const auto member = std::span<const std::byte>(written.compressed)
                               .subspan(written.placed[i].offset, written.placed[i].length);
       EXPECT_TRUE(opener.is_wrapped(member));
@@ -279,13 +279,13 @@ TEST_F(TfRecordGzip, NothingElseIsOpened) {
 TEST_F(TfRecordGzip, AnOpenedSampleIsRightOrAnError) {
   const Written written = write();
   const Bytes whole(
-      written.compressed.begin() + std::ptrdiff_t(written.placed[1].offset),
-      written.compressed.begin() + std::ptrdiff_t(written.placed[1].offset + written.placed[1].length));
+      written.compressed.begin() + ptrdiff_t(written.placed[1].offset),
+      written.compressed.begin() + ptrdiff_t(written.placed[1].offset + written.placed[1].length));
   SampleOpener opener = SampleOpener::make(kCodec).value();
-  for (std::size_t cut = 0; cut < whole.size(); ++cut)
+  for (size_t cut = 0; cut < whole.size(); ++cut)
     EXPECT_EQ(opener.open(std::span(whole).first(cut)).error().code, Errc::truncated) << cut;
   Bytes bytes = whole;
-  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto opened = opener.open(bytes);
     if (opened.ok()) {
@@ -302,7 +302,7 @@ TEST_F(TfRecordGzip, ChecksumsOfTheRecordCount) {
   Bytes record = framed(field(1, field(1, field(1, bytes_of("x")) + field(2, field(1, field(1, Bytes(9)))))));
   SampleOpener opener = SampleOpener::make(kCodec).value();
   ASSERT_EQ(opener.open(gzip(record)).value().size(), 9U);
-  for (const std::size_t at : {std::size_t{8}, std::size_t{20}, record.size() - 1}) {
+  for (const size_t at : {size_t{8}, size_t{20}, record.size() - 1}) {
     Bytes wrong = record;
     wrong[at] ^= std::byte{1};
     EXPECT_EQ(opener.open(gzip(wrong)).error().code, Errc::corrupt) << at;

@@ -16,7 +16,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes from_hex(std::string_view text) {
   Bytes bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(std::stoi(std::string(text.substr(i, 2)), nullptr, 16)));
   return bytes;
 }
@@ -52,7 +52,7 @@ Written write(std::span<const Field> fields, std::span<const SampleBytes> sample
   return out;
 }
 
-Written write_picture(std::optional<std::uint32_t> crc, std::string_view picture = kPicture) {
+Written write_picture(std::optional<uint32_t> crc, std::string_view picture = kPicture) {
   const auto bytes = std::as_bytes(std::span(picture));
   const std::vector<std::span<const std::byte>> pieces{bytes.first(3), bytes.subspan(3)};
   const FieldBytes field{.pieces = pieces, .bytes = bytes.size(), .crc32c = crc};
@@ -97,7 +97,7 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
     auto writer = format->create(*tier.backend, {.name = "o", .samples = 1, .fields = {&field, 1}}).value();
     const Placement placed =
         writer->add({.key = "a", .label = 300, .label_name = "cat", .fields = {&its, 1}}).value();
-    Bytes whole(std::size_t(writer->publish(Durability::visible).value().bytes));
+    Bytes whole(size_t(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
     // The expected bytes of each feature: its key, then one byte string, or one number (the root of 20,
@@ -117,7 +117,7 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
 
 TEST(TfRecord, AChecksumThatIsKnownIsTaken) {
   const std::string large(100000, 'x');
-  const std::uint32_t crc = crc32c(std::as_bytes(std::span(large)));
+  const uint32_t crc = crc32c(std::as_bytes(std::span(large)));
   EXPECT_EQ(write_picture(crc, large).bytes, write_picture(std::nullopt, large).bytes);
   // A wrong checksum is used unchanged, so the bytes were not read to compute it.
   EXPECT_NE(write_picture(crc + 1, large).bytes, write_picture(std::nullopt, large).bytes);
@@ -162,7 +162,7 @@ TEST(TfRecord, LabelsBehindAPayloadLargerThanTheWindow) {
   const FieldBytes field{.pieces = {&content, 1}, .bytes = content.size()};
   TfExampleWriter example;
   example.add("image/encoded", field);
-  const std::uint64_t label = 42;
+  const uint64_t label = 42;
   example.add("image/class/label", std::span(&label, 1));
   std::vector<std::span<const std::byte>> pieces;
   const auto message = example.finish(pieces);
@@ -197,7 +197,7 @@ TEST(TfRecord, CutShortAnywhereIsToldOrWhole) {
   ScanFixture fixture("tfrecord");
   const Bytes record = from_hex(kKnown);
   const Bytes two = twice(record);
-  for (std::size_t cut = 0; cut < two.size(); ++cut) {
+  for (size_t cut = 0; cut < two.size(); ++cut) {
     const auto samples = fixture.scan(std::span(two).first(cut));
     if (cut % record.size() == 0) {
       EXPECT_EQ(samples.value().size(), cut / record.size());
@@ -211,7 +211,7 @@ TEST(TfRecord, CutShortAnywhereIsToldOrWhole) {
 TEST(TfRecord, EveryFlippedBitIsToldOrHarmless) {
   ScanFixture fixture("tfrecord");
   Bytes bytes = from_hex(kKnown);
-  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto samples = fixture.scan(bytes);
     if (bit / 8 < kTfRecordHeaderBytes) {
@@ -225,7 +225,7 @@ TEST(TfRecord, EveryFlippedBitIsToldOrHarmless) {
 
 TEST(TfRecord, AbsurdLengths) {
   ScanFixture fixture("tfrecord");
-  for (const std::uint64_t length : {std::uint64_t{1}, std::uint64_t{1} << 40, UINT64_MAX - 3, UINT64_MAX}) {
+  for (const uint64_t length : {uint64_t{1}, uint64_t{1} << 40, UINT64_MAX - 3, UINT64_MAX}) {
     const auto header = tfrecord_header(length);
     Bytes bytes(header.begin(), header.end());
     bytes.resize(16);

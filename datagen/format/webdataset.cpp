@@ -28,7 +28,7 @@ extern const FormatInfo format_webdataset;
 namespace {
 
 constexpr std::array<std::byte, 2 * kTarBlockBytes> kZeros{};
-constexpr std::uint64_t kMostLabelFileBytes = 256;
+constexpr uint64_t kMostLabelFileBytes = 256;
 
 // The name of a field's file after the key: ".jpeg", or ".data.npy" if there are several fields. `is_npy`:
 // the file is an array in NumPy's format.
@@ -68,7 +68,7 @@ class TarWriter final : public ObjectWriter {
       PENSTOCK_TRY(append_padding(label.size()));
     }
     PENSTOCK_ASSIGN(const Placement payload, add_file(sample, 0));
-    for (std::size_t i = 1; i < files_.size(); ++i) PENSTOCK_TRY(add_file(sample, i));
+    for (size_t i = 1; i < files_.size(); ++i) PENSTOCK_TRY(add_file(sample, i));
     return payload;
   }
 
@@ -78,16 +78,16 @@ class TarWriter final : public ObjectWriter {
   }
 
  private:
-  Result<Placement> add_file(const SampleBytes& sample, std::size_t i) {
+  Result<Placement> add_file(const SampleBytes& sample, size_t i) {
     const FieldBytes& bytes = sample.fields[i];
     std::vector<std::byte> npy_head;  // the NumPy header before the bytes, if any
     if (files_[i].is_npy) {
-      const std::uint64_t side = bytes.bytes / element_bytes(fields_[i].element);
-      npy_head = npy_header(fields_[i].element, fields_[i].varies
-                                                    ? std::span(&side, 1)
-                                                    : std::span<const std::uint64_t>(fields_[i].shape));
+      const uint64_t side = bytes.bytes / element_bytes(fields_[i].element);
+      npy_head =
+          npy_header(fields_[i].element,
+                     fields_[i].varies ? std::span(&side, 1) : std::span<const uint64_t>(fields_[i].shape));
     }
-    const std::uint64_t length = npy_head.size() + bytes.bytes;
+    const uint64_t length = npy_head.size() + bytes.bytes;
     PENSTOCK_TRY(put_header(sample.key, files_[i].suffix, length));
     PENSTOCK_TRY(writer_.append(npy_head));
     const Placement placement{writer_.offset(), bytes.bytes};
@@ -95,14 +95,14 @@ class TarWriter final : public ObjectWriter {
     PENSTOCK_TRY(append_padding(length));
     return placement;
   }
-  Result<void> put_header(std::string_view key, std::string_view suffix, std::uint64_t bytes) {
+  Result<void> put_header(std::string_view key, std::string_view suffix, uint64_t bytes) {
     name_.assign(key);
     name_ += suffix;
     header_.clear();
     put_tar_header(header_, name_, bytes);
     return writer_.append(header_);
   }
-  Result<void> append_padding(std::uint64_t bytes) {
+  Result<void> append_padding(uint64_t bytes) {
     return writer_.append(std::span(kZeros).first(tar_padding(bytes)));
   }
 
@@ -145,8 +145,8 @@ class TarScan {
   Result<void> add_member(const ArchiveMember& member) {
     const std::string_view name = member.name;
     // If the name has no '/', npos + 1 is 0 and this is its beginning.
-    const std::size_t base = name.rfind('/') + 1;
-    const std::size_t dot = name.find('.', base);
+    const size_t base = name.rfind('/') + 1;
+    const size_t dot = name.find('.', base);
     if (dot == std::string_view::npos || dot == base) return success();  // it has no key or no extension
     const std::string_view key = name.substr(0, dot);
     if (key != sample_.key) {
@@ -171,7 +171,7 @@ class TarScan {
   // Called for a further file of a sample. Counts it as left out if it has the same name as the file with the
   // payload. Otherwise it is a further field if it is text, or if one of the two files has a second
   // extension, such as ".mask.png". A file that is neither counts as left out.
-  void leave_out_companion(std::string_view name, std::size_t dot, bool is_text) {
+  void leave_out_companion(std::string_view name, size_t dot, bool is_text) {
     const auto has_one_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
     };
@@ -196,7 +196,7 @@ class TarScan {
     }
     if (!sample_.label_file.empty()) leave_out(member.name, "the second label of its sample");
     sample_.label_file = member.name;
-    PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, std::size_t(content.length)));
+    PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, size_t(content.length)));
     sample_.label = trim(as_text(bytes));
     return success();
   }

@@ -19,18 +19,18 @@ void put(Bytes& out, std::string_view text) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-void seal(Bytes& archive, std::size_t at) {
-  for (std::size_t i = 0; i < 8; ++i) archive[at + 148 + i] = std::byte{' '};
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < kTarBlockBytes; ++i) sum += std::to_integer<std::uint32_t>(archive[at + i]);
+void seal(Bytes& archive, size_t at) {
+  for (size_t i = 0; i < 8; ++i) archive[at + 148 + i] = std::byte{' '};
+  uint32_t sum = 0;
+  for (size_t i = 0; i < kTarBlockBytes; ++i) sum += std::to_integer<uint32_t>(archive[at + i]);
   char text[8];
   std::snprintf(text, sizeof text, "%06o", sum);
-  for (std::size_t i = 0; i < 7; ++i) archive[at + 148 + i] = static_cast<std::byte>(text[i]);
+  for (size_t i = 0; i < 7; ++i) archive[at + 148 + i] = static_cast<std::byte>(text[i]);
 }
 
 // Adds a member to a tar archive, of a normal file or of another type.
 void add(Bytes& out, std::string_view name, std::string_view content, char type = '0') {
-  const std::size_t at = out.size();
+  const size_t at = out.size();
   put_tar_header(out, name, content.size());
   if (type != '0') {
     out[at + 156] = static_cast<std::byte>(type);
@@ -46,7 +46,7 @@ void close(Bytes& out) {
 
 std::string pax(std::string_view key, std::string_view value) {
   const std::string rest = " " + std::string(key) + "=" + std::string(value) + "\n";
-  std::size_t length = rest.size() + 1;
+  size_t length = rest.size() + 1;
   while (std::to_string(length).size() + rest.size() != length) ++length;
   return std::to_string(length) + rest;
 }
@@ -83,8 +83,8 @@ TEST(Tar, HeadersAreThoseOfUstar) {
 }
 
 TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
-  for (const std::size_t length : {1U, 98U, 99U, 100U, 101U, 150U, 255U, 256U, 257U, 1000U, 5000U}) {
-    for (const std::size_t folder : {0U, 1U, 50U, 99U, 100U, 101U, 150U, 155U, 156U, 300U}) {
+  for (const size_t length : {1U, 98U, 99U, 100U, 101U, 150U, 255U, 256U, 257U, 1000U, 5000U}) {
+    for (const size_t folder : {0U, 1U, 50U, 99U, 100U, 101U, 150U, 155U, 156U, 300U}) {
       std::string name(length, 'a');
       if (folder >= 1 && folder + 1 < length) name[folder] = '/';
       Bytes archive;
@@ -104,8 +104,7 @@ TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
   }
   // Sizes of 8 GiB and more use base 256. The archive has no such member, so the error shows that the size
   // was understood.
-  for (const std::uint64_t bytes :
-       {std::uint64_t{1} << 33, std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 5}) {
+  for (const uint64_t bytes : {uint64_t{1} << 33, uint64_t{1} << 40, (uint64_t{1} << 62) + 5}) {
     Bytes archive;
     put_tar_header(archive, "a.jpg", bytes);
     close(archive);
@@ -142,7 +141,7 @@ std::string left_out(const std::vector<std::string>& names) {
   close(archive);
   Tier tier = open_tier("mem:left-out", kNoNamedTiers).value();
   put(*tier.backend, "a.tar", archive);
-  std::uint64_t count = 0;
+  uint64_t count = 0;
   std::string first;
   const auto scanned =
       format_of("webdataset")
@@ -179,10 +178,10 @@ TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
   const Bytes bytes = content(*tier.backend, "o");
   const auto scanned = fixture.scan(bytes).value();
   ASSERT_EQ(scanned.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(scanned[i], (Sample{std::to_string(samples[i].label), made.placed[i], "raw"}));
     EXPECT_TRUE(std::equal(samples[i].fields[0].begin(), samples[i].fields[0].end(),
-                           bytes.begin() + std::ptrdiff_t(made.placed[i].offset)));
+                           bytes.begin() + ptrdiff_t(made.placed[i].offset)));
   }
   auto window = ObjectWindow::open(*tier.backend, {.name = "o", .bytes = bytes.size()}).value();
   TarReader reader(window);
@@ -291,8 +290,8 @@ TEST(WebDataset, DamagedExtensionHeadersAreTold) {
 
 TEST(WebDataset, CutShortAnywhereIsTold) {
   const Bytes archive = small_archive();
-  for (std::size_t cut = 0; cut < archive.size(); ++cut) {
-    const auto samples = scan(Bytes(archive.begin(), archive.begin() + std::ptrdiff_t(cut)));
+  for (size_t cut = 0; cut < archive.size(); ++cut) {
+    const auto samples = scan(Bytes(archive.begin(), archive.begin() + ptrdiff_t(cut)));
     if (cut >= archive.size() - kTarBlockBytes) {  // one block of zeros also closes an archive
       EXPECT_TRUE(samples.ok()) << cut;
     } else {
@@ -305,10 +304,10 @@ TEST(WebDataset, CutShortAnywhereIsTold) {
 TEST(WebDataset, NoFlippedBitOfAHeaderPasses) {
   Bytes archive = small_archive();
   ScanFixture fixture("webdataset");
-  for (std::size_t bit = 0; bit < 8 * kTarBlockBytes; ++bit) {
+  for (size_t bit = 0; bit < 8 * kTarBlockBytes; ++bit) {
     archive[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto samples = fixture.scan(archive);
-    const std::size_t at = bit / 8;
+    const size_t at = bit / 8;
     if (at < 148 || at >= 156) {
       ASSERT_FALSE(samples.ok()) << bit;
       EXPECT_EQ(samples.error().code, Errc::corrupt);

@@ -10,35 +10,35 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kLocalSignature = 0x04034b50;
-constexpr std::uint32_t kTrailerSignature = 0x08074b50;
-constexpr std::uint32_t kEntrySignature = 0x02014b50;
-constexpr std::uint32_t kEndSignature = 0x06054b50;
-constexpr std::uint32_t kEnd64Signature = 0x06064b50;
-constexpr std::uint32_t kLocator64Signature = 0x07064b50;
-constexpr std::size_t kLocalHeaderBytes = 30;
-constexpr std::size_t kEntryBytes = 46;
-constexpr std::size_t kEndBytes = 22;
-constexpr std::size_t kEnd64RecordBytes = 56;
-constexpr std::size_t kLocator64Bytes = 20;
-constexpr std::size_t kMostCommentBytes = 0xffff;
-constexpr std::uint64_t kSeeZip64 = 0xffffffff;  // means that the real number is in the ZIP64 field
-constexpr std::uint16_t kZip64ExtraId = 0x0001;  // the id of the ZIP64 field
+constexpr uint32_t kLocalSignature = 0x04034b50;
+constexpr uint32_t kTrailerSignature = 0x08074b50;
+constexpr uint32_t kEntrySignature = 0x02014b50;
+constexpr uint32_t kEndSignature = 0x06054b50;
+constexpr uint32_t kEnd64Signature = 0x06064b50;
+constexpr uint32_t kLocator64Signature = 0x07064b50;
+constexpr size_t kLocalHeaderBytes = 30;
+constexpr size_t kEntryBytes = 46;
+constexpr size_t kEndBytes = 22;
+constexpr size_t kEnd64RecordBytes = 56;
+constexpr size_t kLocator64Bytes = 20;
+constexpr size_t kMostCommentBytes = 0xffff;
+constexpr uint64_t kSeeZip64 = 0xffffffff;  // means that the real number is in the ZIP64 field
+constexpr uint16_t kZip64ExtraId = 0x0001;  // the id of the ZIP64 field
 // The id of the extra field that Android's zipalign uses for padding: the alignment, then zeros.
-constexpr std::uint16_t kPaddingExtraId = 0xd935;
-constexpr std::uint16_t kFirstDate = 0x0021;  // 1980-01-01, the first possible date
-constexpr std::uint16_t kVersionNeeded = 20;
-constexpr std::uint16_t kVersionForZip64 = 45;
-constexpr std::uint16_t kEncryptedFlag = 1U << 0U;
-constexpr std::uint16_t kStreamedFlag = 1U << 3U;
-constexpr std::uint16_t kUtf8Flag = 1U << 11U;
+constexpr uint16_t kPaddingExtraId = 0xd935;
+constexpr uint16_t kFirstDate = 0x0021;  // 1980-01-01, the first possible date
+constexpr uint16_t kVersionNeeded = 20;
+constexpr uint16_t kVersionForZip64 = 45;
+constexpr uint16_t kEncryptedFlag = 1U << 0U;
+constexpr uint16_t kStreamedFlag = 1U << 3U;
+constexpr uint16_t kUtf8Flag = 1U << 11U;
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-std::uint16_t flags_of(const ZipMember& member) {
-  return std::uint16_t((member.is_streamed ? kStreamedFlag : 0U) | (is_ascii(member.name) ? 0U : kUtf8Flag));
+uint16_t flags_of(const ZipMember& member) {
+  return uint16_t((member.is_streamed ? kStreamedFlag : 0U) | (is_ascii(member.name) ? 0U : kUtf8Flag));
 }
 
 // The size of a streamed member is not known when its header is written, so it may need ZIP64.
@@ -52,16 +52,16 @@ std::vector<std::byte> zip_local_header(const ZipMember& member) {
   const bool needs_zip64 = needs_local_zip64(member);
   HeaderBytes extra;
   if (needs_zip64) {
-    const std::uint64_t bytes = member.is_streamed ? 0 : member.bytes;
+    const uint64_t bytes = member.is_streamed ? 0 : member.bytes;
     extra.u16(kZip64ExtraId).u16(16).u64(bytes).u64(bytes);
   }
-  const std::uint64_t begin = member.header_offset + kLocalHeaderBytes + member.name.size() + extra.size();
-  constexpr std::size_t kPaddingHeaderBytes = 6;  // size of the padding field's own header
-  std::size_t padding = (kZipAlignment - begin % kZipAlignment) % kZipAlignment;
+  const uint64_t begin = member.header_offset + kLocalHeaderBytes + member.name.size() + extra.size();
+  constexpr size_t kPaddingHeaderBytes = 6;  // size of the padding field's own header
+  size_t padding = (kZipAlignment - begin % kZipAlignment) % kZipAlignment;
   if (padding > 0 && padding < kPaddingHeaderBytes) padding += kZipAlignment;
   if (padding > 0)
     extra.u16(kPaddingExtraId).u16(padding - 4).u16(kZipAlignment).zeros(padding - kPaddingHeaderBytes);
-  const std::uint64_t size = needs_zip64 ? kSeeZip64 : member.bytes;
+  const uint64_t size = needs_zip64 ? kSeeZip64 : member.bytes;
   HeaderBytes header;
   header.u32(kLocalSignature).u16(needs_zip64 ? kVersionForZip64 : kVersionNeeded).u16(flags_of(member));
   header.u16(0).u16(0).u16(kFirstDate);  // method (stored), time and date
@@ -74,7 +74,7 @@ std::vector<std::byte> zip_trailer(const ZipMember& member) {
   return HeaderBytes().u32(kTrailerSignature).u32(member.crc32).u64(member.bytes).u64(member.bytes).take();
 }
 
-std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::uint64_t offset) {
+std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_t offset) {
   HeaderBytes directory;
   for (const ZipMember& member : members) {
     HeaderBytes extra;
@@ -83,7 +83,7 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
     if (needs_zip64 || is_far) extra.u16(kZip64ExtraId).u16((needs_zip64 ? 16U : 0U) + (is_far ? 8U : 0U));
     if (needs_zip64) extra.u64(member.bytes).u64(member.bytes);
     if (is_far) extra.u64(member.header_offset);
-    const std::uint64_t size = needs_zip64 ? kSeeZip64 : member.bytes;
+    const uint64_t size = needs_zip64 ? kSeeZip64 : member.bytes;
     directory.u32(kEntrySignature).u16(kVersionForZip64);  // version of the writer
     directory.u16(needs_local_zip64(member) || is_far ? kVersionForZip64 : kVersionNeeded)
         .u16(flags_of(member));
@@ -92,15 +92,15 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
     directory.zeros(2 + 2 + 2 + 4);  // comment length, disk, internal and external attributes
     directory.u32(is_far ? kSeeZip64 : member.header_offset).text(member.name).append(extra.view());
   }
-  const std::uint64_t bytes = directory.size();
-  const std::uint64_t count = members.size();
+  const uint64_t bytes = directory.size();
+  const uint64_t count = members.size();
   const bool needs_zip64 = offset >= kSeeZip64 || bytes >= kSeeZip64 || count >= 0xffff;
   if (needs_zip64) {
     directory.u32(kEnd64Signature).u64(kEnd64RecordBytes - 12).u16(kVersionForZip64).u16(kVersionForZip64);
     directory.zeros(8).u64(count).u64(count);
     directory.u64(bytes).u64(offset).u32(kLocator64Signature).u32(0).u64(offset + bytes).u32(1);
   }
-  const std::uint64_t short_count = std::min<std::uint64_t>(count, needs_zip64 ? 0xffff : count);
+  const uint64_t short_count = std::min<uint64_t>(count, needs_zip64 ? 0xffff : count);
   directory.u32(kEndSignature).zeros(4).u16(short_count).u16(short_count);
   return directory.u32(std::min(bytes, kSeeZip64)).u32(std::min(offset, kSeeZip64)).u16(0).take();
 }
@@ -109,29 +109,29 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
 namespace {
 
 struct Directory {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t member_count = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t member_count = 0;
 };
 
 // Finds the end record. It comes before a comment of up to 64 KiB, whose length it contains.
-Result<std::uint64_t> find_end(ObjectWindow& window) {
+Result<uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
-  const auto tail = std::size_t(std::min<std::uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
-  const std::uint64_t begin = window.size() - tail;
+  const auto tail = size_t(std::min<uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
+  const uint64_t begin = window.size() - tail;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(begin, tail));
-  for (std::size_t at = tail - kEndBytes + 1; at-- > 0;)
+  for (size_t at = tail - kEndBytes + 1; at-- > 0;)
     if (number_at(bytes, at, 4) == kEndSignature && number_at(bytes, at + 20, 2) == tail - at - kEndBytes)
       return begin + at;
   return window.error(Errc::truncated, window.size(),
                       "no end of a ZIP archive: the object is cut off, or none");
 }
 
-Result<void> read_zip64_end(ObjectWindow& window, std::uint64_t end, Directory& directory) {
+Result<void> read_zip64_end(ObjectWindow& window, uint64_t end, Directory& directory) {
   if (end < kLocator64Bytes + kEnd64RecordBytes) return success();
   PENSTOCK_ASSIGN(std::span<const std::byte> bytes, window.at(end - kLocator64Bytes, kLocator64Bytes));
   if (number_at(bytes, 0, 4) != kLocator64Signature) return success();
-  const std::uint64_t end64_offset = number_at(bytes, 8, 8);
+  const uint64_t end64_offset = number_at(bytes, 8, 8);
   if (end64_offset > end - kLocator64Bytes - kEnd64RecordBytes)
     return window.corrupt(end - kLocator64Bytes, fmt::format("a ZIP64 end record at byte {}", end64_offset));
   PENSTOCK_ASSIGN(bytes, window.at(end64_offset, kEnd64RecordBytes));
@@ -143,7 +143,7 @@ Result<void> read_zip64_end(ObjectWindow& window, std::uint64_t end, Directory& 
 }
 
 Result<Directory> find_directory(ObjectWindow& window) {
-  PENSTOCK_ASSIGN(const std::uint64_t end, find_end(window));
+  PENSTOCK_ASSIGN(const uint64_t end, find_end(window));
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(end, kEndBytes));
   Directory directory{.offset = number_at(bytes, 16, 4),
                       .bytes = number_at(bytes, 12, 4),
@@ -158,14 +158,14 @@ Result<Directory> find_directory(ObjectWindow& window) {
 
 // Reads the numbers that do not fit into 32 bits from the ZIP64 field. The field has them in this order, and
 // only those that do not fit.
-bool read_zip64_numbers(std::span<const std::byte> extra, std::uint64_t& bytes, std::uint64_t& stored_bytes,
-                        std::uint64_t& header_offset) {
+bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint64_t& stored_bytes,
+                        uint64_t& header_offset) {
   while (extra.size() >= 4) {
-    const std::size_t length = number_at(extra, 2, 2);
+    const size_t length = number_at(extra, 2, 2);
     if (length > extra.size() - 4) return false;
     if (number_at(extra, 0, 2) == kZip64ExtraId) {
       std::span<const std::byte> rest = extra.subspan(4, length);
-      for (std::uint64_t* number : {&bytes, &stored_bytes, &header_offset}) {
+      for (uint64_t* number : {&bytes, &stored_bytes, &header_offset}) {
         if (*number != kSeeZip64) continue;
         if (rest.size() < 8) return false;
         *number = number_at(rest, 0, 8);
@@ -180,7 +180,7 @@ bool read_zip64_numbers(std::span<const std::byte> extra, std::uint64_t& bytes, 
 
 // Offset of a member's bytes. They follow its local header, whose extra field may have another length than
 // that in the directory.
-Result<std::uint64_t> find_bytes(ObjectWindow& window, std::uint64_t header_offset, const std::string& name) {
+Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const std::string& name) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header_offset, kLocalHeaderBytes));
   if (number_at(bytes, 0, 4) != kLocalSignature)
     return window.corrupt(header_offset, fmt::format("no ZIP member begins here, though '{}' should", name));
@@ -192,24 +192,24 @@ Result<std::uint64_t> find_bytes(ObjectWindow& window, std::uint64_t header_offs
 Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix) {
   PENSTOCK_ASSIGN(const Directory directory, find_directory(window));
   std::vector<ArchiveMember> members;
-  std::uint64_t at = directory.offset;
-  const std::uint64_t end = directory.offset + directory.bytes;
+  uint64_t at = directory.offset;
+  const uint64_t end = directory.offset + directory.bytes;
   // Members share no bytes, so this is the most that the remaining members can have.
-  std::uint64_t bytes_left = directory.offset;
-  for (std::uint64_t i = 0; i < directory.member_count; ++i) {
+  uint64_t bytes_left = directory.offset;
+  for (uint64_t i = 0; i < directory.member_count; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");
     PENSTOCK_ASSIGN(std::span<const std::byte> entry, window.at(at, kEntryBytes));
-    const std::size_t name_bytes = number_at(entry, 28, 2);
-    const std::size_t extra_bytes = number_at(entry, 30, 2);
-    const std::size_t entry_bytes = kEntryBytes + name_bytes + extra_bytes + number_at(entry, 32, 2);
+    const size_t name_bytes = number_at(entry, 28, 2);
+    const size_t extra_bytes = number_at(entry, 30, 2);
+    const size_t entry_bytes = kEntryBytes + name_bytes + extra_bytes + number_at(entry, 32, 2);
     if (number_at(entry, 0, 4) != kEntrySignature || entry_bytes > end - at)
       return window.corrupt(at, fmt::format("no entry {} of the ZIP directory", i));
     PENSTOCK_ASSIGN(entry, window.at(at, entry_bytes));
     ArchiveMember member;
     member.name = HeaderReader(entry.subspan(kEntryBytes)).text(name_bytes);
-    std::uint64_t bytes = number_at(entry, 24, 4);
-    std::uint64_t stored_bytes = number_at(entry, 20, 4);
-    std::uint64_t header_offset = number_at(entry, 42, 4);
+    uint64_t bytes = number_at(entry, 24, 4);
+    uint64_t stored_bytes = number_at(entry, 20, 4);
+    uint64_t header_offset = number_at(entry, 42, 4);
     const bool is_valid_extra = read_zip64_numbers(entry.subspan(kEntryBytes + name_bytes, extra_bytes),
                                                    bytes, stored_bytes, header_offset);
     if (member.name.ends_with(suffix)) {

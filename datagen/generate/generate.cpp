@@ -72,7 +72,7 @@ Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned 
                              Progress& progress, GenerateResult& out) {
   const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
   PENSTOCK_TRY(all_ok(ranks, manifest));
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong,
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> wrong,
                   on_root(ranks, [&] { return wrong_objects(*manifest, tier, threads); }));
   if (wrong.empty()) return success();
   std::optional<Repairer> repairer;

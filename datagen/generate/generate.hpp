@@ -20,12 +20,12 @@ namespace penstock {
 
 // What some threads or ranks made.
 struct GeneratedCounts {
-  std::uint64_t samples_made = 0;
-  std::uint64_t bytes_made = 0;
-  std::uint64_t samples_kept = 0;       // made by an earlier run and still correct
-  std::uint64_t samples_journaled = 0;  // samples_made that the journal lists, so that --resume finds them
+  uint64_t samples_made = 0;
+  uint64_t bytes_made = 0;
+  uint64_t samples_kept = 0;       // made by an earlier run and still correct
+  uint64_t samples_journaled = 0;  // samples_made that the journal lists, so that --resume finds them
   // Objects of an earlier run that are no longer correct. They are made again.
-  std::uint64_t damaged_objects = 0;
+  uint64_t damaged_objects = 0;
   double seconds = 0;  // time of the making alone, on the slowest rank
 
   void add(const GeneratedCounts& part);  // adds samples, bytes and objects
@@ -34,7 +34,7 @@ struct GeneratedCounts {
 // The sum over all ranks. Every rank has the same values.
 struct GenerateResult : GeneratedCounts {
   // Damaged rows and segments of the journal; their objects are made again.
-  std::uint64_t damaged_journal_parts = 0;
+  uint64_t damaged_journal_parts = 0;
   bool kept_by_size = false;              // earlier objects were checked by their size only
   bool can_resume = false;                // the target contains data that --resume can continue
   std::vector<RankFigures> rank_figures;  // what each rank made; empty for a single process

@@ -112,13 +112,13 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
   const std::string& whole = kept->second;
 
   std::vector<std::string> damages{"", whole + '\0', whole.substr(0, whole.size() - 1), whole.substr(1)};
-  for (std::size_t at = 0; at < whole.size(); at += at < 64 ? 7 : whole.size() / 31 + 1) {
+  for (size_t at = 0; at < whole.size(); at += at < 64 ? 7 : whole.size() / 31 + 1) {
     damages.push_back(whole);
     damages.back()[at] ^= 1;
     damages.push_back(whole);
     damages.back()[whole.size() - 1 - at] ^= char(0x80);
   }
-  for (std::size_t i = 0; i < damages.size(); ++i) {
+  for (size_t i = 0; i < damages.size(); ++i) {
     Tree damaged = left;
     damaged[kept->first] = damages[i];
     restore(target, damaged);
@@ -138,9 +138,9 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
 
 TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
   for (const auto& [fault, code] : {std::pair{"eio@#{}", Errc::io}, {"enospc@#{}..", Errc::no_space}}) {
-    std::uint64_t failed = 0;
-    std::uint64_t fine = 0;  // after the last operation, or one whose failure is allowed
-    for (std::uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
+    uint64_t failed = 0;
+    uint64_t fine = 0;  // after the last operation, or one whose failure is allowed
+    for (uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
       std::string words(fault);
       words.replace(words.find("{}"), 2, std::to_string(at));
       Tier target = place();
@@ -190,7 +190,7 @@ TEST(ScanOfFormats, ACompanionHoldsNoSample) {
     ASSERT_TRUE(scanned.ok()) << scanned.error().message();
     EXPECT_EQ(scanned->manifest.objects(), 4U) << format;
     ASSERT_EQ(scanned->manifest.samples(), 5U) << format;
-    for (std::uint64_t i = 0; i < 5; ++i) {
+    for (uint64_t i = 0; i < 5; ++i) {
       EXPECT_EQ(scanned->manifest.sample(i).offset, made.sample(i).offset) << format;
       EXPECT_EQ(scanned->manifest.sample(i).length, made.sample(i).length) << format;
     }

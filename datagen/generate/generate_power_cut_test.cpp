@@ -49,10 +49,10 @@ void expect_whole_or_resumed(Tier& target) {
 }
 
 TEST(GeneratePowerCut, OfAForgetfulDiskAtEveryOperation) {
-  std::uint64_t cuts = 0;
-  std::uint64_t finished = 0;
-  for (std::uint64_t n = 1; finished == 0; ++n) {
-    for (std::uint64_t kept = 0; kept < 4; ++kept) {
+  uint64_t cuts = 0;
+  uint64_t finished = 0;
+  for (uint64_t n = 1; finished == 0; ++n) {
+    for (uint64_t kept = 0; kept < 4; ++kept) {
       SCOPED_TRACE("operation " + std::to_string(n) + ", kept " + std::to_string(kept));
       const auto power_on = [&](ForgetfulMachine& machine) {
         machine.power_on(kept == 0 ? Kept::none : Kept::some, n * 8 + kept);
@@ -84,7 +84,7 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
   ASSERT_OK(disk);
   bool finished = false;
-  for (std::uint64_t n = 1; !finished && !HasFailure(); n += 7) {
+  for (uint64_t n = 1; !finished && !HasFailure(); n += 7) {
     SCOPED_TRACE("operation " + std::to_string(n));
     const std::string path = "t=posix:" + ((*disk)->path() / std::to_string(n)).string();
     PowerCut power(n, [&] { EXPECT_OK((*disk)->cut()); });

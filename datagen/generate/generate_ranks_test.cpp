@@ -46,10 +46,10 @@ struct Outcome {
 // `sick`.
 std::vector<Outcome> make_over(int ranks, const std::string& path, const Generation& generation,
                                bool resume = false, int sick = -1, const std::string& options = "") {
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
   RankThreads::run(ranks, [&](Communicator& job) {
     Tier target = tier(path, job.rank() == sick ? options : "");
-    Outcome& mine = outcomes[std::size_t(job.rank())];
+    Outcome& mine = outcomes[size_t(job.rank())];
     Progress progress(false, "", 0, "");
     mine.done = generate(generation, target, 2, resume, job, progress, mine.made);
   });
@@ -71,7 +71,7 @@ TEST(GenerateRanks, SharesAreRunsOfObjectsThatCoverAll) {
         const GenerateShare share = share_of(generation, rank, ranks);
         EXPECT_EQ(share.first_object, before.end_object);
         EXPECT_EQ(share.first_sample, before.end_sample);
-        EXPECT_LE(share.objects(), generation.objects / std::uint64_t(ranks) + 1);
+        EXPECT_LE(share.objects(), generation.objects / uint64_t(ranks) + 1);
         before = share;
       }
       EXPECT_EQ(before.end_object, generation.objects);
@@ -103,7 +103,7 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   const std::vector<Outcome> outcomes = make_over(3, "ranks-figures", pictures());
   const GenerateResult& made = outcomes[0].made;
   ASSERT_EQ(made.rank_figures.size(), 3U);
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   for (const RankFigures& rank : made.rank_figures) {
     bytes += rank.bytes;
     EXPECT_GT(rank.bytes, 0U);
@@ -117,7 +117,7 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
 TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
   const Generation generation = shards();
   const Tree expected = tree_by_one("ranks-fault", generation);
-  std::uint64_t failed = 0;
+  uint64_t failed = 0;
   for (const int sick : {0, 1}) {
     for (int at = 1;; at += 3) {
       const std::string path = "ranks-fault-" + std::to_string(sick) + "-" + std::to_string(at);
@@ -155,7 +155,7 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
   const Generation generation = pictures();
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-signal", ",latency=20ms");
-    Outcome& mine = outcomes[std::size_t(job.rank())];
+    Outcome& mine = outcomes[size_t(job.rank())];
     Progress progress(false, "", 0, "");
     std::jthread signal;
     if (!job.root())
@@ -188,7 +188,7 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
   std::vector<Outcome> outcomes(2);
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-early-signal", job.root() ? "" : ",latency=100ms");
-    Outcome& mine = outcomes[std::size_t(job.rank())];
+    Outcome& mine = outcomes[size_t(job.rank())];
     Progress progress(false, "", 0, "");
     std::jthread signal;
     if (job.root())
@@ -229,7 +229,7 @@ TEST(GenerateRanks, AFinishedOneIsMendedByAll) {
 TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
   const Generation generation = weather();
   const Tree expected = tree_by_one("ranks-behind", generation);
-  std::uint64_t behind = 0;
+  uint64_t behind = 0;
   for (int at = 1;; ++at) {
     const std::string path = "ranks-behind-" + std::to_string(at);
     const auto stopped =
@@ -252,9 +252,9 @@ class WithoutMemory final : public Recipe {
  public:
   explicit WithoutMemory(std::unique_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
 
-  std::uint64_t samples() const override { return recipe_->samples(); }
-  void plan(std::uint64_t index, SamplePlan& out) const override { recipe_->plan(index, out); }
-  std::uint64_t bytes_expected(std::uint64_t index) const override { return recipe_->bytes_expected(index); }
+  uint64_t samples() const override { return recipe_->samples(); }
+  void plan(uint64_t index, SamplePlan& out) const override { recipe_->plan(index, out); }
+  uint64_t bytes_expected(uint64_t index) const override { return recipe_->bytes_expected(index); }
   std::vector<std::string> label_names() const override { throw std::bad_alloc(); }
   std::span<const Field> fields() const override { return recipe_->fields(); }
   Result<std::unique_ptr<SampleMaker>> maker() const override { return recipe_->maker(); }
@@ -279,7 +279,7 @@ TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
         if (job.rank() == sick) mine.recipe = std::make_unique<WithoutMemory>(std::move(mine.recipe));
         Tier there = tier(path);
         Progress progress(false, "", 0, "");
-        Outcome& outcome = outcomes[std::size_t(job.rank())];
+        Outcome& outcome = outcomes[size_t(job.rank())];
         outcome.done = generate(mine, there, 1, true, job, progress, outcome.made);
       });
       for (const Outcome& outcome : outcomes) {
@@ -299,7 +299,7 @@ TEST(GenerateRanks, APlaceThatNotAllSeeIsRefused) {
   const Generation generation = weather();
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-place-" + std::to_string(job.rank()));
-    Outcome& mine = outcomes[std::size_t(job.rank())];
+    Outcome& mine = outcomes[size_t(job.rank())];
     Progress progress(false, "", 0, "");
     mine.done = generate(generation, target, 1, false, job, progress, mine.made);
   });

@@ -30,10 +30,10 @@ Error other_build_error(std::string_view name, std::string_view why) {
 
 }  // namespace
 
-Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads) {
+Result<std::vector<uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> verdicts,
                   check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
-  std::vector<std::uint64_t> wrong;
+  std::vector<uint64_t> wrong;
   for (const ObjectVerdict& one : verdicts) wrong.push_back(one.object);
   return wrong;
 }
@@ -51,7 +51,7 @@ Repairer::Repairer(const Generation& generation, const Manifest& manifest, Backe
       labels_(generation.recipe->label_names()),
       companions_(generation.recipe->companions()) {}
 
-Result<void> Repairer::begin(std::span<const std::uint64_t> wrong) {
+Result<void> Repairer::begin(std::span<const uint64_t> wrong) {
   if (ranks_.root()) {
     own_counts_.samples_kept = samples_kept(wrong);
     own_counts_.damaged_objects = wrong.size();
@@ -67,24 +67,22 @@ GeneratedCounts Repairer::counts() const {
   return sum;
 }
 
-std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const {
-  std::uint64_t intact_samples = generation_.state.samples;
-  for (const std::uint64_t object : wrong)
+uint64_t Repairer::samples_kept(std::span<const uint64_t> wrong) const {
+  uint64_t intact_samples = generation_.state.samples;
+  for (const uint64_t object : wrong)
     if (object < generation_.objects) intact_samples -= generation_.samples_of(object);
   return intact_samples;
 }
 
-Result<void> Repairer::make_share(std::span<const std::uint64_t> wrong) {
-  const auto share_begin = [&](int rank) {
-    return wrong.size() * std::size_t(rank) / std::size_t(ranks_.size());
-  };
-  const std::size_t first = share_begin(ranks_.rank());
-  const std::span<const std::uint64_t> share = wrong.subspan(first, share_begin(ranks_.rank() + 1) - first);
+Result<void> Repairer::make_share(std::span<const uint64_t> wrong) {
+  const auto share_begin = [&](int rank) { return wrong.size() * size_t(rank) / size_t(ranks_.size()); };
+  const size_t first = share_begin(ranks_.rank());
+  const std::span<const uint64_t> share = wrong.subspan(first, share_begin(ranks_.rank() + 1) - first);
   const Clock::time_point start = Clock::now();
-  const auto threads = unsigned(std::clamp<std::uint64_t>(share.size(), 1, threads_));
+  const auto threads = unsigned(std::clamp<uint64_t>(share.size(), 1, threads_));
   for (unsigned i = 0; i < threads; ++i)
     workers_.emplace_back(MakerSetup{generation_, backend_, durability_, true, labels_});
-  Result<void> made = parallel_for(share.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
+  Result<void> made = parallel_for(share.size(), threads, 1, [&](unsigned worker, uint64_t i) {
     return stopped() ? success() : make_again(workers_[worker], share[i]);
   });
   if (made.ok() && !stopped()) made = sync_.sync();
@@ -92,11 +90,11 @@ Result<void> Repairer::make_share(std::span<const std::uint64_t> wrong) {
   return made;
 }
 
-Result<void> Repairer::make_again(Worker& worker, std::uint64_t object) {
+Result<void> Repairer::make_again(Worker& worker, uint64_t object) {
   std::string name;
   manifest_.object_name(object, name);
   const auto check_unchanged = [&](const PublishedObject& written, std::span<const JournalSample> rows,
-                                   std::span<const std::uint32_t> labels) -> Result<void> {
+                                   std::span<const uint32_t> labels) -> Result<void> {
     if (matches_manifest(object, written, rows, labels)) return success();
     return other_build_error(name, "would be made of other bytes than those that the manifest has");
   };
@@ -113,13 +111,12 @@ Result<void> Repairer::make_again(Worker& worker, std::uint64_t object) {
   return success();
 }
 
-bool Repairer::matches_manifest(std::uint64_t object, const PublishedObject& written,
-                                std::span<const JournalSample> rows,
-                                std::span<const std::uint32_t> labels) const {
+bool Repairer::matches_manifest(uint64_t object, const PublishedObject& written,
+                                std::span<const JournalSample> rows, std::span<const uint32_t> labels) const {
   if (written.bytes != manifest_.object_bytes(object) ||
       written.crc32c != manifest_.object_crc32c(object).value_or(written.crc32c))
     return false;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     const SampleEntry& entry = manifest_.sample(rows[i].index);
     if (entry.object != object || entry.offset != rows[i].offset || entry.length != rows[i].length ||
         entry.label != labels[i] || (manifest_.facts().checksums && entry.crc32c != rows[i].crc32c))

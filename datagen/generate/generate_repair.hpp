@@ -23,7 +23,7 @@
 namespace penstock {
 
 // The objects that are missing or have a wrong size.
-Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads);
+Result<std::vector<uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads);
 
 // One rank's part of the repair. It makes no collective call.
 class Repairer {
@@ -34,9 +34,9 @@ class Repairer {
   // The steps, in this order. Each rank passes the same list of wrong objects. On rank 0, begin() counts the
   // correct samples and the wrong objects. It fails with `corrupt` if this build makes other objects than the
   // manifest names.
-  Result<void> begin(std::span<const std::uint64_t> wrong);
+  Result<void> begin(std::span<const uint64_t> wrong);
   // Makes this rank's part of the wrong objects again.
-  Result<void> make_share(std::span<const std::uint64_t> wrong);
+  Result<void> make_share(std::span<const uint64_t> wrong);
   GeneratedCounts counts() const;
 
   // Makes make_share() return soon. Any thread.
@@ -48,17 +48,17 @@ class Repairer {
 
     ObjectMaker maker;
     std::vector<JournalSample> rows;  // samples of the current object
-    std::vector<std::uint32_t> labels;
+    std::vector<uint32_t> labels;
     GeneratedCounts counts;
   };
 
-  std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
+  uint64_t samples_kept(std::span<const uint64_t> wrong) const;
   // Makes the object again. Publishes it only if it matches the manifest.
-  Result<void> make_again(Worker& worker, std::uint64_t object);
+  Result<void> make_again(Worker& worker, uint64_t object);
   // Compares an object with its entries in the manifest. If the manifest has no checksums of objects, the
   // bytes around samples are not compared.
-  bool matches_manifest(std::uint64_t object, const PublishedObject& written,
-                        std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const;
+  bool matches_manifest(uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
+                        std::span<const uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
   const Generation& generation_;

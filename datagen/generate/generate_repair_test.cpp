@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 // A data set of objects with two samples each, and a companion without samples.
-Generation weather(std::uint64_t seed = 7) {
+Generation weather(uint64_t seed = 7) {
   return plan_generation("climate", "", {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 7}, seed)
       .value();
 }
@@ -25,7 +25,7 @@ void remove(Tier& tier, const std::string& name) {
 std::vector<std::string> names_of(Tier& tier) {
   const Manifest manifest = Manifest::load(*tier.backend, kManifestName).value();
   std::vector<std::string> names(manifest.objects());
-  for (std::size_t i = 0; i < names.size(); ++i) manifest.object_name(i, names[i]);
+  for (size_t i = 0; i < names.size(); ++i) manifest.object_name(i, names[i]);
   return names;
 }
 
@@ -80,7 +80,7 @@ TEST(GenerateMend, WhereNothingIsWrongNothingIsTouched) {
 
 TEST(GenerateMend, StoppedAnywhereItGoesOn) {
   const Generation generation = weather();
-  std::uint64_t failed = 0;
+  uint64_t failed = 0;
   for (int at = 1;; ++at) {
     const std::string path = "mend-stopped-" + std::to_string(at);
     Tier target = tier(path);
@@ -109,7 +109,7 @@ TEST(GenerateMend, OnceTheManifestStandsNothingIsMadeAgain) {
   Tier made = tier("mend-behind");
   ASSERT_TRUE(make(made, generation).ok());
   const Tree whole = tree_of(made);
-  std::uint64_t behind = 0;
+  uint64_t behind = 0;
   for (int at = 1;; ++at) {
     const std::string path = "mend-behind-" + std::to_string(at);
     Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
@@ -128,7 +128,7 @@ TEST(GenerateMend, OnceTheManifestStandsNothingIsMadeAgain) {
 
 TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
   const Generation generation = weather();
-  std::uint64_t failed = 0;
+  uint64_t failed = 0;
   for (int at = 1;; ++at) {
     const std::string path = "mend-swept-" + std::to_string(at);
     Tier target = tier(path);
@@ -170,7 +170,7 @@ TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
   Tier other = tier("mend-else");
   ASSERT_TRUE(make(other, weather(8)).ok());
   const std::string manifest = content(*other.backend, kManifestName);
-  std::uint64_t failed = 0;
+  uint64_t failed = 0;
   for (int at = 1;; ++at) {
     const std::string path = "mend-else-" + std::to_string(at);
     Tier target = tier(path);
@@ -193,8 +193,8 @@ TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
 
 TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
   const Generation generation = weather();
-  std::uint64_t journaled = 0;
-  std::uint64_t lost = 0;
+  uint64_t journaled = 0;
+  uint64_t lost = 0;
   for (const std::string& fault : {std::string("publish:enospc@#4"), std::string("publish:enospc@#4.."),
                                    std::string("publish:enospc@#5..")}) {
     const std::string path = "mend-said-" + fault;
@@ -222,10 +222,10 @@ std::string mislabelled(Tier& target, bool object_checksums) {
   facts.seed = 7;
   facts.object_checksums = object_checksums;
   ManifestBuilder builder(facts);
-  for (std::uint32_t i = 0; i < names.size(); ++i)
+  for (uint32_t i = 0; i < names.size(); ++i)
     builder.set_object_crc32c(builder.add_object(names[i], manifest.object_bytes(i)),
                               manifest.object_crc32c(i).value());
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i) builder.add_sample(manifest.sample(i));
+  for (uint64_t i = 0; i < manifest.samples(); ++i) builder.add_sample(manifest.sample(i));
   remove(target, std::string(kManifestName));
   EXPECT_TRUE(builder.publish(*target.backend).ok());
   remove(target, names[1]);

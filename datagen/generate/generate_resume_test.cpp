@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kObjects = 12;
+constexpr uint64_t kObjects = 12;
 
 const Generation& small() {
   static const Generation generation =
@@ -36,7 +36,7 @@ class SlowReader final : public ReaderWrapper {
   };
   SlowReader(std::unique_ptr<Reader> inner, Seen& seen) : ReaderWrapper(std::move(inner)), seen_(seen) {}
 
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
     const int now = ++seen_.now;
     for (int most = seen_.most; most < now && !seen_.most.compare_exchange_weak(most, now);) {
     }
@@ -71,7 +71,7 @@ void begin(const std::string& path, int times) {
   Tier sick = tier(path, ",fail=publish:eio@#" + std::to_string(kObjects + 2));
   ASSERT_FALSE(make(sick, small(), 1).ok());
   Tier target = tier(path);
-  const std::uint32_t key = journal_key(small().state);
+  const uint32_t key = journal_key(small().state);
   std::vector<JournalSegment> rows;
   const auto read = read_journal(*target.backend, key, [&](const JournalSegment& segment) {
     for (const JournalObject& object : segment.objects) {
@@ -113,7 +113,7 @@ class CountingBackend final : public BackendWrapper {
  public:
   CountingBackend(std::unique_ptr<Backend> inner, std::atomic<int>& segments)
       : BackendWrapper(std::move(inner)), segments_(segments) {}
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     if (name.starts_with(kJournalFolder)) ++segments_;
     return inner().create(name, bytes_hint);
   }

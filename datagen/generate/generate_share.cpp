@@ -9,27 +9,27 @@ namespace penstock {
 namespace {
 
 // The most bytes that rank 0 receives in one call, from all ranks together.
-constexpr std::size_t kMostGatheredBytes = std::size_t{64} << 20U;
+constexpr size_t kMostGatheredBytes = size_t{64} << 20U;
 
 // Receives the rows of every rank on rank 0, piece by piece. `from` is the index of the piece's first row on
 // its rank.
 template <class Row>
-using RowVisitor = std::function<void(int rank, std::uint64_t from, std::span<const Row> rows)>;
+using RowVisitor = std::function<void(int rank, uint64_t from, std::span<const Row> rows)>;
 
 template <class Row>
 Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const RowVisitor<Row>& visit) {
   static_assert(std::is_trivially_copyable_v<Row>);
-  const std::uint64_t rows_per_rank =
-      std::max<std::uint64_t>(kMostGatheredBytes / sizeof(Row) / std::uint64_t(ranks.size()), 1);
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> lengths, gather<std::uint64_t>(ranks, mine.size()));
-  const std::uint64_t most_rows = *std::max_element(lengths.begin(), lengths.end());
+  const uint64_t rows_per_rank =
+      std::max<uint64_t>(kMostGatheredBytes / sizeof(Row) / uint64_t(ranks.size()), 1);
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> lengths, gather<uint64_t>(ranks, mine.size()));
+  const uint64_t most_rows = *std::max_element(lengths.begin(), lengths.end());
   std::vector<Row> rows;
-  for (std::uint64_t from = 0; from < most_rows; from += rows_per_rank) {
-    const auto piece = mine.subspan(std::min<std::uint64_t>(from, mine.size()));
+  for (uint64_t from = 0; from < most_rows; from += rows_per_rank) {
+    const auto piece = mine.subspan(std::min<uint64_t>(from, mine.size()));
     PENSTOCK_ASSIGN(
         const auto all,
-        ranks.gather(std::as_bytes(piece.first(std::min<std::uint64_t>(piece.size(), rows_per_rank)))));
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        ranks.gather(std::as_bytes(piece.first(std::min<uint64_t>(piece.size(), rows_per_rank)))));
+    for (size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank].empty()) continue;
       rows.resize(all[rank].size() / sizeof(Row));
       std::memcpy(rows.data(), all[rank].data(), rows.size() * sizeof(Row));
@@ -42,8 +42,8 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const R
 }  // namespace
 
 GenerateShare share_of(const Generation& generation, int rank, int ranks) {
-  const auto object_at = [&](int n) { return generation.objects * std::uint64_t(n) / std::uint64_t(ranks); };
-  const auto first_of = [&](std::uint64_t object) {
+  const auto object_at = [&](int n) { return generation.objects * uint64_t(n) / uint64_t(ranks); };
+  const auto first_of = [&](uint64_t object) {
     return object >= generation.objects ? generation.state.samples : generation.first_sample(object);
   };
   GenerateShare share{.first_object = object_at(rank), .end_object = object_at(rank + 1)};
@@ -72,22 +72,22 @@ ObjectResults::ObjectResults(const Generation& generation, Communicator& ranks, 
       objects_(ranks.root() ? 0 : share_.objects()),
       samples_(ranks.root() ? 0 : share_.samples()) {}
 
-void ObjectResults::set_object(std::uint64_t object, PublishedObject published) {
-  manifest_.set_object_bytes(std::uint32_t(object), published.bytes);
-  manifest_.set_object_crc32c(std::uint32_t(object), published.crc32c);
+void ObjectResults::set_object(uint64_t object, PublishedObject published) {
+  manifest_.set_object_bytes(uint32_t(object), published.bytes);
+  manifest_.set_object_crc32c(uint32_t(object), published.crc32c);
 }
 
-void ObjectResults::record(std::uint64_t object, PublishedObject published,
-                           std::span<const JournalSample> samples, std::span<const std::uint32_t> labels) {
+void ObjectResults::record(uint64_t object, PublishedObject published, std::span<const JournalSample> samples,
+                           std::span<const uint32_t> labels) {
   if (ranks_.root())
     set_object(object, published);
   else
     objects_[object - share_.first_object] = published;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
+  for (size_t i = 0; i < samples.size(); ++i) {
     const JournalSample& sample = samples[i];
     const SampleEntry entry{.offset = sample.offset,
                             .length = sample.length,
-                            .object = std::uint32_t(object),
+                            .object = uint32_t(object),
                             .label = labels[i],
                             .crc32c = sample.crc32c};
     if (ranks_.root())
@@ -100,13 +100,13 @@ void ObjectResults::record(std::uint64_t object, PublishedObject published,
 Result<void> ObjectResults::send_to_root() {
   if (ranks_.size() == 1) return success();
   PENSTOCK_TRY(gather_rows<PublishedObject>(
-      ranks_, objects_, [&](int rank, std::uint64_t from, std::span<const PublishedObject> rows) {
+      ranks_, objects_, [&](int rank, uint64_t from, std::span<const PublishedObject> rows) {
         const GenerateShare rank_share = share_of(generation_, rank, ranks_.size());
-        for (std::size_t i = 0; i < rows.size(); ++i) set_object(rank_share.first_object + from + i, rows[i]);
+        for (size_t i = 0; i < rows.size(); ++i) set_object(rank_share.first_object + from + i, rows[i]);
       }));
   return gather_rows<SampleEntry>(
-      ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleEntry> rows) {
-        std::uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + from;
+      ranks_, samples_, [&](int rank, uint64_t from, std::span<const SampleEntry> rows) {
+        uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + from;
         for (const SampleEntry& entry : rows) manifest_.set_sample(index++, entry);
       });
 }

@@ -16,12 +16,12 @@ namespace penstock {
 
 // The consecutive objects that one rank makes. The shares of two ranks differ by at most one object.
 struct GenerateShare {
-  std::uint64_t first_object = 0;
-  std::uint64_t end_object = 0;
-  std::uint64_t first_sample = 0;
-  std::uint64_t end_sample = 0;
-  std::uint64_t objects() const { return end_object - first_object; }
-  std::uint64_t samples() const { return end_sample - first_sample; }
+  uint64_t first_object = 0;
+  uint64_t end_object = 0;
+  uint64_t first_sample = 0;
+  uint64_t end_sample = 0;
+  uint64_t objects() const { return end_object - first_object; }
+  uint64_t samples() const { return end_sample - first_sample; }
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
@@ -37,14 +37,14 @@ class ObjectResults {
 
   // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may
   // call it; each object is recorded by one thread.
-  void record(std::uint64_t object, PublishedObject published, std::span<const JournalSample> samples,
-              std::span<const std::uint32_t> labels);
+  void record(uint64_t object, PublishedObject published, std::span<const JournalSample> samples,
+              std::span<const uint32_t> labels);
 
   // Sends the objects of all ranks to rank 0's manifest. Collective.
   Result<void> send_to_root();
 
  private:
-  void set_object(std::uint64_t object, PublishedObject published);
+  void set_object(uint64_t object, PublishedObject published);
 
   const Generation& generation_;
   Communicator& ranks_;

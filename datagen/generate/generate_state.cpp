@@ -17,30 +17,30 @@ namespace penstock {
 namespace {
 
 // Version of the state file; also increased when a format writes the same samples differently.
-constexpr std::uint64_t kSchema = 3;
-constexpr std::size_t kMostStateBytes = 1U << 20;
-constexpr std::size_t kRowsAtOnce = 32768;  // 1 MiB of rows are read or written in one call
+constexpr uint64_t kSchema = 3;
+constexpr size_t kMostStateBytes = 1U << 20;
+constexpr size_t kRowsAtOnce = 32768;  // 1 MiB of rows are read or written in one call
 
 // A row on disk, little endian like the manifest. An object has a row of its own, then one row per sample.
 struct Row {
-  std::uint64_t index;     // index of the sample; in an object's row: of its first sample
-  std::uint64_t offset;    // offset of the sample; in an object's row: its number of samples
-  std::uint64_t length;    // length of the sample or the object
-  std::uint32_t crc32c;    // CRC32C of the sample or the object
-  std::uint32_t checksum;  // checksum of the other fields
+  uint64_t index;     // index of the sample; in an object's row: of its first sample
+  uint64_t offset;    // offset of the sample; in an object's row: its number of samples
+  uint64_t length;    // length of the sample or the object
+  uint32_t crc32c;    // CRC32C of the sample or the object
+  uint32_t checksum;  // checksum of the other fields
 };
 static_assert(sizeof(Row) == 32);
 
 // Mixed into the checksum of a row, to distinguish the two kinds of rows. A row of zeros matches neither. A
 // file that lost its bytes consists of such rows.
-constexpr std::uint32_t kSampleRow = 0x70656e73U;
-constexpr std::uint32_t kObjectRow = 0x6f626a65U;
+constexpr uint32_t kSampleRow = 0x70656e73U;
+constexpr uint32_t kObjectRow = 0x6f626a65U;
 
-std::uint32_t checksum_of(const Row& row, std::uint32_t kind, std::uint32_t key) {
+uint32_t checksum_of(const Row& row, uint32_t kind, uint32_t key) {
   return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, checksum)), kind ^ key);
 }
 
-void append_row(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, Row row) {
+void append_row(std::vector<Row>& rows, uint32_t kind, uint32_t key, Row row) {
   row.checksum = checksum_of(row, kind, key);
   rows.push_back(row);
 }
@@ -48,7 +48,7 @@ void append_row(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, R
 // Builds a JournalSegment from its rows.
 class SegmentBuilder {
  public:
-  SegmentBuilder(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
+  SegmentBuilder(JournalSegment& segment, uint32_t key, uint64_t& damaged)
       : segment_(segment), key_(key), damaged_(damaged) {}
 
   void add(const Row& row) {
@@ -79,23 +79,23 @@ class SegmentBuilder {
 
  private:
   JournalSegment& segment_;
-  const std::uint32_t key_;
-  std::uint64_t& damaged_;
+  const uint32_t key_;
+  uint64_t& damaged_;
   JournalObject object_;
-  std::uint64_t next_sample_ = 0;
-  std::uint64_t missing_samples_ = 0;
+  uint64_t next_sample_ = 0;
+  uint64_t missing_samples_ = 0;
 };
 
-std::string segment_name(std::uint64_t number) {
+std::string segment_name(uint64_t number) {
   return fmt::format("{}/{:08}", kJournalFolder, number);
 }
 
 // The numbers of all segments, in ascending order.
-Result<std::vector<std::uint64_t>> segment_numbers(Backend& backend) {
-  std::vector<std::uint64_t> numbers;
+Result<std::vector<uint64_t>> segment_numbers(Backend& backend) {
+  std::vector<uint64_t> numbers;
   Result<void> listed = backend.names().list(kJournalFolder, [&](const Entry& entry) {
     const std::string_view digits = std::string_view(entry.name).substr(kJournalFolder.size() + 1);
-    if (const auto number = parse_digits<std::uint64_t>(digits)) numbers.push_back(*number);
+    if (const auto number = parse_digits<uint64_t>(digits)) numbers.push_back(*number);
     return true;
   });
   if (!listed.ok() && listed.error().code != Errc::not_found) return std::move(listed).error();
@@ -112,7 +112,7 @@ std::string to_text(const GenerationState& state) {
   return indented(json, 2) + "\n";
 }
 
-std::uint32_t journal_key(const GenerationState& state) {
+uint32_t journal_key(const GenerationState& state) {
   const std::string text = to_text(state);
   return crc32c(std::as_bytes(std::span(text)));
 }
@@ -120,15 +120,15 @@ std::uint32_t journal_key(const GenerationState& state) {
 namespace {
 
 // Json's get() would silently convert a number of another type.
-std::uint64_t unsigned_number(const Json& json) {
+uint64_t unsigned_number(const Json& json) {
   if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
-  return json.get<std::uint64_t>();
+  return json.get<uint64_t>();
 }
 
-std::uint32_t fingerprint_of(const Json& json) {
-  const std::uint64_t number = unsigned_number(json.at("fingerprint"));
+uint32_t fingerprint_of(const Json& json) {
+  const uint64_t number = unsigned_number(json.at("fingerprint"));
   if (number > UINT32_MAX) throw std::invalid_argument("a fingerprint that is none");
-  return std::uint32_t(number);
+  return uint32_t(number);
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ void JournalSegment::append(const JournalSegment& other) {
 // a lost segment only costs time.
 Result<void> JournalWriter::append(const JournalSegment& segment) {
   if (segment.objects.empty()) return success();
-  std::uint64_t number = 0;
+  uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     number = next_number_;
@@ -234,15 +234,15 @@ bool concerns_segment(const Error& error) {
 }
 
 // Reads a segment up to the first error. The rows before the error stay in `segment`.
-Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t number, JournalSegment& segment,
-                          std::uint64_t& damaged) {
+Result<void> read_segment(Backend& backend, uint32_t key, uint64_t number, JournalSegment& segment,
+                          uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   SegmentBuilder builder(segment, key, damaged);
   std::vector<Row> rows;
-  const std::uint64_t count = size / sizeof(Row);
-  for (std::uint64_t at = 0; at < count; at += rows.size()) {
-    rows.resize(std::min<std::uint64_t>(kRowsAtOnce, count - at));
+  const uint64_t count = size / sizeof(Row);
+  for (uint64_t at = 0; at < count; at += rows.size()) {
+    rows.resize(std::min<uint64_t>(kRowsAtOnce, count - at));
     PENSTOCK_TRY(reader->read_at(at * sizeof(Row), std::as_writable_bytes(std::span(rows))));
     for (const Row& row : rows) builder.add(row);
   }
@@ -253,12 +253,12 @@ Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t num
 
 }  // namespace
 
-Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
+Result<JournalRead> read_journal(Backend& backend, uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segment_numbers(backend));
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> numbers, segment_numbers(backend));
   JournalRead journal;
   JournalSegment segment;
-  for (const std::uint64_t number : numbers) {
+  for (const uint64_t number : numbers) {
     segment.clear();
     journal.next_segment = number + 1;
     const Result<void> done = read_segment(backend, key, number, segment, journal.damaged_parts);
@@ -272,9 +272,8 @@ Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
 // The state file is removed last, because it shows that files of an unfinished data set may remain. After a
 // kill in between, the next call removes the rest.
 Result<void> remove_generation_state(Backend& backend) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segment_numbers(backend));
-  for (const std::uint64_t number : numbers)
-    PENSTOCK_TRY(remove_if_there(backend.names(), segment_name(number)));
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> numbers, segment_numbers(backend));
+  for (const uint64_t number : numbers) PENSTOCK_TRY(remove_if_there(backend.names(), segment_name(number)));
   PENSTOCK_TRY(remove_if_there(backend.names(), kJournalFolder));
   return remove_if_there(backend.names(), kGenerationStateName);
 }

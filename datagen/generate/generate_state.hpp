@@ -27,16 +27,16 @@ inline constexpr std::string_view kJournalFolder = ".penstock/generate.journal";
 struct GenerationState {
   std::string recipe;
   // RecipeInfo::fingerprint in the build that started the data set; 0 for a finished one.
-  std::uint32_t fingerprint = 0;
+  uint32_t fingerprint = 0;
   std::string format;
-  std::uint64_t seed = 0;
-  std::uint64_t samples = 0;
+  uint64_t seed = 0;
+  uint64_t samples = 0;
   std::map<std::string, std::string> settings;  // of the recipe and of the format, with defaults filled in
 };
 
 std::string to_text(const GenerationState& state);
 // The key of a journal. Rows of a journal with another state's key are not accepted.
-std::uint32_t journal_key(const GenerationState& state);
+uint32_t journal_key(const GenerationState& state);
 // `corrupt` if a member is missing or has a wrong type, `unsupported` if the file is of another version.
 // `name` names the file in messages.
 Result<GenerationState> parse_generation_state(std::string_view text,
@@ -50,17 +50,17 @@ Result<void> write_generation_state(Backend& backend, const GenerationState& sta
 
 // A sample of a published object.
 struct JournalSample {
-  std::uint64_t index = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  std::uint32_t crc32c = 0;
+  uint64_t index = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint32_t crc32c = 0;
 };
 
 // A published object with all its samples.
 struct JournalObject {
   PublishedObject published;
-  std::size_t begin = 0;  // index of its first sample in the segment
-  std::size_t end = 0;    // index after its last sample; an object has at least one sample
+  size_t begin = 0;  // index of its first sample in the segment
+  size_t end = 0;    // index after its last sample; an object has at least one sample
 };
 
 struct JournalSegment {
@@ -83,7 +83,7 @@ class JournalWriter {
  public:
   // Numbers the segments of all workers from `first_segment` on. With several writers, each uses every
   // `stride`th number.
-  JournalWriter(Backend& backend, std::uint32_t key, std::uint64_t first_segment, std::uint64_t stride = 1)
+  JournalWriter(Backend& backend, uint32_t key, uint64_t first_segment, uint64_t stride = 1)
       : backend_(backend), key_(key), stride_(stride), next_number_(first_segment) {}
 
   // Publishes the segment, unless it has no objects. Any thread.
@@ -91,21 +91,21 @@ class JournalWriter {
 
  private:
   Backend& backend_;
-  const std::uint32_t key_;
-  const std::uint64_t stride_;
+  const uint32_t key_;
+  const uint64_t stride_;
   std::mutex mutex_;
-  std::uint64_t next_number_;
+  uint64_t next_number_;
 };
 
 struct JournalRead {
-  std::uint64_t next_segment = 0;  // above the numbers of all segments
+  uint64_t next_segment = 0;  // above the numbers of all segments
   // Rows with a wrong checksum, rows of objects of which a row is missing, and segments that cannot be read.
-  std::uint64_t damaged_parts = 0;
+  uint64_t damaged_parts = 0;
 };
 
 // Calls `visit` for each segment. Each row has its own checksum, which includes the key. Objects with a
 // damaged or missing row are skipped, and so are segments that the storage cannot read.
-Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
+Result<JournalRead> read_journal(Backend& backend, uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 
 // Removes the journal, then the state file. Not an error if they do not exist.

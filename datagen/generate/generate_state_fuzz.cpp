@@ -33,16 +33,16 @@ void read_state(Backend& backend, std::span<const std::byte> bytes) {
 }
 
 void read_segment(Backend& backend, std::span<const std::byte> bytes) {
-  constexpr std::size_t kRow = 32;
+  constexpr size_t kRow = 32;
   put(backend, std::string(kJournalFolder) + "/00000003", bytes);
-  std::size_t rows = 0;
+  size_t rows = 0;
   const auto read = read_journal(backend, 0, [&](const JournalSegment& segment) {
-    std::size_t end = 0;
+    size_t end = 0;
     for (const JournalObject& object : segment.objects) {
       hold(object.begin == end && object.end > end && object.end <= segment.samples.size());
       end = object.end;
       const auto samples = segment.samples_of(object);
-      for (std::size_t i = 0; i < samples.size(); ++i) hold(samples[i].index == samples[0].index + i);
+      for (size_t i = 0; i < samples.size(); ++i) hold(samples[i].index == samples[0].index + i);
     }
     hold(end == segment.samples.size());
     rows += segment.objects.size() + segment.samples.size();
@@ -55,7 +55,7 @@ void read_segment(Backend& backend, std::span<const std::byte> bytes) {
 }  // namespace
 }  // namespace penstock
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static penstock::Tier tier = penstock::open_tier("mem:unfinished", penstock::kNoNamedTiers).value();
   const auto bytes = std::as_bytes(std::span(data, size));
   penstock::read_state(*tier.backend, bytes);

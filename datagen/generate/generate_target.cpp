@@ -77,11 +77,11 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   if (!space.ok()) return success();
   // `own_files` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the
   // manifest.
-  const std::uint64_t own_files = started ? 1 : 6;
+  const uint64_t own_files = started ? 1 : 6;
   const double least_bytes = double(generation.objects) * double(space->block_bytes);
   double missing_bytes = std::max(double(generation.bytes_expected), least_bytes);
-  std::uint64_t objects = generation.objects;
-  std::uint64_t folders = space->inodes || space->folder_bytes != 0 ? generation.folders() : 0;
+  uint64_t objects = generation.objects;
+  uint64_t folders = space->inodes || space->folder_bytes != 0 ? generation.folders() : 0;
   // Refuses only if this share of the estimate does not fit, because the estimate may be too high.
   constexpr double kShareThatMustFit = 0.98;
   const auto sum_bytes = [&] { return missing_bytes + double(folders) * double(space->folder_bytes); };
@@ -90,9 +90,9 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   const auto inodes_fit = [&] { return needed_inodes() <= space->inodes.value_or(needed_inodes()); };
   if (started && !(bytes_fit() && inodes_fit())) {
     PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
-                                                          [](const Entry&) { return std::uint16_t{0}; }));
-    std::uint64_t existing_objects = 0;
-    std::uint64_t existing_folders = 0;
+                                                          [](const Entry&) { return uint16_t{0}; }));
+    uint64_t existing_objects = 0;
+    uint64_t existing_folders = 0;
     for (const FolderListing& folder : walked.folders) {
       existing_objects += folder.items.size();
       if (!folder.path.empty()) ++existing_folders;
@@ -101,15 +101,14 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
     folders -= std::min(existing_folders, folders);
     // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
     // the whole error of the estimate on the missing part.
-    missing_bytes *= double(objects) / double(std::max<std::uint64_t>(generation.objects, 1));
+    missing_bytes *= double(objects) / double(std::max<uint64_t>(generation.objects, 1));
   }
   if (!bytes_fit())
     return make_error(Errc::no_space,
                       "{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
                       "--bytes or --scale, make room, or choose another place",
                       format_count(generation.state.samples), generation.state.recipe,
-                      generation.size_prefix(), format_size(std::uint64_t(sum_bytes())),
-                      started ? " more" : "",
+                      generation.size_prefix(), format_size(uint64_t(sum_bytes())), started ? " more" : "",
                       sum_bytes() > double(generation.bytes_expected) ? " in whole blocks" : "", tier.root,
                       format_size(space->bytes));
   if (!inodes_fit())
@@ -128,10 +127,10 @@ Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
                                     std::span<const ObjectVerdict> wrong) {
   const Result<FreeSpace> space = free_space_of(*tier.backend);
   if (!space.ok()) return success();
-  std::uint64_t missing_bytes = 0;
-  std::uint64_t objects = 0;
+  uint64_t missing_bytes = 0;
+  uint64_t objects = 0;
   for (const ObjectVerdict& one : wrong) {
-    const std::uint64_t wanted_bytes = space->bytes_on_device(manifest.object_bytes(one.object));
+    const uint64_t wanted_bytes = space->bytes_on_device(manifest.object_bytes(one.object));
     missing_bytes += wanted_bytes - std::min(space->bytes_on_device(one.bytes), wanted_bytes);
     if (one.state == ObjectState::vanished) ++objects;
   }
@@ -178,7 +177,7 @@ Result<void> check_no_writer(Tier& tier) {
     return success();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string_view holder(text.data(), length > 0 ? std::size_t(length) : 0);
+  std::string_view holder(text.data(), length > 0 ? size_t(length) : 0);
   holder = holder.substr(0, holder.find(" boot "));
   return make_error(Errc::busy,
                     "'{}' is being made by another 'penstock generate' now ({}): wait until it "

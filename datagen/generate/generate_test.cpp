@@ -82,8 +82,8 @@ TEST(Generate, CompanionsAreNextToTheSamplesAndHoldNone) {
   EXPECT_EQ(manifest.samples(), 3U);
   EXPECT_EQ(manifest.objects(), 4U);
   EXPECT_EQ(manifest.object_bytes(3), tree.at("stats.h5").size());
-  std::uint64_t failed = 0;
-  for (std::uint64_t at = 1;; ++at) {
+  uint64_t failed = 0;
+  for (uint64_t at = 1;; ++at) {
     const std::string path = "generate-companions-" + std::to_string(at);
     Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
     if (penstock::make(sick, weather, 1).ok()) break;
@@ -116,8 +116,8 @@ TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
 // From each operation on, all operations fail, as on a full, dead or missing target. Then --resume runs on a
 // healthy one.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {
-  std::uint64_t failed = 0;
-  for (std::uint64_t at = 1;; at += at < 40 ? 1 : 7) {
+  uint64_t failed = 0;
+  for (uint64_t at = 1;; at += at < 40 ? 1 : 7) {
     const std::string path = "generate-fault-" + std::to_string(at);
     Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
     const auto stopped = make(sick);
@@ -174,8 +174,8 @@ TEST(Generate, WhatCannotBeReadIsMadeAgain) {
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-unreadable");
   const Tree before = tree_of(healthy);
-  std::uint64_t made_again = 0;
-  std::uint64_t lost_journals = 0;
+  uint64_t made_again = 0;
+  uint64_t lost_journals = 0;
   for (int at = 1; at <= 12; ++at) {
     for (const auto& [name, bytes] : tree_of(healthy))
       ASSERT_TRUE(healthy.backend->names().remove(name).ok());
@@ -235,7 +235,7 @@ TEST(Generate, AJournalIsThatOfItsStateAlone) {
   Tier healthy = tier("generate-other-seed");
   const std::string name(kGenerationStateName);
   std::string state = content(*healthy.backend, name);
-  const std::size_t seed = state.find("\"seed\": 7");
+  const size_t seed = state.find("\"seed\": 7");
   ASSERT_NE(seed, std::string::npos);
   state[seed + 8] = '8';
   put(*healthy.backend, name, state);
@@ -362,7 +362,7 @@ TEST(Generation, PlansForWhatCompressionMakesAtMost) {
   EXPECT_FALSE(plain.bytes_are_limit);
   EXPECT_TRUE(compressed.bytes_are_limit);
   EXPECT_GT(compressed.bytes_expected, plain.bytes_expected);
-  EXPECT_LT(compressed.bytes_expected, plain.bytes_expected + std::uint64_t{100} * 100);
+  EXPECT_LT(compressed.bytes_expected, plain.bytes_expected + uint64_t{100} * 100);
   Tier target = tier("compressed");
   ASSERT_TRUE(make(target, compressed, 2).ok());
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();

@@ -17,15 +17,15 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostPlansInspected = 16384;
-constexpr std::uint64_t kMostCorpusBytes = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts objects in 32 bits
-constexpr std::uint64_t kManifestBytesPerSample = 64;
+constexpr uint64_t kMostPlansInspected = 16384;
+constexpr uint64_t kMostCorpusBytes = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kMostObjects = 0xfffffffe;  // a manifest counts objects in 32 bits
+constexpr uint64_t kManifestBytesPerSample = 64;
 // TensorFlow's guide recommends 100 to 200 MB per file.
 constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;
 
 struct PlannedSize {
-  std::uint64_t samples = 0;
+  uint64_t samples = 0;
   double bytes = 0;
 };
 
@@ -33,16 +33,16 @@ struct PlannedSize {
 // fit. After kMostPlansInspected samples, uses their mean size.
 PlannedSize plan_size(const Recipe& recipe, double budget) {
   PlannedSize out;
-  const std::uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
+  const uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
   while (out.samples < inspected) {
     const auto bytes = double(recipe.bytes_expected(out.samples));
     if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
     out.bytes += bytes;
     ++out.samples;
   }
-  const double mean_bytes = out.bytes / double(std::max<std::uint64_t>(1, out.samples));
+  const double mean_bytes = out.bytes / double(std::max<uint64_t>(1, out.samples));
   if (budget > 0)
-    out.samples = std::uint64_t(std::min(budget / std::max(1.0, mean_bytes), 9e18));
+    out.samples = uint64_t(std::min(budget / std::max(1.0, mean_bytes), 9e18));
   else
     out.samples = recipe.samples();
   out.bytes = mean_bytes * double(out.samples);
@@ -51,8 +51,8 @@ PlannedSize plan_size(const Recipe& recipe, double budget) {
 
 // `per_object`: the number of samples per object; 1 if it is not given.
 Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options,
-                                  const SampleCountRequest& count_request, std::uint64_t seed,
-                                  std::uint64_t per_object) {
+                                  const SampleCountRequest& count_request, uint64_t seed,
+                                  uint64_t per_object) {
   const int ways_given = (count_request.samples != 0 ? 1 : 0) + (count_request.bytes != 0 ? 1 : 0) +
                          (count_request.scale != 0 ? 1 : 0) + (count_request.size_for ? 1 : 0);
   if (ways_given > 1)
@@ -66,7 +66,7 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
       return make_error(Errc::invalid_argument,
                         "--scale {}: a positive part or multiple of the {} samples of '{}'",
                         count_request.scale, full_recipe->samples(), info.name);
-    return SampleCount{std::max<std::uint64_t>(1, std::uint64_t(std::llround(samples))), ""};
+    return SampleCount{std::max<uint64_t>(1, uint64_t(std::llround(samples))), ""};
   }
   if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{full_recipe->samples(), ""};
   PENSTOCK_ASSIGN(const auto recipe, info.make({kMostPlansInspected, seed}, options));
@@ -78,12 +78,12 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
 }
 
 Result<void> check_size(const Generation& generation, double bytes) {
-  const std::uint64_t samples = generation.state.samples;
+  const uint64_t samples = generation.state.samples;
   if (!(bytes < double(kMostCorpusBytes)))
     return make_error(Errc::invalid_argument,
                       "{} samples of '{}' are more bytes than a file system counts (2^63)", samples,
                       generation.state.recipe);
-  const std::uint64_t memory = memory_bytes();
+  const uint64_t memory = memory_bytes();
   if (generation.objects > kMostObjects || (memory != 0 && samples > memory / kManifestBytesPerSample))
     return make_error(Errc::invalid_argument,
                       "{} samples are too many: their manifest must fit into this machine's memory", samples);
@@ -123,12 +123,12 @@ void add_settings(std::vector<OptionWord>& settings, const Options& given, const
   }
 }
 
-std::uint64_t usual_shards(double bytes) {
-  return std::uint64_t(std::clamp(bytes / kUsualShardBytes, 1.0, double(kMostObjects)));
+uint64_t usual_shards(double bytes) {
+  return uint64_t(std::clamp(bytes / kUsualShardBytes, 1.0, double(kMostObjects)));
 }
 
 // K of "dirs=hash:K"; 0 for any other value.
-std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
+uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
   constexpr std::string_view kHashPrefix = "hash:";
   const auto folder_setting = settings.find(std::string(kDirsOption.name));
   if (folder_setting == settings.end() || !folder_setting->second.starts_with(kHashPrefix)) return 0;
@@ -136,44 +136,44 @@ std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings)
 }
 
 // The expected number of folders with at least one object, if objects are placed in random folders.
-std::uint64_t expected_folders(std::uint64_t folders, std::uint64_t objects) {
+uint64_t expected_folders(uint64_t folders, uint64_t objects) {
   if (folders <= 1) return folders;
   const auto count = double(folders);
-  return std::uint64_t(-count * std::expm1(double(objects) * std::log1p(-1 / count)));
+  return uint64_t(-count * std::expm1(double(objects) * std::log1p(-1 / count)));
 }
 
 }  // namespace
 
-std::uint64_t Generation::first_sample(std::uint64_t object) const {
+uint64_t Generation::first_sample(uint64_t object) const {
   return format->first_sample(object, state.samples);
 }
 
-std::uint64_t Generation::end_sample(std::uint64_t object) const {
+uint64_t Generation::end_sample(uint64_t object) const {
   return object + 1 == objects ? state.samples : first_sample(object + 1);
 }
 
-std::uint64_t Generation::object_of(std::uint64_t sample) const {
-  std::uint64_t low = 0;
-  std::uint64_t high = objects;
+uint64_t Generation::object_of(uint64_t sample) const {
+  uint64_t low = 0;
+  uint64_t high = objects;
   while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
+    const uint64_t middle = low + (high - low) / 2;
     (first_sample(middle) <= sample ? low : high) = middle;
   }
   return low;
 }
 
-std::uint64_t Generation::folders() const {
+uint64_t Generation::folders() const {
   // Labels alternate or are random, so this number of samples contains nearly all of them.
-  const std::uint64_t inspected =
-      std::min(objects, std::max<std::uint64_t>(kMostPlansInspected, 2 * recipe->label_names().size()));
-  if (const std::uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
+  const uint64_t inspected =
+      std::min(objects, std::max<uint64_t>(kMostPlansInspected, 2 * recipe->label_names().size()));
+  if (const uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
     return expected_folders(hashed, objects);
   std::set<std::string, std::less<>> folder_names;
   SamplePlan plan;
-  for (std::uint64_t object = 0; object < inspected; ++object) {
+  for (uint64_t object = 0; object < inspected; ++object) {
     recipe->plan(first_sample(object), plan);
     std::string folder = object_name(object, plan);
-    for (std::size_t end = folder.rfind('/'); end != std::string::npos; end = folder.rfind('/')) {
+    for (size_t end = folder.rfind('/'); end != std::string::npos; end = folder.rfind('/')) {
       folder.resize(end);
       if (!folder_names.insert(folder).second) break;
     }
@@ -181,7 +181,7 @@ std::uint64_t Generation::folders() const {
   return folder_names.size();
 }
 
-std::string Generation::object_name(std::uint64_t object, const SamplePlan& first) const {
+std::string Generation::object_name(uint64_t object, const SamplePlan& first) const {
   return format->object_name(object, objects, state.recipe, first.key, recipe->fields().front().extension);
 }
 
@@ -190,7 +190,7 @@ namespace {
 // Here SampleCountRequest::bytes is the size of the payload, not of the objects.
 Result<Generation> plan_payload(std::string_view recipe, std::string_view format,
                                 std::vector<OptionWord> settings, const SampleCountRequest& count_request,
-                                std::uint64_t seed, unsigned threads) {
+                                uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
   const bool is_own_format = format.empty() || format == recipe_info->format;
   if (format.empty()) format = recipe_info->format;
@@ -207,7 +207,7 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   const bool has_per_object = has_option(format_info->options, per_object_key) && options.has(per_object_key);
   PENSTOCK_ASSIGN(const SampleCount count,
                   count_samples(*recipe_info, options, count_request, seed,
-                                has_per_object ? std::uint64_t(options.integer(per_object_key)) : 1));
+                                has_per_object ? uint64_t(options.integer(per_object_key)) : 1));
   Generation generation;
   generation.size_explanation = count.explanation;
   if (count_request.size_for) generation.size_for_app = count_request.size_for->app;
@@ -229,8 +229,8 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   PENSTOCK_TRY(check_largest_sample(*generation.recipe, *generation.format));
   PENSTOCK_ASSIGN(const double overhead, format_overhead(*generation.recipe, *generation.format));
   generation.bytes_are_limit = !generation.format->wrapping().empty();
-  generation.payload_expected = std::uint64_t(bytes);
-  generation.bytes_expected = std::uint64_t(bytes + std::max(overhead, 0.0));
+  generation.payload_expected = uint64_t(bytes);
+  generation.bytes_expected = uint64_t(bytes + std::max(overhead, 0.0));
   return generation;
 }
 
@@ -238,7 +238,7 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
 
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const SampleCountRequest& count_request,
-                                   std::uint64_t seed, unsigned threads) {
+                                   uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(Generation generation,
                   plan_payload(recipe, format, settings, count_request, seed, threads));
   const auto wanted_bytes = double(count_request.bytes);
@@ -247,7 +247,7 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   // Plans again for a smaller payload. The bytes around samples have about the same share of it.
   SampleCountRequest payload_request = count_request;
   payload_request.bytes =
-      std::max<std::uint64_t>(1, std::uint64_t(wanted_bytes * double(generation.payload_expected) / bytes));
+      std::max<uint64_t>(1, uint64_t(wanted_bytes * double(generation.payload_expected) / bytes));
   return plan_payload(recipe, format, std::move(settings), payload_request, seed, threads);
 }
 

@@ -19,9 +19,9 @@ namespace penstock {
 
 // How many samples to make: at most one of the four is set. If none is, the recipe's own number.
 struct SampleCountRequest {
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;  // as many samples as fit into this size, but at least one
-  double scale = 0;         // multiplies the recipe's own number of samples
+  uint64_t samples = 0;
+  uint64_t bytes = 0;  // as many samples as fit into this size, but at least one
+  double scale = 0;    // multiplies the recipe's own number of samples
   std::optional<SizeFor> size_for{};
   bool is_set() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
@@ -31,9 +31,9 @@ struct Generation {
   GenerationState state;
   std::unique_ptr<Recipe> recipe;
   std::unique_ptr<Format> format;
-  std::uint64_t objects = 0;
-  std::uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
-  std::uint64_t bytes_expected = 0;    // bytes of all objects, with those that the format adds around samples
+  uint64_t objects = 0;
+  uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
+  uint64_t bytes_expected = 0;    // bytes of all objects, with those that the format adds around samples
   // The format compresses, so `bytes_expected` is only an upper limit: the size without compression.
   bool bytes_are_limit = false;
   std::string size_explanation{};  // how SampleCountRequest::size_for led to the number; "" without it
@@ -43,14 +43,14 @@ struct Generation {
   std::string_view size_prefix() const { return bytes_are_limit ? "at most about" : "about"; }
 
   // The samples of an object, in order: from first_sample() up to, but without, end_sample().
-  std::uint64_t first_sample(std::uint64_t object) const;
-  std::uint64_t end_sample(std::uint64_t object) const;
-  std::uint64_t samples_of(std::uint64_t object) const { return end_sample(object) - first_sample(object); }
-  std::uint64_t object_of(std::uint64_t sample) const;
+  uint64_t first_sample(uint64_t object) const;
+  uint64_t end_sample(uint64_t object) const;
+  uint64_t samples_of(uint64_t object) const { return end_sample(object) - first_sample(object); }
+  uint64_t object_of(uint64_t sample) const;
   // Number of folders with objects, below the root; an estimate if there are many thousands.
-  std::uint64_t folders() const;
+  uint64_t folders() const;
   // `first`: the plan of the object's first sample.
-  std::string object_name(std::uint64_t object, const SamplePlan& first) const;
+  std::string object_name(uint64_t object, const SamplePlan& first) const;
 };
 
 // Decides a data set. A `format` of "" means the recipe's own format; settings that are not given then come
@@ -59,6 +59,6 @@ struct Generation {
 // overflow. `threads` is RecipeRequest::threads.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const SampleCountRequest& count_request,
-                                   std::uint64_t seed, unsigned threads = 0);
+                                   uint64_t seed, unsigned threads = 0);
 
 }  // namespace penstock

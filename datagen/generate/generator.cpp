@@ -25,7 +25,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostUnflushedSamples = 65536;
+constexpr size_t kMostUnflushedSamples = 65536;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
       backend_(*tier.backend),
       ranks_(ranks),
       share_(share_of(generation, ranks.rank(), ranks.size())),
-      threads_(unsigned(std::clamp<std::uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
+      threads_(unsigned(std::clamp<uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
       resume_(resume),
       sync_(std::move(sync)),
       progress_(progress),
@@ -48,9 +48,9 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
     workers_.emplace_back(MakerSetup{generation_, backend_, sync_.object_durability(), resume_, labels_});
 }
 
-void Generator::start_journal(std::uint64_t next_segment) {
-  journal_.emplace(backend_, journal_key(generation_.state), next_segment + std::uint64_t(ranks_.rank()),
-                   std::uint64_t(ranks_.size()));
+void Generator::start_journal(uint64_t next_segment) {
+  journal_.emplace(backend_, journal_key(generation_.state), next_segment + uint64_t(ranks_.rank()),
+                   uint64_t(ranks_.size()));
 }
 
 GeneratedCounts Generator::counts() const {
@@ -74,7 +74,7 @@ ManifestFacts Generator::facts() const {
 
 Result<void> Generator::name_objects() {
   SamplePlan plan;
-  for (std::uint64_t object = 0; object < generation_.objects; ++object) {
+  for (uint64_t object = 0; object < generation_.objects; ++object) {
     if (object % 1024 == 0) PENSTOCK_TRY(check_interrupt());
     generation_.recipe->plan(generation_.first_sample(object), plan);
     builder_.add_object(generation_.object_name(object, plan), 0);
@@ -89,11 +89,11 @@ Result<JournalRead> Generator::accept_existing_objects() {
   sync_.sync_before_checks();
   // A segment names the objects that one worker made in about a second. With large objects these are one or
   // two, which would not keep all threads busy. So the rows of several segments are collected first.
-  constexpr std::size_t kObjectsAtOnce = 4096;
-  constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 18;
+  constexpr size_t kObjectsAtOnce = 4096;
+  constexpr size_t kSamplesAtOnce = size_t{1} << 18;
   JournalSegment gathered;
   const auto check_gathered = [&]() -> Result<void> {
-    PENSTOCK_TRY(parallel_for(gathered.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
+    PENSTOCK_TRY(parallel_for(gathered.objects.size(), threads_, 1, [&](unsigned worker, uint64_t i) {
       const JournalObject& object = gathered.objects[i];
       return stopped()
                  ? success()
@@ -115,9 +115,9 @@ Result<JournalRead> Generator::accept_existing_objects() {
 
 Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject published,
                                                std::span<const JournalSample> samples) {
-  const std::uint64_t first = samples.front().index;
+  const uint64_t first = samples.front().index;
   if (first < share_.first_sample || first >= share_.end_sample) return success();
-  const std::uint64_t object = generation_.object_of(first);
+  const uint64_t object = generation_.object_of(first);
   if (first != generation_.first_sample(object) || samples.size() != generation_.samples_of(object))
     return success();
   if (done_objects_.is_set(object - share_.first_object)) return success();
@@ -139,13 +139,13 @@ Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject p
 Result<bool> Generator::is_intact(Worker& worker, std::string_view name, PublishedObject published) {
   PENSTOCK_TRY(sync_.drop_from_cache(name));
   PENSTOCK_ASSIGN(const auto reader, backend_.open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   if (size != published.bytes) return false;
-  PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*reader, 0, size, worker.buffer));
+  PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(*reader, 0, size, worker.buffer));
   return crc == published.crc32c;
 }
 
-void Generator::record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
+void Generator::record_object(const Worker& worker, uint64_t object, PublishedObject published,
                               std::span<const JournalSample> samples) {
   object_results_.record(object, published, samples, worker.labels);
   progress_.advance(samples.size());
@@ -154,7 +154,7 @@ void Generator::record_object(const Worker& worker, std::uint64_t object, Publis
 Result<void> Generator::make_share() {
   start_time_ = Clock::now();
   for (Worker& worker : workers_) worker.last_flush = start_time_;
-  Result<void> made = parallel_for(share_.objects(), threads_, 4, [this](unsigned worker, std::uint64_t i) {
+  Result<void> made = parallel_for(share_.objects(), threads_, 4, [this](unsigned worker, uint64_t i) {
     return stopped() || done_objects_.is_set(i) ? success()
                                                 : make_object(workers_[worker], share_.first_object + i);
   });
@@ -171,9 +171,9 @@ Result<void> Generator::make_share() {
   return made;
 }
 
-Result<void> Generator::make_object(Worker& worker, std::uint64_t object) {
+Result<void> Generator::make_object(Worker& worker, uint64_t object) {
   std::vector<JournalSample>& rows = worker.unflushed_rows.samples;
-  const std::size_t begin = rows.size();
+  const size_t begin = rows.size();
   PENSTOCK_ASSIGN(const PublishedObject published, worker.maker.make(object, rows, worker.labels));
   const JournalObject& made =
       worker.unflushed_rows.objects.emplace_back(JournalObject{published, begin, rows.size()});
@@ -185,27 +185,27 @@ Result<void> Generator::make_object(Worker& worker, std::uint64_t object) {
 }
 
 Result<void> Generator::make_companions() {
-  for (std::size_t i = 0; i < companions_.size(); ++i) {
+  for (size_t i = 0; i < companions_.size(); ++i) {
     PENSTOCK_ASSIGN(
         const PublishedObject published,
         write_companion(*generation_.format, backend_, companions_[i], sync_.object_durability()));
-    const auto object = std::uint32_t(generation_.objects + i);
+    const auto object = uint32_t(generation_.objects + i);
     builder_.set_object_bytes(object, published.bytes);
     builder_.set_object_crc32c(object, published.crc32c);
   }
   return success();
 }
 
-bool Generator::has_spare_inodes(std::uint64_t made) const {
+bool Generator::has_spare_inodes(uint64_t made) const {
   const Result<FreeSpace> space = free_space_of(backend_);
   if (!space.ok() || !space->inodes) return true;
   // These inodes are for a last segment, the manifest and other small files at the end.
-  constexpr std::uint64_t kReservedInodes = 16;
+  constexpr uint64_t kReservedInodes = 16;
   return *space->inodes >
          generation_.objects - made + generation_.folders() + companions_.size() + kReservedInodes;
 }
 
-Result<void> Generator::flush_if_due(Worker& worker, std::uint64_t made) {
+Result<void> Generator::flush_if_due(Worker& worker, uint64_t made) {
   const Clock::time_point now = Clock::now();
   const auto interval = std::clamp<Clock::duration>((now - start_time_) / 20, std::chrono::seconds(1),
                                                     std::chrono::seconds(30));

@@ -34,9 +34,9 @@ class Generator {
             Communicator& ranks, Progress& progress);
 
   // The steps, in this order.
-  Result<void> name_objects();                     // only on rank 0
-  Result<JournalRead> accept_existing_objects();   // only for --resume
-  void start_journal(std::uint64_t next_segment);  // `next_segment` is the same on every rank
+  Result<void> name_objects();                    // only on rank 0
+  Result<JournalRead> accept_existing_objects();  // only for --resume
+  void start_journal(uint64_t next_segment);      // `next_segment` is the same on every rank
   Result<void> make_share();
   GeneratedCounts counts() const;
   ObjectResults& results() { return object_results_; }
@@ -53,24 +53,24 @@ class Generator {
   // done, and pass no other data between threads.
   class DoneBits {
    public:
-    explicit DoneBits(std::uint64_t count) : words_((count + 63) / 64) {}
-    bool set(std::uint64_t i) {  // returns false if it was already set
-      const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    explicit DoneBits(uint64_t count) : words_((count + 63) / 64) {}
+    bool set(uint64_t i) {  // returns false if it was already set
+      const uint64_t bit = uint64_t{1} << (i % 64);
       return (words_[i / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
     }
-    bool is_set(std::uint64_t i) const {
+    bool is_set(uint64_t i) const {
       return ((words_[i / 64].load(std::memory_order_relaxed) >> (i % 64)) & 1) != 0;
     }
 
    private:
-    std::vector<std::atomic<std::uint64_t>> words_;
+    std::vector<std::atomic<uint64_t>> words_;
   };
 
   struct alignas(128) Worker {
     explicit Worker(const MakerSetup& setup) : maker(setup) {}
 
     ObjectMaker maker;
-    std::vector<std::uint32_t> labels;  // labels of the current object's samples
+    std::vector<uint32_t> labels;  // labels of the current object's samples
     JournalSegment unflushed_rows;
     Clock::time_point last_flush;
     GeneratedCounts counts;
@@ -86,19 +86,19 @@ class Generator {
                                       std::span<const JournalSample> samples);
   Result<bool> is_intact(Worker& worker, std::string_view name, PublishedObject published);
   // Records an object that is complete and correct. worker.labels contains the labels of its samples.
-  void record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
+  void record_object(const Worker& worker, uint64_t object, PublishedObject published,
                      std::span<const JournalSample> samples);
   // Makes an object, and appends its rows for the journal to worker.unflushed_rows.
-  Result<void> make_object(Worker& worker, std::uint64_t object);
+  Result<void> make_object(Worker& worker, uint64_t object);
   // Companions are small, so every --resume makes them again.
   Result<void> make_companions();
   // Flushes the worker's rows to the journal if the interval since the last flush has passed. The interval
   // limits the work that a kill loses: one second of each worker's time at first, later one twentieth of the
   // run so far, at most 30 seconds. A flush is also due when the worker has kMostUnflushedSamples samples in
   // memory. `made`: approximate number of finished objects of the share.
-  Result<void> flush_if_due(Worker& worker, std::uint64_t made);
+  Result<void> flush_if_due(Worker& worker, uint64_t made);
   // Whether the target has more free inodes than the rest of the data set needs.
-  bool has_spare_inodes(std::uint64_t made) const;
+  bool has_spare_inodes(uint64_t made) const;
   Result<void> flush(Worker& worker);
   // Flushes the remaining rows of all workers in few segments, because on a tier with latency each segment
   // takes time.

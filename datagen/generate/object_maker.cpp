@@ -5,19 +5,18 @@
 namespace penstock {
 
 // Keeps the last plan: if a file is one sample, its plan is needed for the name, the sample and the manifest.
-const SamplePlan& ObjectMaker::plan(std::uint64_t index) {
+const SamplePlan& ObjectMaker::plan(uint64_t index) {
   if (planned_index_ != index) setup_.generation.recipe->plan(index, last_plan_);
   planned_index_ = index;
   return last_plan_;
 }
 
-std::string ObjectMaker::name(std::uint64_t object) {
+std::string ObjectMaker::name(uint64_t object) {
   return setup_.generation.object_name(object, plan(setup_.generation.first_sample(object)));
 }
 
-Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<JournalSample>& rows,
-                                          std::vector<std::uint32_t>& labels,
-                                          const SamplesApproval& approve) {
+Result<PublishedObject> ObjectMaker::make(uint64_t object, std::vector<JournalSample>& rows,
+                                          std::vector<uint32_t>& labels, const SamplesApproval& approve) {
   const Generation& generation = setup_.generation;
   if (maker_ == nullptr) {
     PENSTOCK_ASSIGN(maker_, generation.recipe->maker());
@@ -29,27 +28,26 @@ Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<Jour
                   generation.format->create(setup_.backend, {.name = object_name,
                                                              .samples = generation.samples_of(object),
                                                              .fields = generation.recipe->fields()}));
-  const std::size_t begin = rows.size();
+  const size_t begin = rows.size();
   Result<PublishedObject> published = fill(object, *writer, rows, labels, approve);
   if (!published.ok()) rows.resize(begin);
   return published;
 }
 
-Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& writer,
-                                          std::vector<JournalSample>& rows,
-                                          std::vector<std::uint32_t>& labels,
+Result<PublishedObject> ObjectMaker::fill(uint64_t object, ObjectWriter& writer,
+                                          std::vector<JournalSample>& rows, std::vector<uint32_t>& labels,
                                           const SamplesApproval& approve) {
   const std::vector<std::string>& names = setup_.label_names;
-  const std::uint64_t end = setup_.generation.end_sample(object);
-  const std::size_t begin = rows.size();
+  const uint64_t end = setup_.generation.end_sample(object);
+  const size_t begin = rows.size();
   labels.clear();
-  for (std::uint64_t index = setup_.generation.first_sample(object); index < end; ++index) {
+  for (uint64_t index = setup_.generation.first_sample(object); index < end; ++index) {
     const SamplePlan& sample = plan(index);
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker_->make(index));
     fields_.assign(made.begin(), made.end());
     // Computed once, and used for the payload and for the whole object.
     for (FieldBytes& field : fields_) field.crc32c = crc32c_of(field);
-    const std::uint32_t label = sample.label;
+    const uint32_t label = sample.label;
     labels.push_back(label);
     PENSTOCK_ASSIGN(const Placement placement,
                     writer.add({.key = sample.key,
@@ -71,7 +69,7 @@ std::string companion_name(const Format& format, const Companion& companion) {
   constexpr std::string_view kOnlyShard = "-00000-of-00001";
   std::string name =
       format.object_name(0, 1, companion.name, companion.name, companion.fields.front().extension);
-  const std::size_t name_begin = companion.name.rfind('/') + 1;
+  const size_t name_begin = companion.name.rfind('/') + 1;
   const std::string_view base_name = std::string_view(companion.name).substr(name_begin);
   name.erase(0, name.rfind('/') + 1);
   if (name.starts_with(base_name) && name.compare(base_name.size(), kOnlyShard.size(), kOnlyShard) == 0)

@@ -19,7 +19,7 @@ namespace penstock {
 
 // Like Approval, but also gets the samples of the written object and their labels.
 using SamplesApproval = std::function<Result<void>(
-    const PublishedObject& written, std::span<const JournalSample>, std::span<const std::uint32_t> labels)>;
+    const PublishedObject& written, std::span<const JournalSample>, std::span<const uint32_t> labels)>;
 
 // What all makers of a data set share. Makers borrow it.
 struct MakerSetup {
@@ -35,23 +35,23 @@ class ObjectMaker {
  public:
   explicit ObjectMaker(const MakerSetup& setup) : setup_(setup) {}
 
-  std::string name(std::uint64_t object);
-  std::uint32_t label(std::uint64_t sample) { return plan(sample).label; }
+  std::string name(uint64_t object);
+  uint32_t label(uint64_t sample) { return plan(sample).label; }
 
   // Makes an object, which appears complete or not at all. Appends its samples to `rows` and replaces the
   // content of `labels` by their labels. A failure leaves `rows` unchanged.
-  Result<PublishedObject> make(std::uint64_t object, std::vector<JournalSample>& rows,
-                               std::vector<std::uint32_t>& labels, const SamplesApproval& approve = {});
+  Result<PublishedObject> make(uint64_t object, std::vector<JournalSample>& rows,
+                               std::vector<uint32_t>& labels, const SamplesApproval& approve = {});
 
  private:
-  const SamplePlan& plan(std::uint64_t index);
-  Result<PublishedObject> fill(std::uint64_t object, ObjectWriter& writer, std::vector<JournalSample>& rows,
-                               std::vector<std::uint32_t>& labels, const SamplesApproval& approve);
+  const SamplePlan& plan(uint64_t index);
+  Result<PublishedObject> fill(uint64_t object, ObjectWriter& writer, std::vector<JournalSample>& rows,
+                               std::vector<uint32_t>& labels, const SamplesApproval& approve);
 
   const MakerSetup setup_;
   std::unique_ptr<SampleMaker> maker_;
   SamplePlan last_plan_;
-  std::uint64_t planned_index_ = UINT64_MAX;  // index of the sample that last_plan_ describes
+  uint64_t planned_index_ = UINT64_MAX;  // index of the sample that last_plan_ describes
   std::vector<FieldBytes> fields_;
 };
 

@@ -13,13 +13,13 @@ namespace penstock {
 namespace {
 
 // The most samples of the trial object, from which the overhead is computed.
-constexpr std::uint64_t kTrialSamples = 256;
+constexpr uint64_t kTrialSamples = 256;
 // Samples whose size check_largest_sample() inspects first. If all are below kAlwaysStorableBytes, it takes
 // the others to be small too.
-constexpr std::uint64_t kInspectedPlans = 16384;
+constexpr uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
-constexpr std::uint64_t kAlwaysStorableBytes = std::uint64_t{128} << 20U;
-constexpr std::size_t kZeroBytes = std::size_t{1} << 20U;
+constexpr uint64_t kAlwaysStorableBytes = uint64_t{128} << 20U;
+constexpr size_t kZeroBytes = size_t{1} << 20U;
 
 // A back end that discards everything written to it.
 class DiscardBackend final : public Backend, private Namespace {
@@ -28,7 +28,7 @@ class DiscardBackend final : public Backend, private Namespace {
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view /*name*/) override { return refuse(); }
-  Result<std::unique_ptr<Writer>> create(std::string_view /*name*/, std::uint64_t /*bytes_hint*/) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view /*name*/, uint64_t /*bytes_hint*/) override {
     return std::unique_ptr<Writer>(std::make_unique<DiscardWriter>());
   }
   Namespace& names() override { return *this; }
@@ -40,7 +40,7 @@ class DiscardBackend final : public Backend, private Namespace {
     using Writer::append;
     Result<void> append(std::span<const std::byte> /*bytes*/) override { return success(); }
     Result<void> append(std::span<const std::span<const std::byte>> /*pieces*/) override { return success(); }
-    Result<void> write_at(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) override {
+    Result<void> write_at(uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) override {
       return success();
     }
     Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override { return success(); }
@@ -58,7 +58,7 @@ class DiscardBackend final : public Backend, private Namespace {
   Result<void> remove(std::string_view) override { return refuse(); }
   Result<void> sync_dir(std::string_view) override { return success(); }
   Result<std::unique_ptr<Lock>> lock(std::string_view) override { return refuse(); }
-  Result<std::uint64_t> free_bytes() override { return refuse(); }
+  Result<uint64_t> free_bytes() override { return refuse(); }
 
   Caps caps_;
 };
@@ -69,31 +69,31 @@ class ZeroSamples final : public Crc32Source {
   explicit ZeroSamples(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
   // A sample of `payload` bytes. Fixed fields get their size; fields of variable length share the rest.
-  std::span<const FieldBytes> sample_of(std::uint64_t payload) {
-    std::uint64_t fixed_bytes = 0;
-    std::uint64_t varying_fields = 0;
+  std::span<const FieldBytes> sample_of(uint64_t payload) {
+    uint64_t fixed_bytes = 0;
+    uint64_t varying_fields = 0;
     for (const Field& field : fields_) {
       if (field.varies)
         ++varying_fields;
       else
         fixed_bytes += field_bytes(field);
     }
-    const std::uint64_t each_bytes =
+    const uint64_t each_bytes =
         varying_fields == 0 ? 0 : (payload - std::min(fixed_bytes, payload)) / varying_fields;
     field_bytes_.clear();
-    for (std::size_t i = 0; i < fields_.size(); ++i)
+    for (size_t i = 0; i < fields_.size(); ++i)
       field_bytes_.push_back(
           zero_field(fields_[i].varies ? each_bytes : field_bytes(fields_[i]), pieces_[i]));
     return field_bytes_;
   }
 
-  std::uint32_t crc32() const override { return 0; }  // no reader checks it
+  uint32_t crc32() const override { return 0; }  // no reader checks it
 
  private:
-  FieldBytes zero_field(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
+  FieldBytes zero_field(uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
     pieces.clear();
-    for (std::uint64_t left = bytes; left > 0; left -= pieces.back().size())
-      pieces.emplace_back(zeros_.data(), std::size_t(std::min<std::uint64_t>(left, kZeroBytes)));
+    for (uint64_t left = bytes; left > 0; left -= pieces.back().size())
+      pieces.emplace_back(zeros_.data(), size_t(std::min<uint64_t>(left, kZeroBytes)));
     return {.pieces = pieces, .bytes = bytes, .crc32c = 0, .crc32 = this};
   }
 
@@ -104,8 +104,8 @@ class ZeroSamples final : public Crc32Source {
 };
 
 // The bytes around the samples in an object with `samples` samples of the recipe, starting at sample `first`.
-Result<double> overhead_of_object(const Recipe& recipe, const Format& format, std::uint64_t first,
-                                  std::uint64_t samples, const std::vector<std::string>& labels) {
+Result<double> overhead_of_object(const Recipe& recipe, const Format& format, uint64_t first,
+                                  uint64_t samples, const std::vector<std::string>& labels) {
   DiscardBackend discard;
   ZeroSamples zeros(recipe.fields());
   PENSTOCK_ASSIGN(
@@ -114,7 +114,7 @@ Result<double> overhead_of_object(const Recipe& recipe, const Format& format, st
                     {.name = "object", .samples = samples, .fields = recipe.fields(), .size_only = true}));
   SamplePlan plan;
   double payload_bytes = 0;
-  for (std::uint64_t i = first; i < first + samples; ++i) {
+  for (uint64_t i = first; i < first + samples; ++i) {
     recipe.plan(i, plan);
     const std::span<const FieldBytes> fields = zeros.sample_of(recipe.bytes_expected(i));
     for (const FieldBytes& field : fields) payload_bytes += double(field.bytes);
@@ -128,11 +128,11 @@ Result<double> overhead_of_object(const Recipe& recipe, const Format& format, st
 }  // namespace
 
 Result<void> check_largest_sample(const Recipe& recipe, const Format& format) {
-  std::uint64_t largest_sample = 0;
-  std::uint64_t largest_bytes = 0;
-  for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
+  uint64_t largest_sample = 0;
+  uint64_t largest_bytes = 0;
+  for (uint64_t i = 0; i < recipe.samples(); ++i) {
     if (i == kInspectedPlans && largest_bytes < kAlwaysStorableBytes) return success();
-    const std::uint64_t sample_bytes = recipe.bytes_expected(i);
+    const uint64_t sample_bytes = recipe.bytes_expected(i);
     if (sample_bytes <= largest_bytes) continue;
     largest_sample = i;
     largest_bytes = sample_bytes;
@@ -143,12 +143,12 @@ Result<void> check_largest_sample(const Recipe& recipe, const Format& format) {
 }
 
 Result<double> format_overhead(const Recipe& recipe, const Format& format) {
-  const std::uint64_t samples = recipe.samples();
-  const std::uint64_t objects = format.objects(samples);
-  const std::uint64_t samples_of_first = objects > 1 ? format.first_sample(1, samples) : samples;
+  const uint64_t samples = recipe.samples();
+  const uint64_t objects = format.objects(samples);
+  const uint64_t samples_of_first = objects > 1 ? format.first_sample(1, samples) : samples;
   if (samples_of_first == 0) return 0.0;
   const std::vector<std::string> labels = recipe.label_names();
-  const std::uint64_t trial_samples = std::min(samples_of_first, kTrialSamples);
+  const uint64_t trial_samples = std::min(samples_of_first, kTrialSamples);
   PENSTOCK_ASSIGN(const double full_bytes, overhead_of_object(recipe, format, 0, trial_samples, labels));
   if (trial_samples == 1) return full_bytes * double(objects);
   PENSTOCK_ASSIGN(const double half_bytes, overhead_of_object(recipe, format, 0, trial_samples / 2, labels));

@@ -14,13 +14,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMinSteps = 500;
-constexpr std::uint64_t kMemoryMultiple = 5;
-constexpr std::int64_t kMostCount = 1'000'000;
+constexpr uint64_t kMinSteps = 500;
+constexpr uint64_t kMemoryMultiple = 5;
+constexpr int64_t kMostCount = 1'000'000;
 
 struct MlperfApp {
   std::string_view name;
-  std::uint64_t batch;  // samples per step, from the workload files of MLPerf Storage for the H100
+  uint64_t batch;  // samples per step, from the workload files of MLPerf Storage for the H100
 };
 constexpr MlperfApp kApps[] = {{"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
 
@@ -53,7 +53,7 @@ std::vector<OptionWord> arguments_after_app(std::string_view text) {
 
 }  // namespace
 
-Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_bytes) {
+Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes) {
   const std::string_view app = text.substr(0, text.find(','));
   const auto app_row =
       std::find_if(std::begin(kApps), std::end(kApps), [&](const MlperfApp& row) { return row.name == app; });
@@ -71,7 +71,7 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_b
     if (options.has(key) && options.integer(key) > kMostCount)
       return make_error(Errc::invalid_argument, "--size-for: {}={}: at most {}", key, options.integer(key),
                         kMostCount);
-  const auto number = [&](std::string_view key) { return std::uint64_t(options.integer(key)); };
+  const auto number = [&](std::string_view key) { return uint64_t(options.integer(key)); };
   SizeFor rule{.app = std::string(app),
                .batch = options.given("batch") ? number("batch") : app_row->batch,
                .accelerators = number("accelerators"),
@@ -92,13 +92,13 @@ std::string size_for_warning(std::string_view app, std::string_view recipe) {
       app, recipe);
 }
 
-SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object) {
-  const std::uint64_t samples_by_steps = kMinSteps * rule.batch * rule.accelerators;
+SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, uint64_t per_object) {
+  const uint64_t samples_by_steps = kMinSteps * rule.batch * rule.accelerators;
   const double data_bytes = double(rule.memory_bytes) * double(rule.hosts) * kMemoryMultiple;
   const auto samples_by_memory =
-      std::uint64_t(std::min(std::ceil(data_bytes / std::max(1.0, mean_sample_bytes)), 9e17));
-  const std::uint64_t samples = std::max(samples_by_steps, samples_by_memory);
-  const std::uint64_t objects = (samples + per_object - 1) / per_object;
+      uint64_t(std::min(std::ceil(data_bytes / std::max(1.0, mean_sample_bytes)), 9e17));
+  const uint64_t samples = std::max(samples_by_steps, samples_by_memory);
+  const uint64_t objects = (samples + per_object - 1) / per_object;
   SampleCount count{.samples = objects * per_object};
   count.explanation = fmt::format(
       "{} steps x batch {} x {} accelerators = {} samples; {} x {} hosts x {} / {:.0f} bytes a sample = {}; "

@@ -12,27 +12,27 @@
 namespace penstock {
 
 struct SizeFor {
-  std::string app;                 // the application whose batch size is used
-  std::uint64_t batch = 0;         // samples per step of one accelerator
-  std::uint64_t accelerators = 0;  // of all hosts together
-  std::uint64_t hosts = 1;
-  std::uint64_t memory_bytes = 0;  // of one host
+  std::string app;            // the application whose batch size is used
+  uint64_t batch = 0;         // samples per step of one accelerator
+  uint64_t accelerators = 0;  // of all hosts together
+  uint64_t hosts = 1;
+  uint64_t memory_bytes = 0;  // of one host
 };
 
 // Parses "unet3d,accelerators=8,hosts=2". `memory=256GiB` of one host replaces `own_memory_bytes`, which is
 // that of this machine; `batch=4` replaces the application's batch. `invalid_argument` names the missing or
 // unknown part.
-Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_bytes);
+Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes);
 
 // A warning if the recipe's samples are not those of the application, because then the rules require another
 // number. "" if they are.
 std::string size_for_warning(std::string_view app, std::string_view recipe);
 
 struct SampleCount {
-  std::uint64_t samples = 0;
+  uint64_t samples = 0;
   std::string explanation{};  // how the number was computed
 };
 // The number of samples that the rules require, rounded up to whole objects of `per_object` samples.
-SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object);
+SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, uint64_t per_object);
 
 }  // namespace penstock

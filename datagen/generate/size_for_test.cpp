@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+constexpr uint64_t kGiB = uint64_t{1} << 30U;
 
 TEST(SizeFor, StepsOrMemoryWhicheverIsMore) {
   const SizeFor steps = parse_size_for("unet3d,accelerators=8,hosts=1", 512 * kGiB).value();

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 5> kDriverNames{"reader", "sec2", "core",
 }  // namespace
 
 std::string_view hdf5_driver_name(Hdf5Driver driver) {
-  return kDriverNames[std::size_t(driver)];
+  return kDriverNames[size_t(driver)];
 }
 
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name) {

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kCoreGrowthBytes = std::size_t{1} << 20U;
+constexpr size_t kCoreGrowthBytes = size_t{1} << 20U;
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 namespace penstock {
 
 // How the library reads the file's bytes.
-enum class Hdf5Driver : std::uint8_t {
+enum class Hdf5Driver : uint8_t {
   reader,  // by calls of a Reader, so with any back end
   sec2,    // by the library's own system calls; needs Caps::native_path
   core,    // like sec2, but reads the whole file into memory when it opens it (as the climate benchmark does)
@@ -44,14 +44,13 @@ class Hdf5Input {
 
   // The lengths of the dimensions, outermost first. `not_found` if the file has no data set of that name
   // ("climate/data").
-  virtual Result<std::vector<std::uint64_t>> shape(const std::string& data_set) = 0;
+  virtual Result<std::vector<uint64_t>> shape(const std::string& data_set) = 0;
 
   // Reads the block that begins at `begin` and has `counts` elements in each dimension. Converts it to the
   // machine's `element` type. Fills all of `out`, which has exactly as many bytes, or returns an error.
   // `begin` and `counts` have one entry per dimension of the data set.
-  virtual Result<void> read(const std::string& data_set, std::span<const std::uint64_t> begin,
-                            std::span<const std::uint64_t> counts, Element element,
-                            std::span<std::byte> out) = 0;
+  virtual Result<void> read(const std::string& data_set, std::span<const uint64_t> begin,
+                            std::span<const uint64_t> counts, Element element, std::span<std::byte> out) = 0;
 };
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<hsize_t, 2> kSides{64, 96};
 
-float value_at(std::uint64_t row, std::uint64_t column) {
+float value_at(uint64_t row, uint64_t column) {
   return float(row * 1000 + column);
 }
 
@@ -29,8 +29,8 @@ void make_file(const std::filesystem::path& path) {
   const std::array<hsize_t, 2> chunk{16, 32};
   H5Pset_chunk(chunked, 2, chunk.data());
   std::vector<float> values;
-  for (std::uint64_t row = 0; row < kSides[0]; ++row)
-    for (std::uint64_t column = 0; column < kSides[1]; ++column) values.push_back(value_at(row, column));
+  for (uint64_t row = 0; row < kSides[0]; ++row)
+    for (uint64_t column = 0; column < kSides[1]; ++column) values.push_back(value_at(row, column));
   const std::array<std::pair<const char*, hid_t>, 2> sets{
       {{"group/chunked", chunked}, {"plain", H5P_DEFAULT}}};
   for (const auto& [name, how] : sets) {
@@ -60,12 +60,12 @@ class Hdf5 : public testing::Test {
   std::string folder() const { return scratch_.path().string(); }
 
   static void check_block(Hdf5Input& input, const std::string& set) {
-    std::vector<float> out(std::size_t{5} * 40);
-    const std::array<std::uint64_t, 2> begin{10, 20};
-    const std::array<std::uint64_t, 2> counts{5, 40};
+    std::vector<float> out(size_t{5} * 40);
+    const std::array<uint64_t, 2> begin{10, 20};
+    const std::array<uint64_t, 2> counts{5, 40};
     ASSERT_OK(input.read(set, begin, counts, Element::f32, std::as_writable_bytes(std::span(out))));
-    for (std::uint64_t row = 0; row < counts[0]; ++row)
-      for (std::uint64_t column = 0; column < counts[1]; ++column)
+    for (uint64_t row = 0; row < counts[0]; ++row)
+      for (uint64_t column = 0; column < counts[1]; ++column)
         ASSERT_EQ(out[row * counts[1] + column], value_at(begin[0] + row, begin[1] + column));
   }
 
@@ -81,7 +81,7 @@ TEST_F(Hdf5, ReadsBlocksByEveryDriver) {
     for (const std::string set : {"group/chunked", "plain"}) {
       const auto shape = (*input)->shape(set);
       ASSERT_OK(shape);
-      EXPECT_EQ(*shape, (std::vector<std::uint64_t>{64, 96}));
+      EXPECT_EQ(*shape, (std::vector<uint64_t>{64, 96}));
       check_block(**input, set);
     }
   }
@@ -100,7 +100,7 @@ TEST_F(Hdf5, ReadsThroughAnyBackEndAndCountsItThere) {
     }
     const auto input = Hdf5Input::open(*backend, "file.h5", Hdf5Driver::reader);
     ASSERT_OK(input);
-    const std::uint64_t before = backend->moved_bytes().read;
+    const uint64_t before = backend->moved_bytes().read;
     check_block(**input, "plain");
     EXPECT_GE(backend->moved_bytes().read - before, 5U * 40U * sizeof(float));
   }
@@ -114,11 +114,11 @@ TEST_F(Hdf5, ReadsThroughAnyBackEndAndCountsItThere) {
 TEST_F(Hdf5, TurnsElementsIntoThoseThatAreWanted) {
   const auto input = Hdf5Input::open(*files_, "file.h5", Hdf5Driver::reader);
   ASSERT_OK(input);
-  std::array<std::int64_t, 3> out{};
-  const std::array<std::uint64_t, 2> begin{2, 3};
-  const std::array<std::uint64_t, 2> counts{1, 3};
+  std::array<int64_t, 3> out{};
+  const std::array<uint64_t, 2> begin{2, 3};
+  const std::array<uint64_t, 2> counts{1, 3};
   ASSERT_OK((*input)->read("plain", begin, counts, Element::i64, std::as_writable_bytes(std::span(out))));
-  EXPECT_EQ(out, (std::array<std::int64_t, 3>{2003, 2004, 2005}));
+  EXPECT_EQ(out, (std::array<int64_t, 3>{2003, 2004, 2005}));
 }
 
 TEST_F(Hdf5, SaysWhatIsWrong) {
@@ -134,14 +134,14 @@ TEST_F(Hdf5, SaysWhatIsWrong) {
     ASSERT_OK(input);
     EXPECT_TRUE(fails_with(Errc::not_found, (*input)->shape("group/absent"), "group/absent"));
     std::array<float, 4> out{};
-    const auto read = [&](std::array<std::uint64_t, 2> begin, std::array<std::uint64_t, 2> counts) {
+    const auto read = [&](std::array<uint64_t, 2> begin, std::array<uint64_t, 2> counts) {
       return (*input)->read("plain", begin, counts, Element::f32, std::as_writable_bytes(std::span(out)));
     };
     EXPECT_OK(read({63, 92}, {1, 4}));
     EXPECT_ERRC(Errc::invalid_argument, read({63, 93}, {1, 4}));
     EXPECT_ERRC(Errc::invalid_argument, read({UINT64_MAX, 0}, {2, 2}));
     EXPECT_ERRC(Errc::invalid_argument, read({0, 0}, {1, 5}));
-    const std::array<std::uint64_t, 1> flat{4};
+    const std::array<uint64_t, 1> flat{4};
     EXPECT_ERRC(Errc::invalid_argument,
                 (*input)->read("plain", flat, flat, Element::f32, std::as_writable_bytes(std::span(out))));
   }
@@ -149,8 +149,8 @@ TEST_F(Hdf5, SaysWhatIsWrong) {
 }
 
 TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorWhereverItStrikes) {
-  std::size_t struck = 0;
-  for (std::uint64_t n = 1; n < 40; ++n) {
+  size_t struck = 0;
+  for (uint64_t n = 1; n < 40; ++n) {
     const auto faulty = tier("t=posix:" + folder() + ",fail=read:eio@#" + std::to_string(n));
     const auto input = Hdf5Input::open(*faulty, "file.h5", Hdf5Driver::reader);
     if (!input.ok()) {
@@ -159,8 +159,8 @@ TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorWhereverItStrikes) {
       continue;
     }
     std::vector<float> out(kSides[0] * kSides[1]);
-    const std::array<std::uint64_t, 2> begin{0, 0};
-    const std::array<std::uint64_t, 2> counts{kSides[0], kSides[1]};
+    const std::array<uint64_t, 2> begin{0, 0};
+    const std::array<uint64_t, 2> counts{kSides[0], kSides[1]};
     const auto read =
         (*input)->read("group/chunked", begin, counts, Element::f32, std::as_writable_bytes(std::span(out)));
     if (read.ok()) break;
@@ -171,14 +171,14 @@ TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorWhereverItStrikes) {
 }
 
 TEST_F(Hdf5, AFaultThatHasPassedIsNotTheErrorOfWhatFailsLater) {
-  std::size_t struck = 0;
-  for (std::uint64_t n = 1; n < 40; ++n) {
+  size_t struck = 0;
+  for (uint64_t n = 1; n < 40; ++n) {
     const auto faulty = tier("t=posix:" + folder() + ",fail=read:eio@#" + std::to_string(n));
     const auto input = Hdf5Input::open(*faulty, "file.h5", Hdf5Driver::reader);
     if (!input.ok()) continue;
     std::array<float, 1> out{};
-    const std::array<std::uint64_t, 2> begin{0, 0};
-    const std::array<std::uint64_t, 2> counts{1, 1};
+    const std::array<uint64_t, 2> begin{0, 0};
+    const std::array<uint64_t, 2> counts{1, 1};
     const auto read =
         (*input)->read("plain", begin, counts, Element::f32, std::as_writable_bytes(std::span(out)));
     if (read.ok()) break;

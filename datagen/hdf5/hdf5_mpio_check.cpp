@@ -28,29 +28,29 @@ Result<Element> parse_element(std::string_view name) {
 
 struct RankResult {
   Communicator& ranks;
-  std::uint64_t verified = 0;  // samples that this rank has verified so far
+  uint64_t verified = 0;  // samples that this rank has verified so far
 };
 
 // Checks the samples `first` .. `first` + `count` - 1 of the manifest. They are the rows of the data set. A
 // single sample may also be the whole data set.
-Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t first, std::uint64_t count,
+Result<void> check_file(const Corpus& corpus, Hdf5Input& file, uint64_t first, uint64_t count,
                         const std::string& data_set, Element element, RankResult& result) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, file.shape(data_set));
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> shape, file.shape(data_set));
   const bool rows_are_samples = !shape.empty() && shape.front() == count;
   if (!rows_are_samples && count != 1)
     return make_error(Errc::corrupt, "'{}' has not {} rows", data_set, count);
-  const auto rank_count = std::uint64_t(result.ranks.size());
+  const auto rank_count = uint64_t(result.ranks.size());
   std::vector<std::byte> bytes;
-  for (std::uint64_t round = 0; round < count; round += rank_count) {
-    const std::uint64_t row = round + std::uint64_t(result.ranks.rank());
+  for (uint64_t round = 0; round < count; round += rank_count) {
+    const uint64_t row = round + uint64_t(result.ranks.rank());
     const bool has_row = row < count;
-    std::vector<std::uint64_t> begin(shape.size(), 0);
-    std::vector<std::uint64_t> counts = shape;
+    std::vector<uint64_t> begin(shape.size(), 0);
+    std::vector<uint64_t> counts = shape;
     if (rows_are_samples) begin.front() = has_row ? row : 0;
     if (rows_are_samples) counts.front() = 1;
     if (!has_row) counts.front() = 0;
-    std::uint64_t elements = 1;
-    for (const std::uint64_t side : counts) elements *= side;
+    uint64_t elements = 1;
+    for (const uint64_t side : counts) elements *= side;
     bytes.resize(elements * element_bytes(element));
     PENSTOCK_TRY(file.read(data_set, begin, counts, element, bytes));
     if (!has_row) continue;
@@ -66,9 +66,9 @@ Result<void> check_driver(Corpus& corpus, Hdf5Driver driver, const std::string& 
   RankResult result{ranks};
   const Manifest& manifest = corpus.manifest;
   std::string name_buffer;
-  for (std::uint64_t first = 0; first < manifest.samples();) {
+  for (uint64_t first = 0; first < manifest.samples();) {
     const auto object = manifest.sample(first).object;
-    std::uint64_t end = first;
+    uint64_t end = first;
     while (end < manifest.samples() && manifest.sample(end).object == object) ++end;
     PENSTOCK_ASSIGN(const auto file,
                     Hdf5Input::open(*corpus.tier.backend, manifest.object_name(object, name_buffer), driver));
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   using namespace penstock;
   auto ranks = join_ranks(look_for_launcher());
   if (!ranks.ok()) return print_error(ranks.error());
-  const Result<void> checked = check_drivers({argv, std::size_t(argc)}, **ranks);
+  const Result<void> checked = check_drivers({argv, size_t(argc)}, **ranks);
   if (checked.ok()) return 0;
   const int code = print_error(checked.error());
   (*ranks)->abandon(code);  // ends the other ranks, which may wait for this one

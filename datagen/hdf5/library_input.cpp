@@ -19,7 +19,7 @@ namespace {
 hid_t native_type(Element element) {
   const std::array types{H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_INT64, H5T_NATIVE_FLOAT,
                          H5T_NATIVE_DOUBLE};  // in the order of Element
-  return types[std::size_t(element)];
+  return types[size_t(element)];
 }
 
 }  // namespace
@@ -47,16 +47,15 @@ Result<void> LibraryInput::open(const std::string& path, hid_t access, Hdf5Id tr
   return file_ ? success() : library_error("is no HDF5 file that can be read:");
 }
 
-Result<std::vector<std::uint64_t>> LibraryInput::shape(const std::string& data_set) {
+Result<std::vector<uint64_t>> LibraryInput::shape(const std::string& data_set) {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
   PENSTOCK_ASSIGN(OpenDataSet opened, open_data_set(data_set));
   return std::move(opened.shape);
 }
 
-Result<void> LibraryInput::read(const std::string& data_set, std::span<const std::uint64_t> begin,
-                                std::span<const std::uint64_t> counts, Element element,
-                                std::span<std::byte> out) {
+Result<void> LibraryInput::read(const std::string& data_set, std::span<const uint64_t> begin,
+                                std::span<const uint64_t> counts, Element element, std::span<std::byte> out) {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
   // `opened` is destroyed before the lock, so its identifiers are closed with the lock held.
@@ -97,20 +96,19 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   const hid_t space = opened.space.get();
   const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
   if (dimensions < 0) return library_error("cannot look at", data_set);
-  std::vector<hsize_t> extent(std::size_t(dimensions));
+  std::vector<hsize_t> extent(size_t(dimensions));
   if (dimensions > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
     return library_error("cannot look at", data_set);
   opened.shape.assign(extent.begin(), extent.end());
   return opened;
 }
 
-Result<void> LibraryInput::check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
-                                       std::span<const std::uint64_t> begin,
-                                       std::span<const std::uint64_t> counts, Element element,
-                                       std::size_t out_bytes) const {
+Result<void> LibraryInput::check_block(const std::string& data_set, std::span<const uint64_t> shape,
+                                       std::span<const uint64_t> begin, std::span<const uint64_t> counts,
+                                       Element element, size_t out_bytes) const {
   bool is_inside = begin.size() == shape.size() && counts.size() == shape.size();
-  std::uint64_t elements = 1;
-  for (std::size_t i = 0; is_inside && i < counts.size(); ++i) {
+  uint64_t elements = 1;
+  for (size_t i = 0; is_inside && i < counts.size(); ++i) {
     is_inside = begin[i] <= shape[i] && counts[i] <= shape[i] - begin[i];
     elements *= counts[i];
   }

@@ -74,23 +74,22 @@ class LibraryInput final : public Hdf5Input {
   // the library finds that the file is no HDF5. Call it with hdf5_mutex() held.
   Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
 
-  Result<std::vector<std::uint64_t>> shape(const std::string& data_set) override;
-  Result<void> read(const std::string& data_set, std::span<const std::uint64_t> begin,
-                    std::span<const std::uint64_t> counts, Element element,
-                    std::span<std::byte> out) override;
+  Result<std::vector<uint64_t>> shape(const std::string& data_set) override;
+  Result<void> read(const std::string& data_set, std::span<const uint64_t> begin,
+                    std::span<const uint64_t> counts, Element element, std::span<std::byte> out) override;
 
  private:
   struct OpenDataSet {
     Hdf5Id handle;
     Hdf5Id space;  // the data space of the whole data set
-    std::vector<std::uint64_t> shape;
+    std::vector<uint64_t> shape;
   };
   // shape() and read() call this first. It forgets the Reader's error of an earlier call. Call it with
   // hdf5_mutex() held.
   Result<OpenDataSet> open_data_set(const std::string& data_set);
-  Result<void> check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
-                           std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,
-                           Element element, std::size_t out_bytes) const;
+  Result<void> check_block(const std::string& data_set, std::span<const uint64_t> shape,
+                           std::span<const uint64_t> begin, std::span<const uint64_t> counts, Element element,
+                           size_t out_bytes) const;
   Error library_error(std::string_view what, std::string_view data_set = "");
 
   const std::string name_;

@@ -65,12 +65,12 @@ haddr_t penstock_hdf5_get_eof(const H5FD_t* file, H5FD_mem_t /*type*/) {
 }
 
 herr_t penstock_hdf5_read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t address,
-                          std::size_t bytes, void* buffer) {
+                          size_t bytes, void* buffer) {
   ReaderSource& source = *reader_file(file).source;
   const std::span<std::byte> out(static_cast<std::byte*>(buffer), bytes);
   const auto available_bytes =
-      std::size_t(address < source.bytes ? std::min<std::uint64_t>(bytes, source.bytes - address) : 0);
-  std::fill(out.begin() + std::ptrdiff_t(available_bytes), out.end(), std::byte{0});
+      size_t(address < source.bytes ? std::min<uint64_t>(bytes, source.bytes - address) : 0);
+  std::fill(out.begin() + ptrdiff_t(available_bytes), out.end(), std::byte{0});
   if (available_bytes == 0) return 0;
   Result<void> read = source.reader->read_at(address, out.first(available_bytes));
   if (read.ok()) return 0;
@@ -79,7 +79,7 @@ herr_t penstock_hdf5_read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/,
 }
 
 herr_t penstock_hdf5_write(H5FD_t* /*file*/, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t /*address*/,
-                           std::size_t /*bytes*/, const void* /*buffer*/) {
+                           size_t /*bytes*/, const void* /*buffer*/) {
   return -1;
 }
 

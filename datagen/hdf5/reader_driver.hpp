@@ -13,7 +13,7 @@ namespace penstock {
 // The source of a file that HDF5 reads through a Reader. Source and Reader outlive the file.
 struct ReaderSource {
   Reader* reader = nullptr;
-  std::uint64_t bytes = 0;  // size of the object
+  uint64_t bytes = 0;  // size of the object
   // The Reader's first error since this was last cleared. HDF5's own error stack cannot carry it.
   std::optional<Error> failure;
 };

@@ -12,22 +12,22 @@ namespace penstock {
 
 // Elements are in chunks of a fixed size. So growing copies no elements and wastes at most one chunk. Only
 // one thread may grow it. Any threads may use existing elements, each a different one.
-template <class T, std::size_t kPerChunk>
+template <class T, size_t kPerChunk>
 class Chunks {
  public:
-  std::uint64_t size() const { return size_; }
-  T& at(std::uint64_t index) { return chunks_[index / kPerChunk][index % kPerChunk]; }
-  const T& at(std::uint64_t index) const { return chunks_[index / kPerChunk][index % kPerChunk]; }
+  uint64_t size() const { return size_; }
+  T& at(uint64_t index) { return chunks_[index / kPerChunk][index % kPerChunk]; }
+  const T& at(uint64_t index) const { return chunks_[index / kPerChunk][index % kPerChunk]; }
 
   void push_back(const T& value) {
     resize(size_ + 1);
     at(size_ - 1) = value;
   }
   void append(std::span<const T> values) {
-    std::uint64_t index = size_;
+    uint64_t index = size_;
     resize(size_ + values.size());
     while (!values.empty()) {
-      const auto space = kPerChunk - std::size_t(index % kPerChunk);
+      const auto space = kPerChunk - size_t(index % kPerChunk);
       const auto part = values.first(std::min(space, values.size()));
       std::copy(part.begin(), part.end(), &at(index));
       values = values.subspan(part.size());
@@ -35,7 +35,7 @@ class Chunks {
     }
   }
   // Elements that never existed before are T{}. Shrinking does not clear.
-  void resize(std::uint64_t size) {
+  void resize(uint64_t size) {
     while (chunks_.size() * kPerChunk < size) chunks_.push_back(std::make_unique<T[]>(kPerChunk));
     size_ = size;
   }
@@ -43,9 +43,9 @@ class Chunks {
   // Calls `visit` with the used part of each chunk, in order, until it returns false.
   template <class Visit>
   bool for_each_chunk(Visit visit) const {
-    std::uint64_t left = size_;
+    uint64_t left = size_;
     for (const auto& chunk : chunks_) {
-      const auto part = std::size_t(std::min<std::uint64_t>(left, kPerChunk));
+      const auto part = size_t(std::min<uint64_t>(left, kPerChunk));
       if (part > 0 && !visit(std::span<const T>(chunk.get(), part))) return false;
       left -= part;
     }
@@ -54,9 +54,9 @@ class Chunks {
   // Like for_each_chunk(), but frees each chunk after its visit.
   template <class Visit>
   void visit_and_free(Visit visit) {
-    std::uint64_t left = size_;
+    uint64_t left = size_;
     for (auto& chunk : chunks_) {
-      const auto part = std::size_t(std::min<std::uint64_t>(left, kPerChunk));
+      const auto part = size_t(std::min<uint64_t>(left, kPerChunk));
       visit(std::span<const T>(chunk.get(), part));
       chunk.reset();
       left -= part;
@@ -67,7 +67,7 @@ class Chunks {
 
  private:
   std::vector<std::unique_ptr<T[]>> chunks_;
-  std::uint64_t size_ = 0;
+  uint64_t size_ = 0;
 };
 
 }  // namespace penstock

@@ -6,12 +6,12 @@
 
 namespace penstock::manifest_layout {
 
-std::uint32_t header_crc32c(Header header) {
+uint32_t header_crc32c(Header header) {
   header.header_crc32c = 0;
   return crc32c(std::as_bytes(std::span(&header, 1)));
 }
 
-void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
+void put_varint(std::vector<std::byte>& out, uint64_t value) {
   while (value >= 0x80) {
     out.push_back(static_cast<std::byte>(value | 0x80));
     value >>= 7;
@@ -19,10 +19,10 @@ void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-std::uint64_t Cursor::read_varint() {
-  std::uint64_t value = 0;
+uint64_t Cursor::read_varint() {
+  uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
-    const auto byte = std::to_integer<std::uint64_t>(bytes_.front());
+    const auto byte = std::to_integer<uint64_t>(bytes_.front());
     bytes_ = bytes_.subspan(1);
     value |= (byte & 0x7f) << shift;
     if (byte < 0x80) return value;
@@ -32,20 +32,20 @@ std::uint64_t Cursor::read_varint() {
   return 0;
 }
 
-std::string_view Cursor::read_text(std::uint64_t length) {
+std::string_view Cursor::read_text(uint64_t length) {
   if (length > bytes_.size()) {
     ok_ = false;
     bytes_ = {};
     return {};
   }
-  const auto taken = bytes_.first(std::size_t(length));
+  const auto taken = bytes_.first(size_t(length));
   bytes_ = bytes_.subspan(taken.size());
   return {reinterpret_cast<const char*>(taken.data()), taken.size()};
 }
 
 void Cursor::read_name(std::string& name) {
-  const std::uint64_t shared = read_varint();
-  const std::uint64_t suffix = read_varint();
+  const uint64_t shared = read_varint();
+  const uint64_t suffix = read_varint();
   if (shared > name.size() || suffix > kLongestName || shared + suffix > kLongestName) ok_ = false;
   const std::string_view tail = ok_ ? read_text(suffix) : std::string_view{};
   if (!ok_) {
@@ -53,12 +53,12 @@ void Cursor::read_name(std::string& name) {
     bytes_ = {};
     return;
   }
-  name.resize(std::size_t(shared));
+  name.resize(size_t(shared));
   name.append(tail);
 }
 
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name) {
-  std::size_t shared = 0;
+  size_t shared = 0;
   while (shared < previous.size() && shared < name.size() && previous[shared] == name[shared]) ++shared;
   put_varint(out, shared);
   put_varint(out, name.size() - shared);
@@ -102,16 +102,16 @@ bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out) {
   out.format = get_text(in);
   out.codec = get_text(in);
   out.seed = in.read_varint();
-  const std::uint64_t setting_count = in.read_varint();
+  const uint64_t setting_count = in.read_varint();
   if (setting_count > kMostSettings) return false;
-  for (std::uint64_t left = setting_count; left > 0 && in.ok(); --left) {
+  for (uint64_t left = setting_count; left > 0 && in.ok(); --left) {
     std::string key = get_text(in);
     out.settings[std::move(key)] = get_text(in);
   }
-  const std::uint64_t label_count = in.read_varint();
+  const uint64_t label_count = in.read_varint();
   if (label_count > in.left() || label_count > most_label_names(bytes.size())) return false;
-  out.label_names.reserve(std::size_t(label_count));
-  for (std::uint64_t left = label_count; left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
+  out.label_names.reserve(size_t(label_count));
+  for (uint64_t left = label_count; left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
   return in.ok() && in.at_end();
 }
 

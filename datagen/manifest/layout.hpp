@@ -24,25 +24,25 @@ namespace penstock::manifest_layout {
 static_assert(std::endian::native == std::endian::little, "the manifest is used in place, little endian");
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 2;
 // Older version that can still be read; it has one section less.
-inline constexpr std::uint32_t kVersionWithoutObjectCrcs = 1;
-inline constexpr std::uint32_t kNamesPerBlock = 16;
-inline constexpr std::size_t kLongestName = 4096;  // the limit that file systems have for paths
-inline constexpr std::size_t kSectionAlignment = 64;
+inline constexpr uint32_t kVersionWithoutObjectCrcs = 1;
+inline constexpr uint32_t kNamesPerBlock = 16;
+inline constexpr size_t kLongestName = 4096;  // the limit that file systems have for paths
+inline constexpr size_t kSectionAlignment = 64;
 // Limited, because facts are decoded when a manifest is opened.
-inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;
-inline constexpr std::uint64_t kMostSettings = 1024;
+inline constexpr uint64_t kMostFactsBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMostSettings = 1024;
 
-enum Flag : std::uint32_t { kChecksums = 1, kOneObjectPerSample = 2, kObjectChecksums = 4 };
+enum Flag : uint32_t { kChecksums = 1, kOneObjectPerSample = 2, kObjectChecksums = 4 };
 
-enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kNameBlocks, kNames, kSections };
+enum Section : uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kNameBlocks, kNames, kSections };
 
 struct SectionRow {
-  std::uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
-  std::uint64_t bytes = 0;   // without the zeros that pad it to the next section
-  std::uint32_t kind = 0;    // a value of enum Section; the rows have the order of the enum, without gaps
-  std::uint32_t crc32c = 0;
+  uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
+  uint64_t bytes = 0;   // without the zeros that pad it to the next section
+  uint32_t kind = 0;    // a value of enum Section; the rows have the order of the enum, without gaps
+  uint32_t crc32c = 0;
 };
 static_assert(sizeof(SectionRow) == 24);
 
@@ -50,39 +50,39 @@ static_assert(sizeof(SectionRow) == 24);
 // from a newer version.
 struct Header {
   std::array<char, 8> magic = kMagic;
-  std::uint32_t header_bytes = 0;
-  std::uint32_t header_crc32c = 0;  // CRC32C of the first header_bytes bytes, with this field as zero
-  std::uint32_t version = kVersion;
-  std::uint32_t sections = kSections;
-  std::uint64_t file_bytes = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t objects = 0;
-  std::uint64_t payload_bytes = 0;
-  std::uint64_t largest_sample = 0;
-  std::uint32_t flags = 0;
-  std::uint32_t names_per_block = kNamesPerBlock;
-  std::uint64_t reserved = 0;
+  uint32_t header_bytes = 0;
+  uint32_t header_crc32c = 0;  // CRC32C of the first header_bytes bytes, with this field as zero
+  uint32_t version = kVersion;
+  uint32_t sections = kSections;
+  uint64_t file_bytes = 0;
+  uint64_t samples = 0;
+  uint64_t objects = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t largest_sample = 0;
+  uint32_t flags = 0;
+  uint32_t names_per_block = kNamesPerBlock;
+  uint64_t reserved = 0;
   std::array<SectionRow, kSections> rows;
-  std::array<std::uint8_t, 32> padding{};  // zeros
+  std::array<uint8_t, 32> padding{};  // zeros
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 
-constexpr std::uint64_t aligned(std::uint64_t offset) {
+constexpr uint64_t aligned(uint64_t offset) {
   return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-std::uint32_t header_crc32c(Header header);
+uint32_t header_crc32c(Header header);
 
 // Sets the totals and the flag kOneObjectPerSample of the header `out` from its entries, whose number is
 // out.samples. `entry_at` returns an entry, `bytes_of` the size of an object. Returns the first mistake in an
 // entry, or "".
 template <class EntryAt, class BytesOf>
-std::string sum_entries(Header& out, std::size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
+std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
   bool each_sample_is_object = out.samples == out.objects;
-  for (std::uint64_t i = 0; i < out.samples; ++i) {
+  for (uint64_t i = 0; i < out.samples; ++i) {
     const SampleEntry& entry = entry_at(i);
     if (entry.object >= out.objects) return fmt::format("sample {} is in no object", i);
-    const std::uint64_t size = bytes_of(entry.object);
+    const uint64_t size = bytes_of(entry.object);
     if (entry.length > size || entry.offset > size - entry.length)
       return fmt::format("sample {} lies outside its object", i);
     if (entry.label != kNoLabel && entry.label >= label_names && label_names != 0)
@@ -96,7 +96,7 @@ std::string sum_entries(Header& out, std::size_t label_names, EntryAt entry_at, 
   return "";
 }
 
-void put_varint(std::vector<std::byte>& out, std::uint64_t value);
+void put_varint(std::vector<std::byte>& out, uint64_t value);
 
 // Decodes values from the front of `bytes`. After the first failure ok() is false, and every result is zero
 // or empty. Never reads past the end, and never allocates more than the number of bytes.
@@ -105,9 +105,9 @@ class Cursor {
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
   bool ok() const { return ok_; }
   bool at_end() const { return bytes_.empty(); }
-  std::size_t left() const { return bytes_.size(); }
-  std::uint64_t read_varint();
-  std::string_view read_text(std::uint64_t length);
+  size_t left() const { return bytes_.size(); }
+  uint64_t read_varint();
+  std::string_view read_text(uint64_t length);
   // Decodes the next front-coded name. `name` contains the previous name and is overwritten. Refuses names
   // longer than kLongestName.
   void read_name(std::string& name);
@@ -123,7 +123,7 @@ void put_name(std::vector<std::byte>& out, std::string_view previous, std::strin
 // The upper limit on label names in facts of this many bytes. It bounds the memory of decoded names to a
 // small multiple of the facts. A list of different names never exceeds it: only 1 + 256 + 65536 of them take
 // less than 4 bytes each, and all others take at least 4.
-constexpr std::uint64_t most_label_names(std::uint64_t facts_bytes) {
+constexpr uint64_t most_label_names(uint64_t facts_bytes) {
   return 1 + 256 + 65536 + facts_bytes / 4;
 }
 

@@ -33,7 +33,7 @@ using manifest_layout::SectionRow;
 
 using manifest_layout::kSections;
 // Largest size of an object, and of all objects together; file systems have the same limit.
-constexpr std::uint64_t kMostBytes = INT64_MAX;
+constexpr uint64_t kMostBytes = INT64_MAX;
 
 Error damage(std::string_view mistake) {
   return make_error(Errc::corrupt, "the manifest is damaged: {}", mistake);
@@ -47,7 +47,7 @@ Error with_file_name(Error error, std::string_view name) {
 // Converts the section table of version 1, which has no kObjectCrcs: adds an empty section in its place.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
-  for (std::uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
+  for (uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
     rows[i] = rows[i - 1];
     ++rows[i].kind;
   }
@@ -61,10 +61,10 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   if (bytes.size() < 16) return damage(fmt::format("it has {} bytes, less than any header", bytes.size()));
   std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
   if (header.magic != manifest_layout::kMagic) return damage("it does not start like one");
-  if (header.header_bytes < 24 || header.header_bytes > std::min<std::size_t>(bytes.size(), 65536))
+  if (header.header_bytes < 24 || header.header_bytes > std::min<size_t>(bytes.size(), 65536))
     return damage("its header is cut short");
   // The checksum is computed with its own field (bytes 12 to 15) as zero.
-  const std::uint32_t crc_before = crc32c(bytes.first(12));
+  const uint32_t crc_before = crc32c(bytes.first(12));
   const std::array<std::byte, 4> zeros{};
   if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zeros, crc_before)) != header.header_crc32c)
     return damage("its header does not match its checksum");
@@ -90,21 +90,21 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 Result<void> check_sections(const Header& header, std::span<const std::byte> bytes) {
-  constexpr std::uint64_t kPerBlock = manifest_layout::kNamesPerBlock;
-  const std::uint64_t blocks = header.objects / kPerBlock + (header.objects % kPerBlock == 0 ? 0 : 1);
+  constexpr uint64_t kPerBlock = manifest_layout::kNamesPerBlock;
+  const uint64_t blocks = header.objects / kPerBlock + (header.objects % kPerBlock == 0 ? 0 : 1);
   const bool has_object_crcs = (header.flags & manifest_layout::kObjectChecksums) != 0;
-  const std::array<std::uint64_t, kSections> item_counts{
+  const std::array<uint64_t, kSections> item_counts{
       0, header.samples, header.objects, has_object_crcs ? header.objects : 0, blocks, 0};
-  const std::array<std::uint64_t, kSections> item_bytes{0, sizeof(SampleEntry), 8, 4, 8, 0};
-  std::uint64_t end = header.header_bytes;
-  for (std::uint32_t i = 0; i < kSections; ++i) {
+  const std::array<uint64_t, kSections> item_bytes{0, sizeof(SampleEntry), 8, 4, 8, 0};
+  uint64_t end = header.header_bytes;
+  for (uint32_t i = 0; i < kSections; ++i) {
     const SectionRow& row = header.rows[i];
     if (row.kind != i || row.offset != aligned(end) || row.offset > header.file_bytes ||
         row.bytes > header.file_bytes - row.offset)
       return damage(fmt::format("section {} lies outside", i));
     if (item_bytes[i] != 0 && (row.bytes % item_bytes[i] != 0 || row.bytes / item_bytes[i] != item_counts[i]))
       return damage(fmt::format("section {} has the wrong size", i));
-    if (!all_zero(bytes.subspan(std::size_t(end), std::size_t(row.offset - end))))
+    if (!all_zero(bytes.subspan(size_t(end), size_t(row.offset - end))))
       return damage(fmt::format("something stands before section {}", i));
     end = row.offset + row.bytes;
   }
@@ -123,7 +123,7 @@ std::span<const T> as_array(std::span<const std::byte> bytes) {
 
 struct Manifest::State {
   explicit State(std::vector<std::byte> bytes) : owned_bytes(std::move(bytes)), all_bytes(owned_bytes) {}
-  State(void* map, std::size_t size) : mapped(map), all_bytes(static_cast<const std::byte*>(map), size) {}
+  State(void* map, size_t size) : mapped(map), all_bytes(static_cast<const std::byte*>(map), size) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -132,7 +132,7 @@ struct Manifest::State {
 
   std::span<const std::byte> section(Section which) const {
     const SectionRow& row = header.rows[which];
-    return all_bytes.subspan(std::size_t(row.offset), std::size_t(row.bytes));
+    return all_bytes.subspan(size_t(row.offset), size_t(row.bytes));
   }
 
   std::vector<std::byte> owned_bytes;  // empty if a file is mapped
@@ -162,9 +162,9 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   own_state.facts.checksums = (own_state.header.flags & manifest_layout::kChecksums) != 0;
   own_state.facts.object_checksums = (own_state.header.flags & manifest_layout::kObjectChecksums) != 0;
   out.entries_ = as_array<SampleEntry>(own_state.section(manifest_layout::kEntries));
-  out.object_bytes_ = as_array<std::uint64_t>(own_state.section(manifest_layout::kObjectBytes));
-  out.object_crcs_ = as_array<std::uint32_t>(own_state.section(manifest_layout::kObjectCrcs));
-  out.name_blocks_ = as_array<std::uint64_t>(own_state.section(manifest_layout::kNameBlocks));
+  out.object_bytes_ = as_array<uint64_t>(own_state.section(manifest_layout::kObjectBytes));
+  out.object_crcs_ = as_array<uint32_t>(own_state.section(manifest_layout::kObjectCrcs));
+  out.name_blocks_ = as_array<uint64_t>(own_state.section(manifest_layout::kNameBlocks));
   out.names_ = own_state.section(manifest_layout::kNames);
   return out;
 }
@@ -178,7 +178,7 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
     return errno_error(errno, "cannot map manifest", file.native());
   if (!S_ISREG(status.st_mode))
     return make_error(Errc::invalid_argument, "'{}' is no regular file", file.native());
-  const auto size = std::size_t(status.st_size);
+  const auto size = size_t(status.st_size);
   if (size < sizeof(Header))
     return with_file_name(damage(fmt::format("it has {} bytes, less than any header", size)), file.native());
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
@@ -190,10 +190,10 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
 
 Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   std::vector<std::byte> bytes;
   try {
-    bytes.resize(std::size_t(size));
+    bytes.resize(size_t(size));
   } catch (const std::exception&) {
     return make_error(Errc::exhausted, "no memory for the {} bytes of manifest '{}'", size, name);
   }
@@ -218,9 +218,9 @@ Result<void> Manifest::check() const {
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
       return damage(fmt::format("section {} does not match its checksum", unsigned(which)));
 
-  std::uint64_t total_bytes = 0;
-  for (std::uint64_t i = 0; i < objects(); ++i) {
-    const std::uint64_t size = object_bytes_[i];
+  uint64_t total_bytes = 0;
+  for (uint64_t i = 0; i < objects(); ++i) {
+    const uint64_t size = object_bytes_[i];
     if (size > kMostBytes) return damage(fmt::format("object {} is larger than 2^63", i));
     if (size > kMostBytes - total_bytes) return damage("its objects are larger than 2^63 together");
     total_bytes += size;
@@ -230,9 +230,8 @@ Result<void> Manifest::check() const {
   sums.samples = samples();
   sums.objects = objects();
   const std::string mistake = manifest_layout::sum_entries(
-      sums, state.facts.label_names.size(),
-      [&](std::uint64_t i) -> const SampleEntry& { return entries_[i]; },
-      [&](std::uint32_t object) { return object_bytes_[object]; });
+      sums, state.facts.label_names.size(), [&](uint64_t i) -> const SampleEntry& { return entries_[i]; },
+      [&](uint32_t object) { return object_bytes_[object]; });
   if (!mistake.empty()) return damage(mistake);
   const bool each_sample_is_object = (sums.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
@@ -241,7 +240,7 @@ Result<void> Manifest::check() const {
 
   Cursor in(names_);
   std::string name;
-  for (std::uint64_t object = 0; object < objects(); ++object) {
+  for (uint64_t object = 0; object < objects(); ++object) {
     if (object % manifest_layout::kNamesPerBlock == 0) {
       name.clear();
       if (name_blocks_[object / manifest_layout::kNamesPerBlock] != names_.size() - in.left())
@@ -258,10 +257,10 @@ Result<void> Manifest::check() const {
 const ManifestFacts& Manifest::facts() const {
   return state_->facts;
 }
-std::uint64_t Manifest::payload_bytes() const {
+uint64_t Manifest::payload_bytes() const {
   return state_->header.payload_bytes;
 }
-std::uint64_t Manifest::largest_sample() const {
+uint64_t Manifest::largest_sample() const {
   return state_->header.largest_sample;
 }
 std::span<const std::byte> Manifest::bytes() const {
@@ -272,28 +271,28 @@ bool Manifest::one_object_per_sample() const {
   return (state_->header.flags & manifest_layout::kOneObjectPerSample) != 0;
 }
 
-std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const {
+std::optional<uint32_t> Manifest::object_crc32c(uint64_t object) const {
   if (object < object_crcs_.size()) return object_crcs_[object];
   if (one_object_per_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
   return std::nullopt;
 }
 
-std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
+std::string_view Manifest::object_name(uint64_t object, std::string& scratch) const {
   scratch.clear();
   if (object >= objects()) return {};
-  const std::uint64_t block_start = name_blocks_[object / manifest_layout::kNamesPerBlock];
+  const uint64_t block_start = name_blocks_[object / manifest_layout::kNamesPerBlock];
   // A damaged manifest may have a wrong start. Cursor checks all later bounds.
   if (block_start > names_.size()) return {};
-  Cursor in(names_.subspan(std::size_t(block_start)));
-  for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
+  Cursor in(names_.subspan(size_t(block_start)));
+  for (uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
     in.read_name(scratch);
   return scratch;
 }
 
 std::string Manifest::checksum() const {
-  std::uint64_t digest = 0;
-  const auto words = as_array<std::uint64_t>(state_->all_bytes.first(sizeof(Header)));
-  for (const std::uint64_t word : words) digest = mix64(digest ^ word) * 3 + 1;
+  uint64_t digest = 0;
+  const auto words = as_array<uint64_t>(state_->all_bytes.first(sizeof(Header)));
+  for (const uint64_t word : words) digest = mix64(digest ^ word) * 3 + 1;
   return fmt::format("{:016x}", digest);
 }
 

@@ -23,21 +23,21 @@ namespace penstock {
 
 namespace manifest_layout {
 struct Header;
-enum Section : std::uint32_t;
+enum Section : uint32_t;
 }  // namespace manifest_layout
 
 inline constexpr std::string_view kManifestName = ".penstock/manifest";
-inline constexpr std::uint32_t kNoLabel = 0xffffffffU;
+inline constexpr uint32_t kNoLabel = 0xffffffffU;
 
 // The bytes on disk, little endian. 32 bytes per sample. If each object is one sample, the manifest takes
 // 40.5 bytes per sample plus its name.
 struct SampleEntry {
-  std::uint64_t offset = 0;  // offset of the sample in the object
-  std::uint64_t length = 0;
-  std::uint32_t object = 0;  // index of the object
-  std::uint32_t label = kNoLabel;
-  std::uint32_t crc32c = 0;  // meaningful if ManifestFacts::checksums is set
-  std::uint32_t reserved = 0;
+  uint64_t offset = 0;  // offset of the sample in the object
+  uint64_t length = 0;
+  uint32_t object = 0;  // index of the object
+  uint32_t label = kNoLabel;
+  uint32_t crc32c = 0;  // meaningful if ManifestFacts::checksums is set
+  uint32_t reserved = 0;
 };
 static_assert(sizeof(SampleEntry) == 32);
 
@@ -46,7 +46,7 @@ struct ManifestFacts {
   std::string recipe;  // "imagenet"; "scan" for data that Penstock did not generate
   std::string format;  // "files", "tfrecord" ...
   std::string codec;   // codec of a sample: "jpeg", "png", "raw", "jpeg.tfrecord.gz", "mixed"
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   std::map<std::string, std::string> settings;  // of the recipe, with defaults filled in
   bool checksums = false;                       // whether samples have checksums
   // Whether whole objects have checksums of their own. Also false if each object is one sample, since the
@@ -79,26 +79,26 @@ class Manifest {
   // success the manifest is consistent in itself.
   Result<void> check() const;
 
-  std::uint64_t samples() const { return entries_.size(); }
-  std::uint64_t objects() const { return object_bytes_.size(); }
-  std::uint64_t payload_bytes() const;  // sum of the samples' lengths
+  uint64_t samples() const { return entries_.size(); }
+  uint64_t objects() const { return object_bytes_.size(); }
+  uint64_t payload_bytes() const;  // sum of the samples' lengths
   // For an index out of range: an entry without label and length, and with object 0xffffffff.
-  const SampleEntry& sample(std::uint64_t index) const {
+  const SampleEntry& sample(uint64_t index) const {
     return index < entries_.size() ? entries_[index] : kNoSample;
   }
-  std::uint64_t object_bytes(std::uint64_t object) const {  // 0 for an object that does not exist
+  uint64_t object_bytes(uint64_t object) const {  // 0 for an object that does not exist
     return object < object_bytes_.size() ? object_bytes_[object] : 0;
   }
   // The CRC32C of all bytes of the object, including those around samples. Nothing if the manifest has none.
-  std::optional<std::uint32_t> object_crc32c(std::uint64_t object) const;
+  std::optional<uint32_t> object_crc32c(uint64_t object) const;
 
   // The object's name, decoded into `scratch`. "" for an object that does not exist. Allocates only until
   // `scratch` is large enough. Any thread, each with its own scratch.
-  std::string_view object_name(std::uint64_t object, std::string& scratch) const;
+  std::string_view object_name(uint64_t object, std::string& scratch) const;
 
   const ManifestFacts& facts() const;  // valid as long as the bytes, even after the Manifest is moved
   bool one_object_per_sample() const;  // for all n, sample n is the whole object n
-  std::uint64_t largest_sample() const;
+  uint64_t largest_sample() const;
   // Identifies the corpus in result records, as 16 hex digits. It is a digest of the header, which contains
   // the counts and the checksum of every section. O(1). As reliable as check().
   std::string checksum() const;
@@ -114,9 +114,9 @@ class Manifest {
   // Owns the bytes and the decoded facts; the members below point into the bytes.
   std::unique_ptr<State> state_;
   std::span<const SampleEntry> entries_;
-  std::span<const std::uint64_t> object_bytes_;
-  std::span<const std::uint32_t> object_crcs_;
-  std::span<const std::uint64_t> name_blocks_;
+  std::span<const uint64_t> object_bytes_;
+  std::span<const uint32_t> object_crcs_;
+  std::span<const uint64_t> name_blocks_;
   std::span<const std::byte> names_;
 };
 
@@ -129,25 +129,25 @@ class ManifestBuilder {
   explicit ManifestBuilder(ManifestFacts facts)
       : facts_(std::move(facts)), has_object_crcs_(facts_.object_checksums) {}
 
-  std::uint32_t add_object(std::string_view name, std::uint64_t bytes);  // returns its index
+  uint32_t add_object(std::string_view name, uint64_t bytes);  // returns its index
   void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
 
   // For callers that know how many samples exist before they know the size of each. resize_samples() makes
   // entries for `count` samples in total. Then any thread may set any entry, and the size and checksum of any
   // object that was added.
-  void resize_samples(std::uint64_t count) { entries_.resize(count); }
-  void set_sample(std::uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
+  void resize_samples(uint64_t count) { entries_.resize(count); }
+  void set_sample(uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
 
   // For callers that know the final numbers of labels last. Label n of every sample becomes numbers[n], or no
   // label if `numbers` is too short.
-  void relabel(std::span<const std::uint32_t> numbers);
-  void set_object_bytes(std::uint32_t object, std::uint64_t bytes) { object_bytes_.at(object) = bytes; }
-  void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c) {  // ignored without object_checksums
+  void relabel(std::span<const uint32_t> numbers);
+  void set_object_bytes(uint32_t object, uint64_t bytes) { object_bytes_.at(object) = bytes; }
+  void set_object_crc32c(uint32_t object, uint32_t crc32c) {  // ignored without object_checksums
     if (has_object_crcs_) object_crcs_.at(object) = crc32c;
   }
 
-  std::uint64_t samples() const { return entries_.size(); }
-  std::uint64_t objects() const { return object_bytes_.size(); }
+  uint64_t samples() const { return entries_.size(); }
+  uint64_t objects() const { return object_bytes_.size(); }
   ManifestFacts& facts() { return facts_; }
 
   // The bytes as on disk. The builder cannot be used afterwards, because it frees its memory on the way.
@@ -169,9 +169,9 @@ class ManifestBuilder {
   ManifestFacts facts_;
   bool has_object_crcs_;
   Chunks<SampleEntry, 1 << 15> entries_;
-  Chunks<std::uint64_t, 1 << 16> object_bytes_;
-  Chunks<std::uint32_t, 1 << 16> object_crcs_;  // one per object, if has_object_crcs_
-  Chunks<std::uint64_t, 1 << 14> name_blocks_;
+  Chunks<uint64_t, 1 << 16> object_bytes_;
+  Chunks<uint32_t, 1 << 16> object_crcs_;  // one per object, if has_object_crcs_
+  Chunks<uint64_t, 1 << 14> name_blocks_;
   Chunks<std::byte, 1 << 20> names_;
   std::string last_name_;
   std::vector<std::byte> coded_name_;

@@ -17,7 +17,7 @@ using manifest_layout::Header;
 using manifest_layout::Section;
 
 using manifest_layout::kSections;
-constexpr std::uint64_t kMostObjects = 0xffffffffU;
+constexpr uint64_t kMostObjects = 0xffffffffU;
 
 Error builder_error(std::string mistake) {
   return make_error(Errc::invalid_argument, "cannot make the manifest: " + std::move(mistake));
@@ -35,8 +35,8 @@ Result<Header> ManifestBuilder::totals() const {
   out.samples = entries_.size();
   out.objects = object_bytes_.size();
   const std::string mistake = manifest_layout::sum_entries(
-      out, facts_.label_names.size(), [&](std::uint64_t i) -> const SampleEntry& { return entries_.at(i); },
-      [&](std::uint32_t object) { return object_bytes_.at(object); });
+      out, facts_.label_names.size(), [&](uint64_t i) -> const SampleEntry& { return entries_.at(i); },
+      [&](uint32_t object) { return object_bytes_.at(object); });
   if (!mistake.empty()) return builder_error(mistake);
   const bool each_sample_is_object = (out.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (facts_.checksums) out.flags |= manifest_layout::kChecksums;
@@ -75,8 +75,8 @@ Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) c
   if (facts_.settings.size() > manifest_layout::kMostSettings)
     return builder_error(fmt::format("it has {} settings", facts_.settings.size()));
   out.header_bytes = sizeof out;
-  std::uint64_t end = sizeof out;
-  for (std::uint32_t i = 0; i < kSections; ++i) {
+  uint64_t end = sizeof out;
+  for (uint32_t i = 0; i < kSections; ++i) {
     auto& row = out.rows[i];
     row.kind = i;
     row.offset = aligned(end);
@@ -92,8 +92,8 @@ Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) c
   return out;
 }
 
-std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t bytes) {
-  const std::uint64_t index = object_bytes_.size();
+uint32_t ManifestBuilder::add_object(std::string_view name, uint64_t bytes) {
+  const uint64_t index = object_bytes_.size();
   if (index >= kMostObjects) {
     record_mistake("more than 2^32 - 1 objects");
     return 0xffffffffU;
@@ -112,12 +112,12 @@ std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t b
   last_name_ = name;
   object_bytes_.push_back(bytes);
   if (has_object_crcs_) object_crcs_.push_back(0);
-  return std::uint32_t(index);
+  return uint32_t(index);
 }
 
-void ManifestBuilder::relabel(std::span<const std::uint32_t> numbers) {
-  for (std::uint64_t i = 0; i < entries_.size(); ++i) {
-    std::uint32_t& label = entries_.at(i).label;
+void ManifestBuilder::relabel(std::span<const uint32_t> numbers) {
+  for (uint64_t i = 0; i < entries_.size(); ++i) {
+    uint32_t& label = entries_.at(i).label;
     label = label < numbers.size() ? numbers[label] : kNoLabel;
   }
 }
@@ -127,7 +127,7 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   PENSTOCK_ASSIGN(const Header header, this->header(facts));
   std::vector<std::byte> out;
   try {
-    out.reserve(std::size_t(header.file_bytes));
+    out.reserve(size_t(header.file_bytes));
   } catch (const std::exception&) {
     return make_error(Errc::exhausted, "no memory for a manifest of {} bytes", header.file_bytes);
   }
@@ -135,7 +135,7 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
     const auto bytes = std::as_bytes(piece);
     out.insert(out.end(), bytes.begin(), bytes.end());
   };
-  const auto pad_to = [&](Section section) { out.resize(std::size_t(header.rows[section].offset)); };
+  const auto pad_to = [&](Section section) { out.resize(size_t(header.rows[section].offset)); };
   append_bytes(std::span(&header, 1));
   pad_to(manifest_layout::kFacts);
   append_bytes(std::span(facts));
@@ -157,11 +157,11 @@ Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, D
   PENSTOCK_ASSIGN(const Header header, this->header(facts));
   PENSTOCK_ASSIGN(const auto writer, backend.create(name, header.file_bytes));
   PENSTOCK_TRY(writer->append(std::as_bytes(std::span(&header, 1))));
-  std::uint64_t bytes_written = sizeof header;
+  uint64_t bytes_written = sizeof header;
   const std::array<std::byte, manifest_layout::kSectionAlignment> zeros{};
   Result<void> result;
-  for (std::uint32_t i = 0; i < kSections && result.ok(); ++i) {
-    const auto padding_bytes = std::size_t(header.rows[i].offset - bytes_written);
+  for (uint32_t i = 0; i < kSections && result.ok(); ++i) {
+    const auto padding_bytes = size_t(header.rows[i].offset - bytes_written);
     if (padding_bytes > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(padding_bytes)));
     for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {
       result = writer->append(piece);

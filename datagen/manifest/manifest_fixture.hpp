@@ -48,7 +48,7 @@ inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   header.version = 1;
   header.sections = 5;
-  for (std::uint32_t i = 3; i < 5; ++i) {
+  for (uint32_t i = 3; i < 5; ++i) {
     header.rows[i] = header.rows[i + 1];
     header.rows[i].kind = i;
   }
@@ -60,18 +60,18 @@ inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
 // Calls all accessors for every index, and for some indexes out of range.
 inline void call_all_accessors(const Manifest& manifest) {
   std::string scratch;
-  std::uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
-  for (std::uint64_t i = 0; i < manifest.samples() + 3; ++i) {
+  uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
+  for (uint64_t i = 0; i < manifest.samples() + 3; ++i) {
     const SampleEntry& entry = manifest.sample(i);
     sum += entry.length + manifest.object_name(entry.object, scratch).size() +
            manifest.object_bytes(entry.object);
   }
-  for (std::uint64_t i = 0; i < manifest.objects() + 3; ++i)
+  for (uint64_t i = 0; i < manifest.objects() + 3; ++i)
     sum += manifest.object_name(i, scratch).size() + manifest.object_crc32c(i).value_or(0);
-  for (const std::uint64_t far : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, UINT64_MAX})
+  for (const uint64_t far : {uint64_t{1} << 32, uint64_t{1} << 63, UINT64_MAX})
     sum += manifest.object_name(far, scratch).size() + manifest.object_bytes(far) +
            manifest.object_crc32c(far).value_or(0) + manifest.sample(far).length;
-  static volatile std::uint64_t sink = 0;
+  static volatile uint64_t sink = 0;
   sink = sink + sum;
 }
 

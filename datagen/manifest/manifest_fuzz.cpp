@@ -34,7 +34,7 @@ void open_and_use(std::span<const std::byte> bytes) {
 }  // namespace
 }  // namespace penstock
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   penstock::open_and_use(bytes);
   if (size < sizeof(penstock::manifest_layout::Header)) return 0;

@@ -20,7 +20,7 @@ namespace {
 
 using manifest_layout::Header;
 
-std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
+std::vector<std::byte> good_manifest(uint64_t samples = 50) {
   ManifestBuilder builder({.recipe = "imagenet",
                            .format = "files",
                            .codec = "jpeg",
@@ -28,12 +28,10 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
                            .settings = {{"quality", "75"}},
                            .checksums = true,
                            .label_names = {"cat", "dog"}});
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    const std::uint32_t object = builder.add_object("class/" + std::to_string(1000 + i) + ".jpg", 100 + i);
-    builder.add_sample({.length = 100 + i,
-                        .object = object,
-                        .label = std::uint32_t(i % 2),
-                        .crc32c = std::uint32_t(mix64(i))});
+  for (uint64_t i = 0; i < samples; ++i) {
+    const uint32_t object = builder.add_object("class/" + std::to_string(1000 + i) + ".jpg", 100 + i);
+    builder.add_sample(
+        {.length = 100 + i, .object = object, .label = uint32_t(i % 2), .crc32c = uint32_t(mix64(i))});
   }
   auto bytes = builder.finish();
   EXPECT_TRUE(bytes.ok());
@@ -41,16 +39,16 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
 }
 
 // A manifest with five samples per object and checksums of the objects.
-std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
+std::vector<std::byte> good_shards(uint64_t objects = 10) {
   ManifestBuilder builder(with_checksums(true));
-  for (std::uint64_t i = 0; i < objects; ++i) {
-    const std::uint32_t object = builder.add_object("shard-" + std::to_string(i), 1000 + i);
-    builder.set_object_crc32c(object, std::uint32_t(mix64(~i)));
-    for (std::uint64_t at = 0; at < 5; ++at)
+  for (uint64_t i = 0; i < objects; ++i) {
+    const uint32_t object = builder.add_object("shard-" + std::to_string(i), 1000 + i);
+    builder.set_object_crc32c(object, uint32_t(mix64(~i)));
+    for (uint64_t at = 0; at < 5; ++at)
       builder.add_sample({.offset = 100 * at + 12,
                           .length = 80 + at,
                           .object = object,
-                          .crc32c = std::uint32_t(mix64(i * 5 + at))});
+                          .crc32c = uint32_t(mix64(i * 5 + at))});
   }
   auto bytes = builder.finish();
   EXPECT_TRUE(bytes.ok());
@@ -103,14 +101,14 @@ class HostileManifest : public ::testing::Test {
 
 TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
   for (const auto& bytes : good_ones()) {
-    std::vector<std::size_t> cuts;
-    for (std::size_t cut = 0; cut <= sizeof(Header); ++cut) cuts.push_back(cut);
+    std::vector<size_t> cuts;
+    for (size_t cut = 0; cut <= sizeof(Header); ++cut) cuts.push_back(cut);
     for (const auto& row : header_of(bytes).rows)
-      for (const std::uint64_t edge : {row.offset, row.offset + row.bytes})
-        for (const std::uint64_t near : {edge - 1, edge, edge + 1})
+      for (const uint64_t edge : {row.offset, row.offset + row.bytes})
+        for (const uint64_t near : {edge - 1, edge, edge + 1})
           if (near < bytes.size()) cuts.push_back(near);
-    for (const std::size_t cut : cuts) {
-      const std::vector<std::byte> part(bytes.begin(), bytes.begin() + std::ptrdiff_t(cut));
+    for (const size_t cut : cuts) {
+      const std::vector<std::byte> part(bytes.begin(), bytes.begin() + ptrdiff_t(cut));
       const auto mapped = open(part);
       ASSERT_FALSE(mapped.ok()) << cut;
       EXPECT_EQ(mapped.error().code, Errc::corrupt) << cut;
@@ -127,7 +125,7 @@ TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
 TEST_F(HostileManifest, EveryFlippedBitOfTheHeaderIsSeenOnOpening) {
   for (const auto& good : good_ones()) {
     auto bytes = good;
-    for (std::size_t at = 0; at < sizeof(Header); ++at)
+    for (size_t at = 0; at < sizeof(Header); ++at)
       for (unsigned bit = 0; bit < 8; ++bit) {
         bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
         const auto mapped = open(bytes);
@@ -141,7 +139,7 @@ TEST_F(HostileManifest, EveryFlippedBitOfTheHeaderIsSeenOnOpening) {
 TEST_F(HostileManifest, EveryFlippedBitOfTheRestIsSeenByTheCheck) {
   for (const auto& good : good_ones()) {
     auto bytes = good;
-    for (std::size_t at = sizeof(Header); at < bytes.size(); ++at)
+    for (size_t at = sizeof(Header); at < bytes.size(); ++at)
       for (unsigned bit = 0; bit < 8; ++bit) {
         bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
         const auto loaded = Manifest::from_bytes(bytes);
@@ -166,14 +164,13 @@ TEST_F(HostileManifest, ANewerVersionIsToldFromDamage) {
 TEST_F(HostileManifest, ForgedCountsAreRefused) {
   const auto good = good_shards(50);
   const auto forged = [&](auto change) { return survives(with_header(good, change)); };
-  for (const std::uint64_t count :
-       {std::uint64_t{0}, std::uint64_t{51}, std::uint64_t{1} << 32, std::uint64_t{1} << 59, UINT64_MAX}) {
+  for (const uint64_t count : {uint64_t{0}, uint64_t{51}, uint64_t{1} << 32, uint64_t{1} << 59, UINT64_MAX}) {
     EXPECT_FALSE(forged([&](Header& h) { h.samples = count; })) << count;
     EXPECT_FALSE(forged([&](Header& h) { h.objects = count; })) << count;
     EXPECT_FALSE(forged([&](Header& h) { h.payload_bytes = count; })) << count;
     EXPECT_FALSE(forged([&](Header& h) { h.largest_sample = count; })) << count;
     EXPECT_FALSE(forged([&](Header& h) { h.file_bytes = count; })) << count;
-    for (std::size_t i = 0; i < manifest_layout::kSections; ++i) {
+    for (size_t i = 0; i < manifest_layout::kSections; ++i) {
       EXPECT_FALSE(forged([&](Header& h) { h.rows[i].offset = count; })) << count;
       EXPECT_FALSE(forged([&](Header& h) { h.rows[i].bytes = count; })) << count;
     }
@@ -224,11 +221,10 @@ TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
   EXPECT_FALSE(forged([](Header& h) { h.version = 0; }));
   EXPECT_FALSE(forged([](Header& h) { h.sections = 6; }));
   EXPECT_FALSE(forged([](Header& h) { h.flags |= manifest_layout::kObjectChecksums; }));
-  for (std::size_t i = 0; i < 5; ++i) {
+  for (size_t i = 0; i < 5; ++i) {
     EXPECT_FALSE(forged([&](Header& h) { ++h.rows[i].kind; })) << i;
     EXPECT_FALSE(forged([&](Header& h) { h.rows[i].kind = UINT32_MAX; })) << i;
-    for (const std::uint64_t count :
-         {std::uint64_t{1}, std::uint64_t{1} << 32, UINT64_MAX - 63, UINT64_MAX}) {
+    for (const uint64_t count : {uint64_t{1}, uint64_t{1} << 32, UINT64_MAX - 63, UINT64_MAX}) {
       EXPECT_FALSE(forged([&](Header& h) { h.rows[i].offset = count; })) << i << " " << count;
       EXPECT_FALSE(forged([&](Header& h) { h.rows[i].bytes = count; })) << i << " " << count;
     }
@@ -237,7 +233,7 @@ TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
 
 // A reader rounds lengths up for its buffers, and near 2^64 that overflows to a small number.
 TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
-  for (const std::uint64_t size : {std::uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
+  for (const uint64_t size : {uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
     ManifestBuilder builder(ManifestFacts{});
     builder.add_sample({.length = size, .object = builder.add_object("a.raw", size)});
     EXPECT_FALSE(survives(*builder.finish())) << size;
@@ -246,14 +242,13 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
 
 // An object without samples is never read for a sample, but copies and checks count its bytes.
 TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
-  const auto built = [](std::initializer_list<std::uint64_t> sizes) {
+  const auto built = [](std::initializer_list<uint64_t> sizes) {
     ManifestBuilder builder(ManifestFacts{});
     builder.add_sample({.length = 5, .object = builder.add_object("sample", 5)});
-    for (const std::uint64_t size : sizes)
-      builder.add_object("other-" + std::to_string(builder.objects()), size);
+    for (const uint64_t size : sizes) builder.add_object("other-" + std::to_string(builder.objects()), size);
     return *builder.finish();
   };
-  constexpr std::uint64_t kMost = INT64_MAX;
+  constexpr uint64_t kMost = INT64_MAX;
   EXPECT_TRUE(survives(built({kMost - 5})));
   EXPECT_FALSE(survives(built({UINT64_MAX})));
   EXPECT_FALSE(survives(built({kMost + 1})));
@@ -283,7 +278,7 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   std::vector<std::byte> bytes(none.begin(), none.begin() + sizeof header);
   bytes.insert(bytes.end(), facts.begin(), facts.end());
   header.rows[manifest_layout::kFacts].bytes = facts.size();
-  for (std::uint32_t i = 1; i < manifest_layout::kSections; ++i)
+  for (uint32_t i = 1; i < manifest_layout::kSections; ++i)
     header.rows[i].offset = manifest_layout::aligned(header.rows[i - 1].offset + header.rows[i - 1].bytes);
   header.file_bytes = header.rows[manifest_layout::kNames].offset;
   bytes.resize(header.file_bytes);
@@ -294,11 +289,11 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
 
 // Each name takes 32 bytes of memory and one byte of the file, so the number of empty names must be limited.
 TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
-  const auto labels = [](std::uint64_t count, std::string_view name) {
+  const auto labels = [](uint64_t count, std::string_view name) {
     std::vector<std::byte> facts(4);  // no recipe, format and codec, seed 0
     manifest_layout::put_varint(facts, 0);
     manifest_layout::put_varint(facts, count);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (uint64_t i = 0; i < count; ++i) {
       manifest_layout::put_varint(facts, name.size());
       for (const char letter : name) facts.push_back(static_cast<std::byte>(letter));
     }
@@ -310,9 +305,9 @@ TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
   EXPECT_FALSE(survives(labels(1'000'000, "a")));
 
   std::vector<std::byte> settings(4);
-  constexpr std::uint64_t kKeys = 60'000;
+  constexpr uint64_t kKeys = 60'000;
   manifest_layout::put_varint(settings, kKeys);
-  for (std::uint64_t i = 0; i < kKeys; ++i) {
+  for (uint64_t i = 0; i < kKeys; ++i) {
     manifest_layout::put_varint(settings, 2);
     settings.push_back(static_cast<std::byte>(i));
     settings.push_back(static_cast<std::byte>(i >> 8));
@@ -336,9 +331,8 @@ TEST_F(HostileManifest, AllNamesThatDifferAreTaken) {
 TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
   const auto good = good_manifest();
   const Header header = header_of(good);
-  for (std::uint64_t block = 0; block < 4; ++block)
-    for (const std::uint64_t to :
-         {std::uint64_t{1}, header.rows[manifest_layout::kNames].bytes, UINT64_MAX}) {
+  for (uint64_t block = 0; block < 4; ++block)
+    for (const uint64_t to : {uint64_t{1}, header.rows[manifest_layout::kNames].bytes, UINT64_MAX}) {
       auto bytes = good;
       std::memcpy(bytes.data() + header.rows[manifest_layout::kNameBlocks].offset + block * 8, &to,
                   sizeof to);
@@ -349,14 +343,14 @@ TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
   for (const int shared : {1, 127, 255})
     for (const int rest : {0, 14, 127, 255}) {
       auto bytes = good;
-      const std::size_t at = header.rows[manifest_layout::kNames].offset;
+      const size_t at = header.rows[manifest_layout::kNames].offset;
       bytes[at] = static_cast<std::byte>(shared);
       bytes[at + 1] = static_cast<std::byte>(rest);
       update_checksums(bytes);
       EXPECT_FALSE(survives(bytes)) << shared << " " << rest;
     }
   auto bytes = good;
-  const std::size_t name = header.rows[manifest_layout::kNames].offset + 2;
+  const size_t name = header.rows[manifest_layout::kNames].offset + 2;
   std::memcpy(bytes.data() + name, "../..", 5);  // "class/1000.jpg" -> "../../1000.jpg"
   update_checksums(bytes);
   EXPECT_FALSE(survives(bytes));
@@ -366,7 +360,7 @@ TEST_F(HostileManifest, ForgedFactsAreHarmless) {
   const auto good = good_manifest();
   const Header header = header_of(good);
   const auto& row = header.rows[manifest_layout::kFacts];
-  for (std::uint64_t at = 0; at < row.bytes; ++at)
+  for (uint64_t at = 0; at < row.bytes; ++at)
     for (const int value : {0x00, 0x7f, 0x80, 0xff}) {
       auto bytes = good;
       bytes[row.offset + at] = static_cast<std::byte>(value);
@@ -379,13 +373,13 @@ TEST_F(HostileManifest, ForgedFactsAreHarmless) {
 TEST_F(HostileManifest, RandomDamageNeverCrashes) {
   const auto good_files = good_ones();
   int passed = 0;
-  for (std::uint64_t round = 0; round < 4000; ++round) {
+  for (uint64_t round = 0; round < 4000; ++round) {
     const RandomStream random(round, "manifest fuzz");
     const auto& good = good_files[round / 2 % good_files.size()];
     auto bytes = good;
-    std::uint64_t draw = 0;
-    for (std::uint64_t left = 1 + random.below(draw++, 8); left > 0; --left) {
-      const auto at = std::size_t(random.below(draw++, bytes.size()));
+    uint64_t draw = 0;
+    for (uint64_t left = 1 + random.below(draw++, 8); left > 0; --left) {
+      const auto at = size_t(random.below(draw++, bytes.size()));
       switch (random.below(draw++, 4)) {
         case 0:
           bytes[at] ^= static_cast<std::byte>(1U << random.below(draw++, 8));
@@ -394,13 +388,13 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
           bytes[at] = static_cast<std::byte>(random.bits(draw++));
           break;
         case 2: {
-          const std::uint64_t word =
+          const uint64_t word =
               random.below(draw++, 2) == 0 ? UINT64_MAX >> random.below(draw++, 64) : random.bits(draw++);
           std::memcpy(bytes.data() + std::min(at, bytes.size() - 8), &word, 8);
           break;
         }
         default:
-          bytes.resize(std::max<std::size_t>(at, sizeof(Header)));
+          bytes.resize(std::max<size_t>(at, sizeof(Header)));
       }
     }
     if (round % 2 == 1) update_checksums(bytes);
@@ -429,9 +423,8 @@ TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
 TEST(ManifestBuilder, PublishesTheSameBytesAsItFinishes) {
   const auto build = [] {
     ManifestBuilder builder({});
-    for (std::uint64_t i = 0; i < 100'000; ++i) {  // more than one chunk of each kind
-      const std::uint32_t object =
-          builder.add_object("folder/with/a/long/name/" + std::to_string(mix64(i)), i);
+    for (uint64_t i = 0; i < 100'000; ++i) {  // more than one chunk of each kind
+      const uint32_t object = builder.add_object("folder/with/a/long/name/" + std::to_string(mix64(i)), i);
       builder.add_sample({.length = i, .object = object});
     }
     return builder;

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string synthetic_name(std::uint64_t i) {
+std::string synthetic_name(uint64_t i) {
   const std::string label = std::to_string(i / 1280);
   return "n" + std::string(8 - label.size(), '0') + label + "/n" + label + "_" + std::to_string(i % 1280) +
          ".JPEG";
@@ -32,29 +32,29 @@ ManifestFacts some_facts() {
           .label_names = {"cat", "d\xff\xfeog", "\xe4\xb8\xad"}};
 }
 
-ManifestBuilder synthetic(std::uint64_t samples) {
+ManifestBuilder synthetic(uint64_t samples) {
   ManifestBuilder builder(some_facts());
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    const std::uint32_t object = builder.add_object(synthetic_name(i), 1000 + i % 77);
+  for (uint64_t i = 0; i < samples; ++i) {
+    const uint32_t object = builder.add_object(synthetic_name(i), 1000 + i % 77);
     builder.add_sample({.length = 1000 + i % 77,
                         .object = object,
-                        .label = std::uint32_t(i % 3),
-                        .crc32c = std::uint32_t(i * 2654435761U)});
+                        .label = uint32_t(i % 3),
+                        .crc32c = uint32_t(i * 2654435761U)});
   }
   return builder;
 }
 
-void expect_synthetic(const Manifest& manifest, std::uint64_t samples, std::uint64_t step) {
+void expect_synthetic(const Manifest& manifest, uint64_t samples, uint64_t step) {
   ASSERT_EQ(manifest.samples(), samples);
   ASSERT_EQ(manifest.objects(), samples);
   std::string scratch;
-  for (std::uint64_t i = 0; i < samples; i += step) {
+  for (uint64_t i = 0; i < samples; i += step) {
     ASSERT_EQ(manifest.object_name(i, scratch), synthetic_name(i));
     ASSERT_EQ(manifest.object_bytes(i), 1000 + i % 77);
     ASSERT_EQ(manifest.sample(i).object, i);
     ASSERT_EQ(manifest.sample(i).length, 1000 + i % 77);
     ASSERT_EQ(manifest.sample(i).label, i % 3);
-    ASSERT_EQ(manifest.sample(i).crc32c, std::uint32_t(i * 2654435761U));
+    ASSERT_EQ(manifest.sample(i).crc32c, uint32_t(i * 2654435761U));
   }
 }
 
@@ -86,8 +86,8 @@ TEST(Manifest, KeepsWhatWasPutIn) {
   expect_synthetic(*manifest, 1000, 1);
   EXPECT_TRUE(manifest->one_object_per_sample());
   EXPECT_EQ(manifest->largest_sample(), 1076U);
-  std::uint64_t payload = 0;
-  for (std::uint64_t i = 0; i < 1000; ++i) payload += 1000 + i % 77;
+  uint64_t payload = 0;
+  for (uint64_t i = 0; i < 1000; ++i) payload += 1000 + i % 77;
   EXPECT_EQ(manifest->payload_bytes(), payload);
   const ManifestFacts facts = some_facts();
   EXPECT_EQ(manifest->facts().recipe, facts.recipe);
@@ -100,12 +100,12 @@ TEST(Manifest, KeepsWhatWasPutIn) {
 }
 
 TEST(Manifest, TakesAtMost64BytesASampleWithoutNames) {
-  constexpr std::uint64_t kSamples = 1'000'000;
+  constexpr uint64_t kSamples = 1'000'000;
   auto builder = synthetic(kSamples);
   auto bytes = builder.finish();
   ASSERT_TRUE(bytes.ok()) << bytes.error().what;
-  std::uint64_t plain_names = 0;
-  for (std::uint64_t i = 0; i < kSamples; ++i) plain_names += synthetic_name(i).size();
+  uint64_t plain_names = 0;
+  for (uint64_t i = 0; i < kSamples; ++i) plain_names += synthetic_name(i).size();
   const double a_sample = double(bytes->size()) / kSamples;
   RecordProperty("bytes_per_sample", std::to_string(a_sample));
   EXPECT_LE(a_sample, 64.0);
@@ -118,18 +118,18 @@ TEST(Manifest, TakesAtMost64BytesASampleWithoutNames) {
 TEST(Manifest, SameContentGivesTheSameBytesAndChecksum) {
   auto one = synthetic(100);
   ManifestBuilder other(some_facts());
-  for (std::uint64_t i = 0; i < 100; ++i) other.add_object(synthetic_name(i), 0);
+  for (uint64_t i = 0; i < 100; ++i) other.add_object(synthetic_name(i), 0);
   other.resize_samples(100);
   {
     std::vector<std::jthread> threads;
-    for (std::uint64_t t = 0; t < 4; ++t)
+    for (uint64_t t = 0; t < 4; ++t)
       threads.emplace_back([&other, t] {
-        for (std::uint64_t i = t; i < 100; i += 4) {
-          other.set_object_bytes(std::uint32_t(i), 1000 + i % 77);
+        for (uint64_t i = t; i < 100; i += 4) {
+          other.set_object_bytes(uint32_t(i), 1000 + i % 77);
           other.set_sample(i, {.length = 1000 + i % 77,
-                               .object = std::uint32_t(i),
-                               .label = std::uint32_t(i % 3),
-                               .crc32c = std::uint32_t(i * 2654435761U)});
+                               .object = uint32_t(i),
+                               .label = uint32_t(i % 3),
+                               .crc32c = uint32_t(i * 2654435761U)});
         }
       });
   }
@@ -171,7 +171,7 @@ TEST(Manifest, OddNamesComeBack) {
   const auto manifest = Manifest::from_bytes(*std::move(bytes));
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   std::string scratch;
-  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(manifest->object_name(i, scratch), names[i]);
+  for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(manifest->object_name(i, scratch), names[i]);
   EXPECT_FALSE(manifest->one_object_per_sample());
 }
 
@@ -190,7 +190,7 @@ TEST(Manifest, SeveralSamplesInAnObject) {
 
 TEST(Manifest, ChecksumsOfWholeObjects) {
   ManifestBuilder builder(with_checksums(true));
-  for (std::uint32_t i = 0; i < 70'000; ++i) {  // more than one chunk
+  for (uint32_t i = 0; i < 70'000; ++i) {  // more than one chunk
     builder.add_object("shard-" + std::to_string(i), 100);
     if (i % 2 == 0) builder.add_sample({.offset = 10, .length = 40, .object = i, .crc32c = 77});
     builder.set_object_crc32c(i, i * 2654435761U);
@@ -198,7 +198,7 @@ TEST(Manifest, ChecksumsOfWholeObjects) {
   const auto manifest = Manifest::from_bytes(*builder.finish());
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   EXPECT_TRUE(manifest->facts().object_checksums);
-  for (std::uint32_t i = 0; i < 70'000; ++i) ASSERT_EQ(manifest->object_crc32c(i), i * 2654435761U);
+  for (uint32_t i = 0; i < 70'000; ++i) ASSERT_EQ(manifest->object_crc32c(i), i * 2654435761U);
   EXPECT_EQ(manifest->object_crc32c(70'000), std::nullopt);
   EXPECT_EQ(manifest->object_crc32c(UINT64_MAX), std::nullopt);
 }
@@ -207,12 +207,12 @@ TEST(Manifest, AnObjectThatIsItsSampleHasItsChecksumOnce) {
   ManifestFacts facts = some_facts();
   facts.object_checksums = true;
   ManifestBuilder builder(facts);
-  for (std::uint32_t i = 0; i < 100; ++i) {
+  for (uint32_t i = 0; i < 100; ++i) {
     builder.add_sample({.length = 9, .object = builder.add_object(synthetic_name(i), 9), .crc32c = i + 5});
     builder.set_object_crc32c(i, i + 5);
   }
   auto without = synthetic(0);
-  for (std::uint32_t i = 0; i < 100; ++i)
+  for (uint32_t i = 0; i < 100; ++i)
     without.add_sample({.length = 9, .object = without.add_object(synthetic_name(i), 9), .crc32c = i + 5});
   const auto bytes = builder.finish();
   ASSERT_TRUE(bytes.ok());
@@ -220,7 +220,7 @@ TEST(Manifest, AnObjectThatIsItsSampleHasItsChecksumOnce) {
   const auto manifest = Manifest::from_bytes(*bytes);
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   EXPECT_FALSE(manifest->facts().object_checksums);
-  for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(manifest->object_crc32c(i), i + 5);
+  for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(manifest->object_crc32c(i), i + 5);
   EXPECT_EQ(manifest->object_crc32c(100), std::nullopt);
 }
 

@@ -63,13 +63,13 @@ class FolderQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> waiting_folders_;
-  std::size_t listing_threads_ = 0;  // number of threads that list a folder
+  size_t listing_threads_ = 0;  // number of threads that list a folder
   bool stopped_ = false;
 };
 
 // Counts by extension. Long extensions, and new ones after the first 32 of this thread, are counted together.
 void count_left_out(FolderWalk& walk, std::string_view extension) {
-  constexpr std::size_t kMostKinds = 32;
+  constexpr size_t kMostKinds = 32;
   const auto counted = walk.left_out_by_extension.find(extension);
   if (counted != walk.left_out_by_extension.end())
     ++counted->second;
@@ -86,7 +86,7 @@ std::string_view last_part(std::string_view name) {
 // Adds the content of one folder to `walk`, and its subfolders to `subfolders`. Runs without a lock on the
 // thread that took the folder; only this thread uses `walk` and `subfolders`.
 Result<void> list_folder(Namespace& names, const std::string& folder,
-                         const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
+                         const std::function<uint16_t(const Entry&)>& classify, FolderWalk& walk,
                          std::vector<std::string>& subfolders) {
   FolderListing listing;
   listing.path = folder;
@@ -100,7 +100,7 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
     } else if (entry.folder) {
       const bool valid = entry.link || check_object_name(entry.name).ok();
       (entry.link ? walk.folder_links : valid ? subfolders : walk.too_long_names).push_back(entry.name);
-    } else if (const std::uint16_t kind = classify(entry); kind == kNotWanted) {
+    } else if (const uint16_t kind = classify(entry); kind == kNotWanted) {
       count_left_out(walk, extension_of(name));
     } else if (!check_object_name(entry.name).ok()) {
       walk.too_long_names.push_back(entry.name);
@@ -108,8 +108,7 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
       walk.dangling_links.push_back(entry.name);
     } else {
       too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
-      listing.items.push_back(
-          {entry.bytes, std::uint32_t(listing.names.size()), std::uint16_t(name.size()), kind});
+      listing.items.push_back({entry.bytes, uint32_t(listing.names.size()), uint16_t(name.size()), kind});
       listing.names += name;
     }
     return !stopped && !too_long;
@@ -134,14 +133,14 @@ std::string_view FolderListing::full_name(const Item& item, std::string& scratch
   return scratch;
 }
 
-std::uint64_t FolderWalk::objects() const {
-  std::uint64_t count = 0;
+uint64_t FolderWalk::objects() const {
+  uint64_t count = 0;
   for (const FolderListing& folder : folders) count += folder.items.size();
   return count;
 }
 
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
-                                const std::function<std::uint16_t(const Entry&)>& classify) {
+                                const std::function<uint16_t(const Entry&)>& classify) {
   FolderQueue queue("");
   std::vector<FolderWalk> parts(threads);
   const auto work = [&](unsigned worker) -> Result<void> {
@@ -160,7 +159,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   PENSTOCK_TRY(on_threads(threads, work));
   // The parts depend on which thread took which folder. The sorts below make the result deterministic.
   FolderWalk merged = std::move(parts[0]);
-  for (std::size_t i = 1; i < parts.size(); ++i) {
+  for (size_t i = 1; i < parts.size(); ++i) {
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(merged.folders));
     for (const auto& [extension, count] : parts[i].left_out_by_extension)
       merged.left_out_by_extension[extension] += count;
@@ -170,7 +169,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
             [](const auto& a, const auto& b) { return a.path < b.path; });
   for (const auto list : {&FolderWalk::folder_links, &FolderWalk::dangling_links, &FolderWalk::special_files,
                           &FolderWalk::too_long_names}) {
-    for (std::size_t i = 1; i < parts.size(); ++i)
+    for (size_t i = 1; i < parts.size(); ++i)
       std::move((parts[i].*list).begin(), (parts[i].*list).end(), std::back_inserter(merged.*list));
     std::sort((merged.*list).begin(), (merged.*list).end());
   }

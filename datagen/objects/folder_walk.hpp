@@ -18,10 +18,10 @@ namespace penstock {
 class FolderListing {
  public:
   struct Item {
-    std::uint64_t bytes = 0;
-    std::uint32_t name_offset = 0;
-    std::uint16_t name_length = 0;
-    std::uint16_t kind = 0;  // the result of `classify`
+    uint64_t bytes = 0;
+    uint32_t name_offset = 0;
+    uint16_t name_length = 0;
+    uint16_t kind = 0;  // the result of `classify`
   };
 
   std::string path;  // "": the root
@@ -39,8 +39,8 @@ struct FolderWalk {
   std::vector<FolderListing> folders;  // in byte order of their paths; folders without items are omitted
   // Extension -> number of objects that are not wanted. "": no extension. "...": long extensions, and new
   // ones once a limit is reached.
-  std::map<std::string, std::uint64_t, std::less<>> left_out_by_extension;
-  std::uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
+  std::map<std::string, uint64_t, std::less<>> left_out_by_extension;
+  uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
   // Links to folders. They are not entered, since they may form a circle.
   std::vector<std::string> folder_links;
   std::vector<std::string> dangling_links;  // wanted links whose target does not exist
@@ -48,15 +48,15 @@ struct FolderWalk {
   std::vector<std::string> special_files;
   // Wanted objects, and folders, whose names are too long for any back end.
   std::vector<std::string> too_long_names;
-  std::uint64_t objects() const;
+  uint64_t objects() const;
 };
 
-inline constexpr std::uint16_t kNotWanted = 0xffff;
+inline constexpr uint16_t kNotWanted = 0xffff;
 
 // Lists everything below the root. `classify` gets the full name of an object and returns its kind or
 // kNotWanted. All threads call it at the same time. Fails if a folder cannot be listed, because a missing
 // part would go unnoticed. Errc::interrupted on Ctrl-C.
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
-                                const std::function<std::uint16_t(const Entry&)>& classify);
+                                const std::function<uint16_t(const Entry&)>& classify);
 
 }  // namespace penstock

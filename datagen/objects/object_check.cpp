@@ -22,32 +22,31 @@ namespace penstock {
 
 ObjectIndex::ObjectIndex(const Manifest& manifest) : object_is_sample_(manifest.one_object_per_sample()) {
   if (object_is_sample_) return;
-  object_starts_.resize(std::size_t(manifest.objects()) + 1);
+  object_starts_.resize(size_t(manifest.objects()) + 1);
   bool is_sorted = true;
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
-    const std::uint32_t object = manifest.sample(i).object;
-    ++object_starts_[std::size_t{object} + 1];
+  for (uint64_t i = 0; i < manifest.samples(); ++i) {
+    const uint32_t object = manifest.sample(i).object;
+    ++object_starts_[size_t{object} + 1];
     is_sorted = is_sorted && (i == 0 || manifest.sample(i - 1).object <= object);
   }
-  for (std::size_t i = 1; i < object_starts_.size(); ++i) object_starts_[i] += object_starts_[i - 1];
+  for (size_t i = 1; i < object_starts_.size(); ++i) object_starts_[i] += object_starts_[i - 1];
   if (is_sorted) return;
-  by_object_.resize(std::size_t(manifest.samples()));
-  std::vector<std::uint64_t> next_index(object_starts_.begin(), object_starts_.end() - 1);
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i)
-    by_object_[next_index[manifest.sample(i).object]++] = i;
+  by_object_.resize(size_t(manifest.samples()));
+  std::vector<uint64_t> next_index(object_starts_.begin(), object_starts_.end() - 1);
+  for (uint64_t i = 0; i < manifest.samples(); ++i) by_object_[next_index[manifest.sample(i).object]++] = i;
 }
 
 std::string_view object_state_name(ObjectState state) {
   constexpr std::string_view kNames[] = {"right", "vanished", "shrunk", "grown", "wrong_bytes", "unreadable"};
-  return kNames[std::size_t(state)];
+  return kNames[size_t(state)];
 }
 
-Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer) {
-  if (buffer.capacity() == 0) buffer.grow(std::size_t{1} << 20);
-  std::uint32_t crc = 0;
+Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer) {
+  if (buffer.capacity() == 0) buffer.grow(size_t{1} << 20);
+  uint32_t crc = 0;
   while (length > 0) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece = buffer.first(std::size_t(std::min<std::uint64_t>(length, buffer.capacity())));
+    const auto piece = buffer.first(size_t(std::min<uint64_t>(length, buffer.capacity())));
     PENSTOCK_TRY(reader.read_at(offset, piece));
     crc = crc32c(piece, crc);
     offset += piece.size();
@@ -61,21 +60,21 @@ namespace {
 // Reads an object once, in pieces as large as the buffer.
 class PieceReader {
  public:
-  PieceReader(Reader& reader, std::uint64_t bytes, Buffer& buffer)
+  PieceReader(Reader& reader, uint64_t bytes, Buffer& buffer)
       : reader_(reader), object_bytes_(bytes), buffer_(buffer) {
-    if (buffer_.capacity() == 0) buffer_.grow(std::size_t{1} << 20);
+    if (buffer_.capacity() == 0) buffer_.grow(size_t{1} << 20);
   }
 
-  std::uint64_t position() const { return bytes_read_ - piece_.size(); }
-  std::uint64_t left() const { return object_bytes_ - position(); }
-  std::uint32_t whole_crc() const { return whole_crc_; }  // CRC32C of all bytes that next() has used
+  uint64_t position() const { return bytes_read_ - piece_.size(); }
+  uint64_t left() const { return object_bytes_ - position(); }
+  uint32_t whole_crc() const { return whole_crc_; }  // CRC32C of all bytes that next() has used
 
   // The CRC32C of the next `length` bytes; at most left().
-  Result<std::uint32_t> next(std::uint64_t length) {
-    std::uint32_t crc = 0;
-    for (std::uint64_t left = length; left > 0;) {
+  Result<uint32_t> next(uint64_t length) {
+    uint32_t crc = 0;
+    for (uint64_t left = length; left > 0;) {
       if (piece_.empty()) PENSTOCK_TRY(read_piece());
-      const auto part = piece_.first(std::size_t(std::min<std::uint64_t>(left, piece_.size())));
+      const auto part = piece_.first(size_t(std::min<uint64_t>(left, piece_.size())));
       crc = crc32c(part, crc);
       piece_ = piece_.subspan(part.size());
       left -= part.size();
@@ -88,7 +87,7 @@ class PieceReader {
   Result<void> read_piece() {
     PENSTOCK_TRY(check_interrupt());
     const auto piece =
-        buffer_.first(std::size_t(std::min<std::uint64_t>(object_bytes_ - bytes_read_, buffer_.capacity())));
+        buffer_.first(size_t(std::min<uint64_t>(object_bytes_ - bytes_read_, buffer_.capacity())));
     PENSTOCK_TRY(reader_.read_at(bytes_read_, piece));
     bytes_read_ += piece.size();
     piece_ = piece;
@@ -96,34 +95,34 @@ class PieceReader {
   }
 
   Reader& reader_;
-  const std::uint64_t object_bytes_;
+  const uint64_t object_bytes_;
   Buffer& buffer_;
-  std::uint64_t bytes_read_ = 0;
+  uint64_t bytes_read_ = 0;
   std::span<const std::byte> piece_;  // bytes that were read but that next() has not used yet
-  std::uint32_t whole_crc_ = 0;
+  uint32_t whole_crc_ = 0;
 };
 
 }  // namespace
 
-Result<std::uint32_t> checksums_of(
-    Reader& reader, const Manifest& manifest, const ObjectIndex& index, std::uint64_t object, Buffer& buffer,
-    const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit) {
-  const std::uint64_t bytes = manifest.object_bytes(object);
+Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
+                              uint64_t object, Buffer& buffer,
+                              const std::function<void(uint64_t sample, uint32_t crc)>& visit) {
+  const uint64_t bytes = manifest.object_bytes(object);
   if (manifest.one_object_per_sample()) {
-    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
+    PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
     visit(object, crc);
     return crc;
   }
   PieceReader pieces(reader, bytes, buffer);
   Buffer second_buffer;
-  Result<void> visited = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+  Result<void> visited = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
     const bool is_in_order =
         entry.offset >= pieces.position() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
     if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.position()));
-    PENSTOCK_ASSIGN(const std::uint32_t crc,
-                    is_in_order ? pieces.next(entry.length)
-                                : crc32c_of(reader, entry.offset, entry.length, second_buffer));
+    PENSTOCK_ASSIGN(const uint32_t crc, is_in_order
+                                            ? pieces.next(entry.length)
+                                            : crc32c_of(reader, entry.offset, entry.length, second_buffer));
     visit(sample, crc);
     return success();
   });
@@ -145,7 +144,7 @@ Error as_data_error(Error error) {
 
 namespace {
 
-ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t expected) {
+ObjectVerdict verdict_of_size(uint64_t bytes, uint64_t expected) {
   if (bytes == expected) return {};
   return {bytes < expected ? ObjectState::shrunk : ObjectState::grown,
           fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(expected))};
@@ -164,7 +163,7 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
 }
 
 // The returned verdict is `right` if the size is correct.
-Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
+Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, uint64_t object,
                                         std::string_view name) {
   const Result<Entry> entry = names.stat(name);
   // A link that leads in circles has no content, like a dangling link.
@@ -187,7 +186,7 @@ Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Ma
   std::vector<ObjectVerdict> wrong_objects;
   std::mutex mutex;
   std::vector<std::string> scratch(threads);
-  const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+  const auto check = [&](unsigned worker, uint64_t object) -> Result<void> {
     const std::string_view name = manifest.object_name(object, scratch[worker]);
     PENSTOCK_ASSIGN(ObjectVerdict inspected, check_object_size(names, manifest, object, name));
     if (inspected.state == ObjectState::right) return success();
@@ -202,20 +201,20 @@ Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Ma
 }
 
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
-                                   std::uint64_t object, std::string_view name, Buffer& buffer) {
+                                   uint64_t object, std::string_view name, Buffer& buffer) {
   const auto reader = backend.open(name);
   if (!reader.ok()) return verdict_of(reader.error());
   const auto size = (*reader)->size();
   if (!size.ok()) return verdict_of(size.error());
   ObjectVerdict verdict = verdict_of_size(*size, manifest.object_bytes(object));
   if (verdict.state != ObjectState::right) return verdict;
-  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t expected, std::string_view where) {
+  const auto is_wrong = [&](uint32_t crc, uint32_t expected, std::string_view where) {
     verdict = {ObjectState::wrong_bytes,
                fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, expected, where)};
   };
-  const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
+  const auto compare_sample = [&](uint64_t sample, uint32_t crc) {
     // Keeps the first wrong sample of an object.
-    const std::uint32_t expected = manifest.sample(sample).crc32c;
+    const uint32_t expected = manifest.sample(sample).crc32c;
     if (!manifest.facts().checksums || crc == expected || verdict.state != ObjectState::right) return;
     is_wrong(crc, expected, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));
   };
@@ -227,9 +226,9 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
     return verdict;
   }
   if (!manifest.facts().checksums) return verdict;
-  const Result<void> compared = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+  const Result<void> compared = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
-    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
+    PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
     compare_sample(sample, crc);
     return success();
   });

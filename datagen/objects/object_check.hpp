@@ -23,21 +23,21 @@ class ObjectIndex {
   // Calls `visit` with the index of every sample of `object`, in the order of the manifest, until `visit`
   // fails.
   template <class Visit>
-  Result<void> for_each_sample(std::uint64_t object, Visit visit) const {
+  Result<void> for_each_sample(uint64_t object, Visit visit) const {
     if (object_is_sample_) return visit(object);
-    for (std::uint64_t i = object_starts_[object]; i < object_starts_[object + 1]; ++i)
+    for (uint64_t i = object_starts_[object]; i < object_starts_[object + 1]; ++i)
       if (Result<void> done = visit(by_object_.empty() ? i : by_object_[i]); !done.ok()) return done;
     return success();
   }
 
  private:
   bool object_is_sample_;
-  std::vector<std::uint64_t> object_starts_;  // objects + 1 entries
+  std::vector<uint64_t> object_starts_;  // objects + 1 entries
   // Samples sorted by object; empty if the manifest already has this order.
-  std::vector<std::uint64_t> by_object_;
+  std::vector<uint64_t> by_object_;
 };
 
-enum class ObjectState : std::uint8_t {
+enum class ObjectState : uint8_t {
   right,
   vanished,
   shrunk,
@@ -51,20 +51,20 @@ struct ObjectVerdict {
   ObjectState state = ObjectState::right;
   std::string detail;  // "8 192 bytes, the manifest says 112 640"; "" if right
   // Set only by check_object_sizes().
-  std::uint64_t object = 0;
-  std::uint64_t bytes = 0;  // size of the object that was found
+  uint64_t object = 0;
+  uint64_t bytes = 0;  // size of the object that was found
 };
 
 // Reads the whole range and returns its CRC32C. Reads pieces of at most buffer.capacity() bytes (1 MiB if
 // that is 0). Returns Errc::interrupted between pieces.
-Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer);
+Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer);
 
 // Reads a whole object in one pass. Calls `visit` with each sample and its CRC32C, and returns the CRC32C of
 // the object. Reads a sample a second time only if it does not follow the one before it. Reads pieces, like
 // crc32c_of().
-Result<std::uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
-                                   std::uint64_t object, Buffer& buffer,
-                                   const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit);
+Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
+                              uint64_t object, Buffer& buffer,
+                              const std::function<void(uint64_t sample, uint32_t crc)>& visit);
 
 // Whether the cause of an error is the object: it is missing, cut or unreadable. Otherwise the program was
 // interrupted, this machine has run out of a resource, or the program has a bug.
@@ -84,6 +84,6 @@ Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Ma
 // of the whole object. Does not read bytes without a checksum. Returns an error only if its cause is not the
 // object.
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
-                                   std::uint64_t object, std::string_view name, Buffer& buffer);
+                                   uint64_t object, std::string_view name, Buffer& buffer);
 
 }  // namespace penstock

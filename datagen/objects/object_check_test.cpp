@@ -14,8 +14,8 @@ namespace penstock {
 namespace {
 
 struct Range {
-  std::uint64_t offset;
-  std::uint64_t length;
+  uint64_t offset;
+  uint64_t length;
 };
 
 constexpr std::string_view kShard = "<header>the first<middle>a second, longer one<tail>";
@@ -32,7 +32,7 @@ const std::vector<std::vector<Range>> kLayouts{
 // A correct manifest of the object "shard".
 Manifest shard_of(const std::vector<Range>& samples, bool whole) {
   ManifestBuilder builder(with_checksums(whole));
-  const std::uint32_t object = builder.add_object("shard", kShard.size());
+  const uint32_t object = builder.add_object("shard", kShard.size());
   builder.set_object_crc32c(object, crc32c(bytes_of(kShard)));
   for (const Range& at : samples)
     builder.add_sample({.offset = at.offset,
@@ -42,7 +42,7 @@ Manifest shard_of(const std::vector<Range>& samples, bool whole) {
   return Manifest::from_bytes(builder.finish().value()).value();
 }
 
-ObjectVerdict verdict_on(Backend& backend, const Manifest& manifest, std::size_t buffer_bytes) {
+ObjectVerdict verdict_on(Backend& backend, const Manifest& manifest, size_t buffer_bytes) {
   Buffer buffer(buffer_bytes);
   return check_object(backend, manifest, ObjectIndex(manifest), 0, "shard", buffer).value();
 }
@@ -51,18 +51,18 @@ TEST(ObjectCheck, AFlippedByteAnywhereIsFound) {
   Tier place = tier("mem:object-flips");
   for (const auto& samples : kLayouts) {
     const Manifest manifest = shard_of(samples, true);
-    for (const std::size_t buffer : {1U, 7U, 4096U}) {
+    for (const size_t buffer : {1U, 7U, 4096U}) {
       put(*place.backend, "shard", kShard);
       const ObjectVerdict right = verdict_on(*place.backend, manifest, buffer);
       EXPECT_EQ(right.state, ObjectState::right) << right.detail;
-      for (std::size_t at = 0; at < kShard.size(); ++at) {
+      for (size_t at = 0; at < kShard.size(); ++at) {
         std::string flipped(kShard);
         flipped[at] = char(flipped[at] ^ 0x10);
         put(*place.backend, "shard", flipped);
         const ObjectVerdict wrong = verdict_on(*place.backend, manifest, buffer);
         ASSERT_EQ(wrong.state, ObjectState::wrong_bytes) << at;
         std::string where = "(outside of samples)";
-        for (std::size_t i = samples.size(); i-- > 0;)
+        for (size_t i = samples.size(); i-- > 0;)
           if (at >= samples[i].offset && at < samples[i].offset + samples[i].length)
             where = "(sample " + std::to_string(i) + ")";
         EXPECT_NE(wrong.detail.find(where), std::string::npos) << wrong.detail << " at " << at;
@@ -75,7 +75,7 @@ TEST(ObjectCheck, ReadsAContainerOnce) {
   Tier place = tier("mem:object-once");
   put(*place.backend, "shard", kShard);
   const auto bytes_read = [&](const Manifest& manifest) {
-    const std::uint64_t before = place.backend->moved_bytes().read;
+    const uint64_t before = place.backend->moved_bytes().read;
     EXPECT_EQ(verdict_on(*place.backend, manifest, 4096).state, ObjectState::right);
     return place.backend->moved_bytes().read - before;
   };
@@ -89,7 +89,7 @@ TEST(ObjectCheck, ReadsAContainerOnce) {
 TEST(ObjectCheck, WithChecksumsOfSamplesAloneThoseAreChecked) {
   Tier place = tier("mem:object-payloads");
   const Manifest manifest = shard_of({kFirst, kSecond}, false);
-  for (const std::size_t at : {8U, 16U, 25U, 44U}) {
+  for (const size_t at : {8U, 16U, 25U, 44U}) {
     std::string flipped(kShard);
     flipped[at] = '!';
     put(*place.backend, "shard", flipped);
@@ -117,7 +117,7 @@ TEST(ObjectCheck, FindsTheSamplesOfObjectsThatHoldSeveral) {
   Tier place = tier("mem:object-check");
   put(*place.backend, "a", "aaabbb");
   put(*place.backend, "b", "cccdd");
-  const auto sample = [](std::uint32_t object, std::uint64_t offset, std::string_view text) {
+  const auto sample = [](uint32_t object, uint64_t offset, std::string_view text) {
     return SampleEntry{
         .offset = offset, .length = text.size(), .object = object, .crc32c = crc32c(bytes_of(text))};
   };
@@ -133,11 +133,11 @@ TEST(ObjectCheck, FindsTheSamplesOfObjectsThatHoldSeveral) {
     const auto manifest = Manifest::from_bytes(*builder.finish());
     ASSERT_TRUE(manifest.ok());
     const ObjectIndex index(*manifest);
-    std::vector<std::uint64_t> seen;
-    for (const std::uint64_t object : {0U, 1U})
+    std::vector<uint64_t> seen;
+    for (const uint64_t object : {0U, 1U})
       ASSERT_TRUE(index
                       .for_each_sample(object,
-                                       [&](std::uint64_t i) -> Result<void> {
+                                       [&](uint64_t i) -> Result<void> {
                                          EXPECT_EQ(manifest->sample(i).object, object);
                                          seen.push_back(i);
                                          return success();
@@ -197,7 +197,7 @@ TEST(ObjectCheck, SizesAreCheckedWithoutReading) {
   Tier healthy = tier("mem:object-check-sizes");
   ManifestBuilder builder(with_checksums(false));
   const std::vector<std::string> contents{"right", "cut", "grown by some", "", "folder"};
-  for (std::size_t i = 0; i < contents.size(); ++i) {
+  for (size_t i = 0; i < contents.size(); ++i) {
     const std::string name = "object" + std::to_string(i);
     builder.add_sample({.length = 5, .object = builder.add_object(name, 5)});
     if (i < 3) put(*healthy.backend, name, contents[i]);
@@ -209,7 +209,7 @@ TEST(ObjectCheck, SizesAreCheckedWithoutReading) {
   ASSERT_EQ(wrong->size(), 4U);
   const ObjectState states[] = {ObjectState::shrunk, ObjectState::grown, ObjectState::vanished,
                                 ObjectState::vanished};
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ((*wrong)[i].object, i + 1);
     EXPECT_EQ((*wrong)[i].state, states[i]) << i;
     EXPECT_NE((*wrong)[i].detail, "") << i;

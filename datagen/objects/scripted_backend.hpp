@@ -47,15 +47,15 @@ class ScriptedBackend final : public Backend, private Namespace {
     PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
     return std::unique_ptr<Reader>(std::make_unique<ObjectReader>(*this, std::string(name), bytes));
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override { return refuse(); }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view, uint64_t) override { return refuse(); }
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
     PENSTOCK_TRY(deliver(name, bytes, 0, out.first(length_hint)));
     return length_hint;
   }
   Namespace& names() override { return *this; }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override {
     queues_made_.fetch_add(1);
     return Backend::queue(depth);
   }
@@ -70,8 +70,8 @@ class ScriptedBackend final : public Backend, private Namespace {
    public:
     ObjectReader(ScriptedBackend& backend, std::string name, std::span<const std::byte> bytes)
         : backend_(backend), name_(std::move(name)), bytes_(bytes) {}
-    Result<std::uint64_t> size() override { return std::uint64_t{bytes_.size()}; }
-    Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    Result<uint64_t> size() override { return uint64_t{bytes_.size()}; }
+    Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
       return backend_.deliver(name_, bytes_, offset, out);
     }
 
@@ -86,7 +86,7 @@ class ScriptedBackend final : public Backend, private Namespace {
     if (at == objects_.end()) return make_error(Errc::not_found, "cannot open '" + std::string(name) + "'");
     return std::span<const std::byte>(at->second);
   }
-  Result<void> deliver(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset,
+  Result<void> deliver(std::string_view name, std::span<const std::byte> bytes, uint64_t offset,
                        std::span<std::byte> out) {
     {
       std::lock_guard lock(mutex_);
@@ -115,33 +115,33 @@ class ScriptedBackend final : public Backend, private Namespace {
   Result<void> remove(std::string_view) override { return refuse(); }
   Result<void> sync_dir(std::string_view) override { return refuse(); }
   Result<std::unique_ptr<Lock>> lock(std::string_view) override { return refuse(); }
-  Result<std::uint64_t> free_bytes() override { return refuse(); }
+  Result<uint64_t> free_bytes() override { return refuse(); }
 
   Caps caps_;
   std::atomic<int> queues_made_ = 0;  // queues that were made
   std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
   std::set<std::string, std::less<>> failing_objects_;
-  std::atomic<std::uint64_t> bytes_read_{0};
+  std::atomic<uint64_t> bytes_read_{0};
   mutable std::mutex mutex_;  // guards reads_; not held while bytes are copied
   std::vector<std::string> reads_;
 };
 
 // Puts `count` objects "s0000", "s0001" and so on with different lengths on `backend`. Returns their manifest
 // with checksums.
-inline Manifest scripted_files(ScriptedBackend& backend, std::uint64_t count) {
+inline Manifest scripted_files(ScriptedBackend& backend, uint64_t count) {
   ManifestBuilder builder(ManifestFacts{.recipe = "scripted",
                                         .format = "files",
                                         .codec = "raw",
                                         .settings = {},
                                         .checksums = true,
                                         .label_names = {}});
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (uint64_t i = 0; i < count; ++i) {
     std::string name = std::to_string(i);
     name.insert(0, 4 - name.size(), '0');
     name.insert(0, 1, 's');
     std::vector<std::byte> bytes(1 + i % 97);
-    for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(i * 31 + at);
-    const std::uint32_t object = builder.add_object(name, bytes.size());
+    for (size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(i * 31 + at);
+    const uint32_t object = builder.add_object(name, bytes.size());
     builder.add_sample({.length = bytes.size(), .object = object, .crc32c = crc32c(bytes)});
     backend.put(name, std::move(bytes));
   }
@@ -149,14 +149,14 @@ inline Manifest scripted_files(ScriptedBackend& backend, std::uint64_t count) {
 }
 
 // Puts `shards` objects of ten samples with ten bytes each on `backend`. Returns their manifest.
-inline Manifest scripted_shards(ScriptedBackend& backend, std::uint64_t shards) {
+inline Manifest scripted_shards(ScriptedBackend& backend, uint64_t shards) {
   ManifestBuilder builder(ManifestFacts{
       .recipe = "scripted", .format = "shards", .codec = "raw", .settings = {}, .label_names = {}});
-  for (std::uint64_t i = 0; i < shards; ++i) {
+  for (uint64_t i = 0; i < shards; ++i) {
     const std::string name = "shard" + std::string(1, char('a' + i));
     backend.put(name, std::vector<std::byte>(100));
-    const std::uint32_t object = builder.add_object(name, 100);
-    for (std::uint64_t at = 0; at < 100; at += 10)
+    const uint32_t object = builder.add_object(name, 100);
+    for (uint64_t at = 0; at < 100; at += 10)
       builder.add_sample({.offset = at, .length = 10, .object = object});
   }
   return Manifest::from_bytes(builder.finish().value()).value();

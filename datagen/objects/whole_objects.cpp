@@ -17,12 +17,12 @@ ManifestFacts facts_of(const Manifest& from) {
 }
 
 // Makes a manifest whose samples are the given objects of `from`.
-Result<WholeObjects> collect(const Manifest& from, std::span<const std::uint64_t> objects,
+Result<WholeObjects> collect(const Manifest& from, std::span<const uint64_t> objects,
                              std::vector<WholeObjects::ObjectSamples> samples_of_object) {
   ManifestBuilder builder(facts_of(from));
   std::string scratch;
-  for (const std::uint64_t object : objects) {
-    const std::uint64_t bytes = from.object_bytes(object);
+  for (const uint64_t object : objects) {
+    const uint64_t bytes = from.object_bytes(object);
     builder.add_sample(
         {.length = bytes, .object = builder.add_object(from.object_name(object, scratch), bytes)});
   }
@@ -41,13 +41,13 @@ bool has_fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectS
 
 }  // namespace
 
-std::uint32_t WholeObjects::largest_sample_count() const {
+uint32_t WholeObjects::largest_sample_count() const {
   return samples_of_object.empty()
              ? 0
              : std::max_element(samples_of_object.begin(), samples_of_object.end(), has_fewer)->samples;
 }
 
-std::uint32_t WholeObjects::smallest_sample_count() const {
+uint32_t WholeObjects::smallest_sample_count() const {
   return samples_of_object.empty()
              ? 0
              : std::min_element(samples_of_object.begin(), samples_of_object.end(), has_fewer)->samples;
@@ -55,12 +55,12 @@ std::uint32_t WholeObjects::smallest_sample_count() const {
 
 Result<WholeObjects> whole_objects(const Manifest& manifest) {
   try {
-    std::vector<std::uint64_t> objects;
+    std::vector<uint64_t> objects;
     std::vector<WholeObjects::ObjectSamples> samples_of_objects;
-    std::vector<bool> seen(std::size_t(manifest.objects()), false);
+    std::vector<bool> seen(size_t(manifest.objects()), false);
     std::string scratch;
-    for (std::uint64_t i = 0; i < manifest.samples();) {
-      const std::uint32_t object = manifest.sample(i).object;
+    for (uint64_t i = 0; i < manifest.samples();) {
+      const uint32_t object = manifest.sample(i).object;
       WholeObjects::ObjectSamples object_samples{.first_sample = i};
       for (; i < manifest.samples() && manifest.sample(i).object == object; ++i) ++object_samples.samples;
       if (object >= seen.size())
@@ -81,10 +81,10 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
   }
 }
 
-Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const std::uint64_t> indexes) {
+Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const uint64_t> indexes) {
   try {
     std::vector<WholeObjects::ObjectSamples> samples;
-    for (const std::uint64_t index : indexes) samples.push_back(all.samples_of_object[std::size_t(index)]);
+    for (const uint64_t index : indexes) samples.push_back(all.samples_of_object[size_t(index)]);
     return collect(all.manifest, indexes, std::move(samples));
   } catch (const std::bad_alloc&) {
     return out_of_memory(all.manifest);

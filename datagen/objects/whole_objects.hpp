@@ -15,14 +15,14 @@ struct WholeObjects {
   Manifest manifest;  // sample i is the whole object i; without labels
   // The samples of the corpus in each object. Entry i belongs to sample i of `manifest`.
   struct ObjectSamples {
-    std::uint64_t first_sample = 0;
-    std::uint32_t samples = 0;
+    uint64_t first_sample = 0;
+    uint32_t samples = 0;
   };
   std::vector<ObjectSamples> samples_of_object;
 
   // The largest and the smallest ObjectSamples::samples; 0 without objects.
-  std::uint32_t largest_sample_count() const;
-  std::uint32_t smallest_sample_count() const;
+  uint32_t largest_sample_count() const;
+  uint32_t smallest_sample_count() const;
 };
 
 // All objects of the corpus that contain samples, in the manifest's order. `unsupported`, naming the object,
@@ -30,6 +30,6 @@ struct WholeObjects {
 Result<WholeObjects> whole_objects(const Manifest& manifest);
 
 // The objects with these indexes, in this order.
-Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const std::uint64_t> indexes);
+Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const uint64_t> indexes);
 
 }  // namespace penstock

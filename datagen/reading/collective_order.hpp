@@ -13,8 +13,8 @@ namespace penstock {
 
 // One collective read of all ranks of a job. The object is the same on every rank.
 struct Round {
-  std::uint32_t object = 0;
-  std::optional<std::uint64_t> sample;  // the sample of this rank; none: the rank makes an empty read
+  uint32_t object = 0;
+  std::optional<uint64_t> sample;  // the sample of this rank; none: the rank makes an empty read
 };
 
 // The order of the rounds of a pass. The samples of each object are divided among the ranks as RankShare
@@ -24,34 +24,34 @@ struct Round {
 class CollectiveOrder {
  public:
   // `order`: only SampleOrder::sequential or SampleOrder::shuffled.
-  CollectiveOrder(const SampleList& samples, SampleOrder order, std::uint64_t seed, RankShare share);
+  CollectiveOrder(const SampleList& samples, SampleOrder order, uint64_t seed, RankShare share);
 
-  std::uint64_t rounds() const { return rounds_per_pass_; }  // rounds of a pass, equal on every rank
-  Round round(std::uint64_t pass, std::uint64_t position);
+  uint64_t rounds() const { return rounds_per_pass_; }  // rounds of a pass, equal on every rank
+  Round round(uint64_t pass, uint64_t position);
 
  private:
   struct SampleRun {  // neighbouring samples of one object
-    std::uint32_t object = 0;
-    std::uint64_t first_sample = 0;
-    std::uint64_t samples = 0;
+    uint32_t object = 0;
+    uint64_t first_sample = 0;
+    uint64_t samples = 0;
   };
   struct RunPosition {  // where a run starts in the pass
-    std::uint64_t first_round = 0;
-    std::uint64_t run = 0;
+    uint64_t first_round = 0;
+    uint64_t run = 0;
   };
 
-  void begin_pass(std::uint64_t pass);
-  const RunPosition& find(std::uint64_t position);
+  void begin_pass(uint64_t pass);
+  const RunPosition& find(uint64_t position);
 
   const bool shuffled_;
-  const std::uint64_t seed_;
+  const uint64_t seed_;
   const RankShare share_;
   std::vector<SampleRun> runs_;
-  std::uint64_t rounds_per_pass_ = 0;
-  std::uint64_t pass_ = UINT64_MAX;
-  std::vector<RunPosition> positions_;       // where each run starts, in the order of the pass
-  std::size_t current_run_ = 0;              // index into positions_ of the run that has the last round
-  std::uint64_t permuted_run_ = UINT64_MAX;  // the run to which permutation_ belongs
+  uint64_t rounds_per_pass_ = 0;
+  uint64_t pass_ = UINT64_MAX;
+  std::vector<RunPosition> positions_;  // where each run starts, in the order of the pass
+  size_t current_run_ = 0;              // index into positions_ of the run that has the last round
+  uint64_t permuted_run_ = UINT64_MAX;  // the run to which permutation_ belongs
   Permutation permutation_{1, 0};
 };
 

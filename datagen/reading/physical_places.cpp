@@ -18,21 +18,21 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kExtentsAtOnce = 64;
-constexpr std::uint64_t kNowhere =
-    std::numeric_limits<std::uint64_t>::max();  // the byte is not on the device yet, or is in a hole
+constexpr size_t kExtentsAtOnce = 64;
+constexpr uint64_t kNowhere =
+    std::numeric_limits<uint64_t>::max();  // the byte is not on the device yet, or is in a hole
 
 struct Extent {
-  std::uint64_t begin = 0;  // byte offset in the file
-  std::uint64_t end = 0;
-  std::uint64_t device_offset = 0;  // byte offset on the device
+  uint64_t begin = 0;  // byte offset in the file
+  uint64_t end = 0;
+  uint64_t device_offset = 0;  // byte offset on the device
 };
 
 // The extents of one object, or its inode number if the file system does not report extents.
 class ObjectLayout {
  public:
   // `folder`: descriptor of the root. False if the file system does not report extents.
-  Result<bool> load_extents(int folder, const char* name, std::uint64_t bytes) {
+  Result<bool> load_extents(int folder, const char* name, uint64_t bytes) {
     extents_.clear();
     const Fd fd(retry_eintr([&] { return ::openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
     if (!fd) return errno_error(errno, "cannot open", name);
@@ -41,20 +41,19 @@ class ObjectLayout {
     inode_ = status.st_ino;
     return query_extents(fd.get(), bytes);
   }
-  std::uint64_t inode() const { return inode_; }
+  uint64_t inode() const { return inode_; }
 
-  std::uint64_t offset_of(std::uint64_t offset) const {
-    const auto next =
-        std::upper_bound(extents_.begin(), extents_.end(), offset,
-                         [](std::uint64_t at, const Extent& extent) { return at < extent.end; });
+  uint64_t offset_of(uint64_t offset) const {
+    const auto next = std::upper_bound(extents_.begin(), extents_.end(), offset,
+                                       [](uint64_t at, const Extent& extent) { return at < extent.end; });
     if (next == extents_.end() || offset < next->begin) return kNowhere;
     return next->device_offset + (offset - next->begin);
   }
 
  private:
-  bool query_extents(int fd, std::uint64_t bytes) {
+  bool query_extents(int fd, uint64_t bytes) {
     alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> memory;
-    for (std::uint64_t file_offset = 0; file_offset < bytes;) {
+    for (uint64_t file_offset = 0; file_offset < bytes;) {
       // Not initialised with {}: some compilers would apply that to the array of extents at its end, which
       // has no elements here.
       fiemap request;
@@ -66,7 +65,7 @@ class ObjectLayout {
       if (::ioctl(fd, FS_IOC_FIEMAP, memory.data()) != 0) return false;
       std::memcpy(&request, memory.data(), sizeof request);
       if (request.fm_mapped_extents == 0) return true;
-      for (std::size_t i = 0; i < request.fm_mapped_extents; ++i) {
+      for (size_t i = 0; i < request.fm_mapped_extents; ++i) {
         fiemap_extent found{};
         std::memcpy(&found, memory.data() + sizeof request + i * sizeof found, sizeof found);
         file_offset = found.fe_logical + found.fe_length;
@@ -78,7 +77,7 @@ class ObjectLayout {
     return true;
   }
 
-  std::uint64_t inode_ = 0;
+  uint64_t inode_ = 0;
   std::vector<Extent> extents_;
 };
 
@@ -93,18 +92,18 @@ Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backe
   const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open folder", path->string());
   // For each object, the end of the bytes that are read.
-  std::vector<std::uint64_t> read_ends(samples.objects());
-  for (std::uint64_t i = 0; i < samples.size(); ++i)
+  std::vector<uint64_t> read_ends(samples.objects());
+  for (uint64_t i = 0; i < samples.size(); ++i)
     read_ends[samples[i].object] =
         std::max(read_ends[samples[i].object], samples[i].offset + samples[i].length);
 
-  DeviceOrder order{std::vector<std::uint64_t>(samples.size()), "extent"};
-  std::vector<std::uint64_t> inodes(samples.objects());
+  DeviceOrder order{std::vector<uint64_t>(samples.size()), "extent"};
+  std::vector<uint64_t> inodes(samples.objects());
   ObjectLayout layout;
-  constexpr std::uint32_t kNoObject = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t loaded_object = kNoObject;
-  for (std::uint64_t i = 0; i < samples.size(); ++i) {
-    const std::uint32_t object = samples[i].object;
+  constexpr uint32_t kNoObject = std::numeric_limits<uint32_t>::max();
+  uint32_t loaded_object = kNoObject;
+  for (uint64_t i = 0; i < samples.size(); ++i) {
+    const uint32_t object = samples[i].object;
     if (object != loaded_object) {
       PENSTOCK_TRY(check_interrupt());
       PENSTOCK_ASSIGN(const bool has_extents,
@@ -117,7 +116,7 @@ Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backe
   }
   // All samples must have the same kind of key, because extents and inodes cannot be compared.
   if (order.key_kind == "inode")
-    for (std::uint64_t i = 0; i < samples.size(); ++i) order.sample_keys[i] = inodes[samples[i].object];
+    for (uint64_t i = 0; i < samples.size(); ++i) order.sample_keys[i] = inodes[samples[i].object];
   return order;
 }
 

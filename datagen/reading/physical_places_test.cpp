@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-Result<void> put(Backend& backend, std::string_view name, std::size_t bytes) {
+Result<void> put(Backend& backend, std::string_view name, size_t bytes) {
   PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes));
   PENSTOCK_TRY(writer->append(pattern(bytes)));
   return writer->publish(Durability::file);
@@ -21,15 +21,15 @@ TEST(DeviceOrder, RangesOfAFileLieBehindOneAnother) {
   SampleList samples;
   for (const std::string_view name : {"a", "b/c"}) {
     ASSERT_OK(put(*tier->backend, name, 65'536));
-    const std::uint32_t object = samples.add_object(name);
-    for (const std::uint64_t offset : {0U, 4096U, 4097U}) samples.add_sample({offset, 100, object});
+    const uint32_t object = samples.add_object(name);
+    for (const uint64_t offset : {0U, 4096U, 4097U}) samples.add_sample({offset, 100, object});
   }
   const auto places = device_order(samples, *tier->backend);
   ASSERT_OK(places);
   ASSERT_EQ(places->sample_keys.size(), 6U);
   EXPECT_NE(places->sample_keys[0], places->sample_keys[3]);
-  for (const std::size_t first : {0U, 3U}) {
-    const std::uint64_t* const of = places->sample_keys.data() + first;
+  for (const size_t first : {0U, 3U}) {
+    const uint64_t* const of = places->sample_keys.data() + first;
     if (places->key_kind == "inode") {
       EXPECT_EQ(of[0], of[2]);
       continue;

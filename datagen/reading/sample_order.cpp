@@ -13,16 +13,15 @@ namespace penstock {
 
 namespace {
 
-std::uint64_t slice_length(std::uint64_t samples, unsigned threads) {
-  constexpr std::uint64_t kSlicesPerThread = 128;
-  constexpr std::uint64_t kLongestSlice = 8;
-  return std::clamp<std::uint64_t>(samples / (kSlicesPerThread * std::max(threads, 1U)), 1, kLongestSlice);
+uint64_t slice_length(uint64_t samples, unsigned threads) {
+  constexpr uint64_t kSlicesPerThread = 128;
+  constexpr uint64_t kLongestSlice = 8;
+  return std::clamp<uint64_t>(samples / (kSlicesPerThread * std::max(threads, 1U)), 1, kLongestSlice);
 }
 
 }  // namespace
 
-SampleSource::SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes,
-                           std::int64_t min_time_ns)
+SampleSource::SampleSource(uint64_t samples, unsigned threads, uint64_t max_passes, int64_t min_time_ns)
     : samples_(samples),
       slice_samples_(slice_length(samples, threads)),
       slices_per_pass_((samples + slice_samples_ - 1) / slice_samples_),
@@ -33,15 +32,15 @@ SampleSource::SampleSource(std::uint64_t samples, unsigned threads, std::uint64_
 }
 
 // Sorts a window when its first sample is requested, and keeps the result for the others.
-std::uint64_t PassOrder::in_window_order(std::uint64_t position) {
-  const std::uint64_t window_begin = position / window_ * window_;
+uint64_t PassOrder::in_window_order(uint64_t position) {
+  const uint64_t window_begin = position / window_ * window_;
   if (sorted_samples_.empty() || sorted_from_ != window_begin) {
-    const std::uint64_t end = std::min(window_begin + window_, share_samples_);
+    const uint64_t end = std::min(window_begin + window_, share_samples_);
     sorted_samples_.clear();
-    for (std::uint64_t i = window_begin; i < end; ++i)
+    for (uint64_t i = window_begin; i < end; ++i)
       sorted_samples_.push_back(first_sample_ + permutation_.at(i));
-    const std::vector<std::uint64_t>& offsets = *offsets_;
-    std::sort(sorted_samples_.begin(), sorted_samples_.end(), [&](std::uint64_t a, std::uint64_t b) {
+    const std::vector<uint64_t>& offsets = *offsets_;
+    std::sort(sorted_samples_.begin(), sorted_samples_.end(), [&](uint64_t a, uint64_t b) {
       return offsets[a] != offsets[b] ? offsets[a] < offsets[b] : a < b;
     });
     sorted_from_ = window_begin;
@@ -52,7 +51,7 @@ std::uint64_t PassOrder::in_window_order(std::uint64_t position) {
 // Called by each thread whose ticket is beyond the limit. Starts one more pass, or refuses. After one refusal
 // ended_ stays true. If a later thread could still start a pass, the slices of the refused tickets would be
 // missing in it.
-bool SampleSource::try_start_pass(std::uint64_t ticket, std::int64_t now_ns) {
+bool SampleSource::try_start_pass(uint64_t ticket, int64_t now_ns) {
   std::lock_guard lock(mutex_);
   while (ticket >= ticket_limit_.load(std::memory_order_relaxed)) {
     if (max_passes_ != 0 && passes() >= max_passes_) ended_ = true;
@@ -64,7 +63,7 @@ bool SampleSource::try_start_pass(std::uint64_t ticket, std::int64_t now_ns) {
   return true;
 }
 
-Arrivals::Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run)
+Arrivals::Arrivals(const OpenLoop& loop, uint64_t seed, const RankShare& share, uint64_t run)
     : poisson_(loop.poisson),
       gap_ns_(1e9 * double(share.ranks) / loop.per_second),
       first_due_gaps_((double(share.rank) + 0.5) / double(share.ranks)),
@@ -72,28 +71,28 @@ Arrivals::Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& sh
 
 // The time at which sample `number` is due. `at_ns` has the time of the previous sample, and gets the time of
 // this sample. Takes no lock.
-std::int64_t Arrivals::due_ns(std::uint64_t number, double& at_ns) const {
+int64_t Arrivals::due_ns(uint64_t number, double& at_ns) const {
   if (poisson_)
     at_ns -= gap_ns_ * portable_log(1 - random_.uniform(number));
   else
     // A sample is due in the middle of its gap. So a run of n gaps has n samples, and none is due exactly at
     // its end.
     at_ns = gap_ns_ * (double(number) + first_due_gaps_);
-  return std::int64_t(at_ns);
+  return int64_t(at_ns);
 }
 
 // Number and time change under one lock, because with random gaps each time depends on the previous one.
-std::int64_t Arrivals::next_ns() {
+int64_t Arrivals::next_ns() {
   const std::lock_guard lock(mutex_);
   return due_ns(times_given_++, last_due_ns_);
 }
 
 // Computes all times again from the first, so it needs no lock and does not affect next_ns().
-std::uint64_t Arrivals::count_due(std::int64_t from_ns, std::int64_t to_ns) const {
-  std::uint64_t count = 0;
+uint64_t Arrivals::count_due(int64_t from_ns, int64_t to_ns) const {
+  uint64_t count = 0;
   double at_ns = 0;
-  for (std::uint64_t number = 0;; ++number) {
-    const std::int64_t sample_due_ns = due_ns(number, at_ns);
+  for (uint64_t number = 0;; ++number) {
+    const int64_t sample_due_ns = due_ns(number, at_ns);
     if (sample_due_ns >= to_ns) return count;
     if (sample_due_ns >= from_ns) ++count;
   }

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-enum class SampleOrder : std::uint8_t {
+enum class SampleOrder : uint8_t {
   sequential,
   shuffled,
   physical,  // shuffled; each window of the shuffle is then sorted by the offsets on the device
@@ -19,9 +19,9 @@ enum class SampleOrder : std::uint8_t {
 
 // Some neighbouring positions of one pass, which one thread reads.
 struct Slice {
-  std::uint64_t pass = 0;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
+  uint64_t pass = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
 };
 
 // Gives positions of passes to threads. In each pass, each position from 0 to samples - 1 is given once. It
@@ -32,11 +32,11 @@ class SampleSource {
   // `samples` > 0. Ends after `max_passes` whole passes (0: no limit), or after the first pass that ends
   // later than `min_time_ns`. Slices of short passes are short, so that all threads finish at about the same
   // time.
-  SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes, std::int64_t min_time_ns);
+  SampleSource(uint64_t samples, unsigned threads, uint64_t max_passes, int64_t min_time_ns);
 
   // Sets `slice` to the next positions. False after the last pass. `now_ns`: time since the start of the run.
-  bool take(std::int64_t now_ns, Slice& slice) {
-    const std::uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+  bool take(int64_t now_ns, Slice& slice) {
+    const uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= ticket_limit_.load(std::memory_order_acquire) && !try_start_pass(ticket, now_ns))
       return false;
     slice.pass = ticket / slices_per_pass_;
@@ -46,18 +46,18 @@ class SampleSource {
   }
 
   // Whole passes that were given to threads.
-  std::uint64_t passes() const { return ticket_limit_.load(std::memory_order_acquire) / slices_per_pass_; }
+  uint64_t passes() const { return ticket_limit_.load(std::memory_order_acquire) / slices_per_pass_; }
 
  private:
-  bool try_start_pass(std::uint64_t ticket, std::int64_t now_ns);
+  bool try_start_pass(uint64_t ticket, int64_t now_ns);
 
-  const std::uint64_t samples_;
-  const std::uint64_t slice_samples_;
-  const std::uint64_t slices_per_pass_;
-  const std::uint64_t max_passes_;
-  const std::int64_t min_time_ns_;
-  alignas(64) std::atomic<std::uint64_t> next_ticket_{0};
-  alignas(64) std::atomic<std::uint64_t> ticket_limit_;
+  const uint64_t samples_;
+  const uint64_t slice_samples_;
+  const uint64_t slices_per_pass_;
+  const uint64_t max_passes_;
+  const int64_t min_time_ns_;
+  alignas(64) std::atomic<uint64_t> next_ticket_{0};
+  alignas(64) std::atomic<uint64_t> ticket_limit_;
   std::mutex mutex_;
   bool ended_ = false;
 };
@@ -65,20 +65,14 @@ class SampleSource {
 // The part of each pass that this rank reads. The corpus is divided into one part of neighbouring samples for
 // each rank. Their lengths differ by at most one sample. After each pass a rank moves on by `shift` parts.
 struct RankShare {
-  std::uint64_t rank = 0;
-  std::uint64_t ranks = 1;
-  std::uint64_t shift = 0;
+  uint64_t rank = 0;
+  uint64_t ranks = 1;
+  uint64_t shift = 0;
 
-  std::uint64_t part_index(std::uint64_t pass) const {
-    return (rank + pass % ranks * (shift % ranks)) % ranks;
-  }
-  std::uint64_t begin(std::uint64_t samples, std::uint64_t pass) const {
-    return samples * part_index(pass) / ranks;
-  }
-  std::uint64_t end(std::uint64_t samples, std::uint64_t pass) const {
-    return samples * (part_index(pass) + 1) / ranks;
-  }
-  std::uint64_t largest_part(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
+  uint64_t part_index(uint64_t pass) const { return (rank + pass % ranks * (shift % ranks)) % ranks; }
+  uint64_t begin(uint64_t samples, uint64_t pass) const { return samples * part_index(pass) / ranks; }
+  uint64_t end(uint64_t samples, uint64_t pass) const { return samples * (part_index(pass) + 1) / ranks; }
+  uint64_t largest_part(uint64_t samples) const { return (samples + ranks - 1) / ranks; }
 };
 
 // Maps a position in a rank's share of a pass to a sample. If shuffled, every pass has a different
@@ -87,8 +81,8 @@ class PassOrder {
  public:
   // `offsets` and `window` are used only for SampleOrder::physical. `offsets` has the offset of each sample
   // and must outlive the order. `window` is the number of samples that are sorted at a time, at least 1.
-  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, RankShare share = {},
-            const std::vector<std::uint64_t>* offsets = nullptr, std::uint64_t window = 1)
+  PassOrder(SampleOrder order, uint64_t samples, uint64_t seed, RankShare share = {},
+            const std::vector<uint64_t>* offsets = nullptr, uint64_t window = 1)
       : order_(order),
         samples_(samples),
         seed_(seed),
@@ -100,7 +94,7 @@ class PassOrder {
   }
 
   // Starts a pass. Returns the number of its positions in this rank's share.
-  std::uint64_t begin(std::uint64_t pass) {
+  uint64_t begin(uint64_t pass) {
     if (pass == pass_) return share_samples_;
     pass_ = pass;
     first_sample_ = share_.begin(samples_, pass);
@@ -112,33 +106,31 @@ class PassOrder {
     return share_samples_;
   }
 
-  std::uint64_t sample(std::uint64_t pass, std::uint64_t position) {
+  uint64_t sample(uint64_t pass, uint64_t position) {
     begin(pass);
     if (order_ == SampleOrder::sequential) return first_sample_ + position;
     return order_ == SampleOrder::shuffled ? first_sample_ + permutation_.at(position)
                                            : in_window_order(position);
   }
 
-  static std::uint64_t pass_seed(std::uint64_t seed, std::uint64_t pass) {
-    return RandomStream(seed, "pass").bits(pass);
-  }
+  static uint64_t pass_seed(uint64_t seed, uint64_t pass) { return RandomStream(seed, "pass").bits(pass); }
 
  private:
-  std::uint64_t in_window_order(std::uint64_t position);
+  uint64_t in_window_order(uint64_t position);
 
   SampleOrder order_;
-  std::uint64_t samples_;
-  std::uint64_t seed_;
+  uint64_t samples_;
+  uint64_t seed_;
   RankShare share_;
-  const std::vector<std::uint64_t>* offsets_;
-  std::uint64_t window_;
-  std::uint64_t pass_ = UINT64_MAX;
-  std::uint64_t first_sample_ = 0;   // first sample of the share
-  std::uint64_t share_samples_ = 0;  // samples of the share
+  const std::vector<uint64_t>* offsets_;
+  uint64_t window_;
+  uint64_t pass_ = UINT64_MAX;
+  uint64_t first_sample_ = 0;   // first sample of the share
+  uint64_t share_samples_ = 0;  // samples of the share
   Permutation permutation_;
-  std::uint64_t sorted_from_ = 0;
+  uint64_t sorted_from_ = 0;
   // The sorted samples of the window that starts at sorted_from_; empty: none.
-  std::vector<std::uint64_t> sorted_samples_;
+  std::vector<uint64_t> sorted_samples_;
 };
 
 // In an open loop, samples are due at a fixed rate, as requests of users are, even if the tier is slow. In a
@@ -154,24 +146,24 @@ struct OpenLoop {
 class Arrivals {
  public:
   // With equal gaps, the times of the ranks alternate. Runs with the same seed and different `run` differ.
-  Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run);
+  Arrivals(const OpenLoop& loop, uint64_t seed, const RankShare& share, uint64_t run);
 
   // The time at which the next sample is due, from the start of the run. Each time is returned once.
-  std::int64_t next_ns();
+  int64_t next_ns();
 
   // The number of samples that are due in [from_ns, to_ns), including those that next_ns() has not returned.
-  std::uint64_t count_due(std::int64_t from_ns, std::int64_t to_ns) const;
+  uint64_t count_due(int64_t from_ns, int64_t to_ns) const;
 
  private:
-  std::int64_t due_ns(std::uint64_t number, double& at_ns) const;
+  int64_t due_ns(uint64_t number, double& at_ns) const;
 
   const bool poisson_;
   const double gap_ns_;
   const double first_due_gaps_;  // time of the first sample, in gaps, if the gaps are equal
   const RandomStream random_;
-  std::mutex mutex_;               // guards times_given_ and last_due_ns_
-  std::uint64_t times_given_ = 0;  // how many due times next_ns() has returned
-  double last_due_ns_ = 0;         // the due time that next_ns() has returned last
+  std::mutex mutex_;          // guards times_given_ and last_due_ns_
+  uint64_t times_given_ = 0;  // how many due times next_ns() has returned
+  double last_due_ns_ = 0;    // the due time that next_ns() has returned last
 };
 
 }  // namespace penstock

@@ -25,12 +25,10 @@ void delay_reap() {
 }
 
 // Not inlined into read(), so that a read of a whole object, which does not need it, costs only the call.
-[[gnu::noinline]] Result<std::uint64_t> read_range(SampleReader& reader, std::size_t slot,
-                                                   std::string_view object_name,
-                                                   const SampleList::Sample& sample,
-                                                   std::span<std::byte> out) {
+[[gnu::noinline]] Result<uint64_t> read_range(SampleReader& reader, size_t slot, std::string_view object_name,
+                                              const SampleList::Sample& sample, std::span<std::byte> out) {
   PENSTOCK_ASSIGN(Reader* const object_reader, reader.reader(slot, object_name, sample.object));
-  PENSTOCK_TRY(object_reader->read_at(sample.offset, out.first(std::size_t(sample.length))));
+  PENSTOCK_TRY(object_reader->read_at(sample.offset, out.first(size_t(sample.length))));
   return sample.length;
 }
 
@@ -38,12 +36,12 @@ void delay_reap() {
 
 // The release store comes last and pairs with the acquire in find(): a thread that sees the pointer sees a
 // complete Reader.
-Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
+Result<Reader*> HeldObjects::open(uint64_t object, std::string_view name) {
   // Opened before the lock is taken: an open may take long, and other threads can open other objects at the
   // same time.
   PENSTOCK_ASSIGN(std::unique_ptr<Reader> opened, backend_.open(name));
   const std::lock_guard lock(mutex_);
-  std::atomic<Reader*>& entry = readers_[std::size_t(object)];
+  std::atomic<Reader*>& entry = readers_[size_t(object)];
   // Another thread may have opened the object at the same time. Then `opened` is closed, after the lock is
   // released.
   if (Reader* const existing = entry.load(std::memory_order_relaxed)) return existing;
@@ -52,10 +50,10 @@ Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
   return owned_readers_.back().get();
 }
 
-SampleReader::SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, std::size_t slots)
+SampleReader::SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, size_t slots)
     : backend_(backend), objects_(objects), whole_objects_(whole_objects), slot_readers_(slots) {}
 
-Result<void> SampleReader::use_queue(std::size_t depth, std::span<std::byte> memory) {
+Result<void> SampleReader::use_queue(size_t depth, std::span<std::byte> memory) {
   PENSTOCK_ASSIGN(queue_, deep_queue(backend_, depth));
   if (!memory.empty()) queue_->register_memory(memory);
   added_reads_.reserve(slot_readers_.size());
@@ -63,7 +61,7 @@ Result<void> SampleReader::use_queue(std::size_t depth, std::span<std::byte> mem
   return success();
 }
 
-Result<Reader*> SampleReader::reader(std::size_t slot, std::string_view object_name, std::uint32_t object) {
+Result<Reader*> SampleReader::reader(size_t slot, std::string_view object_name, uint32_t object) {
   if (Reader* const held = objects_.find(object)) return held;
   if (objects_.holds(object)) return objects_.open(object, object_name);
   SlotReader& slot_reader = slot_readers_[slot];
@@ -77,26 +75,26 @@ Result<Reader*> SampleReader::reader(std::size_t slot, std::string_view object_n
   return slot_reader.reader.get();
 }
 
-std::unique_ptr<Reader> SampleReader::take_reader(std::size_t slot) {
+std::unique_ptr<Reader> SampleReader::take_reader(size_t slot) {
   slot_readers_[slot].object = UINT64_MAX;
   return std::move(slot_readers_[slot].reader);
 }
 
-Result<std::uint64_t> SampleReader::read(std::size_t slot, std::string_view object_name, const Sample& sample,
-                                         std::span<std::byte> out) {
+Result<uint64_t> SampleReader::read(size_t slot, std::string_view object_name, const Sample& sample,
+                                    std::span<std::byte> out) {
   delay_reap();
   if (whole_objects_) return backend_.read_object(object_name, sample.length, out);
   return read_range(*this, slot, object_name, sample, out);
 }
 
-Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, const Sample& sample,
+Result<void> SampleReader::add(size_t slot, std::string_view object_name, const Sample& sample,
                                std::span<std::byte> out) {
   if (whole_objects_) {
     added_reads_.push_back({.what = ReadObject{object_name, sample.length, out}, .tag = slot});
     return success();
   }
   PENSTOCK_ASSIGN(Reader* const object_reader, reader(slot, object_name, sample.object));
-  out = out.first(std::size_t(sample.length));
+  out = out.first(size_t(sample.length));
   added_reads_.push_back({.what = ReadAt{object_reader, sample.offset, out}, .tag = slot});
   return success();
 }
@@ -104,8 +102,8 @@ Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, c
 // Reads for which the queue has no room stay in added_reads_ until the next call.
 void SampleReader::start(Start when) {
   if (added_reads_.empty()) return;
-  const std::size_t submitted = queue_->submit(added_reads_, when);
-  added_reads_.erase(added_reads_.begin(), added_reads_.begin() + std::ptrdiff_t(submitted));
+  const size_t submitted = queue_->submit(added_reads_, when);
+  added_reads_.erase(added_reads_.begin(), added_reads_.begin() + ptrdiff_t(submitted));
 }
 
 std::span<Completion> SampleReader::reap() {

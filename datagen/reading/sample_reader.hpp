@@ -21,23 +21,23 @@ namespace penstock {
 // does not wait until all are open. Any thread.
 class HeldObjects {
  public:
-  HeldObjects(Backend& backend, std::uint64_t held)
+  HeldObjects(Backend& backend, uint64_t held)
       : backend_(backend),
         held_objects_(held),
-        readers_(std::make_unique<std::atomic<Reader*>[]>(std::size_t(held))) {}
+        readers_(std::make_unique<std::atomic<Reader*>[]>(size_t(held))) {}
 
-  bool holds(std::uint64_t object) const { return object < held_objects_; }
+  bool holds(uint64_t object) const { return object < held_objects_; }
   // Null if the object is not open yet, or is never held. Takes no lock.
-  Reader* find(std::uint64_t object) const {
-    return holds(object) ? readers_[std::size_t(object)].load(std::memory_order_acquire) : nullptr;
+  Reader* find(uint64_t object) const {
+    return holds(object) ? readers_[size_t(object)].load(std::memory_order_acquire) : nullptr;
   }
   // Opens an object for which holds() is true. Errors are those of Backend::open(). The Reader lives as long
   // as the HeldObjects.
-  Result<Reader*> open(std::uint64_t object, std::string_view name);
+  Result<Reader*> open(uint64_t object, std::string_view name);
 
  private:
   Backend& backend_;
-  const std::uint64_t held_objects_;
+  const uint64_t held_objects_;
   std::unique_ptr<std::atomic<Reader*>[]> readers_;  // index: object; null: not open yet
   std::mutex mutex_;                                 // guards owned_readers_
   std::vector<std::unique_ptr<Reader>> owned_readers_;
@@ -53,41 +53,40 @@ class SampleReader {
 
   // All arguments are borrowed. Each read uses its own slot, a number below `slots`. `whole_objects`: every
   // sample is a whole object.
-  SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, std::size_t slots);
+  SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, size_t slots);
 
   // Makes a queue for reads in flight. Then add(), start() and reap() are used instead of read(). `memory`:
   // see Queue::register_memory(). Errors are those of deep_queue().
-  Result<void> use_queue(std::size_t depth, std::span<std::byte> memory = {});
+  Result<void> use_queue(size_t depth, std::span<std::byte> memory = {});
   bool queued() const { return queue_ != nullptr; }
 
   // Reads a sample and returns the number of its bytes. `object_name` may be "" if samples are ranges and the
   // object is open. `out` must have room for the sample, better for whole blocks.
-  Result<std::uint64_t> read(std::size_t slot, std::string_view object_name, const Sample& sample,
-                             std::span<std::byte> out);
+  Result<uint64_t> read(size_t slot, std::string_view object_name, const Sample& sample,
+                        std::span<std::byte> out);
 
   // Adds a read that start() will submit. The completion's tag is the slot. The name and `out` must stay
   // valid until the completion. Fails if the object cannot be opened.
-  Result<void> add(std::size_t slot, std::string_view object_name, const Sample& sample,
-                   std::span<std::byte> out);
+  Result<void> add(size_t slot, std::string_view object_name, const Sample& sample, std::span<std::byte> out);
   std::span<const Operation> added() const { return added_reads_; }  // reads that were added and not started
   void start(Start when);  // submits added reads while the queue has room
   void forget_added() { added_reads_.clear(); }
   // Waits until a read in flight completes, and returns all completions so far. They are valid until the next
   // call. Empty if nothing is in flight or the queue is broken.
   std::span<Completion> reap();
-  std::size_t in_flight() const { return queue_->in_flight(); }
+  size_t in_flight() const { return queue_->in_flight(); }
 
   // The Reader for an object: the shared one if the object is held open, else the Reader of the slot, which
   // stays open for the slot's next sample.
-  Result<Reader*> reader(std::size_t slot, std::string_view object_name, std::uint32_t object);
-  void close(std::size_t slot) { static_cast<void>(take_reader(slot)); }  // closes the slot's own Reader
+  Result<Reader*> reader(size_t slot, std::string_view object_name, uint32_t object);
+  void close(size_t slot) { static_cast<void>(take_reader(slot)); }  // closes the slot's own Reader
   // Moves the slot's own Reader to the caller; null if it has none.
-  std::unique_ptr<Reader> take_reader(std::size_t slot);
+  std::unique_ptr<Reader> take_reader(size_t slot);
 
  private:
   struct SlotReader {
     std::unique_ptr<Reader> reader;
-    std::uint64_t object = UINT64_MAX;
+    uint64_t object = UINT64_MAX;
   };
 
   Backend& backend_;

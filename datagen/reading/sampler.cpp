@@ -16,7 +16,7 @@ Result<Shuffle> parse_buffer(std::string_view text) {
                                                   "; write buffer:1000 for a buffer of 1000 samples");
   };
   if (text == kBufferName) return shuffle_error("of how many samples?");
-  const Result<std::uint64_t> entries = parse_count(text.substr(kBufferName.size() + 1));
+  const Result<uint64_t> entries = parse_count(text.substr(kBufferName.size() + 1));
   if (!entries.ok()) return shuffle_error(entries.error().what);
   if (*entries == 0) return shuffle_error("a buffer needs a place at least");
   return Shuffle::buffer(*entries);
@@ -34,19 +34,19 @@ Result<Shuffle> parse_shuffle(std::string_view text) {
 
 std::string shuffle_text(const Shuffle& shuffle) {
   constexpr std::string_view kNames[] = {"none", "local", kBufferName, "global"};
-  std::string text(kNames[std::size_t(shuffle.kind)]);
+  std::string text(kNames[size_t(shuffle.kind)]);
   if (shuffle.kind == Shuffle::Kind::buffer) text += ":" + std::to_string(shuffle.buffer_entries);
   return text;
 }
 
-std::uint64_t EpochOrder::next() {
-  const std::uint64_t position = position_++;
+uint64_t EpochOrder::next() {
+  const uint64_t position = position_++;
   if (draws_) return from_buffer(position);
-  const std::uint64_t i = unshuffled(position);
+  const uint64_t i = unshuffled(position);
   return part_begin_ + (permutation_ ? permutation_->at(i) : i);
 }
 
-void EpochOrder::skip(std::uint64_t count) {
+void EpochOrder::skip(uint64_t count) {
   count = std::min(count, left());
   if (!draws_) {
     position_ += count;
@@ -55,9 +55,9 @@ void EpochOrder::skip(std::uint64_t count) {
   for (; count > 0; --count) static_cast<void>(next());
 }
 
-std::uint64_t EpochOrder::from_buffer(std::uint64_t position) {
-  std::uint64_t& entry = buffer_[std::size_t(draws_->below(position, buffer_.size()))];
-  const std::uint64_t index = entry;
+uint64_t EpochOrder::from_buffer(uint64_t position) {
+  uint64_t& entry = buffer_[size_t(draws_->below(position, buffer_.size()))];
+  const uint64_t index = entry;
   if (buffered_count_ < size_) {
     entry = unshuffled(buffered_count_++);
   } else {
@@ -67,15 +67,15 @@ std::uint64_t EpochOrder::from_buffer(std::uint64_t position) {
   return index;
 }
 
-Sampler::Sampler(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, int rank, int ranks)
+Sampler::Sampler(uint64_t samples, Shuffle shuffle, uint64_t seed, int rank, int ranks)
     : samples_(samples),
-      per_epoch_(samples / std::uint64_t(ranks)),
+      per_epoch_(samples / uint64_t(ranks)),
       shuffle_(shuffle),
       seed_(seed),
-      rank_(std::uint64_t(rank)),
-      ranks_(std::uint64_t(ranks)) {}
+      rank_(uint64_t(rank)),
+      ranks_(uint64_t(ranks)) {}
 
-EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
+EpochOrder Sampler::epoch(uint64_t number, uint64_t used) const {
   const RandomStream seeds(seed_, "train.order");
   used = std::min(used, samples_);
   // All ranks share one order, of which each takes every ranks_-th sample. So the samples after `used` can be
@@ -97,8 +97,8 @@ EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
     case Shuffle::Kind::buffer:
       order.draws_ = RandomStream(seed_, "train.buffer").substream(rank_).substream(number);
       order.buffered_count_ = std::min(shuffle_.buffer_entries, per_epoch_);
-      order.buffer_.reserve(std::size_t(order.buffered_count_));
-      for (std::uint64_t i = 0; i < order.buffered_count_; ++i) order.buffer_.push_back(order.unshuffled(i));
+      order.buffer_.reserve(size_t(order.buffered_count_));
+      for (uint64_t i = 0; i < order.buffered_count_; ++i) order.buffer_.push_back(order.unshuffled(i));
       break;
     case Shuffle::Kind::global:
       if (samples_ > 0) order.permutation_.emplace(samples_, seeds.bits(number));

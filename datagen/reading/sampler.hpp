@@ -13,7 +13,7 @@
 namespace penstock {
 
 struct Shuffle {
-  enum class Kind : std::uint8_t {
+  enum class Kind : uint8_t {
     none,   // the order of the manifest; rank r of R takes every R-th sample, starting with the r-th
     local,  // Each rank has one part of the corpus (neighbouring samples) and permutes it again each epoch.
     // The samples of `none` go through a buffer. Each time a random entry is used and replaced by the next
@@ -25,10 +25,10 @@ struct Shuffle {
   static const Shuffle none;
   static const Shuffle local;
   static const Shuffle global;
-  static constexpr Shuffle buffer(std::uint64_t entries) { return {Kind::buffer, entries}; }  // entries > 0
+  static constexpr Shuffle buffer(uint64_t entries) { return {Kind::buffer, entries}; }  // entries > 0
 
   Kind kind = Kind::none;
-  std::uint64_t buffer_entries = 0;  // entries of the buffer; 0 for the other kinds
+  uint64_t buffer_entries = 0;  // entries of the buffer; 0 for the other kinds
   friend constexpr bool operator==(const Shuffle&, const Shuffle&) = default;
 };
 inline constexpr Shuffle Shuffle::none{Shuffle::Kind::none};
@@ -45,28 +45,28 @@ std::string shuffle_text(const Shuffle& shuffle);  // the text for parse_shuffle
 // has samples.
 class EpochOrder {
  public:
-  std::uint64_t left() const { return size_ - position_; }
+  uint64_t left() const { return size_ - position_; }
   // Index in the manifest of the next sample. Requires left() > 0. Over all ranks, no index is returned twice
   // in an epoch.
-  std::uint64_t next();
+  uint64_t next();
   // Skips the next `count` samples, at most left(). This takes constant time, except with a buffer, where it
   // takes time for each sample.
-  void skip(std::uint64_t count);
+  void skip(uint64_t count);
 
  private:
   friend class Sampler;
-  std::uint64_t unshuffled(std::uint64_t position) const { return first_position_ + position * stride_; }
-  std::uint64_t from_buffer(std::uint64_t position);
+  uint64_t unshuffled(uint64_t position) const { return first_position_ + position * stride_; }
+  uint64_t from_buffer(uint64_t position);
 
-  std::uint64_t size_ = 0;
-  std::uint64_t position_ = 0;        // position of the next sample
-  std::uint64_t first_position_ = 0;  // the first position in the permutation
-  std::uint64_t stride_ = 1;
-  std::uint64_t part_begin_ = 0;  // first sample of this rank's part of the corpus
+  uint64_t size_ = 0;
+  uint64_t position_ = 0;        // position of the next sample
+  uint64_t first_position_ = 0;  // the first position in the permutation
+  uint64_t stride_ = 1;
+  uint64_t part_begin_ = 0;  // first sample of this rank's part of the corpus
   std::optional<Permutation> permutation_;
   std::optional<RandomStream> draws_;  // random numbers that choose entries of the buffer
-  std::vector<std::uint64_t> buffer_;
-  std::uint64_t buffered_count_ = 0;  // number of positions that were put into the buffer
+  std::vector<uint64_t> buffer_;
+  uint64_t buffered_count_ = 0;  // number of positions that were put into the buffer
 };
 
 // Makes the orders of all epochs for one rank. Every rank gets samples / ranks samples in an epoch, rounded
@@ -74,21 +74,21 @@ class EpochOrder {
 // different ones in each epoch. Immutable, so any thread may use it.
 class Sampler {
  public:
-  Sampler(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, int rank = 0, int ranks = 1);
+  Sampler(uint64_t samples, Shuffle shuffle, uint64_t seed, int rank = 0, int ranks = 1);
 
-  std::uint64_t per_epoch() const { return per_epoch_; }
+  uint64_t per_epoch() const { return per_epoch_; }
   // The rest of an epoch of which all ranks together have used the first `used` samples, equally many each.
   // With Shuffle::none and Shuffle::global the number of ranks may have changed since. With the other kinds
   // each rank has its own order, so the number of ranks must be the same.
-  EpochOrder epoch(std::uint64_t number, std::uint64_t used = 0) const;
+  EpochOrder epoch(uint64_t number, uint64_t used = 0) const;
 
  private:
-  std::uint64_t samples_;
-  std::uint64_t per_epoch_;
+  uint64_t samples_;
+  uint64_t per_epoch_;
   Shuffle shuffle_;
-  std::uint64_t seed_;
-  std::uint64_t rank_;
-  std::uint64_t ranks_;
+  uint64_t seed_;
+  uint64_t rank_;
+  uint64_t ranks_;
 };
 
 }  // namespace penstock

@@ -13,21 +13,21 @@ class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)
       : recipe_(recipe), arrays_(recipe.fields_.size()), filled_parts_(recipe.fields_.size()) {
-    for (std::size_t part = 0; part < arrays_.size(); ++part)
+    for (size_t part = 0; part < arrays_.size(); ++part)
       if (const auto noise = recipe.spec_.parts[part].noise) arrays_[part].emplace(recipe.stock(*noise));
     pieces_.resize(arrays_.size());
     field_bytes_.resize(arrays_.size());
   }
 
-  Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
+  Result<std::span<const FieldBytes>> make(uint64_t index) override {
     const RandomStream sample = recipe_.stream_.substream(index);
-    for (std::size_t part = 0; part < arrays_.size(); ++part) {
-      const std::uint64_t bytes = recipe_.part_bytes(part, index);
+    for (size_t part = 0; part < arrays_.size(); ++part) {
+      const uint64_t bytes = recipe_.part_bytes(part, index);
       if (arrays_[part]) {
         field_bytes_[part] = arrays_[part]->make(sample.substream(part + 1), bytes);
         continue;
       }
-      filled_parts_[part].resize(std::size_t(bytes));
+      filled_parts_[part].resize(size_t(bytes));
       if (const auto source = recipe_.spec_.parts[part].moments_of)
         recipe_.fill_moments(*source, *arrays_[*source], filled_parts_[part]);
       else if (recipe_.spec_.fill != nullptr)
@@ -48,10 +48,10 @@ class ArrayRecipe::Maker final : public SampleMaker {
 
 namespace {
 
-void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel) {
+void put_moments(const Moments& moments, std::span<std::byte> out, size_t channel) {
   const std::array<float, kMoments> row{float(moments.mean()), moments.max_value, moments.min_value,
                                         float(moments.deviation())};
-  for (std::size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
+  for (size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
 }
 
 }  // namespace
@@ -66,28 +66,28 @@ ArrayRecipe::ArrayRecipe(const RecipeRequest& request, ArrayRecipeSpec spec)
   for (const ArrayPart& part : spec_.parts) fields_.push_back(part.field);
 }
 
-void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
+void ArrayRecipe::plan(uint64_t index, SamplePlan& out) const {
   out.key.clear();
   spec_.name(index, out);
 }
 
-std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
-  std::uint64_t bytes = 0;
-  for (std::size_t part = 0; part < fields_.size(); ++part) bytes += part_bytes(part, index);
+uint64_t ArrayRecipe::bytes_expected(uint64_t index) const {
+  uint64_t bytes = 0;
+  for (size_t part = 0; part < fields_.size(); ++part) bytes += part_bytes(part, index);
   return bytes;
 }
 
-void ArrayRecipe::fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
+void ArrayRecipe::fill_moments(size_t part, const NoiseArray& array, std::span<std::byte> out) const {
   const Field& field = fields_[part];
-  const std::uint64_t elements = field_bytes(field) / sizeof(float) / field.shape.front();
-  for (std::uint64_t channel = 0; channel < field.shape.front(); ++channel)
+  const uint64_t elements = field_bytes(field) / sizeof(float) / field.shape.front();
+  for (uint64_t channel = 0; channel < field.shape.front(); ++channel)
     put_moments(array.moments(channel * elements, (channel + 1) * elements), out, channel);
 }
 
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
   // Held while a stock is made, so that other threads wait for it instead of making a second one.
   const std::scoped_lock lock(stocks_mutex_);
-  auto& stock = stocks_[std::size_t(noise)];
+  auto& stock = stocks_[size_t(noise)];
   if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
   return *stock;
 }
@@ -111,20 +111,20 @@ std::vector<Companion> ArrayRecipe::companions() const {
     // If the name has no '/', npos + 1 is 0 and this is the whole name.
     companion.name = name.substr(name.rfind('/') + 1);
     companion.fields = {part.field};
-    companion.bytes.emplace_back(std::size_t(field_bytes(part.field)));
+    companion.bytes.emplace_back(size_t(field_bytes(part.field)));
     const Moments moments = stock(*spec_.parts[*part.moments_of].noise).moments();
-    for (std::size_t channel = 0; channel < part.field.shape.front(); ++channel)
+    for (size_t channel = 0; channel < part.field.shape.front(); ++channel)
       put_moments(moments, companion.bytes.front(), channel);
   }
   return companions;
 }
 
-Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions) {
-  constexpr std::uint64_t kMostElements = std::uint64_t{1} << 28U;
+Result<void> check_shape(std::span<const uint64_t> shape, size_t dimensions) {
+  constexpr uint64_t kMostElements = uint64_t{1} << 28U;
   if (shape.size() != dimensions)
     return make_error(Errc::invalid_argument, "shape={}: {} numbers", fmt::join(shape, ","), dimensions);
-  std::uint64_t elements = 1;
-  for (const std::uint64_t side : shape) {
+  uint64_t elements = 1;
+  for (const uint64_t side : shape) {
     if (side == 0 || side > kMostElements / elements)
       return make_error(Errc::invalid_argument, "shape={}: from 1 to {} elements", fmt::join(shape, ","),
                         kMostElements);

@@ -28,19 +28,18 @@ struct ArrayPart {
   // `floats`. Each index of its first dimension (a channel) has one set of moments. The data set then also
   // has a companion with the moments of the whole stock. If neither `noise` nor this is set,
   // ArrayRecipeSpec::fill makes the bytes.
-  std::optional<std::size_t> moments_of{};
+  std::optional<size_t> moments_of{};
 };
 
 struct ArrayRecipeSpec {
   std::string_view recipe;  // name of the recipe, which selects its random numbers
-  std::uint64_t full_samples = 0;
+  uint64_t full_samples = 0;
   std::vector<ArrayPart> parts;  // at most one has a variable size
   NormalSizes sizes{};           // sizes of the part with a variable size
   SampleNamer name;
   // Fills a part that has no noise. `out` contains zeros before. `sample` is the random stream of the sample.
   // Any thread.
-  void (*fill)(const RandomStream& sample, std::uint64_t index, std::size_t part,
-               std::span<std::byte> out) = nullptr;
+  void (*fill)(const RandomStream& sample, uint64_t index, size_t part, std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
 };
 
@@ -48,9 +47,9 @@ class ArrayRecipe final : public Recipe {
  public:
   ArrayRecipe(const RecipeRequest& request, ArrayRecipeSpec spec);
 
-  std::uint64_t samples() const override { return samples_; }
-  void plan(std::uint64_t index, SamplePlan& out) const override;
-  std::uint64_t bytes_expected(std::uint64_t index) const override;
+  uint64_t samples() const override { return samples_; }
+  void plan(uint64_t index, SamplePlan& out) const override;
+  uint64_t bytes_expected(uint64_t index) const override;
   std::vector<std::string> label_names() const override { return spec_.label_names; }
   std::span<const Field> fields() const override { return fields_; }
   Result<std::unique_ptr<SampleMaker>> maker() const override;
@@ -59,14 +58,14 @@ class ArrayRecipe final : public Recipe {
  private:
   class Maker;
   const NoiseStock& stock(Noise noise) const;  // made by the first call; any thread
-  void fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
-  std::uint64_t part_bytes(std::size_t part, std::uint64_t index) const {
+  void fill_moments(size_t part, const NoiseArray& array, std::span<std::byte> out) const;
+  uint64_t part_bytes(size_t part, uint64_t index) const {
     return fields_[part].varies ? normal_bytes(spec_.sizes, stream_, index) : field_bytes(fields_[part]);
   }
 
   const ArrayRecipeSpec spec_;
-  const std::uint64_t samples_;
-  const std::uint64_t seed_;
+  const uint64_t samples_;
+  const uint64_t seed_;
   const unsigned threads_;
   const RandomStream stream_;
   std::vector<Field> fields_;  // the field of each part
@@ -86,17 +85,17 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
 }
 // Checks the setting "shape": `invalid_argument` unless it has `dimensions` dimensions and at most 2^28
 // elements (1 GiB of f32).
-Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions);
+Result<void> check_shape(std::span<const uint64_t> shape, size_t dimensions);
 
 // Writes `value` as element number `element` of a part. Value is the element type of the field.
 template <class Value>
-void put_element(Value value, std::span<std::byte> out, std::size_t element = 0) {
+void put_element(Value value, std::span<std::byte> out, size_t element = 0) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
-  std::copy(bytes.begin(), bytes.end(), out.begin() + std::ptrdiff_t(element * sizeof value));
+  std::copy(bytes.begin(), bytes.end(), out.begin() + ptrdiff_t(element * sizeof value));
 }
 
 // Number of moments of one channel: mean, maximum, minimum and standard deviation, as f32, in the order of
 // ClimDeepLearn's statistics script.
-inline constexpr std::size_t kMoments = 4;
+inline constexpr size_t kMoments = 4;
 
 }  // namespace penstock

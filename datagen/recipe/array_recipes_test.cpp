@@ -17,7 +17,7 @@ namespace penstock {
 namespace {
 
 std::unique_ptr<Recipe> recipe_of(std::string_view name, const std::vector<OptionWord>& settings = {},
-                                  std::uint64_t samples = 0) {
+                                  uint64_t samples = 0) {
   const RecipeInfo* info = recipe_registry().find(name).value();
   return info->make({samples, 7}, Options::parse(info->options, settings, "setting").value()).value();
 }
@@ -34,10 +34,10 @@ void expect_refused(std::string_view name, const OptionWord& word) {
 TEST(Malware, HasTheFiguresOfTheRealOne) {
   const auto recipe = recipe_of("malware");
   std::vector<double> sizes;
-  std::map<std::uint32_t, std::uint64_t> classes;
+  std::map<uint32_t, uint64_t> classes;
   double total = 0, small_count = 0, small_bytes = 0;
   SamplePlan plan;
-  for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
+  for (uint64_t i = 0; i < recipe->samples(); ++i) {
     recipe->plan(i, plan);
     const auto bytes = double(recipe->bytes_expected(i));
     sizes.push_back(bytes);
@@ -60,12 +60,12 @@ TEST(Malware, IsADumpWhoseAddressesGoOn) {
   const auto maker = recipe->maker().value();
   const std::vector<std::byte> bytes = joined(maker->make(3).value().front());
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::size_t line = 0;
-  for (std::size_t at = 0; at < text.size(); ++line) {
-    const std::size_t end = text.find('\n', at);
+  size_t line = 0;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = text.find('\n', at);
     ASSERT_EQ(end - at, 56U);
     EXPECT_EQ(std::stoul(text.substr(at, 8), nullptr, 16), 0x401000 + 16 * line);
-    for (std::size_t i = 8; i < 56; ++i)
+    for (size_t i = 8; i < 56; ++i)
       ASSERT_EQ(i % 3 == 2 ? text[at + i] == ' ' : std::isxdigit(text[at + i]) != 0, true)
           << text.substr(at, 56);
     at = end + 1;
@@ -82,11 +82,11 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
   // The planes are pictures and not noise: a pixel is similar to the one below it.
   const auto maker = recipe->maker().value();
   double squares = 0, steps = 0;
-  for (std::uint64_t i = 0; i < 50; ++i) {
+  for (uint64_t i = 0; i < 50; ++i) {
     const std::vector<std::byte> planes = joined(maker->make(i).value().front());
     double sum = 0;
-    for (std::size_t at = 0; at < 1024; ++at) sum += std::to_integer<int>(planes[at]);
-    for (std::size_t at = 0; at + 32 < 1024; ++at) {
+    for (size_t at = 0; at < 1024; ++at) sum += std::to_integer<int>(planes[at]);
+    for (size_t at = 0; at + 32 < 1024; ++at) {
       const double here = std::to_integer<int>(planes[at]), below = std::to_integer<int>(planes[at + 32]);
       squares += (here - sum / 1024) * (here - sum / 1024);
       steps += (here - below) * (here - below);
@@ -98,7 +98,7 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
 TEST(CosmoFlow, SizesAreTheWorkloads) {
   const auto recipe = recipe_of("cosmoflow");
   double sum = 0;
-  for (std::uint64_t i = 0; i < 2048; ++i) {
+  for (uint64_t i = 0; i < 2048; ++i) {
     sum += double(recipe->bytes_expected(i));
     EXPECT_NEAR(double(recipe->bytes_expected(i)), 2'828'486, 6 * 71'311);
   }
@@ -122,11 +122,11 @@ TEST(HepCnn, HasTheNineDataSetsAndBothSplits) {
   const auto small = recipe_of("hepcnn", {{"shape", "3,8,8"}}, 200);
   const auto maker = small->maker().value();
   SamplePlan plan;
-  std::uint32_t signals = 0;
-  for (std::uint64_t i = 0; i < 200; ++i) {
+  uint32_t signals = 0;
+  for (uint64_t i = 0; i < 200; ++i) {
     small->plan(i, plan);
     const std::vector<std::byte> label = joined(maker->make(i).value()[1]);
-    EXPECT_EQ(std::to_integer<std::uint32_t>(label[0]), plan.label);
+    EXPECT_EQ(std::to_integer<uint32_t>(label[0]), plan.label);
     signals += plan.label;
   }
   EXPECT_NEAR(signals, 100, 40);
@@ -145,10 +145,10 @@ TEST(Climate, HasTheShapesOfTheRealOne) {
 }
 
 // The expected moments, computed in the simplest way.
-std::vector<float> moments_of(const std::vector<float>& values, std::size_t channels) {
+std::vector<float> moments_of(const std::vector<float>& values, size_t channels) {
   std::vector<float> out;
-  const std::size_t each = values.size() / channels;
-  for (std::size_t channel = 0; channel < channels; ++channel) {
+  const size_t each = values.size() / channels;
+  for (size_t channel = 0; channel < channels; ++channel) {
     const std::span<const float> mine = std::span(values).subspan(channel * each, each);
     double sum = 0;
     for (const float value : mine) sum += double(value);
@@ -172,15 +172,15 @@ TEST(Climate, StatisticsAreThoseOfTheData) {
   for (const char* const shape : {"2,64,64", "5,7,11", "3,1,1027", "4,32,48", "1,1,1", "16,768,1152"}) {
     const auto recipe = recipe_of("climate", {{"shape", shape}}, 3);
     const auto maker = recipe->maker().value();
-    const auto channels = std::size_t(recipe->fields()[0].shape.front());
+    const auto channels = size_t(recipe->fields()[0].shape.front());
     const std::vector<float> all = floats_of(recipe->companions()[0].bytes[0]);
-    for (const std::uint64_t index : {2U, 0U}) {
+    for (const uint64_t index : {2U, 0U}) {
       const auto made = maker->make(index).value();
       const std::vector<float> told = floats_of(joined(made[2]));
       const std::vector<float> seen = moments_of(floats_of(joined(made[0])), channels);
       ASSERT_EQ(told.size(), channels * 4);
       ASSERT_EQ(all.size(), told.size());
-      for (std::size_t i = 0; i < told.size(); i += 4) {
+      for (size_t i = 0; i < told.size(); i += 4) {
         EXPECT_NEAR(told[i], seen[i], 1e-6) << shape;
         EXPECT_EQ(told[i + 1], seen[i + 1]) << shape;
         EXPECT_EQ(told[i + 2], seen[i + 2]) << shape;
@@ -199,7 +199,7 @@ TEST(Climate, StatisticsAreThoseOfTheData) {
 TEST(UNet3D, SizesAreTheWorkloads) {
   const auto recipe = recipe_of("unet3d", {}, 1024);
   double sum = 0;
-  for (std::uint64_t i = 0; i < 1024; ++i) {
+  for (uint64_t i = 0; i < 1024; ++i) {
     sum += double(recipe->bytes_expected(i));
   }
   EXPECT_NEAR(sum / 1024 / 146'600'628, 1.0, 0.01);
@@ -207,7 +207,7 @@ TEST(UNet3D, SizesAreTheWorkloads) {
   EXPECT_EQ(recipe->fields()[1].name, "y");
   // DLIO's arrays have the sample as their last dimension: x[..., sample].
   EXPECT_EQ(recipe->fields()[0].trailing_ones, 2U);
-  EXPECT_EQ(recipe->fields()[1].shape, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(recipe->fields()[1].shape, std::vector<uint64_t>{1});
 }
 
 TEST(ArrayRecipes, SettingsOutOfRangeAreNamed) {

@@ -14,7 +14,7 @@ extern const RecipeInfo recipe_caltech101;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 9144;
+constexpr uint64_t kSamples = 9144;
 
 // The folders of 101_ObjectCategories, in byte order, with the number of pictures in each.
 constexpr ClassCount kClasses[] = {{"BACKGROUND_Google", 467},
@@ -129,7 +129,7 @@ constexpr OptionSpec kOptions[] = {
 Result<std::unique_ptr<Recipe>> make_caltech101(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("caltech101", kSamples, request, options));
   const ClassMix mix(kClasses, request.seed);
-  spec.name = [mix](std::uint64_t index, SamplePlan& out) {
+  spec.name = [mix](uint64_t index, SamplePlan& out) {
     const ClassMix::ClassPosition position = mix.at(index);
     fmt::format_to(std::back_inserter(out.key), "{}/image_{:04}", mix.name(position.label),
                    position.number + 1);

@@ -11,41 +11,41 @@
 
 namespace penstock {
 
-inline constexpr std::uint32_t kSceneryBits = 10;
+inline constexpr uint32_t kSceneryBits = 10;
 // The side of canvases and noise fields, at which they wrap around.
-inline constexpr std::uint32_t kScenerySide = 1U << kSceneryBits;
+inline constexpr uint32_t kScenerySide = 1U << kSceneryBits;
 
-inline constexpr std::uint32_t kSceneryMask = kScenerySide - 1;
-inline constexpr std::size_t kSceneryArea = std::size_t{kScenerySide} * kScenerySide;
-inline constexpr std::size_t kSceneryBlock = 16;  // number of pixels that are painted at once
+inline constexpr uint32_t kSceneryMask = kScenerySide - 1;
+inline constexpr size_t kSceneryArea = size_t{kScenerySide} * kScenerySide;
+inline constexpr size_t kSceneryBlock = 16;  // number of pixels that are painted at once
 
 // A picture that wraps around. Y has kScenerySide pixels on each side; Cb and Cr have half of that.
 struct Canvas {
-  std::vector<std::uint8_t> y;
-  std::vector<std::uint8_t> cb;
-  std::vector<std::uint8_t> cr;
+  std::vector<uint8_t> y;
+  std::vector<uint8_t> cb;
+  std::vector<uint8_t> cr;
 };
 
 // Signed noise that wraps around, with kScenerySide values on each side.
-using NoiseField = std::vector<std::int8_t>;
+using NoiseField = std::vector<int8_t>;
 
-inline std::size_t scenery_at(std::uint32_t x, std::uint32_t y) {
-  return (std::size_t{y & kSceneryMask} << kSceneryBits) | (x & kSceneryMask);
+inline size_t scenery_at(uint32_t x, uint32_t y) {
+  return (size_t{y & kSceneryMask} << kSceneryBits) | (x & kSceneryMask);
 }
 
-inline std::uint8_t to_byte(int value) {
-  return std::uint8_t(std::clamp(value, 0, 255));
+inline uint8_t to_byte(int value) {
+  return uint8_t(std::clamp(value, 0, 255));
 }
 
 // Makes noise with the same power in each octave of wavelengths, which is 1/f^2 in two dimensions. It starts
 // with white noise of `first_side`, and adds white noise of the same strength at each doubling up to
 // `last_side`. The result has a standard deviation of about 40. After the kSceneryArea values are
 // kSceneryBlock more, so that callers may read a whole block at the end.
-NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uint32_t last_side);
+NoiseField fractal_noise(RandomStream random, uint32_t first_side, uint32_t last_side);
 
 // Removes detail that no lens resolves: filters with (1 2 1) / 4 horizontally and vertically.
 void soften(Canvas& canvas);
 // Averages 2 * reach + 1 pixels horizontally and vertically, like a lens out of focus.
-void blur(Canvas& canvas, std::uint32_t reach);
+void blur(Canvas& canvas, uint32_t reach);
 
 }  // namespace penstock

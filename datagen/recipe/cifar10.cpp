@@ -18,9 +18,9 @@ extern const RecipeInfo recipe_cifar10;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 60'000;  // 50,000 for training, then 10,000 for testing
-constexpr std::uint32_t kSidePixels = 32;
-constexpr std::size_t kPlanePixels = std::size_t{kSidePixels} * kSidePixels;
+constexpr uint64_t kSamples = 60'000;  // 50,000 for training, then 10,000 for testing
+constexpr uint32_t kSidePixels = 32;
+constexpr size_t kPlanePixels = size_t{kSidePixels} * kSidePixels;
 constexpr std::array<std::string_view, 10> kClasses{"airplane", "automobile", "bird",  "cat",  "deer",
                                                     "dog",      "frog",       "horse", "ship", "truck"};
 
@@ -30,39 +30,39 @@ class CifarMaker final : public SampleMaker {
  public:
   CifarMaker(const Scenery& scenery, RandomStream samples) : samples_(samples), painter_(scenery) {}
 
-  Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
+  Result<std::span<const FieldBytes>> make(uint64_t index) override {
     painter_.paint(samples_.substream(index), kSidePixels * kShrink, kSidePixels * kShrink, picture_);
-    for (std::size_t y = 0; y < kSidePixels; ++y)
-      for (std::size_t x = 0; x < kSidePixels; ++x) put_pixel(x, y);
+    for (size_t y = 0; y < kSidePixels; ++y)
+      for (size_t x = 0; x < kSidePixels; ++x) put_pixel(x, y);
     piece_ = std::as_bytes(std::span(planes_));
     field_ = {.pieces = {&piece_, 1}, .bytes = piece_.size()};
     return std::span<const FieldBytes>(&field_, 1);
   }
 
  private:
-  static constexpr std::size_t kShrink = 4;
+  static constexpr size_t kShrink = 4;
 
   // The mean of a square block of a plane. x and y count blocks, and a block has `side` pixels on each side.
-  int block_mean(std::size_t plane, std::size_t x, std::size_t y, std::size_t side) const {
-    const std::size_t stride = plane == 0 ? picture_.stride() : picture_.stride() / 2;
+  int block_mean(size_t plane, size_t x, size_t y, size_t side) const {
+    const size_t stride = plane == 0 ? picture_.stride() : picture_.stride() / 2;
     int sum = 0;
-    for (std::size_t row = 0; row < side; ++row)
-      for (std::size_t column = 0; column < side; ++column)
+    for (size_t row = 0; row < side; ++row)
+      for (size_t column = 0; column < side; ++column)
         sum += picture_.planes[plane][(y * side + row) * stride + x * side + column];
     return sum / int(side * side);
   }
 
-  void put_pixel(std::size_t x, std::size_t y) {
+  void put_pixel(size_t x, size_t y) {
     const auto pixel = jfif_rgb(block_mean(0, x, y, kShrink), block_mean(1, x, y, kShrink / 2),
                                 block_mean(2, x, y, kShrink / 2));
-    for (std::size_t plane = 0; plane < pixel.size(); ++plane)
+    for (size_t plane = 0; plane < pixel.size(); ++plane)
       planes_[plane * kPlanePixels + y * kSidePixels + x] = pixel[plane];
   }
 
   const RandomStream samples_;
   PicturePainter painter_;
   YccImage picture_;
-  std::array<std::uint8_t, 3 * kPlanePixels> planes_{};
+  std::array<uint8_t, 3 * kPlanePixels> planes_{};
   std::span<const std::byte> piece_;
   FieldBytes field_;
 };
@@ -71,10 +71,10 @@ std::unique_ptr<SampleMaker> make_cifar_maker(const Scenery& scenery, RandomStre
   return std::make_unique<CifarMaker>(scenery, samples);
 }
 
-void name_sample(std::uint64_t index, SamplePlan& out) {
-  const std::uint64_t label = index % kClasses.size();
+void name_sample(uint64_t index, SamplePlan& out) {
+  const uint64_t label = index % kClasses.size();
   fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
-  out.label = std::uint32_t(label);
+  out.label = uint32_t(label);
 }
 
 Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const Options& /*options*/) {

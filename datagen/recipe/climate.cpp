@@ -16,15 +16,15 @@ extern const RecipeInfo recipe_climate;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 62738;
-constexpr std::size_t kDataPart = 0;
+constexpr uint64_t kSamples = 62738;
+constexpr size_t kDataPart = 0;
 
 constexpr OptionSpec kOptions[] = {shape_option("16,768,1152", "channels, height and width of a sample")};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmallSettings[] = {{"shape", "16,16,24"}};
 
-std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
-  const auto field = [](std::string_view name, std::vector<std::uint64_t> sides, bool one_chunk) {
+std::vector<ArrayPart> parts_of(const std::vector<uint64_t>& shape) {
+  const auto field = [](std::string_view name, std::vector<uint64_t> sides, bool one_chunk) {
     return Field{.name = name,
                  .codec = "raw",
                  .extension = ".h5",
@@ -37,13 +37,13 @@ std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
           {.field = field("climate/stats", {shape[0], kMoments}, false), .moments_of = kDataPart}};
 }
 
-void name_sample(std::uint64_t index, SamplePlan& out) {
+void name_sample(uint64_t index, SamplePlan& out) {
   fmt::format_to(std::back_inserter(out.key), "data-{:05}", index);
   out.label = kNoLabel;
 }
 
 Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const Options& options) {
-  const std::vector<std::uint64_t>& shape = options.list("shape");
+  const std::vector<uint64_t>& shape = options.list("shape");
   PENSTOCK_TRY(check_shape(shape, 3));
   return std::make_unique<ArrayRecipe>(
       request,

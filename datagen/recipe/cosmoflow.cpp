@@ -15,14 +15,14 @@ extern const RecipeInfo recipe_cosmoflow;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 524'288;
+constexpr uint64_t kSamples = 524'288;
 constexpr NormalSizes kSizes{2'828'486, 71'311};  // from DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("2828486"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}, {"features", "dlio"}};
 constexpr RecipeSetting kSmallSettings[] = {{"mean", "20000"}};
 
-void name_sample(std::uint64_t index, SamplePlan& out) {
+void name_sample(uint64_t index, SamplePlan& out) {
   fmt::format_to(std::back_inserter(out.key), "cosmoflow_{:06}", index);
   out.label = kNoLabel;
 }

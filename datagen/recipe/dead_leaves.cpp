@@ -21,7 +21,7 @@ struct Leaf {
   Colour colour;
   int light_u, light_v;  // change of the light from the centre to the border
   int texture;
-  std::uint32_t grain_x, grain_y;
+  uint32_t grain_x, grain_y;
 };
 
 Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, int radius) {
@@ -38,9 +38,9 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.is_box = style.has_boxes && !draws.percent(15);
   if (leaf.is_box && draws.percent(40)) std::swap(leaf.cosine, leaf.sine);
   leaf.border_raggedness = leaf.is_box ? 0 : draws.between(0, 3);
-  const Colour base = style.colours[std::size_t(draws.between(0, int(style.colours.size()) - 1))];
+  const Colour base = style.colours[size_t(draws.between(0, int(style.colours.size()) - 1))];
   // Leaves near each other have similar light. This adds power at the largest scales, as in photographs.
-  const int shared_light = patches[scenery_at(std::uint32_t(leaf.x), std::uint32_t(leaf.y))] * 3 / 4;
+  const int shared_light = patches[scenery_at(uint32_t(leaf.x), uint32_t(leaf.y))] * 3 / 4;
   leaf.colour = {base.y / 2 + 60 + shared_light + draws.between(-16, 16), base.cb + draws.between(-5, 5),
                  base.cr + draws.between(-5, 5)};
   leaf.light_u = draws.between(-28, 28);
@@ -48,13 +48,13 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   // Most surfaces are nearly smooth; few are rough.
   const int roughness = draws.between(0, 100);
   leaf.texture = style.texture_percent * roughness * roughness / 10000 + 4;
-  leaf.grain_x = std::uint32_t(draws.between(0, int(kSceneryMask)));
-  leaf.grain_y = std::uint32_t(draws.between(0, int(kSceneryMask)));
+  leaf.grain_x = uint32_t(draws.between(0, int(kSceneryMask)));
+  leaf.grain_y = uint32_t(draws.between(0, int(kSceneryMask)));
   return leaf;
 }
 
-void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8_t>& luma,
-                std::vector<std::uint8_t>& colour_index, std::uint8_t index) {
+void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& luma,
+                std::vector<uint8_t>& colour_index, uint8_t index) {
   LeafRow row{};
   row.radius = float(leaf.radius);
   const float aspect = float(leaf.aspect) / 256.0F;
@@ -78,7 +78,7 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
   constexpr int kMaxReach = int(kScenerySide) / 2 - 1;
   const int max_dy = std::min(int(max_distance / std::sqrt(height)) + 1, kMaxReach);
   for (int dy = -max_dy; dy <= max_dy; ++dy) {
-    const auto y = std::uint32_t(leaf.y + dy);
+    const auto y = uint32_t(leaf.y + dy);
     // Computes the middle of the leaf in this row, and half its width plus one pixel.
     const auto dy_float = float(dy);
     const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * height, 0.0F);
@@ -87,8 +87,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
     int first_x = std::max(middle - half_width, -kMaxReach);
     const int last_x = std::min(middle + half_width, kMaxReach);
     while (first_x <= last_x) {
-      const std::uint32_t x = std::uint32_t(leaf.x + first_x) & kSceneryMask;
-      const std::uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;
+      const uint32_t x = uint32_t(leaf.x + first_x) & kSceneryMask;
+      const uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;
       const int count = std::min(last_x - first_x + 1, int(kScenerySide - std::max(x, grain_x)));
       row.u = dy_float * u_down + float(first_x) * row.u_step;
       row.v = dy_float * v_down + float(first_x) * row.v_step;
@@ -107,24 +107,24 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   Draws draws(random);
   Canvas canvas;
   canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
-  std::vector<std::uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
+  std::vector<uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
   std::array<Colour, 256> colours{};
   // The number of leaves falls with their radius as r^-3, so each octave of radii must paint the same area.
   // The next leaf is from the octave that has painted least. So large and small leaves cover each other.
-  const std::int64_t wanted_area = std::int64_t(kSceneryArea) * style.layers_percent / 100;
-  std::array<std::int64_t, kSceneryBits> painted_area{};
+  const int64_t wanted_area = int64_t(kSceneryArea) * style.layers_percent / 100;
+  std::array<int64_t, kSceneryBits> painted_area{};
   unsigned octave_count = 0;
   for (int radius = style.max_radius; radius >= style.min_radius; radius /= 2) ++octave_count;
   unsigned leaf_number = 0;
-  for (std::int64_t total = 0; total < wanted_area; ++leaf_number) {
-    std::size_t octave = 0;
-    for (std::size_t i = 1; i < octave_count; ++i)
+  for (int64_t total = 0; total < wanted_area; ++leaf_number) {
+    size_t octave = 0;
+    for (size_t i = 1; i < octave_count; ++i)
       if (painted_area[i] < painted_area[octave]) octave = i;
     const int octave_radius = style.max_radius >> octave;
     const int radius = std::max(draws.between(octave_radius / 2, octave_radius), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
     // A pixel stores its colour as an index. 256 colours are enough for the eye.
-    const std::uint8_t index = std::uint8_t(leaf_number % 256);
+    const uint8_t index = uint8_t(leaf_number % 256);
     if (leaf_number < 256)
       colours[index] = leaf.colour;
     else {
@@ -132,19 +132,19 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
       leaf.colour.cr = colours[index].cr;
     }
     paint_leaf(leaf, noise, canvas.y, colour_index, index);
-    painted_area[octave] += std::int64_t{2} * radius * radius;
-    total += std::int64_t{2} * radius * radius;
+    painted_area[octave] += int64_t{2} * radius * radius;
+    total += int64_t{2} * radius * radius;
   }
   canvas.y.resize(kSceneryArea);
   canvas.cb.resize(kSceneryArea / 4);
   canvas.cr.resize(kSceneryArea / 4);
-  for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
-    for (std::uint32_t x = 0; x < kScenerySide / 2; ++x) {
+  for (uint32_t y = 0; y < kScenerySide / 2; ++y)
+    for (uint32_t x = 0; x < kScenerySide / 2; ++x) {
       const Colour& colour = colours[colour_index[scenery_at(2 * x, 2 * y)]];
       // Colour changes slightly with the light, as on real surfaces.
       const int tone = noise.patches[scenery_at(2 * x + 77, 2 * y + 301)] / 16;
-      canvas.cb[std::size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cb - tone);
-      canvas.cr[std::size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cr + tone);
+      canvas.cb[size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cb - tone);
+      canvas.cr[size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cr + tone);
     }
   return canvas;
 }

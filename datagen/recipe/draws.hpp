@@ -12,15 +12,13 @@ class Draws {
  public:
   explicit Draws(RandomStream stream) : stream_(stream) {}
   // A number from `low` to `high`, both included.
-  int between(int low, int high) {
-    return low + int(stream_.below(next_draw_++, std::uint64_t(high - low) + 1));
-  }
+  int between(int low, int high) { return low + int(stream_.below(next_draw_++, uint64_t(high - low) + 1)); }
   bool percent(int chance) { return between(0, 99) < chance; }
   double uniform() { return stream_.uniform(next_draw_++); }
 
  private:
   RandomStream stream_;
-  std::uint64_t next_draw_ = 0;
+  uint64_t next_draw_ = 0;
 };
 
 }  // namespace penstock

@@ -14,9 +14,9 @@ extern const RecipeInfo recipe_hepcnn;
 
 namespace {
 
-constexpr std::uint64_t kFiles = 1024;
-constexpr std::uint64_t kTrainingSamples = 709;   // per file
-constexpr std::uint64_t kValidationSamples = 94;  // per file
+constexpr uint64_t kFiles = 1024;
+constexpr uint64_t kTrainingSamples = 709;   // per file
+constexpr uint64_t kValidationSamples = 94;  // per file
 
 constexpr OptionSpec kOptions[] = {
     {.name = "split",
@@ -40,8 +40,8 @@ Field scalar_field(std::string_view name, Element element) {
 }
 
 // The original program, HEPCNNB, reads the first five parts. The names of the other four are Penstock's own.
-enum Part : std::size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
-std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
+enum Part : size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
+std::vector<ArrayPart> parts_of(const std::vector<uint64_t>& shape) {
   return {
       {.field = {.name = "data", .codec = "raw", .extension = ".h5", .element = Element::f32, .shape = shape},
        .noise = Noise::floats},
@@ -55,20 +55,19 @@ std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
       {.field = scalar_field("event", Element::i64)}};
 }
 
-std::uint32_t label_of(const RandomStream& sample) {
-  return std::uint32_t(sample.bits(0) & 1U);
+uint32_t label_of(const RandomStream& sample) {
+  return uint32_t(sample.bits(0) & 1U);
 }
 
-void fill_number(const RandomStream& sample, std::uint64_t index, std::size_t part,
-                 std::span<std::byte> out) {
+void fill_number(const RandomStream& sample, uint64_t index, size_t part, std::span<std::byte> out) {
   const double drawn = sample.uniform(part);
   switch (part) {
     case kLabel:
-      return put_element(std::int32_t(label_of(sample)), out);
+      return put_element(int32_t(label_of(sample)), out);
     case kNJets:
-      return put_element(std::int32_t(3 + drawn * 10), out);
+      return put_element(int32_t(3 + drawn * 10), out);
     case kEvent:
-      return put_element(std::int64_t(index), out);
+      return put_element(int64_t(index), out);
     case kMet:
     case kHt:
       return put_element(float(2000 * drawn), out);
@@ -80,11 +79,11 @@ void fill_number(const RandomStream& sample, std::uint64_t index, std::size_t pa
 }
 
 Result<std::unique_ptr<Recipe>> make_hepcnn(const RecipeRequest& request, const Options& options) {
-  const std::vector<std::uint64_t>& shape = options.list("shape");
+  const std::vector<uint64_t>& shape = options.list("shape");
   PENSTOCK_TRY(check_shape(shape, 3));
   const bool for_validation = is_validation(options);
   const std::string_view recipe = for_validation ? "hepcnn validation" : "hepcnn";
-  const auto name = [for_validation, stream = RandomStream(request.seed, recipe)](std::uint64_t index,
+  const auto name = [for_validation, stream = RandomStream(request.seed, recipe)](uint64_t index,
                                                                                   SamplePlan& out) {
     fmt::format_to(std::back_inserter(out.key), "{}_{:06}", for_validation ? "val" : "train", index);
     out.label = label_of(stream.substream(index));

@@ -16,7 +16,7 @@ extern const RecipeInfo recipe_imagenet;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 1281167;  // from the ILSVRC 2012 training set
+constexpr uint64_t kSamples = 1281167;  // from the ILSVRC 2012 training set
 
 constexpr OptionSpec kOptions[] = {
     photo_median_option("112KB"),  // the median in Chien et al. 2018, micro-benchmark
@@ -39,7 +39,7 @@ constexpr OptionSpec kOptions[] = {
 
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("imagenet", kSamples, request, options));
-  const auto classes = std::uint64_t(options.integer("classes"));
+  const auto classes = uint64_t(options.integer("classes"));
   if (classes > 1'000'000) return make_error(Errc::invalid_argument, "classes={}: at most 1000000", classes);
   spec.image.extension = ".JPEG";
   if (options.text("codec") == "png") {
@@ -47,10 +47,10 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
     spec.image.extension = ".png";
     spec.image.codec = "png";
   }
-  spec.name = [classes](std::uint64_t index, SamplePlan& out) {
-    const std::uint64_t label = index % classes;
+  spec.name = [classes](uint64_t index, SamplePlan& out) {
+    const uint64_t label = index % classes;
     fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes);
-    out.label = std::uint32_t(label);
+    out.label = uint32_t(label);
   };
   spec.label_names = [classes] { return numbered_names("n", 8, classes); };
   return std::make_unique<PhotoRecipe>(std::move(spec));

@@ -17,8 +17,8 @@
 namespace penstock {
 namespace {
 
-Result<std::unique_ptr<Recipe>> imagenet(const std::vector<OptionWord>& settings, std::uint64_t seed = 7,
-                                         std::uint64_t samples = 2000) {
+Result<std::unique_ptr<Recipe>> imagenet(const std::vector<OptionWord>& settings, uint64_t seed = 7,
+                                         uint64_t samples = 2000) {
   PENSTOCK_ASSIGN(const RecipeInfo* info, recipe_registry().find("imagenet"));
   PENSTOCK_ASSIGN(const Options options, Options::parse(info->options, settings, "setting"));
   return info->make({samples, seed}, options);
@@ -26,18 +26,18 @@ Result<std::unique_ptr<Recipe>> imagenet(const std::vector<OptionWord>& settings
 
 double percentile(std::vector<double> values, double percent) {
   std::sort(values.begin(), values.end());
-  return values[std::size_t(percent / 100.0 * double(values.size() - 1))];
+  return values[size_t(percent / 100.0 * double(values.size() - 1))];
 }
 
 struct Made {
   std::vector<double> bytes;
   std::vector<JpegHeader> headers;
 };
-Made make_samples(const Recipe& recipe, std::uint64_t count) {
+Made make_samples(const Recipe& recipe, uint64_t count) {
   Made made;
   const auto maker = recipe.maker().value();
   JpegDecoder decoder;
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (uint64_t i = 0; i < count; ++i) {
     const std::vector<std::byte> jpeg = joined(maker->make(i).value().front());
     made.bytes.push_back(double(jpeg.size()));
     made.headers.push_back(decoder.read_header(jpeg).value());
@@ -46,9 +46,9 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
 }
 
 #if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
-constexpr std::uint64_t kMany = 512;  // with a sanitizer a picture takes tens of milliseconds
+constexpr uint64_t kMany = 512;  // with a sanitizer a picture takes tens of milliseconds
 #else
-constexpr std::uint64_t kMany = 2000;
+constexpr uint64_t kMany = 2000;
 #endif
 
 TEST(ImageNet, SizesFollowTheDistribution) {
@@ -60,9 +60,9 @@ TEST(ImageNet, SizesFollowTheDistribution) {
   EXPECT_NEAR(percentile(made.bytes, 90) / (112000.0 * std::exp(0.4 * z10)), 1.0, 0.05);
 
   // In most pictures the longer side has 500 pixels. Landscape and portrait occur, with several proportions.
-  std::size_t usual = 0;
-  std::size_t upright = 0;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> shapes;
+  size_t usual = 0;
+  size_t upright = 0;
+  std::set<std::pair<uint32_t, uint32_t>> shapes;
   for (const JpegHeader& header : made.headers) {
     EXPECT_EQ(header.components, 3);
     if (std::max(header.width, header.height) == 500) ++usual;
@@ -79,7 +79,7 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
   struct Case {
     const char* median;
     double bytes;
-    std::uint64_t count;
+    uint64_t count;
   };
   for (const Case& wanted : {Case{"12KB", 12000, 256}, Case{"30KiB", 30720, 64}, Case{"1MB", 1e6, 8}}) {
     const auto recipe = imagenet({{"median", wanted.median}, {"sigma", "0"}}).value();
@@ -96,7 +96,7 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
 TEST(ImageNet, SizesAreThoseThatWereDrawn) {
   struct Case {
     std::vector<OptionWord> settings;
-    std::uint64_t count;
+    uint64_t count;
     double rms;
     double beyond;  // fraction of samples that are more than 5% off
     double worst;
@@ -130,7 +130,7 @@ TEST(ImageNet, SizesAreThoseThatWereDrawn) {
     double squares = 0;
     double beyond = 0;
     double worst = 0;
-    for (std::uint64_t i = 0; i < wanted.count; ++i) {
+    for (uint64_t i = 0; i < wanted.count; ++i) {
       got.push_back(double(maker->make(i).value().front().bytes));
       drawn.push_back(double(recipe->bytes_expected(i)));
       const double off = std::abs(got.back() / drawn.back() - 1);
@@ -155,7 +155,7 @@ TEST(ImageNet, AsPngOfTheSameSizes) {
   const auto maker = recipe->maker().value();
   const auto again = recipe->maker().value();
   double got = 0, wanted = 0;
-  for (std::uint64_t i = 0; i < 64; ++i) {
+  for (uint64_t i = 0; i < 64; ++i) {
     const std::vector<std::byte> png = joined(maker->make(i).value().front());
     const auto expected = double(recipe->bytes_expected(i));
     EXPECT_NEAR(double(png.size()) / expected, 1.0, 0.15);
@@ -205,11 +205,11 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
 }
 
 // The mean squared difference of pixels at a distance, as a fraction of the picture's variance.
-double variogram(const YccImage& picture, std::size_t distance) {
+double variogram(const YccImage& picture, size_t distance) {
   double sum = 0, squares = 0, differences = 0;
-  std::size_t pairs = 0;
-  for (std::size_t y = 0; y < picture.height; ++y)
-    for (std::size_t x = 0; x + distance < picture.width; ++x) {
+  size_t pairs = 0;
+  for (size_t y = 0; y < picture.height; ++y)
+    for (size_t x = 0; x + distance < picture.width; ++x) {
       const double here = picture.planes[0][y * picture.stride() + x];
       const double there = picture.planes[0][y * picture.stride() + x + distance];
       sum += here;
@@ -229,7 +229,7 @@ TEST(Picture, HasTheStatisticsOfPhotographs) {
   PicturePainter painter(scenery);
   YccImage picture;
   std::array<std::vector<double>, 3> shares;
-  for (std::uint64_t i = 0; i < 30; ++i) {
+  for (uint64_t i = 0; i < 30; ++i) {
     painter.paint(RandomStream(7, "test").substream(i), 500, 375, picture);
     shares[0].push_back(variogram(picture, 1));
     shares[1].push_back(variogram(picture, 4));
@@ -248,20 +248,20 @@ TEST(Picture, SamePixelsOnEveryMachine) {
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;
-  std::vector<std::uint64_t> hashes;
+  std::vector<uint64_t> hashes;
   for (const auto& [width, height] : {std::pair{500U, 375U}, {33U, 47U}, {1200U, 1100U}}) {
     painter.paint(RandomStream(7, "golden").substream(width), width, height, picture);
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (std::size_t plane = 0; plane < 3; ++plane) {
-      const std::size_t half = plane == 0 ? 1 : 2;
-      for (std::size_t y = 0; y < height / half; ++y)
-        for (std::size_t x = 0; x < width / half; ++x)
+    uint64_t hash = 0xcbf29ce484222325U;
+    for (size_t plane = 0; plane < 3; ++plane) {
+      const size_t half = plane == 0 ? 1 : 2;
+      for (size_t y = 0; y < height / half; ++y)
+        for (size_t x = 0; x < width / half; ++x)
           hash = (hash ^ picture.planes[plane][y * (picture.stride() / half) + x]) * 0x100000001b3U;
     }
     hashes.push_back(hash);
   }
   EXPECT_EQ(hashes,
-            (std::vector<std::uint64_t>{1500957756884927051U, 1683155645734160086U, 14032324429806897972U}));
+            (std::vector<uint64_t>{1500957756884927051U, 1683155645734160086U, 14032324429806897972U}));
 }
 
 TEST(Picture, CoversEveryPixelOfAnyShape) {
@@ -271,9 +271,9 @@ TEST(Picture, CoversEveryPixelOfAnyShape) {
     YccImage picture;
     picture.reshape(width, height);
     YccImage again = picture;
-    for (std::size_t plane = 0; plane < 3; ++plane) {
-      std::fill(picture.planes[plane].begin(), picture.planes[plane].end(), std::uint8_t{0});
-      std::fill(again.planes[plane].begin(), again.planes[plane].end(), std::uint8_t{255});
+    for (size_t plane = 0; plane < 3; ++plane) {
+      std::fill(picture.planes[plane].begin(), picture.planes[plane].end(), uint8_t{0});
+      std::fill(again.planes[plane].begin(), again.planes[plane].end(), uint8_t{255});
     }
     painter.paint(RandomStream(3, "shape"), width, height, picture);
     painter.paint(RandomStream(3, "shape"), width, height, again);

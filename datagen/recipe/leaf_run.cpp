@@ -17,20 +17,20 @@ int sign_bits(int number) {
   return number >> 31;
 }
 int sign_bits(float number) {
-  return sign_bits(std::bit_cast<std::int32_t>(number));
+  return sign_bits(std::bit_cast<int32_t>(number));
 }
 
 template <bool kBox>
-void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
+void paint_blocks(const LeafRow& leaf, const LeafRun& run, uint8_t index) {
   const LeafRow row = leaf;
   const float border_squared = row.radius * row.radius;
   for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
-    const std::int8_t* const grain = run.grain + block;
-    const std::int8_t* const patches = run.patches + block;
-    std::array<std::int16_t, kSceneryBlock> tones;
-    std::array<std::int16_t, kSceneryBlock> outside;
+    const int8_t* const grain = run.grain + block;
+    const int8_t* const patches = run.patches + block;
+    std::array<int16_t, kSceneryBlock> tones;
+    std::array<int16_t, kSceneryBlock> outside;
     const int last_pixel = run.count - 1 - block;
-    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
+    for (size_t i = 0; i < kSceneryBlock; ++i) {
       const int x = int(i);
       const float u = row.u + float(block + x) * row.u_step;
       const float v = row.v + float(block + x) * row.v_step;
@@ -40,16 +40,16 @@ void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
       else
         out |= sign_bits(border_squared + row.raggedness * float(patches[i]) - (u * u + v * v));
       const float tone = row.luma + row.light_u * u + row.light_v * v + row.texture * float(grain[i]);
-      outside[i] = std::int16_t(out);
-      tones[i] = std::int16_t(int(tone));
+      outside[i] = int16_t(out);
+      tones[i] = int16_t(int(tone));
     }
-    std::uint8_t* const luma = run.luma + block;
-    std::uint8_t* const colour_index = run.colour_index + block;
-    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
-      const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
-      const auto keep_mask = std::uint8_t(outside[i]);
-      luma[i] = std::uint8_t((std::uint8_t(tone) & ~keep_mask) | (luma[i] & keep_mask));
-      colour_index[i] = std::uint8_t((index & ~keep_mask) | (colour_index[i] & keep_mask));
+    uint8_t* const luma = run.luma + block;
+    uint8_t* const colour_index = run.colour_index + block;
+    for (size_t i = 0; i < kSceneryBlock; ++i) {
+      const int16_t tone = std::clamp(tones[i], int16_t{0}, int16_t{255});
+      const auto keep_mask = uint8_t(outside[i]);
+      luma[i] = uint8_t((uint8_t(tone) & ~keep_mask) | (luma[i] & keep_mask));
+      colour_index[i] = uint8_t((index & ~keep_mask) | (colour_index[i] & keep_mask));
     }
   }
 }
@@ -58,7 +58,7 @@ void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
 
 #define PENSTOCK_AVX2 __attribute__((target("avx2")))
 
-PENSTOCK_AVX2 __m256 to_floats(const std::int8_t* bytes) {
+PENSTOCK_AVX2 __m256 to_floats(const int8_t* bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
 }
 
@@ -99,7 +99,7 @@ PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun&
 }
 
 template <bool kBox>
-PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
+PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, uint8_t index) {
   const LeafRow row = leaf;
   const __m128i indices = _mm_set1_epi8(char(index));
   for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
@@ -121,7 +121,7 @@ PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, st
 
 }  // namespace
 
-void paint_run_portable(const LeafRow& row, const LeafRun& run, bool is_box, std::uint8_t index) {
+void paint_run_portable(const LeafRow& row, const LeafRun& run, bool is_box, uint8_t index) {
   is_box ? paint_blocks<true>(row, run, index) : paint_blocks<false>(row, run, index);
 }
 
@@ -134,7 +134,7 @@ bool paint_run_has_avx2() {
 #endif
 }
 
-void paint_run(const LeafRow& row, const LeafRun& run, bool is_box, std::uint8_t index) {
+void paint_run(const LeafRow& row, const LeafRun& run, bool is_box, uint8_t index) {
 #if defined(__x86_64__)
   if (paint_run_has_avx2())
     return is_box ? paint_blocks_avx2<true>(row, run, index) : paint_blocks_avx2<false>(row, run, index);

@@ -24,17 +24,17 @@ struct LeafRow {
 // kSceneryBlock - 1 pixels after the run are read and written back unchanged.
 struct LeafRun {
   int count;
-  const std::int8_t* grain;
-  const std::int8_t* patches;
-  std::uint8_t* luma;
-  std::uint8_t* colour_index;
+  const int8_t* grain;
+  const int8_t* patches;
+  uint8_t* luma;
+  uint8_t* colour_index;
 };
 
 // Paints a run of a blob, or of a rectangle if `is_box`. Uses AVX2 if the processor has it
 // (paint_run_has_avx2()).
-void paint_run(const LeafRow& row, const LeafRun& run, bool is_box, std::uint8_t index);
+void paint_run(const LeafRow& row, const LeafRun& run, bool is_box, uint8_t index);
 bool paint_run_has_avx2();
 // Gives the same pixels, on any processor.
-void paint_run_portable(const LeafRow& row, const LeafRun& run, bool is_box, std::uint8_t index);
+void paint_run_portable(const LeafRow& row, const LeafRun& run, bool is_box, uint8_t index);
 
 }  // namespace penstock

@@ -11,8 +11,8 @@ namespace penstock {
 namespace {
 
 struct Painted {
-  std::vector<std::uint8_t> luma;
-  std::vector<std::uint8_t> colour_index;
+  std::vector<uint8_t> luma;
+  std::vector<uint8_t> colour_index;
   bool operator==(const Painted&) const = default;
 };
 
@@ -20,15 +20,15 @@ struct Painted {
 template <class Paint>
 Painted paint_many(Paint paint) {
   constexpr int kWidth = 400;
-  constexpr std::size_t kRoom = kWidth + kSceneryBlock;
+  constexpr size_t kRoom = kWidth + kSceneryBlock;
   Draws draws{RandomStream(7, "runs")};
-  std::vector<std::int8_t> grain(kRoom);
-  std::vector<std::int8_t> patches(kRoom);
-  for (std::size_t i = 0; i < kRoom; ++i) {
-    grain[i] = std::int8_t(draws.between(-127, 127));
-    patches[i] = std::int8_t(draws.between(-127, 127));
+  std::vector<int8_t> grain(kRoom);
+  std::vector<int8_t> patches(kRoom);
+  for (size_t i = 0; i < kRoom; ++i) {
+    grain[i] = int8_t(draws.between(-127, 127));
+    patches[i] = int8_t(draws.between(-127, 127));
   }
-  Painted painted{std::vector<std::uint8_t>(kRoom, 128), std::vector<std::uint8_t>(kRoom, 0)};
+  Painted painted{std::vector<uint8_t>(kRoom, 128), std::vector<uint8_t>(kRoom, 0)};
   const auto real = [&](int from, int to, int parts) {
     return float(draws.between(from * parts, to * parts)) / float(parts);
   };
@@ -48,32 +48,32 @@ Painted paint_many(Paint paint) {
     row.raggedness = row.radius * row.radius * real(0, 3, 1) / 512.0F;
     const LeafRun run{count, grain.data() + from, patches.data() + from, painted.luma.data() + from,
                       painted.colour_index.data() + from};
-    paint(row, run, draws.percent(50), std::uint8_t(i % 256));
+    paint(row, run, draws.percent(50), uint8_t(i % 256));
   }
   return painted;
 }
 
 TEST(LeafRun, EveryProcessorPaintsTheSame) {
   const Painted any = paint_many(paint_run_portable);
-  EXPECT_NE(any.luma, std::vector<std::uint8_t>(any.luma.size(), 128)) << "nothing was painted";
+  EXPECT_NE(any.luma, std::vector<uint8_t>(any.luma.size(), 128)) << "nothing was painted";
   if (!paint_run_has_avx2()) GTEST_SKIP() << "this processor has no AVX2: there is only one way";
   EXPECT_TRUE(paint_many(paint_run) == any);
 }
 
 TEST(LeafRun, NothingOutsideIsChanged) {
-  std::vector<std::int8_t> field(64);
+  std::vector<int8_t> field(64);
   for (const bool box : {false, true})
     for (int count = 1; count < 40; ++count) {
-      std::vector<std::uint8_t> luma(64, 7);
-      std::vector<std::uint8_t> colour_index(64, 9);
+      std::vector<uint8_t> luma(64, 7);
+      std::vector<uint8_t> colour_index(64, 9);
       LeafRow row{};
       row.u_step = 1;
       row.radius = 1000;
       row.luma = 200;
       paint_run(row, {count, field.data(), field.data(), luma.data(), colour_index.data()}, box, 5);
       for (int x = 0; x < 64; ++x) {
-        EXPECT_EQ(luma[std::size_t(x)], x < count ? 200 : 7) << x << " of " << count;
-        EXPECT_EQ(colour_index[std::size_t(x)], x < count ? 5 : 9) << x << " of " << count;
+        EXPECT_EQ(luma[size_t(x)], x < count ? 200 : 7) << x << " of " << count;
+        EXPECT_EQ(colour_index[size_t(x)], x < count ? 5 : 9) << x << " of " << count;
       }
     }
 }

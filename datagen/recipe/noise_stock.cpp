@@ -12,15 +12,15 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kFloatStampBytes = 16;   // 4 elements, with 20 random bits each
-constexpr std::size_t kByteStampBytes = 16;    // 16 elements, with 5 random bits each
-constexpr std::size_t kClassStampBytes = 256;  // 64 elements, with one random bit each
-constexpr unsigned kOctaves = 12;              // octaves of 1, 2, 4 ... 2048 elements
+constexpr size_t kFloatStampBytes = 16;   // 4 elements, with 20 random bits each
+constexpr size_t kByteStampBytes = 16;    // 16 elements, with 5 random bits each
+constexpr size_t kClassStampBytes = 256;  // 64 elements, with one random bit each
+constexpr unsigned kOctaves = 12;         // octaves of 1, 2, 4 ... 2048 elements
 
 // A part is as long as one line of the largest octave.
-constexpr std::size_t kPartElements = std::size_t{1} << (kOctaves - 1);
+constexpr size_t kPartElements = size_t{1} << (kOctaves - 1);
 
-using Part = std::array<std::int32_t, kPartElements>;
+using Part = std::array<int32_t, kPartElements>;
 
 // A ring of noise. Each octave consists of random points of +-2^18, joined by straight lines. The noise is
 // the sum of all octaves. The sum of twelve octaves stays within +-2^22, with a deviation of about 1.7 *
@@ -28,20 +28,20 @@ using Part = std::array<std::int32_t, kPartElements>;
 // octave.
 class NoiseRing {
  public:
-  NoiseRing(std::size_t elements, const RandomStream& random) : elements_(elements) {
+  NoiseRing(size_t elements, const RandomStream& random) : elements_(elements) {
     for (unsigned octave = 0; octave < kOctaves; ++octave) octaves_.push_back(random.substream(octave));
   }
 
   // Makes the kPartElements elements from number part * kPartElements on.
-  void make(std::size_t part, Part& out) const {
-    std::array<std::array<std::int32_t, kPartElements + 1>, 2> points;
+  void make(size_t part, Part& out) const {
+    std::array<std::array<int32_t, kPartElements + 1>, 2> points;
     points[kOctaves % 2][0] = 0;
     for (unsigned octave = kOctaves; octave-- > 0;) {
       const auto& coarse_points = points[(octave + 1) % 2];
       auto& fine_points = points[octave % 2];
-      const std::size_t count = kPartElements >> octave;
+      const size_t count = kPartElements >> octave;
       fine_points[0] = coarse_points[0];
-      for (std::size_t i = 0; i < count / 2; ++i) {
+      for (size_t i = 0; i < count / 2; ++i) {
         fine_points[2 * i] = coarse_points[i];
         fine_points[2 * i + 1] = (coarse_points[i] + coarse_points[i + 1]) >> 1;
       }
@@ -53,26 +53,24 @@ class NoiseRing {
 
  private:
   // A 64-bit random number contains four points. Returns number `which` of them.
-  static std::int32_t point_of(std::uint64_t draw, std::size_t which) {
-    return std::int16_t(draw >> (16 * which)) * 8;
-  }
+  static int32_t point_of(uint64_t draw, size_t which) { return int16_t(draw >> (16 * which)) * 8; }
   // Adds random values to `points`: the points of this octave from number `first` on. The octave has
   // elements_ >> octave points and wraps around.
-  void add(unsigned octave, std::size_t first, std::span<std::int32_t> points) const {
+  void add(unsigned octave, size_t first, std::span<int32_t> points) const {
     const RandomStream& octave_random = octaves_[octave];
-    const std::size_t last = points.size() - 1;
-    std::size_t i = 0;
+    const size_t last = points.size() - 1;
+    size_t i = 0;
     for (; i + 4 <= last; i += 4) {
-      const std::uint64_t draw = octave_random.bits((first + i) / 4);
-      for (std::size_t k = 0; k < 4; ++k) points[i + k] += point_of(draw, k);
+      const uint64_t draw = octave_random.bits((first + i) / 4);
+      for (size_t k = 0; k < 4; ++k) points[i + k] += point_of(draw, k);
     }
     for (; i <= last; ++i) {
-      const std::size_t n = (first + i) % (elements_ >> octave);
+      const size_t n = (first + i) % (elements_ >> octave);
       points[i] += point_of(octave_random.bits(n / 4), n % 4);
     }
   }
 
-  const std::size_t elements_;
+  const size_t elements_;
   std::vector<RandomStream> octaves_;
 };
 
@@ -80,14 +78,14 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
   std::array<float, kPartElements> elements;
   switch (kind) {
     case Noise::bytes:
-      for (const std::int32_t value : part)
+      for (const int32_t value : part)
         *out++ = static_cast<std::byte>(std::clamp((value >> 14) + 128, 0, 255));
       return;
     case Noise::floats:
-      for (std::size_t i = 0; i < kPartElements; ++i) elements[i] = float(part[i]) * 0x1.0p-19F;
+      for (size_t i = 0; i < kPartElements; ++i) elements[i] = float(part[i]) * 0x1.0p-19F;
       break;
     case Noise::classes:
-      for (std::size_t i = 0; i < kPartElements; ++i)
+      for (size_t i = 0; i < kPartElements; ++i)
         elements[i] = part[i] > 650'000 ? 2.0F : (part[i] > 225'000 ? 1.0F : 0.0F);
       break;
   }
@@ -95,16 +93,16 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
 }
 
 // The bits of a float that stamps change: the last bits of its fraction.
-constexpr std::uint32_t kFloatMask = 0x000fffff;
+constexpr uint32_t kFloatMask = 0x000fffff;
 
-float float_at(const std::byte* bytes, std::size_t element) {
+float float_at(const std::byte* bytes, size_t element) {
   float value = 0;
   std::memcpy(&value, bytes + element * sizeof value, sizeof value);
   return value;
 }
 
 // Indexed by Noise.
-constexpr std::size_t kStampBytes[] = {kByteStampBytes, kFloatStampBytes, kClassStampBytes};
+constexpr size_t kStampBytes[] = {kByteStampBytes, kFloatStampBytes, kClassStampBytes};
 
 }  // namespace
 
@@ -128,9 +126,9 @@ double Moments::deviation() const {
   return std::sqrt(std::max(0.0, sum_of_squares / double(count) - mean() * mean()));
 }
 
-NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
+NoiseStock::NoiseStock(Noise kind, uint64_t seed, unsigned threads)
     : kind_(kind),
-      stamp_bytes_(kStampBytes[std::size_t(kind)]),
+      stamp_bytes_(kStampBytes[size_t(kind)]),
       bytes_(kStockBytes),
       body_crc32c_shift_(crc32c_fixed_shift(kBlockBytes - stamp_bytes_)),
       body_crc32_shift_(crc32_fixed_shift(kBlockBytes - stamp_bytes_)),
@@ -138,22 +136,22 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
       body_crc32s_(kBlockCount),
       body_moments_(kind == Noise::floats ? kBlockCount : 0) {
   const RandomStream random(seed, "noise stock");
-  const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
+  const size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
   const NoiseRing ring(kStockBytes / element_bytes, random);
-  constexpr std::size_t kBlocksAtOnce = 16;  // blocks that a thread makes at once
-  const auto make = [&](unsigned /*worker*/, std::uint64_t group) {
+  constexpr size_t kBlocksAtOnce = 16;  // blocks that a thread makes at once
+  const auto make = [&](unsigned /*worker*/, uint64_t group) {
     Part part;
-    const std::size_t first = group * kBlocksAtOnce;
-    const std::size_t part_bytes = kPartElements * element_bytes;
-    for (std::size_t at = first * kBlockBytes; at < (first + kBlocksAtOnce) * kBlockBytes; at += part_bytes) {
+    const size_t first = group * kBlocksAtOnce;
+    const size_t part_bytes = kPartElements * element_bytes;
+    for (size_t at = first * kBlockBytes; at < (first + kBlocksAtOnce) * kBlockBytes; at += part_bytes) {
       ring.make(at / part_bytes, part);
       put_elements(kind, part, bytes_.data() + at);
     }
-    for (std::size_t block = first; block < first + kBlocksAtOnce; ++block) {
+    for (size_t block = first; block < first + kBlocksAtOnce; ++block) {
       body_crc32cs_[block] = crc32c(body(block));
       body_crc32s_[block] = crc32(body(block));
       if (kind == Noise::floats)
-        for (std::size_t i = 0; i < body(block).size() / sizeof(float); ++i)
+        for (size_t i = 0; i < body(block).size() / sizeof(float); ++i)
           body_moments_[block].add(float_at(body(block).data(), i));
     }
     return success();
@@ -165,13 +163,13 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
 
 Moments NoiseStock::moments() const {
   Moments out;
-  for (std::size_t block = 0; block < kBlockCount; ++block) {
+  for (size_t block = 0; block < kBlockCount; ++block) {
     out.add(body_moments_[block]);
-    for (std::size_t i = 0; i < kFloatStampBytes / sizeof(float); ++i) {
+    for (size_t i = 0; i < kFloatStampBytes / sizeof(float); ++i) {
       const float value = float_at(bytes_.data() + block * kBlockBytes, i);
       out.add(value);
-      const auto bits = std::bit_cast<std::uint32_t>(value);
-      for (const std::uint32_t stamped : {bits | kFloatMask, bits & ~kFloatMask}) {
+      const auto bits = std::bit_cast<uint32_t>(value);
+      for (const uint32_t stamped : {bits | kFloatMask, bits & ~kFloatMask}) {
         out.min_value = std::min(out.min_value, std::bit_cast<float>(stamped));
         out.max_value = std::max(out.max_value, std::bit_cast<float>(stamped));
       }
@@ -180,9 +178,9 @@ Moments NoiseStock::moments() const {
   return out;
 }
 
-void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const {
+void NoiseStock::stamp(size_t block, const RandomStream& stamps, uint64_t n, std::byte* out) const {
   if (kind_ == Noise::classes) {
-    const std::uint64_t bits = stamps.bits(n);
+    const uint64_t bits = stamps.bits(n);
     for (unsigned i = 0; i < kClassStampBytes / sizeof(float); ++i) {
       const float element = (bits >> i & 1U) != 0 ? 1.0F : 0.0F;
       std::memcpy(out + i * sizeof element, &element, sizeof element);
@@ -190,54 +188,54 @@ void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint6
     return;
   }
   // Changes only low bits: the last 20 of a float's fraction, or the last 5 of a byte.
-  const std::uint64_t mask = kind_ == Noise::floats ? kFloatMask * 0x0000000100000001U : 0x1f1f1f1f1f1f1f1fU;
-  std::uint64_t words[2];
+  const uint64_t mask = kind_ == Noise::floats ? kFloatMask * 0x0000000100000001U : 0x1f1f1f1f1f1f1f1fU;
+  uint64_t words[2];
   std::memcpy(words, bytes_.data() + block * kBlockBytes, sizeof words);
   words[0] ^= stamps.bits(2 * n) & mask;
   words[1] ^= stamps.bits(2 * n + 1) & mask;
   std::memcpy(out, words, sizeof words);
 }
 
-const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t bytes) {
-  const std::size_t stamp_bytes = stock_.stamp_bytes();
-  const auto blocks = std::size_t((bytes + NoiseStock::kBlockBytes - 1) / NoiseStock::kBlockBytes);
+const FieldBytes& NoiseArray::make(const RandomStream& stream, uint64_t bytes) {
+  const size_t stamp_bytes = stock_.stamp_bytes();
+  const auto blocks = size_t((bytes + NoiseStock::kBlockBytes - 1) / NoiseStock::kBlockBytes);
   if (stamps_.size() < blocks * stamp_bytes) stamps_.resize(blocks * stamp_bytes);
   pieces_.clear();
   pieces_.reserve(blocks * 2);
   const RandomStream stamps = stream.substream(1);
-  first_block_ = std::size_t(stream.below(0, NoiseStock::kBlockCount));
-  std::size_t block = first_block_;
+  first_block_ = size_t(stream.below(0, NoiseStock::kBlockCount));
+  size_t block = first_block_;
   std::byte* stamp = stamps_.data();
-  std::uint32_t crc = 0;
-  std::uint64_t left = bytes;
-  for (std::size_t n = 0; n < blocks; ++n, stamp += stamp_bytes) {
+  uint32_t crc = 0;
+  uint64_t left = bytes;
+  for (size_t n = 0; n < blocks; ++n, stamp += stamp_bytes) {
     stock_.stamp(block, stamps, n, stamp);
-    const std::span<const std::byte> stamp_piece(stamp, std::min<std::uint64_t>(stamp_bytes, left));
+    const std::span<const std::byte> stamp_piece(stamp, std::min<uint64_t>(stamp_bytes, left));
     crc = crc32c(stamp_piece, crc);
     pieces_.push_back(stamp_piece);
     if (left >= NoiseStock::kBlockBytes) {
       crc = stock_.crc32c_with_body(crc, block);
       pieces_.push_back(stock_.body(block));
     } else if (left > stamp_bytes) {
-      pieces_.push_back(stock_.body(block).first(std::size_t(left - stamp_bytes)));
+      pieces_.push_back(stock_.body(block).first(size_t(left - stamp_bytes)));
       crc = crc32c(pieces_.back(), crc);
     }
-    left -= std::min<std::uint64_t>(left, NoiseStock::kBlockBytes);
+    left -= std::min<uint64_t>(left, NoiseStock::kBlockBytes);
     block = (block + 1) % NoiseStock::kBlockCount;
   }
   field_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc, .crc32 = this};
   return field_;
 }
 
-Moments NoiseArray::moments(std::uint64_t begin, std::uint64_t end) const {
-  constexpr std::uint64_t kBlockElements = NoiseStock::kBlockBytes / sizeof(float);
-  constexpr std::uint64_t kStampElements = kFloatStampBytes / sizeof(float);
+Moments NoiseArray::moments(uint64_t begin, uint64_t end) const {
+  constexpr uint64_t kBlockElements = NoiseStock::kBlockBytes / sizeof(float);
+  constexpr uint64_t kStampElements = kFloatStampBytes / sizeof(float);
   Moments out;
   while (begin < end) {
-    const std::uint64_t n = begin / kBlockElements;
-    const std::size_t block = (first_block_ + n) % NoiseStock::kBlockCount;
-    const std::uint64_t block_end = std::min(kBlockElements, begin % kBlockElements + (end - begin));
-    std::uint64_t i = begin % kBlockElements;
+    const uint64_t n = begin / kBlockElements;
+    const size_t block = (first_block_ + n) % NoiseStock::kBlockCount;
+    const uint64_t block_end = std::min(kBlockElements, begin % kBlockElements + (end - begin));
+    uint64_t i = begin % kBlockElements;
     begin += block_end - i;
     const bool whole_body = i <= kStampElements && block_end == kBlockElements;
     for (; i < std::min(kStampElements, block_end); ++i)
@@ -253,10 +251,10 @@ Moments NoiseArray::moments(std::uint64_t begin, std::uint64_t end) const {
 
 // Pieces alternate between stamps and bodies of blocks. Only the last piece may be shorter than a whole stamp
 // or body.
-std::uint32_t NoiseArray::crc32() const {
-  std::uint32_t crc = 0;
-  std::size_t block = first_block_;
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+uint32_t NoiseArray::crc32() const {
+  uint32_t crc = 0;
+  size_t block = first_block_;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
     if (i % 2 == 0) {
       crc = penstock::crc32(pieces_[i], crc);
       continue;

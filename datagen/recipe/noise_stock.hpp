@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-enum class Noise : std::uint8_t {
+enum class Noise : uint8_t {
   bytes,    // u8, like a medical scan: neighbours are similar, 7 bits of information per element
   floats,   // f32 of mean 0 and deviation about 0.8, equal power in each octave from 1 to 2048 elements
   classes,  // f32 that is 0, 1 or 2, in runs, like a segmentation
@@ -24,7 +24,7 @@ enum class Noise : std::uint8_t {
 
 // Statistics of `floats`. They are exact except for the rounding of sums.
 struct Moments {
-  std::uint64_t count = 0;
+  uint64_t count = 0;
   double sum = 0;
   double sum_of_squares = 0;
   float min_value = std::numeric_limits<float>::infinity();
@@ -41,41 +41,41 @@ struct Moments {
 // after it is made; any thread.
 class NoiseStock {
  public:
-  static constexpr std::size_t kBlockBytes = 4096;
-  static constexpr std::size_t kStockBytes = std::size_t{8} << 20U;
-  static constexpr std::size_t kBlockCount = kStockBytes / kBlockBytes;
+  static constexpr size_t kBlockBytes = 4096;
+  static constexpr size_t kStockBytes = size_t{8} << 20U;
+  static constexpr size_t kBlockCount = kStockBytes / kBlockBytes;
 
-  NoiseStock(Noise kind, std::uint64_t seed, unsigned threads = 0);  // 0: the number of processors
+  NoiseStock(Noise kind, uint64_t seed, unsigned threads = 0);  // 0: the number of processors
 
   // A block is a stamp followed by a body.
-  std::size_t stamp_bytes() const { return stamp_bytes_; }
-  std::span<const std::byte> body(std::size_t block) const {
+  size_t stamp_bytes() const { return stamp_bytes_; }
+  std::span<const std::byte> body(size_t block) const {
     return std::span(bytes_).subspan(block * kBlockBytes + stamp_bytes_, kBlockBytes - stamp_bytes_);
   }
   // `crc` is the checksum of some bytes. Returns the checksum of these bytes followed by the body of `block`.
-  std::uint32_t crc32c_with_body(std::uint32_t crc, std::size_t block) const {
+  uint32_t crc32c_with_body(uint32_t crc, size_t block) const {
     return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
   }
-  std::uint32_t crc32_with_body(std::uint32_t crc, std::size_t block) const {
+  uint32_t crc32_with_body(uint32_t crc, size_t block) const {
     return body_crc32_shift_.combine(crc, body_crc32s_[block]);
   }
   // The moments of the body of `block`. Only for `floats`.
-  const Moments& moments(std::size_t block) const { return body_moments_[block]; }
+  const Moments& moments(size_t block) const { return body_moments_[block]; }
   // The moments of the whole stock. Only for `floats`. Every element of every array is from min_value to
   // max_value, whatever its stamps are.
   Moments moments() const;
   // Writes to `out` stamp number `n` of an array, for the start of `block`. It consists of valid elements,
   // close to those that they replace, and contains at least 64 random bits of `stamps`.
-  void stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const;
+  void stamp(size_t block, const RandomStream& stamps, uint64_t n, std::byte* out) const;
 
  private:
   const Noise kind_;
-  const std::size_t stamp_bytes_;
+  const size_t stamp_bytes_;
   std::vector<std::byte> bytes_;
   CrcShift body_crc32c_shift_;
   CrcShift body_crc32_shift_;
-  std::vector<std::uint32_t> body_crc32cs_;
-  std::vector<std::uint32_t> body_crc32s_;
+  std::vector<uint32_t> body_crc32cs_;
+  std::vector<uint32_t> body_crc32s_;
   std::vector<Moments> body_moments_;
 };
 
@@ -88,16 +88,16 @@ class NoiseArray final : private Crc32Source {
   // Makes the array of `stream`, cut to `bytes` bytes, with its checksums. Arrays of two streams never have
   // the same 4 KiB, at any offset in a file. Starts at a random block of the stock and wraps around as often
   // as needed. Valid until the next call.
-  const FieldBytes& make(const RandomStream& stream, std::uint64_t bytes);
+  const FieldBytes& make(const RandomStream& stream, uint64_t bytes);
 
   // Moments of the elements [begin, end) of the last array. Takes one step per block. Only for `floats`.
-  Moments moments(std::uint64_t begin, std::uint64_t end) const;
+  Moments moments(uint64_t begin, uint64_t end) const;
 
  private:
-  std::uint32_t crc32() const override;
+  uint32_t crc32() const override;
 
   const NoiseStock& stock_;
-  std::size_t first_block_ = 0;
+  size_t first_block_ = 0;
   std::vector<std::byte> stamps_;
   std::vector<std::span<const std::byte>> pieces_;
   FieldBytes field_;

@@ -28,7 +28,7 @@ TEST(NoiseArray, KnowsItsChecksumsAtEveryLength) {
   for (const Noise kind : kKinds) {
     const NoiseStock stock(kind, 7);
     NoiseArray array(stock);
-    for (const std::uint64_t bytes :
+    for (const uint64_t bytes :
          {0U, 1U, 15U, 16U, 17U, 256U, 4095U, 4096U, 4097U, 4352U, 100'000U, 8'400'000U}) {
       const FieldBytes& made = array.make(RandomStream(7, bytes), bytes);
       const std::vector<std::byte> all = joined(made);
@@ -47,11 +47,11 @@ TEST(NoiseArray, NoBlockIsLikeAnother) {
     const NoiseStock stock(kind, 7);
     NoiseArray array(stock);
     std::set<std::string> blocks;
-    std::size_t count = 0;
-    for (std::uint64_t sample = 0; sample < 3; ++sample) {
+    size_t count = 0;
+    for (uint64_t sample = 0; sample < 3; ++sample) {
       const std::vector<std::byte> all = joined(
           array.make(RandomStream(7, sample), sample == 0 ? 2 * NoiseStock::kStockBytes + 5000 : 1'000'000));
-      for (std::size_t at = sample * 1001; at + NoiseStock::kBlockBytes <= all.size();
+      for (size_t at = sample * 1001; at + NoiseStock::kBlockBytes <= all.size();
            at += NoiseStock::kBlockBytes) {
         blocks.emplace(reinterpret_cast<const char*>(all.data()) + at, NoiseStock::kBlockBytes);
         ++count;
@@ -66,7 +66,7 @@ TEST(NoiseArray, FloatsAreNumbersThatResembleTheirNeighbours) {
   NoiseArray array(stock);
   const std::vector<float> values = floats_of(joined(array.make(RandomStream(1, 2), 4'000'000)));
   double sum = 0, squares = 0, steps = 0;
-  for (std::size_t i = 1; i < values.size(); ++i) {
+  for (size_t i = 1; i < values.size(); ++i) {
     ASSERT_TRUE(std::isfinite(values[i])) << i;
     ASSERT_LT(std::abs(values[i]), 20.0F);
     sum += values[i];
@@ -84,7 +84,7 @@ TEST(NoiseArray, BytesHaveTheEntropyOfAScan) {
   NoiseArray array(stock);
   const std::vector<std::byte> all = joined(array.make(RandomStream(1, 2), 4'000'000));
   std::array<double, 256> counts{};
-  for (const std::byte byte : all) ++counts[std::to_integer<std::size_t>(byte)];
+  for (const std::byte byte : all) ++counts[std::to_integer<size_t>(byte)];
   double bits = 0;
   for (const double count : counts)
     if (count > 0) bits -= count / 4e6 * std::log2(count / 4e6);
@@ -95,11 +95,11 @@ TEST(NoiseArray, BytesHaveTheEntropyOfAScan) {
 TEST(NoiseArray, ClassesAreThree) {
   const NoiseStock stock(Noise::classes, 7);
   NoiseArray array(stock);
-  std::array<std::size_t, 3> counts{};
+  std::array<size_t, 3> counts{};
   const std::vector<float> values = floats_of(joined(array.make(RandomStream(1, 2), 4'000'000)));
   for (const float value : values) {
     ASSERT_TRUE(value == 0.0F || value == 1.0F || value == 2.0F) << value;
-    ++counts[std::size_t(value)];
+    ++counts[size_t(value)];
   }
   EXPECT_GT(counts[0], counts[1]);
   EXPECT_GT(counts[1], counts[2]);
@@ -108,13 +108,13 @@ TEST(NoiseArray, ClassesAreThree) {
 
 // recipe.hpp promises the same bytes on every machine and with every compiler.
 TEST(NoiseArray, SameBytesOnEveryMachine) {
-  std::vector<std::uint32_t> crcs;
+  std::vector<uint32_t> crcs;
   for (const Noise kind : kKinds) {
     const NoiseStock stock(kind, 7);
     NoiseArray array(stock);
     crcs.push_back(crc32c_of(array.make(RandomStream(7, "golden"), 9'000'000)));
   }
-  EXPECT_EQ(crcs, (std::vector<std::uint32_t>{3334427628U, 2148779270U, 1331856746U}));
+  EXPECT_EQ(crcs, (std::vector<uint32_t>{3334427628U, 2148779270U, 1331856746U}));
 }
 
 }  // namespace

@@ -11,25 +11,25 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kJfifBytes = 20;     // start of image and the JFIF segment; comments may follow
-constexpr std::size_t kSampleDigits = 20;  // digits of the largest sample number
-constexpr std::size_t kCommentHeaderBytes = 4;
+constexpr size_t kJfifBytes = 20;     // start of image and the JFIF segment; comments may follow
+constexpr size_t kSampleDigits = 20;  // digits of the largest sample number
+constexpr size_t kCommentHeaderBytes = 4;
 constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
-constexpr std::uint32_t kRowLines = 16;
-constexpr std::uint32_t kMostRows = 65500 / kRowLines;
+constexpr uint32_t kRowLines = 16;
+constexpr uint32_t kMostRows = 65500 / kRowLines;
 constexpr double kSizeTolerance = 0.003;
 constexpr int kStripTries = 32;
 
 // Rounds a width to one of the few that pictures have: two steps per octave, around ImageNet's 500. Each pair
 // of width and quantizer needs a stock of strips of its own, so there are few. The picture's height
 // compensates for the rounding.
-std::uint32_t rounded_width(std::uint32_t width) {
+uint32_t rounded_width(uint32_t width) {
   constexpr double kStep = 1.4142;
   constexpr double kHalfStep = 1.1892;
   double step = 500;
   while (step * kHalfStep < width) step *= kStep;
   while (step > 20 && step > kHalfStep * width) step /= kStep;
-  return std::uint32_t(std::floor(step + 0.5));
+  return uint32_t(std::floor(step + 0.5));
 }
 
 // The quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the scenery. If a
@@ -52,7 +52,7 @@ int quantizer_percent(double bytes_per_pixel) {
   return nearest->percent;
 }
 
-void put_number(std::byte* at, std::size_t number) {
+void put_number(std::byte* at, size_t number) {
   at[0] = static_cast<std::byte>(number >> 8U);
   at[1] = static_cast<std::byte>(number & 0xffU);
 }
@@ -67,8 +67,8 @@ PhotoComposer::PhotoComposer(const StripStock& stock, RandomStream samples, Phot
   comment_.resize(comment_digits_ + kSampleDigits, ' ');
 }
 
-PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> header, std::size_t begin,
-                                                  std::size_t bytes)
+PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> header, size_t begin,
+                                                  size_t bytes)
     : offset(begin),
       size(bytes),
       crc(crc32c(header.subspan(offset, size))),
@@ -77,13 +77,13 @@ PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> hea
 // A CRC is linear, and the number of bytes stays the same. So the header's checksum changes by the CRC of the
 // difference, shifted over all bytes after the field.
 void PhotoComposer::ChecksummedField::update_checksum(std::span<const std::byte> header,
-                                                      std::uint32_t& header_crc) {
-  const std::uint32_t new_crc = crc32c(header.subspan(offset, size));
+                                                      uint32_t& header_crc) {
+  const uint32_t new_crc = crc32c(header.subspan(offset, size));
   header_crc ^= crc32c_shift(new_crc ^ crc, crc_power);
   crc = new_crc;
 }
 
-Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width, int percent) {
+Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(uint32_t width, int percent) {
   for (const std::unique_ptr<ClassCopy>& known : classes_)
     if (known->stock->width == width && known->percent == percent) return known.get();
   PENSTOCK_ASSIGN(const StripClass* const stock, stock_.get(width, percent));
@@ -93,11 +93,11 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width,
   copy->bytes = stock->bytes;
   copy->is_used.resize(stock->strips.size());
   for (const Strip& strip : stock->strips) {
-    copy->first_flip_word.push_back(std::uint32_t(copy->flip_bits.size()));
+    copy->first_flip_word.push_back(uint32_t(copy->flip_bits.size()));
     copy->flip_bits.resize(copy->flip_bits.size() + (strip.flip_count + 63) / 64);
     copy->strip_crcs.push_back(strip.crc32c);
   }
-  const std::size_t segment_bytes = kCommentHeaderBytes + comment_.size();
+  const size_t segment_bytes = kCommentHeaderBytes + comment_.size();
   copy->header = stock->header;
   copy->header.insert(copy->header.begin() + kJfifBytes, segment_bytes, std::byte{});
   copy->height_offset = stock->height_offset + segment_bytes;
@@ -116,24 +116,24 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width,
 
 // Returns the first whole strip, from `first` on, that the current sample does not have yet. The search wraps
 // around. Returns `first` if the sample has all of them.
-std::uint32_t PhotoComposer::next_unused(const ClassCopy& copy, std::uint32_t first) const {
-  const auto whole_strips = std::uint32_t(copy.stock->whole_strips);
-  for (std::uint32_t i = 0; i < whole_strips; ++i) {
-    const std::uint32_t strip_index = first + i < whole_strips ? first + i : first + i - whole_strips;
+uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const {
+  const auto whole_strips = uint32_t(copy.stock->whole_strips);
+  for (uint32_t i = 0; i < whole_strips; ++i) {
+    const uint32_t strip_index = first + i < whole_strips ? first + i : first + i - whole_strips;
     if (!copy.is_used[strip_index]) return strip_index;
   }
   return first;
 }
 
 // The strip whose size is closest to `bytes`, among those that the current sample does not have yet.
-std::uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const {
-  const std::vector<std::uint32_t>& by_size = copy.stock->by_size;
-  const auto size = [&](std::size_t i) { return double(copy.stock->sorted_sizes[i]); };
-  const std::size_t count = by_size.size();
-  std::size_t above = 0;
-  for (std::size_t step = std::bit_floor(count); step != 0; step /= 2)
+uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const {
+  const std::vector<uint32_t>& by_size = copy.stock->by_size;
+  const auto size = [&](size_t i) { return double(copy.stock->sorted_sizes[i]); };
+  const size_t count = by_size.size();
+  size_t above = 0;
+  for (size_t step = std::bit_floor(count); step != 0; step /= 2)
     if (above + step <= count && size(above + step - 1) < bytes) above += step;
-  std::size_t below = above;
+  size_t below = above;
   while (above < count && copy.is_used[by_size[above]]) ++above;
   while (below > 0 && copy.is_used[by_size[below - 1]]) --below;
   if (above == count && below == 0) return by_size[std::min(above, count - 1)];
@@ -146,33 +146,33 @@ std::uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) 
 // or with a whole strip and a last one. Tries several pairs, and takes those that fit best.
 void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
-  const auto bytes_of = [&](std::uint32_t strip_index) { return double(stock.strips[strip_index].bytes); };
+  const auto bytes_of = [&](uint32_t strip_index) { return double(stock.strips[strip_index].bytes); };
   const double largest_bytes = bytes_of(stock.by_size.back());
   double bytes_left = target_bytes - double(copy.header.size() + kEndOfImage.size());
-  std::uint32_t rows = 0;
+  uint32_t rows = 0;
   chosen_strips_.clear();
-  const auto take = [&](std::uint32_t strip_index) {
+  const auto take = [&](uint32_t strip_index) {
     chosen_strips_.push_back(strip_index);
     copy.is_used[strip_index] = true;
     rows += stock.strips[strip_index].rows;
   };
   const auto random_unused_strip = [&] {
-    return next_unused(copy, std::uint32_t(draws.between(0, int(stock.whole_strips) - 1)));
+    return next_unused(copy, uint32_t(draws.between(0, int(stock.whole_strips) - 1)));
   };
   while (bytes_left > 2 * largest_bytes && rows + 3 * strip_rows(stock.width) <= kMostRows) {
     take(random_unused_strip());
     bytes_left -= bytes_of(chosen_strips_.back());
   }
   // Tries one strip for the rest first, because it may be enough.
-  std::optional<std::uint32_t> strip;
-  std::uint32_t end = closest_strip(copy, bytes_left);
+  std::optional<uint32_t> strip;
+  uint32_t end = closest_strip(copy, bytes_left);
   double error_bytes = std::abs(bytes_left - bytes_of(end));
   for (int i = 0; i < kStripTries && error_bytes > kSizeTolerance * target_bytes; ++i) {
-    const std::uint32_t strip_index = random_unused_strip();
+    const uint32_t strip_index = random_unused_strip();
     const bool was_used = copy.is_used[strip_index];
     copy.is_used[strip_index] = true;
     const double rest_bytes = bytes_left - bytes_of(strip_index);
-    const std::uint32_t last_strip = closest_strip(copy, rest_bytes);
+    const uint32_t last_strip = closest_strip(copy, rest_bytes);
     copy.is_used[strip_index] = was_used;
     if (std::abs(rest_bytes - bytes_of(last_strip)) >= error_bytes) continue;
     error_bytes = std::abs(rest_bytes - bytes_of(last_strip));
@@ -183,11 +183,11 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
   take(end);
 }
 
-void PhotoComposer::put_header(ClassCopy& copy, std::uint64_t index, std::uint32_t height) {
+void PhotoComposer::put_header(ClassCopy& copy, uint64_t index, uint32_t height) {
   char* const digits =
       reinterpret_cast<char*>(copy.header.data()) + kJfifBytes + kCommentHeaderBytes + comment_digits_;
   const char* const end = std::to_chars(digits, digits + kSampleDigits, index).ptr;
-  std::memset(digits + (end - digits), ' ', kSampleDigits - std::size_t(end - digits));
+  std::memset(digits + (end - digits), ' ', kSampleDigits - size_t(end - digits));
   put_number(copy.header.data() + copy.height_offset, height);
   copy.number.update_checksum(copy.header, copy.header_crc);
   copy.height.update_checksum(copy.header, copy.header_crc);
@@ -210,21 +210,21 @@ std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& str
 // Draws the random bits for each strip of the sample. The bytes to change are in no cache, so they are
 // prefetched all at once.
 void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
-  std::uint64_t draw_count = 0;
+  uint64_t draw_count = 0;
   changed_bits_.clear();
   is_repeated_.clear();
-  for (const std::uint32_t strip_index : chosen_strips_) {
+  for (const uint32_t strip_index : chosen_strips_) {
     const Strip& strip = copy.stock->strips[strip_index];
     const std::span edges(copy.stock->edges.data() + strip.first_edge, strip.edge_count);
-    for (const std::uint32_t at : edges) __builtin_prefetch(&copy.bytes[strip.begin + at], 1);
+    for (const uint32_t at : edges) __builtin_prefetch(&copy.bytes[strip.begin + at], 1);
     // choose_strips() has set this mark. The first use of a strip clears it, so a cleared mark means that the
     // strip is repeated.
     is_repeated_.push_back(!copy.is_used[strip_index]);
     copy.is_used[strip_index] = false;
-    for (std::uint32_t first = 0; first < strip.flip_count; first += 64) {
-      const std::uint32_t left = strip.flip_count - first;
-      std::uint64_t& flipped_bits = copy.flip_bits[copy.first_flip_word[strip_index] + first / 64];
-      const std::uint64_t flips = bits.bits(draw_count++) >> (left < 64 ? 64 - left : 0);
+    for (uint32_t first = 0; first < strip.flip_count; first += 64) {
+      const uint32_t left = strip.flip_count - first;
+      uint64_t& flipped_bits = copy.flip_bits[copy.first_flip_word[strip_index] + first / 64];
+      const uint64_t flips = bits.bits(draw_count++) >> (left < 64 ? 64 - left : 0);
       changed_bits_.push_back(flips ^ flipped_bits);
       if (!is_repeated_.back()) flipped_bits = flips;
     }
@@ -232,14 +232,14 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
 }
 
 // Adds one strip to the picture. `changed_bits` has one bit per flip of this strip, 64 per word.
-void PhotoComposer::put_strip(ClassCopy& copy, std::size_t chosen_index, const std::uint64_t* changed_bits) {
-  const std::uint32_t strip_index = chosen_strips_[chosen_index];
+void PhotoComposer::put_strip(ClassCopy& copy, size_t chosen_index, const uint64_t* changed_bits) {
+  const uint32_t strip_index = chosen_strips_[chosen_index];
   const Strip& strip = copy.stock->strips[strip_index];
   const std::span<std::byte> bytes = memory_for(copy, strip, is_repeated_[chosen_index]);
-  std::uint32_t crc = copy.strip_crcs[strip_index];
-  for (std::uint32_t first = 0; first < strip.flip_count; first += 64) {
+  uint32_t crc = copy.strip_crcs[strip_index];
+  for (uint32_t first = 0; first < strip.flip_count; first += 64) {
     const Flip* const flips = copy.stock->flips.data() + strip.first_flip + first;
-    for (std::uint64_t bits_left = *changed_bits++; bits_left != 0; bits_left &= bits_left - 1) {
+    for (uint64_t bits_left = *changed_bits++; bits_left != 0; bits_left &= bits_left - 1) {
       const Flip& flip = flips[std::countr_zero(bits_left)];
       bytes[flip.at()] ^= flip.mask();
       crc ^= flip.crc32c;
@@ -251,7 +251,7 @@ void PhotoComposer::put_strip(ClassCopy& copy, std::size_t chosen_index, const s
   pieces_.emplace_back(bytes);
 }
 
-Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
+Result<std::span<const FieldBytes>> PhotoComposer::make(uint64_t index) {
   const RandomStream sample = samples_.substream(index);
   const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
@@ -259,14 +259,14 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
   PENSTOCK_ASSIGN(ClassCopy* const copy,
                   class_copy(rounded_width(shape.width), quantizer_percent(target_bytes / shape.pixels())));
   choose_strips(*copy, draws, target_bytes);
-  std::uint32_t rows = 0;
-  for (const std::uint32_t strip_index : chosen_strips_) rows += copy->stock->strips[strip_index].rows;
+  uint32_t rows = 0;
+  for (const uint32_t strip_index : chosen_strips_) rows += copy->stock->strips[strip_index].rows;
   pieces_.clear();
   copies_used_ = 0;
   draw_bits(*copy, sample.substream(2));
-  put_header(*copy, index, rows * kRowLines - std::uint32_t(draws.between(0, kRowLines - 1)));
-  const std::uint64_t* changed_bits = changed_bits_.data();
-  for (std::size_t chosen_index = 0; chosen_index < chosen_strips_.size(); ++chosen_index) {
+  put_header(*copy, index, rows * kRowLines - uint32_t(draws.between(0, kRowLines - 1)));
+  const uint64_t* changed_bits = changed_bits_.data();
+  for (size_t chosen_index = 0; chosen_index < chosen_strips_.size(); ++chosen_index) {
     put_strip(*copy, chosen_index, changed_bits);
     changed_bits += (copy->stock->strips[chosen_strips_[chosen_index]].flip_count + 63) / 64;
   }

@@ -25,19 +25,19 @@ class PhotoComposer final : public SampleMaker {
   // `name`: the data set's name for the comment, such as "imagenet, seed 7".
   PhotoComposer(const StripStock& stock, RandomStream samples, PhotoSizes sizes, std::string_view name);
 
-  Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
+  Result<std::span<const FieldBytes>> make(uint64_t index) override;
 
  private:
   // Bytes of a header that differ between samples. update_checksum() updates the checksum of the header after
   // they change.
   struct ChecksummedField {
     ChecksummedField() = default;
-    ChecksummedField(std::span<const std::byte> header, std::size_t begin, std::size_t bytes);
-    void update_checksum(std::span<const std::byte> header, std::uint32_t& header_crc);
-    std::size_t offset = 0;
-    std::size_t size = 0;
-    std::uint32_t crc = 0;        // checksum of these bytes alone
-    std::uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
+    ChecksummedField(std::span<const std::byte> header, size_t begin, size_t bytes);
+    void update_checksum(std::span<const std::byte> header, uint32_t& header_crc);
+    size_t offset = 0;
+    size_t size = 0;
+    uint32_t crc = 0;        // checksum of these bytes alone
+    uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
   };
 
   // This composer's copy of a StripClass. It keeps the flips of the last sample.
@@ -45,39 +45,39 @@ class PhotoComposer final : public SampleMaker {
     const StripClass* stock = nullptr;
     int percent = 0;
     std::vector<std::byte> header;  // header with the comment that names the sample
-    std::size_t height_offset = 0;
-    std::uint32_t header_crc = 0;
+    size_t height_offset = 0;
+    uint32_t header_crc = 0;
     ChecksummedField number;  // the sample's number, in the comment
     ChecksummedField height;
     std::vector<std::byte> bytes;
-    std::vector<std::uint64_t> flip_bits;        // one bit per flip, in the order of strips
-    std::vector<std::uint32_t> first_flip_word;  // index of each strip in `flip_bits`
-    std::vector<std::uint32_t> strip_crcs;       // checksum of each strip with its flips
-    std::vector<bool> is_used;                   // whether the current sample uses this strip
+    std::vector<uint64_t> flip_bits;        // one bit per flip, in the order of strips
+    std::vector<uint32_t> first_flip_word;  // index of each strip in `flip_bits`
+    std::vector<uint32_t> strip_crcs;       // checksum of each strip with its flips
+    std::vector<bool> is_used;              // whether the current sample uses this strip
   };
 
-  Result<ClassCopy*> class_copy(std::uint32_t width, int percent);
+  Result<ClassCopy*> class_copy(uint32_t width, int percent);
   void choose_strips(ClassCopy& copy, Draws& draws, double target_bytes);
-  std::uint32_t closest_strip(const ClassCopy& copy, double bytes) const;
-  std::uint32_t next_unused(const ClassCopy& copy, std::uint32_t first) const;
-  void put_header(ClassCopy& copy, std::uint64_t index, std::uint32_t height);
+  uint32_t closest_strip(const ClassCopy& copy, double bytes) const;
+  uint32_t next_unused(const ClassCopy& copy, uint32_t first) const;
+  void put_header(ClassCopy& copy, uint64_t index, uint32_t height);
   void draw_bits(ClassCopy& copy, RandomStream bits);
-  void put_strip(ClassCopy& copy, std::size_t chosen_index, const std::uint64_t* changed_bits);
+  void put_strip(ClassCopy& copy, size_t chosen_index, const uint64_t* changed_bits);
   std::span<std::byte> memory_for(ClassCopy& copy, const Strip& strip, bool is_repeated);
 
   const StripStock& stock_;
   const RandomStream samples_;
   const PhotoSizes sizes_;
   std::string comment_;
-  std::size_t comment_digits_;  // offset of the sample's number in the comment
+  size_t comment_digits_;  // offset of the sample's number in the comment
   std::vector<std::unique_ptr<ClassCopy>> classes_;
-  std::vector<std::uint32_t> chosen_strips_;  // strips of the current sample
-  std::vector<bool> is_repeated_;             // for each chosen strip: the picture already contains it
-  std::vector<std::uint64_t> changed_bits_;   // one bit per flip of each chosen strip
+  std::vector<uint32_t> chosen_strips_;  // strips of the current sample
+  std::vector<bool> is_repeated_;        // for each chosen strip: the picture already contains it
+  std::vector<uint64_t> changed_bits_;   // one bit per flip of each chosen strip
   std::vector<std::span<const std::byte>> pieces_;
   // Copies of strips that a picture contains more than once.
   std::vector<std::vector<std::byte>> strip_copies_;
-  std::size_t copies_used_ = 0;
+  size_t copies_used_ = 0;
   FieldBytes field_;
 };
 

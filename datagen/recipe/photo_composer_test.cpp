@@ -35,8 +35,8 @@ TEST(PhotoComposer, PicturesDecodeAndHaveTheirSizes) {
     JpegDecoder decoder;
     Image image;
     double off = 0;
-    const std::uint64_t count = median > 1e6 ? 4 : 200;
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const uint64_t count = median > 1e6 ? 4 : 200;
+    for (uint64_t i = 0; i < count; ++i) {
       const FieldBytes made = composer.maker.make(i).value().front();
       const std::vector<std::byte> jpeg = joined(made);
       ASSERT_EQ(jpeg.size(), made.bytes);
@@ -58,7 +58,7 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
   Composer composer(112000);
   JpegDecoder decoder;
   double wide = 0;
-  for (std::uint64_t i = 0; i < 300; ++i) {
+  for (uint64_t i = 0; i < 300; ++i) {
     const JpegHeader header = decoder.read_header(joined(composer.maker.make(i).value().front())).value();
     const double proportion = double(header.width) / header.height;
     EXPECT_GT(proportion, 0.3) << i;
@@ -73,14 +73,14 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
 TEST(PhotoComposer, NoBlockOccursTwice) {
   struct Case {
     double median;
-    std::uint64_t samples;
+    uint64_t samples;
   };
   for (const Case& each : {Case{112000, 500}, Case{12000, 5000}}) {
     Composer composer(each.median);
     BlockCensus census;
-    for (std::uint64_t i = 0; i < each.samples; ++i) {
+    for (uint64_t i = 0; i < each.samples; ++i) {
       const std::vector<std::byte> jpeg = joined(composer.maker.make(i).value().front());
-      for (std::size_t at = 0; at + kBlockBytes <= jpeg.size(); at += kBlockBytes)
+      for (size_t at = 0; at + kBlockBytes <= jpeg.size(); at += kBlockBytes)
         census.add(std::span(jpeg).subspan(at).first<kBlockBytes>());
     }
     const BlockCounts counts = census.counts();
@@ -94,18 +94,18 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
 // 16 bits are too few: in 20,000 pictures 70 blocks were equal.
 TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
-  constexpr std::uint32_t kBlock = kBlockBytes;
-  for (const std::uint32_t width : {354U, 500U, 707U})
+  constexpr uint32_t kBlock = kBlockBytes;
+  for (const uint32_t width : {354U, 500U, 707U})
     for (const int percent : {2, 5, 11, 24}) {
       const StripClass& made = *stock.get(width, percent).value();
-      std::size_t fewest = kBlock;
+      size_t fewest = kBlock;
       for (const Strip& strip : made.strips)
-        for (std::uint32_t at = 0; at + kBlock <= strip.bytes; at += kBlock / 4) {
+        for (uint32_t at = 0; at + kBlock <= strip.bytes; at += kBlock / 4) {
           const auto flips = std::span(made.flips).subspan(strip.first_flip, strip.flip_count);
           const auto inside = std::count_if(flips.begin(), flips.end(), [&](const Flip& flip) {
             return flip.at() >= at && flip.at() < at + kBlock;
           });
-          fewest = std::min(fewest, std::size_t(inside));
+          fewest = std::min(fewest, size_t(inside));
         }
       EXPECT_LT(fewest, kBlock) << "no strip is as large as a block";
       EXPECT_GE(fewest, 24U) << width << " wide, quantizer " << percent << "%";
@@ -117,15 +117,15 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
 TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   JpegDecoder decoder;
-  for (const std::uint32_t width : {125U, 500U})
+  for (const uint32_t width : {125U, 500U})
     for (const int percent : {2, 24, 192}) {
       const StripClass& made = *stock.get(width, percent).value();
-      const std::size_t lines = std::size_t{strip_rows(width)} * 16;
-      const auto picture = [&](std::size_t first, std::size_t second) {
+      const size_t lines = size_t{strip_rows(width)} * 16;
+      const auto picture = [&](size_t first, size_t second) {
         std::vector<std::byte> jpeg = made.header;
         jpeg[made.height_offset] = std::byte{0};
         jpeg[made.height_offset + 1] = static_cast<std::byte>(2 * lines);
-        for (const std::size_t which : {first, second}) {
+        for (const size_t which : {first, second}) {
           const auto bytes =
               std::span(made.bytes).subspan(made.strips[which].begin, made.strips[which].bytes);
           jpeg.insert(jpeg.end(), bytes.begin(), bytes.end());
@@ -135,15 +135,15 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
         EXPECT_OK(decoder.decode(jpeg, image));
         return image.pixels;
       };
-      const std::size_t row = std::size_t{width} * 3;
+      const size_t row = size_t{width} * 3;
       const auto first = picture(0, 1);
-      for (std::size_t which = 1; which < made.whole_strips; ++which) {
+      for (size_t which = 1; which < made.whole_strips; ++which) {
         const auto second = picture(which, 0);
         ASSERT_EQ(second.size(), first.size());
         // Decoders smooth colours across the lines between strips, so these lines are not compared.
-        EXPECT_TRUE(std::equal(first.begin() + std::ptrdiff_t(2 * row),
-                               first.begin() + std::ptrdiff_t((lines - 2) * row),
-                               second.begin() + std::ptrdiff_t((lines + 2) * row)))
+        EXPECT_TRUE(std::equal(first.begin() + ptrdiff_t(2 * row),
+                               first.begin() + ptrdiff_t((lines - 2) * row),
+                               second.begin() + ptrdiff_t((lines + 2) * row)))
             << width << " wide, quantizer " << percent << "%, strip " << which;
       }
     }
@@ -152,10 +152,10 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
 TEST(PhotoComposer, WhatItMadeBeforeDoesNotMatter) {
   Composer composer(12000);
   std::vector<std::vector<std::byte>> expected;
-  for (std::uint64_t i = 0; i < 60; ++i) expected.push_back(joined(composer.make().make(i).value().front()));
-  for (const std::uint64_t step : {1U, 7U, 59U})
-    for (std::uint64_t i = 0; i < 60; ++i) {
-      const std::uint64_t index = i * step % 60;
+  for (uint64_t i = 0; i < 60; ++i) expected.push_back(joined(composer.make().make(i).value().front()));
+  for (const uint64_t step : {1U, 7U, 59U})
+    for (uint64_t i = 0; i < 60; ++i) {
+      const uint64_t index = i * step % 60;
       EXPECT_EQ(joined(composer.maker.make(index).value().front()), expected[index]) << index;
     }
 }
@@ -167,7 +167,7 @@ TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
   JpegDecoder decoder;
   double drawn = 0;
   double got = 0;
-  for (std::uint64_t i = 0; i < 300; ++i) {
+  for (uint64_t i = 0; i < 300; ++i) {
     const RandomStream sample = RandomStream(7, "pictures").substream(i);
     Draws draws(sample.substream(1));
     const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);

@@ -27,7 +27,7 @@ constexpr int kCoarsestPercent = 192;
 constexpr int kTrialPercent = 8;
 
 double curve_at(double percent) {
-  std::size_t i = 1;
+  size_t i = 1;
   while (i + 1 < std::size(kSizeCurve) && kSizeCurve[i].percent < percent) ++i;
   const CurvePoint& a = kSizeCurve[i - 1];
   const CurvePoint& b = kSizeCurve[i];
@@ -50,13 +50,13 @@ int quantizer_for(double target_bytes, int percent, double actual_bytes) {
 
 }  // namespace
 
-Result<std::span<const FieldBytes>> PhotoMaker::make(std::uint64_t index) {
+Result<std::span<const FieldBytes>> PhotoMaker::make(uint64_t index) {
   PENSTOCK_ASSIGN(jpeg_, paint(index));
   field_ = {.pieces = {&jpeg_, 1}, .bytes = jpeg_.size()};
   return std::span<const FieldBytes>(&field_, 1);
 }
 
-Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
+Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
   const RandomStream sample = samples_.substream(index);
   const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
@@ -76,14 +76,14 @@ Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
 
 // Estimates the bytes at kTrialPercent from a quarter of the picture: every fourth row of coding units.
 Result<double> PhotoMaker::estimate_bytes() {
-  constexpr std::size_t kRowStep = 4;
-  const std::size_t unit_rows = picture_.padded_height() / 16;
-  const std::size_t inspected_units = (unit_rows + kRowStep - 1) / kRowStep;
-  excerpt_.reshape(picture_.width, std::uint32_t(inspected_units * 16));
-  for (std::size_t i = 0; i < inspected_units; ++i) {
-    const std::size_t unit_row = std::min(i * kRowStep + kRowStep / 2, unit_rows - 1);
-    for (std::size_t plane = 0; plane < 3; ++plane) {
-      const std::size_t bytes = picture_.stride() * (plane == 0 ? 16 : 4);
+  constexpr size_t kRowStep = 4;
+  const size_t unit_rows = picture_.padded_height() / 16;
+  const size_t inspected_units = (unit_rows + kRowStep - 1) / kRowStep;
+  excerpt_.reshape(picture_.width, uint32_t(inspected_units * 16));
+  for (size_t i = 0; i < inspected_units; ++i) {
+    const size_t unit_row = std::min(i * kRowStep + kRowStep / 2, unit_rows - 1);
+    for (size_t plane = 0; plane < 3; ++plane) {
+      const size_t bytes = picture_.stride() * (plane == 0 ? 16 : 4);
       std::memcpy(excerpt_.planes[plane].data() + i * bytes, picture_.planes[plane].data() + unit_row * bytes,
                   bytes);
     }
@@ -110,43 +110,43 @@ namespace {
 constexpr double kMedianBytesPerPixel = 1.7;  // measured for the median picture
 constexpr double kPngSizeTolerance = 0.04;
 constexpr int kMostTries = 4;
-constexpr std::uint32_t kExcerptBands = 8;
-constexpr std::uint32_t kRowsPerBand = 8;
+constexpr uint32_t kExcerptBands = 8;
+constexpr uint32_t kRowsPerBand = 8;
 
 }  // namespace
 
 void to_rgb(const YccImage& picture, Image& out) {
   out.width = picture.width;
   out.height = picture.height;
-  out.pixels.resize(std::size_t{out.width} * out.height * 3);
-  std::uint8_t* out_value = out.pixels.data();
-  for (std::size_t y = 0; y < out.height; ++y) {
-    const std::uint8_t* luma = picture.planes[0].data() + y * picture.stride();
-    const std::uint8_t* blue = picture.planes[1].data() + y / 2 * (picture.stride() / 2);
-    const std::uint8_t* red = picture.planes[2].data() + y / 2 * (picture.stride() / 2);
-    for (std::size_t x = 0; x < out.width; ++x)
-      for (const std::uint8_t value : jfif_rgb(luma[x], blue[x / 2], red[x / 2])) *out_value++ = value;
+  out.pixels.resize(size_t{out.width} * out.height * 3);
+  uint8_t* out_value = out.pixels.data();
+  for (size_t y = 0; y < out.height; ++y) {
+    const uint8_t* luma = picture.planes[0].data() + y * picture.stride();
+    const uint8_t* blue = picture.planes[1].data() + y / 2 * (picture.stride() / 2);
+    const uint8_t* red = picture.planes[2].data() + y / 2 * (picture.stride() / 2);
+    for (size_t x = 0; x < out.width; ++x)
+      for (const uint8_t value : jfif_rgb(luma[x], blue[x / 2], red[x / 2])) *out_value++ = value;
   }
 }
 
 // Estimates the bytes per pixel of the current picture from some of its rows.
 Result<double> PngPhotoMaker::estimate_density() {
-  const std::uint32_t rows = std::min(pixels_.height, kExcerptBands * kRowsPerBand);
-  const std::size_t stride = std::size_t{pixels_.width} * 3;
+  const uint32_t rows = std::min(pixels_.height, kExcerptBands * kRowsPerBand);
+  const size_t stride = size_t{pixels_.width} * 3;
   excerpt_.width = pixels_.width;
   excerpt_.height = rows;
   excerpt_.pixels.clear();
-  for (std::uint32_t row = 0; row < rows; row += kRowsPerBand) {
-    const std::uint32_t first_row = (pixels_.height - rows) / kExcerptBands * (row / kRowsPerBand) + row;
-    const auto begin = pixels_.pixels.begin() + std::ptrdiff_t(first_row * stride);
-    const std::uint32_t count = std::min(kRowsPerBand, rows - row);
-    excerpt_.pixels.insert(excerpt_.pixels.end(), begin, begin + std::ptrdiff_t(count * stride));
+  for (uint32_t row = 0; row < rows; row += kRowsPerBand) {
+    const uint32_t first_row = (pixels_.height - rows) / kExcerptBands * (row / kRowsPerBand) + row;
+    const auto begin = pixels_.pixels.begin() + ptrdiff_t(first_row * stride);
+    const uint32_t count = std::min(kRowsPerBand, rows - row);
+    excerpt_.pixels.insert(excerpt_.pixels.end(), begin, begin + ptrdiff_t(count * stride));
   }
   PENSTOCK_ASSIGN(const std::span<const std::byte> png, encoder_.encode(excerpt_));
   return double(png.size()) / (double(rows) * pixels_.width);
 }
 
-Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
+Result<std::span<const FieldBytes>> PngPhotoMaker::make(uint64_t index) {
   const RandomStream sample = samples_.substream(index);
   const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));

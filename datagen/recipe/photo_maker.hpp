@@ -21,10 +21,10 @@ class PhotoMaker final : public SampleMaker {
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
       : samples_(samples), sizes_(sizes), painter_(scenery) {}
 
-  Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
+  Result<std::span<const FieldBytes>> make(uint64_t index) override;
 
  private:
-  Result<std::span<const std::byte>> paint(std::uint64_t index);
+  Result<std::span<const std::byte>> paint(uint64_t index);
   Result<double> estimate_bytes();
   Result<std::span<const std::byte>> encode(double target_bytes, double estimated_bytes);
 
@@ -44,7 +44,7 @@ class PngPhotoMaker final : public SampleMaker {
   PngPhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
       : samples_(samples), sizes_(sizes), painter_(scenery) {}
 
-  Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
+  Result<std::span<const FieldBytes>> make(uint64_t index) override;
 
  private:
   Result<double> estimate_density();

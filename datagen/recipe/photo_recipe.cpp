@@ -31,7 +31,7 @@ Result<void> check_full_sizes(const PhotoSizes& sizes) {
 
 }  // namespace
 
-Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t full_samples,
+Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, uint64_t full_samples,
                                           const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
   const bool is_composed = options.text("encode") == "composed";
@@ -44,21 +44,21 @@ Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t
                          .is_composed = is_composed};
 }
 
-std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count) {
+std::vector<std::string> numbered_names(std::string_view prefix, int digits, uint64_t count) {
   std::vector<std::string> names;
   names.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) names.push_back(fmt::format("{}{:0{}}", prefix, i, digits));
+  for (uint64_t i = 0; i < count; ++i) names.push_back(fmt::format("{}{:0{}}", prefix, i, digits));
   return names;
 }
 
-void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
+void PhotoRecipe::plan(uint64_t index, SamplePlan& out) const {
   out.key.clear();
   spec_.name(index, out);
 }
 
-std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
+uint64_t PhotoRecipe::bytes_expected(uint64_t index) const {
   if (!spec_.image.varies) return field_bytes(spec_.image);
-  return std::uint64_t(photo_bytes(spec_.sizes, stream_, index));
+  return uint64_t(photo_bytes(spec_.sizes, stream_, index));
 }
 
 // Any thread calls this once for its own maker. Memory: std::bad_alloc becomes the error `exhausted`.

@@ -22,8 +22,8 @@ struct PhotoRecipeSpec {
   // Name of the recipe, which selects the random numbers. So two recipes have different pictures.
   std::string_view recipe;
   Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
-  std::uint64_t samples = 0;
-  std::uint64_t seed = 0;
+  uint64_t samples = 0;
+  uint64_t seed = 0;
   unsigned threads = 0;  // like RecipeRequest::threads
   PhotoSizes sizes;
   // Whether pictures are made of encoded strips. If not, each picture is painted and encoded on its own.
@@ -47,20 +47,20 @@ inline constexpr OptionSpec kEncodeOption{
 
 // The JPEG pictures that the request and the options describe, without names. The options are kEncodeOption
 // and those of photo_sizes().
-Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t full_samples,
+Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, uint64_t full_samples,
                                           const RecipeRequest& request, const Options& options);
 
 // "class_000", "class_001" and so on: the prefix and a number of at least `digits` digits.
-std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
+std::vector<std::string> numbered_names(std::string_view prefix, int digits, uint64_t count);
 
 // A recipe whose samples have one field, the picture.
 class PhotoRecipe final : public Recipe {
  public:
   explicit PhotoRecipe(PhotoRecipeSpec spec);
 
-  std::uint64_t samples() const override { return spec_.samples; }
-  void plan(std::uint64_t index, SamplePlan& out) const override;
-  std::uint64_t bytes_expected(std::uint64_t index) const override;
+  uint64_t samples() const override { return spec_.samples; }
+  void plan(uint64_t index, SamplePlan& out) const override;
+  uint64_t bytes_expected(uint64_t index) const override;
   std::vector<std::string> label_names() const override { return spec_.label_names(); }
   std::span<const Field> fields() const override { return {&spec_.image, 1}; }
   Result<std::unique_ptr<SampleMaker>> maker() const override;

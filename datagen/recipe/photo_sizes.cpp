@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kUsualMedianBytes = 112000;  // the median in Chien et al. 2018, micro-benchmark: 112 KB
 constexpr double kUsualPixels = 500 * 375;    // pixels of an ImageNet picture with that size
-constexpr std::uint64_t kMostMedianBytes = 64'000'000;
+constexpr uint64_t kMostMedianBytes = 64'000'000;
 constexpr double kMinPhotoBytes = 1500;  // of which the headers take 623
 constexpr double kMaxPhotoBytes = 256e6;
 
@@ -18,15 +18,15 @@ constexpr double kMaxPhotoBytes = 256e6;
 // of 3:2. 22% are upright.
 PhotoShape draw_proportions(Draws& draws) {
   const int percentile = draws.between(0, 99);
-  std::uint32_t shorter_side = 375;
+  uint32_t shorter_side = 375;
   if (percentile >= 58 && percentile < 84) shorter_side = 333;
   if (percentile >= 84 && percentile < 90) shorter_side = 500;
-  if (percentile >= 90) shorter_side = std::uint32_t(draws.between(280, 490));
+  if (percentile >= 90) shorter_side = uint32_t(draws.between(280, 490));
   return draws.percent(22) ? PhotoShape{shorter_side, 500} : PhotoShape{500, shorter_side};
 }
 
-std::uint32_t scaled_side(std::uint32_t side, double factor) {
-  return std::uint32_t(std::clamp(std::floor(side * factor + 0.5), 16.0, 65500.0));
+uint32_t scaled_side(uint32_t side, double factor) {
+  return uint32_t(std::clamp(std::floor(side * factor + 0.5), 16.0, 65500.0));
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ PhotoSizes::PhotoSizes(double median, double sigma)
       typical_pixels(kUsualPixels * portable_exp(0.6 * portable_log(median / kUsualMedianBytes))) {}
 
 Result<PhotoSizes> photo_sizes(const Options& options) {
-  const std::uint64_t median = options.size("median");
+  const uint64_t median = options.size("median");
   const double sigma = options.real("sigma");
   if (median > kMostMedianBytes)
     return make_error(Errc::invalid_argument, "median={}: from 4 kB to 64 MB", median);
@@ -47,7 +47,7 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
   return PhotoSizes(double(median), sigma);
 }
 
-double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {
+double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, uint64_t index) {
   return std::clamp(
       sizes.median_bytes * portable_exp(sizes.sigma_of_log * inverse_normal(drawn_quantile(samples, index))),
       kMinPhotoBytes, kMaxPhotoBytes);

@@ -42,11 +42,11 @@ Result<PhotoSizes> photo_sizes(const Options& options);
 
 // The intended bytes of sample `index`. `samples` is the random stream of the data set. drawn_quantile()
 // (sizes.hpp) makes the sizes of few samples cover the whole distribution.
-double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index);
+double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, uint64_t index);
 
 struct PhotoShape {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
+  uint32_t width = 0;
+  uint32_t height = 0;
   double pixels() const { return double(width) * height; }
 };
 

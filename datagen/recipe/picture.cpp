@@ -5,25 +5,25 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kMask = kScenerySide - 1;
+constexpr uint32_t kMask = kScenerySide - 1;
 
 // All values have 16 bits, so that the compiler processes eight pixels at once. No product or sum below
 // exceeds 16 bits.
-std::int16_t narrow(int value) {
-  return std::int16_t(value);
+int16_t narrow(int value) {
+  return int16_t(value);
 }
 
 // The share of the foreground in a pixel: 0 to 128. `field` is the height of the border's field there.
-std::int16_t front_share(std::int16_t field, int softness) {
+int16_t front_share(int16_t field, int softness) {
   return std::clamp(narrow((field >> softness) + 64), narrow(0), narrow(128));
 }
 
-std::int16_t tone(std::uint8_t value, std::int16_t contrast, std::int16_t light) {
+int16_t tone(uint8_t value, int16_t contrast, int16_t light) {
   return std::clamp(narrow(((value * contrast) >> 6) + light), narrow(0), narrow(255));
 }
 
-std::uint8_t to_byte(std::int16_t value) {
-  return std::uint8_t(std::clamp(value, narrow(0), narrow(255)));
+uint8_t to_byte(int16_t value) {
+  return uint8_t(std::clamp(value, narrow(0), narrow(255)));
 }
 
 }  // namespace
@@ -31,9 +31,9 @@ std::uint8_t to_byte(std::int16_t value) {
 PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const {
   Layer layer{};
   const int last_canvas = int(front ? Scenery::kSharpCanvases : scenery_.canvases.size()) - 1;
-  layer.canvas = std::size_t(draws.between(0, last_canvas));
-  layer.x = std::uint32_t(draws.between(0, kMask / 2)) * 2;
-  layer.y = std::uint32_t(draws.between(0, kMask / 2)) * 2;
+  layer.canvas = size_t(draws.between(0, last_canvas));
+  layer.x = uint32_t(draws.between(0, kMask / 2)) * 2;
+  layer.y = uint32_t(draws.between(0, kMask / 2)) * 2;
   const int contrast = draws.between(40, 74);
   // Contrast changes values around a middle grey. Then a random amount makes all values lighter or darker.
   layer.contrast = narrow(contrast);
@@ -45,11 +45,10 @@ PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const
   return layer;
 }
 
-PicturePainter::Border PicturePainter::draw_border(Draws& draws, std::uint32_t width,
-                                                   std::uint32_t height) const {
+PicturePainter::Border PicturePainter::draw_border(Draws& draws, uint32_t width, uint32_t height) const {
   Border border{};
-  border.x = std::uint32_t(draws.between(0, kMask / 2)) * 2;
-  border.y = std::uint32_t(draws.between(0, kMask / 2)) * 2;
+  border.x = uint32_t(draws.between(0, kMask / 2)) * 2;
+  border.y = uint32_t(draws.between(0, kMask / 2)) * 2;
   const int percentile = draws.between(0, 99);
   const int w = int(std::min(width, 4096U));
   const int h = int(std::min(height, 4096U));
@@ -74,63 +73,63 @@ PicturePainter::Border PicturePainter::draw_border(Draws& draws, std::uint32_t w
   return border;
 }
 
-void PicturePainter::slope_across(std::size_t pixels, int step) {
+void PicturePainter::slope_across(size_t pixels, int step) {
   if (slope_.size() < pixels) slope_.resize(pixels);
-  for (std::size_t x = 0; x < pixels; ++x)
-    slope_[x] = narrow(int(std::clamp<std::int64_t>(std::int64_t(x) * step / 16, -8000, 8000)));
+  for (size_t x = 0; x < pixels; ++x)
+    slope_[x] = narrow(int(std::clamp<int64_t>(int64_t(x) * step / 16, -8000, 8000)));
 }
 
-void PicturePainter::paint(RandomStream stream, std::uint32_t width, std::uint32_t height, YccImage& out) {
+void PicturePainter::paint(RandomStream stream, uint32_t width, uint32_t height, YccImage& out) {
   Draws draws(stream);
   out.reshape(width, height);
   front_ = draw_layer(draws, true);
   back_ = draw_layer(draws, false);
   border_ = draw_border(draws, width, height);
-  grain_x_ = std::uint32_t(draws.between(0, kMask));
-  grain_y_ = std::uint32_t(draws.between(0, kMask));
-  light_x_ = std::uint32_t(draws.between(0, kMask));
-  light_y_ = std::uint32_t(draws.between(0, kMask));
+  grain_x_ = uint32_t(draws.between(0, kMask));
+  grain_y_ = uint32_t(draws.between(0, kMask));
+  light_x_ = uint32_t(draws.between(0, kMask));
+  light_y_ = uint32_t(draws.between(0, kMask));
   light_strength_ = narrow(draws.between(24, 72));
   paint_luma(out);
   paint_colour(out);
 }
 
 void PicturePainter::paint_luma(YccImage& out) {
-  const std::size_t width = out.stride();
+  const size_t width = out.stride();
   slope_across(width, border_.across);
-  const std::uint8_t* front_plane = scenery_.canvases[front_.canvas].y.data();
-  const std::uint8_t* back_plane = scenery_.canvases[back_.canvas].y.data();
+  const uint8_t* front_plane = scenery_.canvases[front_.canvas].y.data();
+  const uint8_t* back_plane = scenery_.canvases[back_.canvas].y.data();
   const Layer front = front_;
   const Layer back = back_;
   const int softness = border_.softness;
-  const std::int16_t weight = border_.weight;
-  const std::int16_t light = light_strength_;
-  for (std::uint32_t y = 0; y < out.padded_height(); ++y) {
-    const std::int16_t level = narrow(
-        int(std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 16, -12000, 12000)));
-    std::uint8_t* out_row = out.planes[0].data() + y * width;
-    const auto row = [&](std::uint32_t top) { return std::size_t{(top + y) & kMask} << kSceneryBits; };
-    for (std::size_t x = 0; x < width;) {
+  const int16_t weight = border_.weight;
+  const int16_t light = light_strength_;
+  for (uint32_t y = 0; y < out.padded_height(); ++y) {
+    const int16_t level =
+        narrow(int(std::clamp<int64_t>(border_.level + int64_t{border_.down} * y / 16, -12000, 12000)));
+    uint8_t* out_row = out.planes[0].data() + y * width;
+    const auto row = [&](uint32_t top) { return size_t{(top + y) & kMask} << kSceneryBits; };
+    for (size_t x = 0; x < width;) {
       // Finds the number of pixels that can be painted before one of the sources wraps around.
-      const auto column = [&](std::uint32_t left) { return (left + std::uint32_t(x)) & kMask; };
-      const std::uint32_t furthest_column =
+      const auto column = [&](uint32_t left) { return (left + uint32_t(x)) & kMask; };
+      const uint32_t furthest_column =
           std::max({column(front.x), column(back.x), column(border_.x), column(grain_x_), column(light_x_)});
-      const std::size_t run_pixels = std::min<std::size_t>(width - x, kScenerySide - furthest_column);
-      const std::uint8_t* f = front_plane + row(front.y) + column(front.x);
-      const std::uint8_t* b = back_plane + row(back.y) + column(back.x);
-      const std::int8_t* p = scenery_.patches.data() + row(border_.y) + column(border_.x);
-      const std::int8_t* g = scenery_.grain.data() + row(grain_y_) + column(grain_x_);
-      const std::int8_t* l = scenery_.patches.data() + row(light_y_) + column(light_x_);
-      const std::int16_t* s = slope_.data() + x;
-      std::uint8_t* o = out_row + x;
-      for (std::size_t i = 0; i < run_pixels; ++i) {
-        const std::int16_t share = front_share(narrow(p[i] * weight + s[i] + level), softness);
-        const std::int16_t front_luma = tone(f[i], front.contrast, front.light);
-        const std::int16_t back_luma = tone(b[i], back.contrast, back.light);
-        const std::int16_t shade = narrow(narrow(l[i] * light) >> 6);
-        const std::int16_t mixed_luma =
+      const size_t run_pixels = std::min<size_t>(width - x, kScenerySide - furthest_column);
+      const uint8_t* f = front_plane + row(front.y) + column(front.x);
+      const uint8_t* b = back_plane + row(back.y) + column(back.x);
+      const int8_t* p = scenery_.patches.data() + row(border_.y) + column(border_.x);
+      const int8_t* g = scenery_.grain.data() + row(grain_y_) + column(grain_x_);
+      const int8_t* l = scenery_.patches.data() + row(light_y_) + column(light_x_);
+      const int16_t* s = slope_.data() + x;
+      uint8_t* o = out_row + x;
+      for (size_t i = 0; i < run_pixels; ++i) {
+        const int16_t share = front_share(narrow(p[i] * weight + s[i] + level), softness);
+        const int16_t front_luma = tone(f[i], front.contrast, front.light);
+        const int16_t back_luma = tone(b[i], back.contrast, back.light);
+        const int16_t shade = narrow(narrow(l[i] * light) >> 6);
+        const int16_t mixed_luma =
             narrow(back_luma + (narrow((front_luma - back_luma) * share) >> 7) + shade);
-        const std::int16_t strength = narrow(back.grain + (narrow((front.grain - back.grain) * share) >> 7));
+        const int16_t strength = narrow(back.grain + (narrow((front.grain - back.grain) * share) >> 7));
         o[i] = to_byte(narrow(mixed_luma + (narrow(g[i] * strength) >> 6)));
       }
       x += run_pixels;
@@ -139,39 +138,37 @@ void PicturePainter::paint_luma(YccImage& out) {
 }
 
 void PicturePainter::paint_colour(YccImage& out) {
-  constexpr std::uint32_t kHalfSide = kScenerySide / 2;
-  constexpr std::uint32_t kHalfMask = kHalfSide - 1;
-  const std::size_t width = out.stride() / 2;
+  constexpr uint32_t kHalfSide = kScenerySide / 2;
+  constexpr uint32_t kHalfMask = kHalfSide - 1;
+  const size_t width = out.stride() / 2;
   slope_across(width, border_.across * 2);
   const Layer front = front_;
   const Layer back = back_;
   const int softness = border_.softness;
-  const std::int16_t weight = border_.weight;
-  for (std::uint32_t y = 0; y < out.padded_height() / 2; ++y) {
-    const std::int16_t level = narrow(
-        int(std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 8, -12000, 12000)));
-    const auto row = [&](std::uint32_t top) { return std::size_t{(top / 2 + y) & kHalfMask} * kHalfSide; };
-    for (std::size_t x = 0; x < width;) {
-      const auto column = [&](std::uint32_t left) { return (left / 2 + std::uint32_t(x)) & kHalfMask; };
-      const std::uint32_t furthest_column = std::max({column(front.x), column(back.x), column(border_.x)});
-      const std::size_t run_pixels = std::min<std::size_t>(width - x, kHalfSide - furthest_column);
-      const std::int8_t* p = scenery_.patches_half.data() + row(border_.y) + column(border_.x);
-      const std::int16_t* s = slope_.data() + x;
-      for (std::size_t plane = 1; plane < 3; ++plane) {
+  const int16_t weight = border_.weight;
+  for (uint32_t y = 0; y < out.padded_height() / 2; ++y) {
+    const int16_t level =
+        narrow(int(std::clamp<int64_t>(border_.level + int64_t{border_.down} * y / 8, -12000, 12000)));
+    const auto row = [&](uint32_t top) { return size_t{(top / 2 + y) & kHalfMask} * kHalfSide; };
+    for (size_t x = 0; x < width;) {
+      const auto column = [&](uint32_t left) { return (left / 2 + uint32_t(x)) & kHalfMask; };
+      const uint32_t furthest_column = std::max({column(front.x), column(back.x), column(border_.x)});
+      const size_t run_pixels = std::min<size_t>(width - x, kHalfSide - furthest_column);
+      const int8_t* p = scenery_.patches_half.data() + row(border_.y) + column(border_.x);
+      const int16_t* s = slope_.data() + x;
+      for (size_t plane = 1; plane < 3; ++plane) {
         const Canvas& near_canvas = scenery_.canvases[front.canvas];
         const Canvas& far_canvas = scenery_.canvases[back.canvas];
-        const std::uint8_t* f =
+        const uint8_t* f =
             (plane == 1 ? near_canvas.cb : near_canvas.cr).data() + row(front.y) + column(front.x);
-        const std::uint8_t* b =
-            (plane == 1 ? far_canvas.cb : far_canvas.cr).data() + row(back.y) + column(back.x);
-        const std::int16_t near_tint = narrow(128 + (plane == 1 ? front.blue : front.red));
-        const std::int16_t far_tint = narrow(128 + (plane == 1 ? back.blue : back.red));
-        std::uint8_t* o = out.planes[plane].data() + y * width + x;
-        for (std::size_t i = 0; i < run_pixels; ++i) {
-          const std::int16_t share = front_share(narrow(p[i] * weight + s[i] + level), softness);
-          const std::int16_t front_colour =
-              narrow(near_tint + (narrow((f[i] - 128) * front.saturation) >> 6));
-          const std::int16_t back_colour = narrow(far_tint + (narrow((b[i] - 128) * back.saturation) >> 6));
+        const uint8_t* b = (plane == 1 ? far_canvas.cb : far_canvas.cr).data() + row(back.y) + column(back.x);
+        const int16_t near_tint = narrow(128 + (plane == 1 ? front.blue : front.red));
+        const int16_t far_tint = narrow(128 + (plane == 1 ? back.blue : back.red));
+        uint8_t* o = out.planes[plane].data() + y * width + x;
+        for (size_t i = 0; i < run_pixels; ++i) {
+          const int16_t share = front_share(narrow(p[i] * weight + s[i] + level), softness);
+          const int16_t front_colour = narrow(near_tint + (narrow((f[i] - 128) * front.saturation) >> 6));
+          const int16_t back_colour = narrow(far_tint + (narrow((b[i] - 128) * back.saturation) >> 6));
           o[i] = to_byte(narrow(back_colour + (narrow((front_colour - back_colour) * share) >> 7)));
         }
       }

@@ -14,8 +14,8 @@
 namespace penstock {
 
 // Red, green and blue of a pixel from luma and colour differences, by JFIF's conversion.
-constexpr std::array<std::uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
-  const auto clamped = [](int value) { return std::uint8_t(std::clamp(value, 0, 255)); };
+constexpr std::array<uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
+  const auto clamped = [](int value) { return uint8_t(std::clamp(value, 0, 255)); };
   blue -= 128;
   red -= 128;
   // The factors of JFIF, times 1024.
@@ -32,36 +32,36 @@ class PicturePainter {
   // Paints the picture of `stream`. Two streams give two different pictures, since positions, light and
   // border are random. A picture with a side above kScenerySide shows parts of the scenery twice, but never
   // repeats as a whole.
-  void paint(RandomStream stream, std::uint32_t width, std::uint32_t height, YccImage& out);
+  void paint(RandomStream stream, uint32_t width, uint32_t height, YccImage& out);
 
  private:
   struct Layer {  // which part of one canvas is shown, and how
-    std::size_t canvas;
-    std::uint32_t x, y;            // position of the first pixel in the canvas; even numbers
-    std::int16_t contrast, light;  // contrast: a factor times 64; light: an addend
-    std::int16_t grain;            // strength of the fine detail, times 64
-    std::int16_t saturation, blue, red;
+    size_t canvas;
+    uint32_t x, y;            // position of the first pixel in the canvas; even numbers
+    int16_t contrast, light;  // contrast: a factor times 64; light: an addend
+    int16_t grain;            // strength of the fine detail, times 64
+    int16_t saturation, blue, red;
   };
   struct Border {  // the field whose sign divides foreground from background: patches * weight + slopes
-    std::uint32_t x, y;
-    std::int16_t weight;
+    uint32_t x, y;
+    int16_t weight;
     int across, down, level;  // slopes per pixel, times 16; level: an addend
     int softness;             // how gradually the foreground fades into the background
   };
   Layer draw_layer(Draws& draws, bool front) const;
-  Border draw_border(Draws& draws, std::uint32_t width, std::uint32_t height) const;
+  Border draw_border(Draws& draws, uint32_t width, uint32_t height) const;
   void paint_luma(YccImage& out);
   void paint_colour(YccImage& out);
-  void slope_across(std::size_t pixels, int step);
+  void slope_across(size_t pixels, int step);
 
   const Scenery& scenery_;
   Layer front_{}, back_{};
   Border border_{};
-  std::uint32_t grain_x_ = 0, grain_y_ = 0;
+  uint32_t grain_x_ = 0, grain_y_ = 0;
   // Where in `patches` the slow change of light over the picture begins.
-  std::uint32_t light_x_ = 0, light_y_ = 0;
-  std::int16_t light_strength_ = 0;  // strength of this change, times 64
-  std::vector<std::int16_t> slope_;
+  uint32_t light_x_ = 0, light_y_ = 0;
+  int16_t light_strength_ = 0;  // strength of this change, times 64
+  std::vector<int16_t> slope_;
 };
 
 }  // namespace penstock

@@ -26,8 +26,8 @@ namespace {
 using Bytes = std::string;
 
 const RecipeInfo* tested = nullptr;
-constexpr std::uint64_t kSamples = 300;
-constexpr std::uint64_t kMade = 12;
+constexpr uint64_t kSamples = 300;
+constexpr uint64_t kMade = 12;
 
 std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
   std::vector<OptionWord> words;
@@ -37,7 +37,7 @@ std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
 }
 
 // The recipe with settings that make its samples quick to make.
-std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
+std::unique_ptr<Recipe> make_recipe(uint64_t samples, uint64_t seed) {
   const Options options =
       Options::parse(tested->options, option_list(tested->small_settings), "setting").value();
   return tested->make({samples, seed}, options).value();
@@ -48,7 +48,7 @@ const Recipe& shared_recipe() {
   return *recipe;
 }
 // The recipe with its default settings.
-std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
+std::unique_ptr<Recipe> full_recipe(uint64_t seed) {
   return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
 }
 
@@ -59,7 +59,7 @@ std::vector<OptionWord> own_settings() {
 }
 
 // The bytes of all fields of a sample, one after another.
-Bytes made(SampleMaker& maker, std::uint64_t index) {
+Bytes made(SampleMaker& maker, uint64_t index) {
   Bytes bytes;
   const std::span<const FieldBytes> sample = maker.make(index).value();
   for (const FieldBytes& field : sample)
@@ -68,7 +68,7 @@ Bytes made(SampleMaker& maker, std::uint64_t index) {
   return bytes;
 }
 
-SamplePlan planned(const Recipe& recipe, std::uint64_t index) {
+SamplePlan planned(const Recipe& recipe, uint64_t index) {
   SamplePlan plan;
   recipe.plan(index, plan);
   return plan;
@@ -78,7 +78,7 @@ const std::vector<Bytes>& first_samples() {
   static const std::vector<Bytes> samples = [] {
     const auto maker = shared_recipe().maker().value();
     std::vector<Bytes> made_samples;
-    for (std::uint64_t i = 0; i < kMade; ++i) made_samples.push_back(made(*maker, i));
+    for (uint64_t i = 0; i < kMade; ++i) made_samples.push_back(made(*maker, i));
     return made_samples;
   }();
   return samples;
@@ -107,9 +107,9 @@ TEST(RecipeContract, RefusesUnknownSettings) {
 TEST(RecipeContract, PlansNeedNoOtherPlans) {
   const auto in_order = make_recipe(kSamples, 7);
   std::vector<SamplePlan> plans;
-  for (std::uint64_t i = 0; i < kSamples; ++i) plans.push_back(planned(*in_order, i));
+  for (uint64_t i = 0; i < kSamples; ++i) plans.push_back(planned(*in_order, i));
   const auto backwards = make_recipe(kSamples, 7);
-  for (std::uint64_t i = kSamples; i-- > 0;) {
+  for (uint64_t i = kSamples; i-- > 0;) {
     const SamplePlan plan = planned(*backwards, i);
     EXPECT_EQ(plan.key, plans[i].key);
     EXPECT_EQ(plan.label, plans[i].label);
@@ -123,7 +123,7 @@ TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
   const std::vector<std::string> labels = recipe->label_names();
   EXPECT_EQ(std::set<std::string>(labels.begin(), labels.end()).size(), labels.size());
   std::set<std::string> keys;
-  for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
+  for (uint64_t i = 0; i < recipe->samples(); ++i) {
     const SamplePlan plan = planned(*recipe, i);
     EXPECT_TRUE(keys.insert(plan.key).second) << plan.key;
     EXPECT_TRUE(check_object_name(plan.key + std::string(recipe->fields().front().extension)).ok())
@@ -138,9 +138,8 @@ TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
   const std::vector<Bytes>& expected = first_samples();
   const Recipe& recipe = shared_recipe();
   const auto maker = recipe.maker().value();
-  for (std::uint64_t i = kMade; i-- > 0;) EXPECT_TRUE(made(*maker, i) == expected[i]) << i;
-  for (std::uint64_t i = 0; i < kMade; i += 3)
-    EXPECT_TRUE(made(*recipe.maker().value(), i) == expected[i]) << i;
+  for (uint64_t i = kMade; i-- > 0;) EXPECT_TRUE(made(*maker, i) == expected[i]) << i;
+  for (uint64_t i = 0; i < kMade; i += 3) EXPECT_TRUE(made(*recipe.maker().value(), i) == expected[i]) << i;
 }
 
 TEST(RecipeContract, SameBytesOnAnyThread) {
@@ -149,21 +148,21 @@ TEST(RecipeContract, SameBytesOnAnyThread) {
   std::vector<Bytes> got(kMade);
   {
     std::vector<std::jthread> threads;
-    for (std::uint64_t worker = 0; worker < 4; ++worker)
+    for (uint64_t worker = 0; worker < 4; ++worker)
       threads.emplace_back([&, worker] {
         const auto maker = recipe->maker().value();
-        for (std::uint64_t i = worker; i < kMade; i += 4) got[i] = made(*maker, i);
+        for (uint64_t i = worker; i < kMade; i += 4) got[i] = made(*maker, i);
       });
   }
-  for (std::uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
+  for (uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
 }
 
 // If the bytes of a recipe change, its fingerprint must change.
 TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
-  std::uint32_t crc = 0;
+  uint32_t crc = 0;
   const auto add = [&](const auto& bytes) { crc = crc32c(std::as_bytes(std::span(bytes)), crc); };
   for (const Bytes& sample : first_samples()) add(sample);
-  for (std::uint64_t i = 0; i < kMade; ++i) {
+  for (uint64_t i = 0; i < kMade; ++i) {
     const SamplePlan plan = planned(shared_recipe(), i);
     add(plan.key);
     add(std::to_string(plan.label));
@@ -188,7 +187,7 @@ TEST(RecipeContract, SamplesAndSeedsDiffer) {
   std::vector<Bytes> samples = first_samples();
   const auto other = make_recipe(kSamples, 8);
   const auto maker = other->maker().value();
-  for (std::uint64_t i = 0; i < kMade; ++i) samples.push_back(made(*maker, i));
+  for (uint64_t i = 0; i < kMade; ++i) samples.push_back(made(*maker, i));
   EXPECT_EQ(std::set<Bytes>(samples.begin(), samples.end()).size(), samples.size());
 }
 
@@ -197,7 +196,7 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   const auto maker = recipe.maker().value();
   double expected = 0;
   double got = 0;
-  for (std::uint64_t i = 0; i < 50; ++i) {
+  for (uint64_t i = 0; i < 50; ++i) {
     const auto plan = double(recipe.bytes_expected(i));
     double size = 0;
     const std::span<const FieldBytes> sample = maker->make(i).value();
@@ -210,8 +209,8 @@ TEST(RecipeContract, SizesAreAsPlanned) {
 
   double sum = 0;
   const auto full = full_recipe(7);
-  const std::uint64_t count = std::min<std::uint64_t>(tested->full_samples, 4096);
-  for (std::uint64_t i = 0; i < count; ++i) sum += double(full->bytes_expected(i));
+  const uint64_t count = std::min<uint64_t>(tested->full_samples, 4096);
+  for (uint64_t i = 0; i < count; ++i) sum += double(full->bytes_expected(i));
   EXPECT_NEAR(sum / double(count) / tested->mean_sample_bytes, 1.0, 0.05);
 }
 
@@ -229,10 +228,10 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
     }
   }
   const auto maker = recipe.maker().value();
-  for (std::uint64_t i = 0; i < kMade; ++i) {
+  for (uint64_t i = 0; i < kMade; ++i) {
     const std::span<const FieldBytes> sample = maker->make(i).value();
     ASSERT_EQ(sample.size(), fields.size());
-    for (std::size_t f = 0; f < fields.size(); ++f) {
+    for (size_t f = 0; f < fields.size(); ++f) {
       const std::vector<std::byte> bytes = joined(sample[f]);
       EXPECT_EQ(bytes.size(), sample[f].bytes);
       EXPECT_EQ(crc32c_of(sample[f]), crc32c(bytes)) << fields[f].name << " of sample " << i;
@@ -252,7 +251,7 @@ TEST(RecipeContract, CompanionsAreAsDeclared) {
     EXPECT_TRUE(check_object_name(companion.name).ok()) << companion.name;
     ASSERT_EQ(companion.fields.size(), companion.bytes.size());
     ASSERT_FALSE(companion.fields.empty());
-    for (std::size_t f = 0; f < companion.fields.size(); ++f) {
+    for (size_t f = 0; f < companion.fields.size(); ++f) {
       EXPECT_EQ(companion.bytes[f].size(), field_bytes(companion.fields[f])) << companion.fields[f].name;
     }
   }
@@ -273,7 +272,7 @@ void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
   ASSERT_EQ(field.codec, "raw") << "teach this test to decode the codec";
   ASSERT_EQ(bytes.size() % element_bytes(field.element), 0U);
   if (field.element != Element::f32) return;
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+  for (size_t at = 0; at < bytes.size(); at += sizeof(float)) {
     float value = 0;
     std::memcpy(&value, bytes.data() + at, sizeof value);
     ASSERT_TRUE(std::isfinite(value)) << field.name << " element " << at / sizeof value;
@@ -283,19 +282,19 @@ void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
 TEST(RecipeContract, DecodesByItsCodec) {
   const Recipe& recipe = shared_recipe();
   const auto maker = recipe.maker().value();
-  for (std::uint64_t i = 0; i < 50; ++i) {
+  for (uint64_t i = 0; i < 50; ++i) {
     const std::span<const FieldBytes> sample = maker->make(i).value();
-    for (std::size_t f = 0; f < sample.size(); ++f) expect_decodes(recipe.fields()[f], joined(sample[f]));
+    for (size_t f = 0; f < sample.size(); ++f) expect_decodes(recipe.fields()[f], joined(sample[f]));
   }
 }
 
 // Storage could compress blocks of one repeated byte, and store equal blocks only once. There must be none.
 TEST(RecipeContract, BlocksAreNeitherEmptyNorAlike) {
-  constexpr std::size_t kBlock = 4096;
+  constexpr size_t kBlock = 4096;
   std::set<std::string_view> blocks;
-  std::size_t count = 0;
+  size_t count = 0;
   for (const Bytes& sample : first_samples())
-    for (std::size_t at = 0; at + kBlock <= sample.size(); at += kBlock) {
+    for (size_t at = 0; at + kBlock <= sample.size(); at += kBlock) {
       const std::string_view block = std::string_view(sample).substr(at, kBlock);
       EXPECT_NE(block.find_first_not_of(block[0]), std::string_view::npos);
       blocks.insert(block);

@@ -13,8 +13,8 @@ extern const RecipeInfo recipe_resnet50;
 
 namespace {
 
-constexpr std::uint64_t kSamples = std::uint64_t{1024} * 1251;
-constexpr std::uint64_t kClasses = 1000;
+constexpr uint64_t kSamples = uint64_t{1024} * 1251;
+constexpr uint64_t kClasses = 1000;
 
 constexpr OptionSpec kOptions[] = {
     // The record length in DLIO's workload file, where all samples have the same size.
@@ -24,10 +24,10 @@ constexpr OptionSpec kOptions[] = {
 };
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}, {"features", "dlio"}};
 
-void name_sample(std::uint64_t index, SamplePlan& out) {
-  const std::uint64_t label = index % kClasses;
+void name_sample(uint64_t index, SamplePlan& out) {
+  const uint64_t label = index % kClasses;
   fmt::format_to(std::back_inserter(out.key), "class_{:03}/resnet50_{:07}", label, index);
-  out.label = std::uint32_t(label);
+  out.label = uint32_t(label);
 }
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {

@@ -34,26 +34,26 @@ Canvas make_clouds(const NoiseField& patches, const NoiseField& grain) {
   canvas.y.resize(kSceneryArea);
   canvas.cb.resize(kSceneryArea / 4);
   canvas.cr.resize(kSceneryArea / 4);
-  for (std::uint32_t y = 0; y < kScenerySide; ++y)
-    for (std::uint32_t x = 0; x < kScenerySide; ++x) {
+  for (uint32_t y = 0; y < kScenerySide; ++y)
+    for (uint32_t x = 0; x < kScenerySide; ++x) {
       const int cloud = std::max(0, patches[scenery_at(x, y)] + grain[scenery_at(x, y)] / 24);
       canvas.y[scenery_at(x, y)] = to_byte(168 + cloud * 3 / 4);
       if (x % 2 != 0 || y % 2 != 0) continue;
-      const std::size_t half_index = std::size_t{y / 2} * (kScenerySide / 2) + x / 2;
+      const size_t half_index = size_t{y / 2} * (kScenerySide / 2) + x / 2;
       canvas.cb[half_index] = to_byte(150 - cloud / 5);
       canvas.cr[half_index] = to_byte(112 + cloud / 7);
     }
   return canvas;
 }
 
-Canvas out_of_focus(Canvas canvas, std::uint32_t reach) {
+Canvas out_of_focus(Canvas canvas, uint32_t reach) {
   for (int pass = 0; pass < 2; ++pass) blur(canvas, reach);
   return canvas;
 }
 
 void run_all(std::initializer_list<std::function<void()>> tasks, unsigned threads) {
   const Result<void> finished =
-      for_each_index(tasks.size(), threads, 1, [&](unsigned /*worker*/, std::uint64_t i) {
+      for_each_index(tasks.size(), threads, 1, [&](unsigned /*worker*/, uint64_t i) {
         tasks.begin()[i]();
         return success();
       });
@@ -62,23 +62,23 @@ void run_all(std::initializer_list<std::function<void()>> tasks, unsigned thread
 
 }  // namespace
 
-Scenery::Scenery(std::uint64_t seed, unsigned threads) {
+Scenery::Scenery(uint64_t seed, unsigned threads) {
   const RandomStream random(seed, "scenery");
   threads = compute_threads(threads);
   run_all({[&] { grain = fractal_noise(random.substream(0), kScenerySide / 32, kScenerySide); },
            [&] { patches = fractal_noise(random.substream(1), 2, kScenerySide / 32); }},
           threads);
   patches_half.resize(kSceneryArea / 4);
-  for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
-    for (std::uint32_t x = 0; x < kScenerySide / 2; ++x)
-      patches_half[std::size_t{y} * (kScenerySide / 2) + x] = patches[scenery_at(2 * x, 2 * y)];
+  for (uint32_t y = 0; y < kScenerySide / 2; ++y)
+    for (uint32_t x = 0; x < kScenerySide / 2; ++x)
+      patches_half[size_t{y} * (kScenerySide / 2) + x] = patches[scenery_at(2 * x, 2 * y)];
 
   const LeafNoise noise{grain, patches};
   const std::array<LeafStyle, kSharpCanvases> styles{
       LeafStyle{kFoliage, 4, 256, false, 170, 300}, LeafStyle{kTown, 4, 384, true, 120, 300},
       LeafStyle{kObjects, 6, 384, false, 120, 300}, LeafStyle{kStones, 6, 192, false, 170, 300}};
   canvases.resize(kSharpCanvases + 3);
-  const auto paint = [&](std::size_t i) {
+  const auto paint = [&](size_t i) {
     canvases[i] = dead_leaves(random.substream(2 + i), styles[i], noise);
     soften(canvases[i]);
   };

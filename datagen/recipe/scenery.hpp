@@ -18,15 +18,15 @@ namespace penstock {
 // power spectrum, like photographs (Ruderman, Origins of scaling in natural images, Vision Research 1997;
 // Lee, Mumford, Huang, Occlusion models for natural images, IJCV 2001).
 struct Scenery {
-  explicit Scenery(std::uint64_t seed, unsigned threads = 0);  // 0: the number of processors
+  explicit Scenery(uint64_t seed, unsigned threads = 0);  // 0: the number of processors
 
   // The first kSharpCanvases canvases are in focus and show objects. The others are backgrounds: clouds, and
   // objects out of focus.
-  static constexpr std::size_t kSharpCanvases = 4;
+  static constexpr size_t kSharpCanvases = 4;
   std::vector<Canvas> canvases;
-  NoiseField grain;                       // fine detail: equal power in each octave from 2 to 32 pixels
-  NoiseField patches;                     // smooth noise: equal power in each octave from 32 to 512 pixels
-  std::vector<std::int8_t> patches_half;  // `patches` at half resolution
+  NoiseField grain;                  // fine detail: equal power in each octave from 2 to 32 pixels
+  NoiseField patches;                // smooth noise: equal power in each octave from 32 to 512 pixels
+  std::vector<int8_t> patches_half;  // `patches` at half resolution
 };
 
 }  // namespace penstock

@@ -6,27 +6,27 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kStrata = 256;
+constexpr uint64_t kStrata = 256;
 constexpr double kMostMeanBytes = 8e9;
 
-std::uint64_t total_samples(std::span<const ClassCount> classes) {
-  std::uint64_t sum = 0;
+uint64_t total_samples(std::span<const ClassCount> classes) {
+  uint64_t sum = 0;
   for (const ClassCount& row : classes) sum += row.samples;
   return sum;
 }
 
 }  // namespace
 
-double drawn_quantile(const RandomStream& samples, std::uint64_t index) {
+double drawn_quantile(const RandomStream& samples, uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
   // Keeps the sample inside its stratum.
   const double within_stratum = samples.substream(index).uniform(0) * 0.998 + 0.001;
   return (double(order.at(index % kStrata)) + within_stratum) / kStrata;
 }
 
-std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index) {
+uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, uint64_t index) {
   const double drawn_bytes = sizes.mean + sizes.deviation * inverse_normal(drawn_quantile(samples, index));
-  return std::uint64_t(std::max({1.0, sizes.mean / 16, std::floor(drawn_bytes + 0.5)}));
+  return uint64_t(std::max({1.0, sizes.mean / 16, std::floor(drawn_bytes + 0.5)}));
 }
 
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real) {
@@ -42,19 +42,19 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
   return sizes;
 }
 
-ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)
+ClassMix::ClassMix(std::span<const ClassCount> classes, uint64_t seed)
     : classes_(classes), order_(total_samples(classes), RandomStream(seed, "classes").bits(0)) {
-  std::uint64_t end = 0;
+  uint64_t end = 0;
   ends_.reserve(classes.size());
   for (const ClassCount& row : classes) ends_.push_back(end += row.samples);
 }
 
-ClassMix::ClassPosition ClassMix::at(std::uint64_t index) const {
-  const std::uint64_t round = index / order_.size();
-  const std::uint64_t position = order_.at(index % order_.size());
-  const auto label = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
-  const std::uint64_t begin = ends_[label] - classes_[label].samples;
-  return {std::uint32_t(label), round * classes_[label].samples + (position - begin)};
+ClassMix::ClassPosition ClassMix::at(uint64_t index) const {
+  const uint64_t round = index / order_.size();
+  const uint64_t position = order_.at(index % order_.size());
+  const auto label = size_t(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
+  const uint64_t begin = ends_[label] - classes_[label].samples;
+  return {uint32_t(label), round * classes_[label].samples + (position - begin)};
 }
 
 std::vector<std::string> ClassMix::names() const {

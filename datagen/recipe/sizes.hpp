@@ -16,7 +16,7 @@ namespace penstock {
 // The quantile of the distribution that sample `index` gets: a number between 0 and 1. It is stratified: each
 // of 256 consecutive samples gets a different 256th of the distribution. So even a data set of a few hundred
 // samples has the distribution's percentiles.
-double drawn_quantile(const RandomStream& samples, std::uint64_t index);
+double drawn_quantile(const RandomStream& samples, uint64_t index);
 
 // Sizes in bytes that a benchmark gives as mean and standard deviation.
 struct NormalSizes {
@@ -25,7 +25,7 @@ struct NormalSizes {
 };
 // Draws a normally distributed size. It is at least one sixteenth of the mean, because a wide normal
 // distribution has negative sizes.
-std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index);
+uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, uint64_t index);
 
 // Rows for a recipe's option table. `fallback` is the recipe's default, as text.
 constexpr OptionSpec mean_option(std::string_view fallback) {
@@ -49,7 +49,7 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
 
 struct ClassCount {
   std::string_view name;
-  std::uint64_t samples = 0;  // number of samples in the real data set
+  uint64_t samples = 0;  // number of samples in the real data set
 };
 
 // Assigns a class to each sample, and a number within the class. The classes have the sizes of the real data
@@ -57,19 +57,19 @@ struct ClassCount {
 // the same order with higher numbers. `classes` must outlive it.
 class ClassMix {
  public:
-  ClassMix(std::span<const ClassCount> classes, std::uint64_t seed);
+  ClassMix(std::span<const ClassCount> classes, uint64_t seed);
 
   struct ClassPosition {
-    std::uint32_t label = 0;
-    std::uint64_t number = 0;  // number of the sample in its class, from 0
+    uint32_t label = 0;
+    uint64_t number = 0;  // number of the sample in its class, from 0
   };
-  ClassPosition at(std::uint64_t index) const;
-  std::string_view name(std::uint32_t label) const { return classes_[label].name; }
+  ClassPosition at(uint64_t index) const;
+  std::string_view name(uint32_t label) const { return classes_[label].name; }
   std::vector<std::string> names() const;
 
  private:
   const std::span<const ClassCount> classes_;
-  std::vector<std::uint64_t> ends_;  // cumulative sizes of the classes
+  std::vector<uint64_t> ends_;  // cumulative sizes of the classes
   Permutation order_;
 };
 

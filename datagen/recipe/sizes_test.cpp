@@ -19,10 +19,10 @@ namespace {
 TEST(Sizes, NormalBytesHaveTheirMeanAndDeviation) {
   const NormalSizes wanted{146'600'628, 68'341'808};
   double sum = 0, squares = 0;
-  constexpr std::uint64_t kCount = 8192;
-  for (std::uint64_t i = 0; i < kCount; ++i) {
-    const std::uint64_t drawn = normal_bytes(wanted, RandomStream(7, "test"), i);
-    EXPECT_GE(drawn, std::uint64_t(wanted.mean / 16));
+  constexpr uint64_t kCount = 8192;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint64_t drawn = normal_bytes(wanted, RandomStream(7, "test"), i);
+    EXPECT_GE(drawn, uint64_t(wanted.mean / 16));
     const auto bytes = double(drawn);
     sum += bytes;
     squares += bytes * bytes;
@@ -50,15 +50,15 @@ TEST(Sizes, ARangeSaysItsUnits) {
 TEST(ClassMix, EachClassHasItsNumberAndEachSampleItsPlace) {
   const std::vector<ClassCount> classes{{"a", 5}, {"b", 1}, {"c", 14}};
   const ClassMix mix(classes, 7);
-  std::set<std::pair<std::uint32_t, std::uint64_t>> places;
-  std::map<std::uint32_t, std::uint64_t> counts;
-  for (std::uint64_t i = 0; i < 60; ++i) {
+  std::set<std::pair<uint32_t, uint64_t>> places;
+  std::map<uint32_t, uint64_t> counts;
+  for (uint64_t i = 0; i < 60; ++i) {
     const ClassMix::ClassPosition place = mix.at(i);
     EXPECT_TRUE(places.emplace(place.label, place.number).second);
     ++counts[place.label];
     EXPECT_LT(place.number, 3 * classes[place.label].samples);
   }
-  EXPECT_EQ(counts, (std::map<std::uint32_t, std::uint64_t>{{0, 15}, {1, 3}, {2, 42}}));
+  EXPECT_EQ(counts, (std::map<uint32_t, uint64_t>{{0, 15}, {1, 3}, {2, 42}}));
   EXPECT_EQ(mix.names(), (std::vector<std::string>{"a", "b", "c"}));
 }
 
@@ -68,9 +68,9 @@ TEST(Caltech101, HasTheClassesOfTheRealOne) {
   const std::vector<std::string> names = recipe->label_names();
   EXPECT_EQ(names.size(), 102U);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
-  std::map<std::string, std::uint64_t> counts;
+  std::map<std::string, uint64_t> counts;
   SamplePlan plan;
-  for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
+  for (uint64_t i = 0; i < recipe->samples(); ++i) {
     recipe->plan(i, plan);
     EXPECT_TRUE(plan.key.starts_with(names[plan.label] + "/image_")) << plan.key;
     ++counts[names[plan.label]];

@@ -24,24 +24,24 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kSheets = 6;          // pictures from which a class is cut
-constexpr std::uint32_t kEndsPerHeight = 5;   // pictures from which the ends of one height are cut
-constexpr std::uint32_t kMostEndHeights = 3;  // the most different heights that ends have
-constexpr std::uint32_t kStripLines = 16;     // lines of pixels in a row of coding units
+constexpr uint32_t kSheets = 6;          // pictures from which a class is cut
+constexpr uint32_t kEndsPerHeight = 5;   // pictures from which the ends of one height are cut
+constexpr uint32_t kMostEndHeights = 3;  // the most different heights that ends have
+constexpr uint32_t kStripLines = 16;     // lines of pixels in a row of coding units
 
 // crc32c_power() of 0, 1, 2 ... bytes. Most distances between two flips are in this table.
-std::array<std::uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
-  std::array<std::uint32_t, 4 * kFlipGroups.spacing_bytes> powers{crc32c_power(0)};
-  const std::uint32_t one_byte_power = crc32c_power(1);
-  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = crc32c_shift(powers[i - 1], one_byte_power);
+std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
+  std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> powers{crc32c_power(0)};
+  const uint32_t one_byte_power = crc32c_power(1);
+  for (size_t i = 1; i < powers.size(); ++i) powers[i] = crc32c_shift(powers[i - 1], one_byte_power);
   return powers;
 }
 
 // For each bit of a byte: how flipping it changes the checksum of that byte.
-std::array<std::uint32_t, 8> flip_effects() {
-  std::array<std::uint32_t, 8> effects{};
+std::array<uint32_t, 8> flip_effects() {
+  std::array<uint32_t, 8> effects{};
   const std::byte zero_byte{};
-  for (std::size_t bit = 0; bit < effects.size(); ++bit) {
+  for (size_t bit = 0; bit < effects.size(); ++bit) {
     const std::byte one_bit = std::byte{1} << bit;
     effects[bit] = crc32c({&one_bit, 1}) ^ crc32c({&zero_byte, 1});
   }
@@ -50,24 +50,24 @@ std::array<std::uint32_t, 8> flip_effects() {
 
 // Number of whole strips per sheet. Small pictures need more, because they should be as different from each
 // other as large ones. Their ends all have one row, so only whole strips differ in size.
-std::uint32_t strips_per_sheet(std::uint32_t width) {
-  constexpr std::uint32_t kSheetPixels = 48'000;
-  constexpr std::uint32_t kMinStrips = 4;
+uint32_t strips_per_sheet(uint32_t width) {
+  constexpr uint32_t kSheetPixels = 48'000;
+  constexpr uint32_t kMinStrips = 4;
   return std::max(kMinStrips, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
 // end_height_count(): the number of different heights of ends. end_rows(): height number `height_index` in
 // rows. All are lower than a whole strip, which has `strip` rows.
-std::uint32_t end_height_count(std::uint32_t strip) {
+uint32_t end_height_count(uint32_t strip) {
   return std::min(strip - 1, kMostEndHeights);
 }
-std::uint32_t end_rows(std::uint32_t strip, std::uint32_t height_index) {
+uint32_t end_rows(uint32_t strip, uint32_t height_index) {
   return strip * (height_index + 1) / (end_height_count(strip) + 1);
 }
 
 // The number of pictures from which a class is cut. In the order of cuts, sheets of whole strips come first,
 // then ends, the lowest first.
-std::uint32_t cut_count(std::uint32_t width) {
+uint32_t cut_count(uint32_t width) {
   return kSheets + kEndsPerHeight * end_height_count(strip_rows(width));
 }
 
@@ -95,7 +95,7 @@ class StripStock::SharedCodes {
 // except in SharedCodes::get(). Reuses its buffers for the next cut.
 class StripStock::CutMaker {
  public:
-  CutMaker(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent)
+  CutMaker(const StripStock& stock, RandomStream stream, uint32_t width, int percent)
       : stream_(stream),
         width_(width),
         strip_rows_(strip_rows(width)),
@@ -103,21 +103,21 @@ class StripStock::CutMaker {
         painter_(stock.scenery_),
         shared_codes_(*stock.codes_) {}
 
-  Result<StripClass> make(std::uint32_t cut_index) {
+  Result<StripClass> make(uint32_t cut_index) {
     cut_ = {};
     cut_.width = width_;
     const bool is_sheet = cut_index < kSheets;
-    const std::uint32_t rows = is_sheet ? strip_rows_ * strips_per_sheet(width_)
-                                        : end_rows(strip_rows_, (cut_index - kSheets) / kEndsPerHeight);
+    const uint32_t rows = is_sheet ? strip_rows_ * strips_per_sheet(width_)
+                                   : end_rows(strip_rows_, (cut_index - kSheets) / kEndsPerHeight);
     PENSTOCK_TRY(cut(stream_.substream(is_sheet ? cut_index : cut_index + kEndsPerHeight), rows));
     if (is_sheet) cut_.whole_strips = cut_.strips.size();
     return std::move(cut_);
   }
 
  private:
-  Result<void> cut(RandomStream picture, std::uint32_t rows) {
+  Result<void> cut(RandomStream picture, uint32_t rows) {
     painter_.paint(picture, width_, rows * kStripLines, image_);
-    for (std::uint32_t end = std::min(rows, strip_rows_); end <= rows; end += strip_rows_)
+    for (uint32_t end = std::min(rows, strip_rows_); end <= rows; end += strip_rows_)
       grey_last_unit(end * kStripLines);
     PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, strip_rows_));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
@@ -125,7 +125,7 @@ class StripStock::CutMaker {
     cut_.height_offset = layout.height_offset;
     PENSTOCK_ASSIGN(codes_, shared_codes_.get(cut_.header));
     for (const JpegInterval& interval : layout.intervals) {
-      const std::uint32_t interval_rows = std::min(rows, strip_rows_);
+      const uint32_t interval_rows = std::min(rows, strip_rows_);
       PENSTOCK_TRY(add_strip(jpeg, interval, interval_rows));
       rows -= interval_rows;
     }
@@ -134,33 +134,33 @@ class StripStock::CutMaker {
 
   // Makes the last coding unit before line `end` grey. The next strip is coded relative to its DC values,
   // which are then zero.
-  void grey_last_unit(std::uint32_t end) {
+  void grey_last_unit(uint32_t end) {
     constexpr int kGrey = 128;
-    for (std::size_t plane = 0; plane < image_.planes.size(); ++plane) {
-      const std::size_t subsampling = plane == 0 ? 1 : 2;
-      const std::size_t side = kStripLines / subsampling;
-      const std::size_t stride = image_.stride() / subsampling;
-      std::uint8_t* at = image_.planes[plane].data() + (end / subsampling - side) * stride + stride - side;
-      for (std::size_t line = 0; line < side; ++line, at += stride) std::fill_n(at, side, kGrey);
+    for (size_t plane = 0; plane < image_.planes.size(); ++plane) {
+      const size_t subsampling = plane == 0 ? 1 : 2;
+      const size_t side = kStripLines / subsampling;
+      const size_t stride = image_.stride() / subsampling;
+      uint8_t* at = image_.planes[plane].data() + (end / subsampling - side) * stride + stride - side;
+      for (size_t line = 0; line < side; ++line, at += stride) std::fill_n(at, side, kGrey);
     }
   }
 
-  Result<void> add_strip(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
-    const std::size_t units = std::size_t{rows} * ((width_ + kStripLines - 1) / kStripLines);
+  Result<void> add_strip(std::span<const std::byte> jpeg, const JpegInterval& interval, uint32_t rows) {
+    const size_t units = size_t{rows} * ((width_ + kStripLines - 1) / kStripLines);
     PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find_bits(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.assign(coded.begin(), coded.end());
     PENSTOCK_TRY(codes_->fill_last_byte(bytes_, bits.padding_bits));
-    Strip strip{.begin = std::uint32_t(cut_.bytes.size()),
-                .bytes = std::uint32_t(bytes_.size()),
+    Strip strip{.begin = uint32_t(cut_.bytes.size()),
+                .bytes = uint32_t(bytes_.size()),
                 .rows = rows,
                 .crc32c = crc32c(bytes_),
-                .first_flip = std::uint32_t(cut_.flips.size()),
-                .flip_count = std::uint32_t(bits.flippable.size()),
-                .first_edge = std::uint32_t(cut_.edges.size()),
+                .first_flip = uint32_t(cut_.flips.size()),
+                .flip_count = uint32_t(bits.flippable.size()),
+                .first_edge = uint32_t(cut_.edges.size()),
                 .crc_power = crc32c_power(bytes_.size())};
     add_flips(bits.flippable, interval.begin);
-    strip.edge_count = std::uint32_t(cut_.edges.size()) - strip.first_edge;
+    strip.edge_count = uint32_t(cut_.edges.size()) - strip.first_edge;
     cut_.bytes.insert(cut_.bytes.end(), bytes_.begin(), bytes_.end());
     cut_.strips.push_back(strip);
     return success();
@@ -169,23 +169,23 @@ class StripStock::CutMaker {
   // The checksum of a given number of bytes is linear. So each flip changes it by a fixed value: the effect
   // of its bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the
   // shift then grows step by step.
-  void add_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
+  void add_flips(const std::vector<FlippableBit>& bits, size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kFlipEffects = flip_effects();
-    const std::size_t first = cut_.flips.size();
-    std::uint32_t power = crc32c_power(0);
-    std::size_t next_offset = bytes_.size() - 1;
-    for (std::size_t i = bits.size(); i-- > 0;) {
-      const std::size_t at = bits[i].offset - begin;
-      const std::size_t distance = next_offset - at;
+    const size_t first = cut_.flips.size();
+    uint32_t power = crc32c_power(0);
+    size_t next_offset = bytes_.size() - 1;
+    for (size_t i = bits.size(); i-- > 0;) {
+      const size_t at = bits[i].offset - begin;
+      const size_t distance = next_offset - at;
       power = crc32c_shift(power, distance < kPowers.size() ? kPowers[distance] : crc32c_power(distance));
       next_offset = at;
-      cut_.flips.emplace_back(std::uint32_t(at), bits[i].mask,
-                              crc32c_shift(kFlipEffects[std::size_t(std::countr_zero(bits[i].mask))], power));
+      cut_.flips.emplace_back(uint32_t(at), bits[i].mask,
+                              crc32c_shift(kFlipEffects[size_t(std::countr_zero(bits[i].mask))], power));
     }
-    std::reverse(cut_.flips.begin() + std::ptrdiff_t(first), cut_.flips.end());
-    for (std::size_t i = first; i < cut_.flips.size(); ++i) {
-      const std::uint32_t at = cut_.flips[i].at();
+    std::reverse(cut_.flips.begin() + ptrdiff_t(first), cut_.flips.end());
+    for (size_t i = first; i < cut_.flips.size(); ++i) {
+      const uint32_t at = cut_.flips[i].at();
       const bool begins_group =
           i == first || at >= cut_.edges[cut_.edges.size() - 2] + kFlipGroups.span_bytes;
       if (begins_group) cut_.edges.insert(cut_.edges.end(), 2, at);
@@ -194,8 +194,8 @@ class StripStock::CutMaker {
   }
 
   const RandomStream stream_;
-  const std::uint32_t width_;
-  const std::uint32_t strip_rows_;  // rows of a whole strip
+  const uint32_t width_;
+  const uint32_t strip_rows_;  // rows of a whole strip
   const int percent_;
   PicturePainter painter_;
   JpegEncoder encoder_;
@@ -213,9 +213,9 @@ void append(StripClass& joined, StripClass part) {
     joined = std::move(part);
     return;
   }
-  const auto bytes = std::uint32_t(joined.bytes.size());
-  const auto flips = std::uint32_t(joined.flips.size());
-  const auto edges = std::uint32_t(joined.edges.size());
+  const auto bytes = uint32_t(joined.bytes.size());
+  const auto flips = uint32_t(joined.flips.size());
+  const auto edges = uint32_t(joined.edges.size());
   for (Strip& strip : part.strips) {
     strip.begin += bytes;
     strip.first_flip += flips;
@@ -239,10 +239,9 @@ Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   cuts.clear();
   joined.by_size.resize(joined.strips.size());
   std::iota(joined.by_size.begin(), joined.by_size.end(), 0U);
-  std::stable_sort(joined.by_size.begin(), joined.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return joined.strips[a].bytes < joined.strips[b].bytes;
-  });
-  for (const std::uint32_t strip : joined.by_size) joined.sorted_sizes.push_back(joined.strips[strip].bytes);
+  std::stable_sort(joined.by_size.begin(), joined.by_size.end(),
+                   [&](uint32_t a, uint32_t b) { return joined.strips[a].bytes < joined.strips[b].bytes; });
+  for (const uint32_t strip : joined.by_size) joined.sorted_sizes.push_back(joined.strips[strip].bytes);
   return joined;
 }
 
@@ -253,12 +252,11 @@ Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
 class StripStock::ClassSlot {
  public:
   // Allocates all possible errors in advance, so that a lack of memory can be reported later.
-  explicit ClassSlot(std::uint32_t width)
+  explicit ClassSlot(uint32_t width)
       : class_(make_error(Errc::exhausted, "no memory for the stock of pictures {} wide", width)),
         cuts_(cut_count(width), class_) {}
 
-  Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
-                                int percent) {
+  Result<const StripClass*> get(const StripStock& stock, RandomStream stream, uint32_t width, int percent) {
     // Makes cuts without the lock. Then waits for the cuts of other threads. A thread that arrives late makes
     // none.
     make_cuts(stock, stream, width, percent);
@@ -269,9 +267,9 @@ class StripStock::ClassSlot {
   }
 
  private:
-  void make_cuts(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent) {
+  void make_cuts(const StripStock& stock, RandomStream stream, uint32_t width, int percent) {
     std::optional<CutMaker> maker;
-    for (std::uint32_t cut_index = next_cut_++; cut_index < cut_count_; cut_index = next_cut_++) {
+    for (uint32_t cut_index = next_cut_++; cut_index < cut_count_; cut_index = next_cut_++) {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
         cuts_[cut_index] = maker->make(cut_index);  // no other thread uses this element before end_cut()
@@ -292,21 +290,21 @@ class StripStock::ClassSlot {
     ready_.notify_all();
   }
 
-  std::atomic<std::uint32_t> next_cut_{0};
+  std::atomic<uint32_t> next_cut_{0};
   std::mutex mutex_;  // protects ended_cuts_, and class_ until all cuts have ended
   std::condition_variable ready_;
-  std::uint32_t ended_cuts_ = 0;
+  uint32_t ended_cuts_ = 0;
   Result<StripClass> class_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t cut_count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
+  const size_t cut_count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)
     : scenery_(scenery), stream_(stream), codes_(std::make_unique<SharedCodes>()) {}
 StripStock::~StripStock() = default;
 
-Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_percent) const {
-  const std::uint64_t key = (std::uint64_t{width} << 32U) | std::uint32_t(quantizer_percent);
+Result<const StripClass*> StripStock::get(uint32_t width, int quantizer_percent) const {
+  const uint64_t key = (uint64_t{width} << 32U) | uint32_t(quantizer_percent);
   try {
     ClassSlot* slot = nullptr;
     {

@@ -36,48 +36,48 @@ namespace penstock {
 // Rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Low strips keep the
 // stock small, so that it stays in faster caches. For the widest pictures, strips are so low that 16 bits can
 // count their coding units, as in encoders.
-constexpr std::uint32_t strip_rows(std::uint32_t width) {
-  constexpr std::uint32_t kMostRows = 16;
+constexpr uint32_t strip_rows(uint32_t width) {
+  constexpr uint32_t kMostRows = 16;
   // The most coding units in a row: a JPEG has at most 65500 pixels in a line.
-  constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;
+  constexpr uint32_t kMostUnits = (65500 + 15) / 16;
   static_assert(kMostRows * kMostUnits <= 65535);
   return std::min((width + 249) / 250, kMostRows);
 }
 inline constexpr FlipGroups kFlipGroups{.spacing_bytes = 1024, .bits_per_group = 8, .span_bytes = 64};
 
 struct Flip {
-  std::uint32_t position = 0;  // offset in the strip, shifted left by 8, and the mask of the bit
-  std::uint32_t crc32c = 0;    // how this flip changes the checksum of the strip
-  Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : position(at << 8U | mask), crc32c(crc) {}
-  std::uint32_t at() const { return position >> 8U; }
+  uint32_t position = 0;  // offset in the strip, shifted left by 8, and the mask of the bit
+  uint32_t crc32c = 0;    // how this flip changes the checksum of the strip
+  Flip(uint32_t at, uint8_t mask, uint32_t crc) : position(at << 8U | mask), crc32c(crc) {}
+  uint32_t at() const { return position >> 8U; }
   std::byte mask() const { return static_cast<std::byte>(position & 0xffU); }
 };
 
 struct Strip {
-  std::uint32_t begin = 0;  // offset in StripClass::bytes
-  std::uint32_t bytes = 0;
-  std::uint32_t rows = 0;
-  std::uint32_t crc32c = 0;  // checksum of the strip in the stock, without flips
-  std::uint32_t first_flip = 0;
-  std::uint32_t flip_count = 0;
-  std::uint32_t first_edge = 0;
-  std::uint32_t edge_count = 0;
-  std::uint32_t crc_power = 0;  // crc32c_power() of `bytes`
+  uint32_t begin = 0;  // offset in StripClass::bytes
+  uint32_t bytes = 0;
+  uint32_t rows = 0;
+  uint32_t crc32c = 0;  // checksum of the strip in the stock, without flips
+  uint32_t first_flip = 0;
+  uint32_t flip_count = 0;
+  uint32_t first_edge = 0;
+  uint32_t edge_count = 0;
+  uint32_t crc_power = 0;  // crc32c_power() of `bytes`
 };
 
 // All strips of one width and quantizer. Immutable, so any thread reads it without a lock.
 struct StripClass {
-  std::uint32_t width = 0;
+  uint32_t width = 0;
   std::vector<std::byte> header;  // header of a picture of this class; the height must be set
-  std::size_t height_offset = 0;  // offset of the height in the header
+  size_t height_offset = 0;       // offset of the height in the header
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;  // flips of all strips, in the order of strips
   // In the order of strips: for each group of flips, the offsets of its first and last byte in the strip.
-  std::vector<std::uint32_t> edges;
+  std::vector<uint32_t> edges;
   std::vector<Strip> strips;  // first `whole_strips` strips of strip_rows() rows, then lower ones
-  std::size_t whole_strips = 0;
-  std::vector<std::uint32_t> by_size;       // indexes of all strips, the smallest first
-  std::vector<std::uint32_t> sorted_sizes;  // sizes of all strips, in the order of by_size
+  size_t whole_strips = 0;
+  std::vector<uint32_t> by_size;       // indexes of all strips, the smallest first
+  std::vector<uint32_t> sorted_sizes;  // sizes of all strips, in the order of by_size
 };
 
 // Makes and keeps the classes of strips. Any thread. The first get() makes a class. Threads that need the
@@ -89,7 +89,7 @@ class StripStock {
   ~StripStock();
 
   // `exhausted` if memory runs out. The class lives as long as the stock.
-  Result<const StripClass*> get(std::uint32_t width, int quantizer_percent) const;
+  Result<const StripClass*> get(uint32_t width, int quantizer_percent) const;
 
  private:
   class SharedCodes;
@@ -99,7 +99,7 @@ class StripStock {
   const RandomStream stream_;
   const std::unique_ptr<SharedCodes> codes_;
   mutable std::mutex mutex_;  // protects the map, not the objects in it
-  mutable std::map<std::uint64_t, std::unique_ptr<ClassSlot>> class_slots_;
+  mutable std::map<uint64_t, std::unique_ptr<ClassSlot>> class_slots_;
 };
 
 }  // namespace penstock

@@ -14,14 +14,14 @@ extern const RecipeInfo recipe_unet3d;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 168;
+constexpr uint64_t kSamples = 168;
 constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // from DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmallSettings[] = {{"mean", "20000"}};
 
-void name_sample(std::uint64_t index, SamplePlan& out) {
+void name_sample(uint64_t index, SamplePlan& out) {
   fmt::format_to(std::back_inserter(out.key), "unet3d_{:05}", index);
   out.label = 0;
 }

@@ -5,43 +5,43 @@
 
 namespace penstock {
 
-std::size_t element_bytes(Element element) {
-  constexpr std::size_t kBytes[] = {1, 4, 8, 4, 8};
-  return kBytes[std::size_t(element)];
+size_t element_bytes(Element element) {
+  constexpr size_t kBytes[] = {1, 4, 8, 4, 8};
+  return kBytes[size_t(element)];
 }
 
 std::string_view element_name(Element element) {
   constexpr std::string_view kNames[] = {"uint8", "int32", "int64", "float32", "float64"};
-  return kNames[std::size_t(element)];
+  return kNames[size_t(element)];
 }
 
-std::uint64_t field_bytes(const Field& field) {
-  std::uint64_t bytes = element_bytes(field.element);
-  for (const std::uint64_t side : field.shape) bytes *= side;
+uint64_t field_bytes(const Field& field) {
+  uint64_t bytes = element_bytes(field.element);
+  for (const uint64_t side : field.shape) bytes *= side;
   return bytes;
 }
 
-std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before) {
+uint32_t crc32c_of(const FieldBytes& field, uint32_t before) {
   // For shorter fields, computing the CRC again is faster than combining.
-  constexpr std::uint64_t kLeastCombinedBytes = 8192;
+  constexpr uint64_t kLeastCombinedBytes = 8192;
   if (field.crc32c && before == 0) return *field.crc32c;
   if (field.crc32c && field.bytes >= kLeastCombinedBytes)
     return crc32c_combine(before, *field.crc32c, field.bytes);
-  std::uint32_t crc = before;
+  uint32_t crc = before;
   for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
   return crc;
 }
 
-std::uint32_t crc32_of(const FieldBytes& field) {
+uint32_t crc32_of(const FieldBytes& field) {
   if (field.crc32 != nullptr) return field.crc32->crc32();
-  std::uint32_t crc = 0;
+  uint32_t crc = 0;
   for (const std::span<const std::byte> piece : field.pieces) crc = crc32(piece, crc);
   return crc;
 }
 
 std::vector<std::byte> joined(const FieldBytes& field) {
   std::vector<std::byte> bytes;
-  bytes.reserve(std::size_t(field.bytes));
+  bytes.reserve(size_t(field.bytes));
   for (const std::span<const std::byte> piece : field.pieces)
     bytes.insert(bytes.end(), piece.begin(), piece.end());
   return bytes;

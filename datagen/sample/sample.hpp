@@ -12,8 +12,8 @@
 namespace penstock {
 
 // The element type of an array. Elements are little endian in every format.
-enum class Element : std::uint8_t { u8, i32, i64, f32, f64 };
-std::size_t element_bytes(Element element);
+enum class Element : uint8_t { u8, i32, i64, f32, f64 };
+size_t element_bytes(Element element);
 std::string_view element_name(Element element);  // NumPy's name: "float32"
 
 // A named part of a sample. All samples of a recipe have the same fields.
@@ -24,7 +24,7 @@ struct Field {
   Element element = Element::u8;
   // Shape of the array in one sample, outermost dimension first; {} is one element. A field with `varies` has
   // no shape. It is a list of elements of any length, such as a JPEG file.
-  std::vector<std::uint64_t> shape{};
+  std::vector<uint64_t> shape{};
   bool varies = false;
   // For a field with `varies`: the number of dimensions of size 1 after the length, as 2 in (N, 1, 1).
   unsigned trailing_ones = 0;
@@ -32,14 +32,14 @@ struct Field {
 };
 
 // Size in bytes of one sample of a field without `varies`.
-std::uint64_t field_bytes(const Field& field);
+uint64_t field_bytes(const Field& field);
 
 // Computes the CRC-32 (crc32.hpp) of bytes that it made, faster than reading them again. Only few formats
 // need it.
 class Crc32Source {
  public:
   // CRC-32 of all pieces of the FieldBytes that points to this object.
-  virtual std::uint32_t crc32() const = 0;
+  virtual uint32_t crc32() const = 0;
 
  protected:
   ~Crc32Source() = default;
@@ -49,14 +49,14 @@ class Crc32Source {
 // prepared parts need not be copied before they are written. Borrowed from the recipe that made them.
 struct FieldBytes {
   std::span<const std::span<const std::byte>> pieces{};
-  std::uint64_t bytes = 0;
-  std::optional<std::uint32_t> crc32c{};  // CRC32C of all pieces, if known
-  const Crc32Source* crc32 = nullptr;     // source of the CRC-32 of all pieces, if there is one
+  uint64_t bytes = 0;
+  std::optional<uint32_t> crc32c{};    // CRC32C of all pieces, if known
+  const Crc32Source* crc32 = nullptr;  // source of the CRC-32 of all pieces, if there is one
 };
 // The checksum of all pieces, taken from the field if known, else computed. `before` is the CRC32C of the
 // bytes before them.
-std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before = 0);
-std::uint32_t crc32_of(const FieldBytes& field);
+uint32_t crc32c_of(const FieldBytes& field, uint32_t before = 0);
+uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);
 
 }  // namespace penstock

@@ -12,44 +12,44 @@ namespace penstock {
 class SampleList {
  public:
   struct Sample {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
-    std::uint32_t object = 0;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    uint32_t object = 0;
   };
 
-  std::uint32_t add_object(std::string_view name);
+  uint32_t add_object(std::string_view name);
   void add_sample(const Sample& sample) { samples_.push_back(sample); }
 
   // Adds a whole object as one sample.
-  void add(std::string_view name, std::uint64_t bytes) { add_sample({0, bytes, add_object(name)}); }
+  void add(std::string_view name, uint64_t bytes) { add_sample({0, bytes, add_object(name)}); }
 
-  std::uint64_t size() const { return samples_.size(); }
-  std::uint64_t objects() const { return name_starts_.size(); }
-  const Sample& operator[](std::uint64_t i) const { return samples_[i]; }
+  uint64_t size() const { return samples_.size(); }
+  uint64_t objects() const { return name_starts_.size(); }
+  const Sample& operator[](uint64_t i) const { return samples_[i]; }
   // Prefetches the memory of sample [i] and, if samples are whole objects, of its name. A long list does not
   // fit into a cache.
-  void prefetch(std::uint64_t i) const {
+  void prefetch(uint64_t i) const {
     __builtin_prefetch(samples_.data() + i);
     if (i < name_starts_.size()) __builtin_prefetch(name_starts_.data() + i);
   }
   // A terminating 0 follows the name, so its data() is a C string.
-  std::string_view name(std::uint32_t object) const {
-    const std::uint64_t end = object + 1 < name_starts_.size() ? name_starts_[object + 1] : names_.size();
+  std::string_view name(uint32_t object) const {
+    const uint64_t end = object + 1 < name_starts_.size() ? name_starts_[object + 1] : names_.size();
     return {names_.data() + name_starts_[object], end - name_starts_[object] - 1};
   }
   // The samples from `begin` to `end` - 1, with their objects.
-  SampleList part(std::uint64_t begin, std::uint64_t end) const;
-  std::uint64_t bytes() const;
-  std::uint64_t largest_bytes() const;
+  SampleList part(uint64_t begin, uint64_t end) const;
+  uint64_t bytes() const;
+  uint64_t largest_bytes() const;
 
  private:
   std::vector<char> names_;
-  std::vector<std::uint64_t> name_starts_;
+  std::vector<uint64_t> name_starts_;
   std::vector<Sample> samples_;
 };
 
 // How many of `objects` objects a reader may hold open: at most a quarter of the descriptors that this
 // process may have.
-std::uint64_t max_open_objects(std::uint64_t objects);
+uint64_t max_open_objects(uint64_t objects);
 
 }  // namespace penstock

@@ -39,7 +39,7 @@ class OverlayNamespace final : public Namespace {
   Result<void> remove(std::string_view) override { return read_only_error(); }
   Result<void> sync_dir(std::string_view) override { return read_only_error(); }
   Result<std::unique_ptr<Lock>> lock(std::string_view) override { return read_only_error(); }
-  Result<std::uint64_t> free_bytes() override { return std::uint64_t{0}; }
+  Result<uint64_t> free_bytes() override { return uint64_t{0}; }
 
  private:
   Namespace& slow_;
@@ -76,11 +76,9 @@ class OverlayBackend final : public Backend {
     std::string full_name;
     return backend_of(name, full_name).open(full_name);
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override {
-    return read_only_error();
-  }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view, uint64_t) override { return read_only_error(); }
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     thread_local std::string full_name;  // one per thread, so that a sample costs no allocation
     return backend_of(name, full_name).read_object(full_name, length_hint, out);
   }
@@ -138,26 +136,25 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
 Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
                           const std::filesystem::path& plan_file) {
   const std::string remedy = fmt::format("penstock stage apply {}", plan_file.native());
-  return parallel_for(
-      plan.files.size(), worker_threads(0), 16, [&](unsigned, std::uint64_t i) -> Result<void> {
-        const PlannedFile& file = plan.files[i];
-        const auto staged_copy = tiers.fast.backend->names().stat(file.name);
-        if (!staged_copy.ok() && staged_copy.error().code != Errc::not_found) return staged_copy.error();
-        if (!staged_copy.ok())
-          return make_error(Errc::not_found, "'{}' is not on tier '{}' yet: {}", file.name, tiers.fast.name,
-                            remedy);
-        if (staged_copy->folder || staged_copy->bytes != file.bytes)
-          return make_error(Errc::corrupt,
-                            "'{}' on tier '{}' is not the copy that the plan speaks of: "
-                            "take it away, then {}",
-                            file.name, tiers.fast.name, remedy);
-        if (const std::string change = describe_change(tiers.slow, file); !change.empty())
-          return make_error(Errc::corrupt,
-                            "'{}' was changed since the plan was made ({}): its copy is old. penstock "
-                            "stage revert {}, and advise anew",
-                            file.name, change, plan_file.native());
-        return success();
-      });
+  return parallel_for(plan.files.size(), worker_threads(0), 16, [&](unsigned, uint64_t i) -> Result<void> {
+    const PlannedFile& file = plan.files[i];
+    const auto staged_copy = tiers.fast.backend->names().stat(file.name);
+    if (!staged_copy.ok() && staged_copy.error().code != Errc::not_found) return staged_copy.error();
+    if (!staged_copy.ok())
+      return make_error(Errc::not_found, "'{}' is not on tier '{}' yet: {}", file.name, tiers.fast.name,
+                        remedy);
+    if (staged_copy->folder || staged_copy->bytes != file.bytes)
+      return make_error(Errc::corrupt,
+                        "'{}' on tier '{}' is not the copy that the plan speaks of: "
+                        "take it away, then {}",
+                        file.name, tiers.fast.name, remedy);
+    if (const std::string change = describe_change(tiers.slow, file); !change.empty())
+      return make_error(Errc::corrupt,
+                        "'{}' was changed since the plan was made ({}): its copy is old. penstock "
+                        "stage revert {}, and advise anew",
+                        file.name, change, plan_file.native());
+    return success();
+  });
 }
 
 const OverlayBackend* overlay_in(const Tier& tier) {
@@ -170,10 +167,9 @@ std::string describe_change(Tier& slow, const PlannedFile& file) {
   if (const auto path = slow.backend->native_path(file.name)) {
     struct stat status {};
     if (::stat(path->c_str(), &status) != 0) return "it cannot be looked at";
-    if (std::uint64_t(status.st_size) != file.bytes)
+    if (uint64_t(status.st_size) != file.bytes)
       return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
-    const std::int64_t mtime_ns =
-        std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    const int64_t mtime_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
     return mtime_ns == file.mtime_ns ? "" : "written later";
   }
   const auto entry = slow.backend->names().stat(file.name);
@@ -233,13 +229,13 @@ Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_fil
   return success();
 }
 
-Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
+Result<void> record_overlay(const Tier& tier, const std::function<Result<uint64_t>(uint64_t)>& sum,
                             Trial& trial) {
   const OverlayBackend* const overlay = overlay_in(tier);
   if (overlay == nullptr) return success();
   const auto record_side = [&](std::string_view role, const Tier& side) -> Result<void> {
     trial.tier(role, side);
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side.backend->moved_bytes().read));
+    PENSTOCK_ASSIGN(const uint64_t bytes, sum(side.backend->moved_bytes().read));
     trial.sample(kOverlayBytesRead, role, double(bytes));
     return success();
   };

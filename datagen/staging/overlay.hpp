@@ -62,7 +62,7 @@ inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "sl
 // For a tier that apply_overlay() made: writes both tiers (roles `slow` and `fast`) and the bytes read from
 // each into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` returns the sum
 // of a number over all ranks, so every rank must call it equally often.
-Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
+Result<void> record_overlay(const Tier& tier, const std::function<Result<uint64_t>(uint64_t)>& sum,
                             Trial& trial);
 
 }  // namespace penstock

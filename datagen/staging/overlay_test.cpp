@@ -19,7 +19,7 @@ void write(const fs::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-std::string text_in(Backend& backend, std::string_view name, std::size_t bytes) {
+std::string text_in(Backend& backend, std::string_view name, size_t bytes) {
   std::string text(bytes, '?');
   const auto read = backend.read_object(name, bytes, std::as_writable_bytes(std::span(text)));
   EXPECT_OK(read);
@@ -103,7 +103,7 @@ TEST_F(Overlay, BytesOfEachTierAreInTheRecord) {
   text_in(*both.tier.backend, "a/2", 3);
   Trial trial;
   ASSERT_OK(record_overlay(
-      both.tier, [](std::uint64_t bytes) { return Result<std::uint64_t>(2 * bytes); }, trial));
+      both.tier, [](uint64_t bytes) { return Result<uint64_t>(2 * bytes); }, trial));
   const Record& record = trial.record();
   EXPECT_EQ(record.metrics.at("tier_bytes_read.slow").value(), 12);
   EXPECT_EQ(record.metrics.at("tier_bytes_read.fast").value(), 6);
@@ -111,7 +111,7 @@ TEST_F(Overlay, BytesOfEachTierAreInTheRecord) {
 
   Trial other;
   ASSERT_OK(record_overlay(
-      corpus().tier, [](std::uint64_t bytes) { return Result<std::uint64_t>(bytes); }, other));
+      corpus().tier, [](uint64_t bytes) { return Result<uint64_t>(bytes); }, other));
   EXPECT_TRUE(other.record().metrics.empty());
 }
 

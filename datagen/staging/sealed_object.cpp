@@ -14,13 +14,13 @@ constexpr int kMaxDepth = 6;
 
 }  // namespace
 
-std::string sealed_object_text(std::string_view kind, std::uint64_t format, const Json& members) {
+std::string sealed_object_text(std::string_view kind, uint64_t format, const Json& members) {
   Json object{{"penstock", kind}, {"format", format}};
   object.update(members);
   return seal_line(one_line(object), 1, 1) + "\n";
 }
 
-Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, std::string_view text,
+Result<Json> parse_sealed_object(std::string_view kind, uint64_t format, std::string_view text,
                                  std::string_view where) {
   const auto corrupt_error = [&](std::string_view why) {
     return make_error(Errc::corrupt, "'{}' {}", where, why);
@@ -47,10 +47,10 @@ Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, st
   return json;
 }
 
-std::uint64_t count_member(const Json& json, const char* key) {
+uint64_t count_member(const Json& json, const char* key) {
   const Json& member = json.at(key);
   if (!member.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
-  return member.get<std::uint64_t>();
+  return member.get<uint64_t>();
 }
 
 double number_member(const Json& json, const char* key) {

@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kStagedKind = "staged files";
-constexpr std::uint64_t kStagedFormat = 1;
+constexpr uint64_t kStagedFormat = 1;
 
 std::string checked_name(const Json& json) {
   auto name = json.get<std::string>();
@@ -32,9 +32,9 @@ StagedState state_from_json(const Json& json) {
   }
   for (const Json& one : json.at("copied")) {
     PublishedObject copy{.bytes = count_member(one, "bytes")};
-    const std::uint64_t crc = count_member(one, "crc32c");
+    const uint64_t crc = count_member(one, "crc32c");
     if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
-    copy.crc32c = std::uint32_t(crc);
+    copy.crc32c = uint32_t(crc);
     state.copied.emplace(checked_name(one.at("name")), copy);
   }
   state.may_have_unlisted_copies = json.value("unsure", true);

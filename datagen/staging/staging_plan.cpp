@@ -65,7 +65,7 @@ void read_files(const Json& json, StagingPlan& plan) {
     PlannedFile file{.name = one.at("name").get<std::string>(), .bytes = count_member(one, "bytes")};
     const Json& mtime = one.at("mtime_ns");
     if (!mtime.is_number_integer()) throw std::invalid_argument("'mtime_ns' is no whole number");
-    file.mtime_ns = mtime.get<std::int64_t>();
+    file.mtime_ns = mtime.get<int64_t>();
     if (!check_object_name(file.name).ok() || (!plan.files.empty() && plan.files.back().name >= file.name))
       throw std::invalid_argument("names that no plan has, or not in order");
     plan.files.push_back(std::move(file));
@@ -84,7 +84,7 @@ StagingPlan plan_from_json(const Json& json) {
   plan.reason = json.at("reason").get<std::string>();
   plan.policy = json.at("policy").get<std::string>();
   plan.capacity_bytes = count_member(json, "capacity");
-  const std::uint64_t threads = count_member(json, "threads");
+  const uint64_t threads = count_member(json, "threads");
   if (threads == 0 || threads > UINT32_MAX) throw std::invalid_argument("'threads' is no number of threads");
   plan.threads = unsigned(threads);
   plan.slow = tier_from_json(json.at("slow"));
@@ -108,9 +108,9 @@ Json predicted_json(const PredictedGain& gain) {
           {"break_even_epochs", gain.break_even_epochs}};
 }
 
-std::uint64_t StagingPlan::bytes() const {
-  return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const PlannedFile& file) { return sum + file.bytes; });
+uint64_t StagingPlan::bytes() const {
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t sum, const PlannedFile& file) { return sum + file.bytes; });
 }
 
 std::string staging_plan_text(const StagingPlan& plan) {
@@ -131,11 +131,11 @@ Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
   if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
     return make_error(Errc::invalid_argument,
                       "'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native());
-  const std::uintmax_t size = std::filesystem::file_size(path, failed);
+  const uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
   if (size > kMostSealedBytes) return plan_error(path.native(), "is too large for a plan");
   std::ifstream file(path, std::ios::binary);
-  std::string text(std::size_t(size), '\0');
+  std::string text(size_t(size), '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size != 0)
     return errno_error(errno, "cannot read the plan", path.native());
   return parse_staging_plan(text, path.native());

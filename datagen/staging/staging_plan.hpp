@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kStagingPlanFormat = 1;
+inline constexpr uint64_t kStagingPlanFormat = 1;
 
 // A tier as TIER text, and its folder at the time the plan was made.
 struct PlannedTier {
@@ -24,9 +24,9 @@ struct PlannedTier {
 };
 
 struct PlannedFile {
-  std::string name;           // relative to both roots
-  std::uint64_t bytes = 0;    // size when the plan was made
-  std::int64_t mtime_ns = 0;  // modification time when the plan was made, since 1970
+  std::string name;      // relative to both roots
+  uint64_t bytes = 0;    // size when the plan was made
+  int64_t mtime_ns = 0;  // modification time when the plan was made, since 1970
 
   bool operator==(const PlannedFile&) const = default;
 };
@@ -47,7 +47,7 @@ struct StagingPlan {
   std::string id;       // 16 hexadecimal digits
   std::string made_at;  // UTC, ISO 8601
   std::string policy;   // as the user gave it
-  std::uint64_t capacity_bytes = 0;
+  uint64_t capacity_bytes = 0;
   unsigned threads = 1;       // number of reading threads of the program
   bool should_stage = false;  // the verdict; false: "don't stage", and the list of files is empty
   std::string reason;         // why `should_stage` is true or false
@@ -56,7 +56,7 @@ struct StagingPlan {
   PredictedGain predicted;
   std::vector<PlannedFile> files;  // sorted by name, without duplicates
 
-  std::uint64_t bytes() const;
+  uint64_t bytes() const;
 };
 
 // The JSON object "predicted" of a plan. Its keys are the names of the members.

@@ -53,9 +53,9 @@ TEST(StagingPlan, IsOneLineOfJson) {
 
 TEST(StagingPlan, EveryCutAndEveryFlippedBitIsFound) {
   const std::string text = staging_plan_text(a_plan());
-  for (std::size_t length = 0; length + 1 < text.size(); ++length)
+  for (size_t length = 0; length + 1 < text.size(); ++length)
     EXPECT_FALSE(parse_staging_plan(text.substr(0, length), "plan").ok()) << length;
-  for (std::size_t at = 0; at + 1 < text.size(); ++at) {
+  for (size_t at = 0; at + 1 < text.size(); ++at) {
     std::string flipped = text;
     flipped[at] = char(flipped[at] ^ 1);
     EXPECT_FALSE(parse_staging_plan(flipped, "plan").ok()) << at;

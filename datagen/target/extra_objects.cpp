@@ -8,17 +8,16 @@
 namespace penstock {
 
 Result<ExtraObjects> find_extra_objects(Namespace& names, const Manifest& manifest, unsigned threads) {
-  constexpr std::size_t kMostNames = 10;
-  std::vector<std::uint64_t> hashes;
-  hashes.reserve(std::size_t(manifest.objects()));
+  constexpr size_t kMostNames = 10;
+  std::vector<uint64_t> hashes;
+  hashes.reserve(size_t(manifest.objects()));
   std::string scratch;
-  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
+  for (uint64_t i = 0; i < manifest.objects(); ++i)
     hashes.push_back(name_hash(manifest.object_name(i, scratch)));
   std::sort(hashes.begin(), hashes.end());
 
   const auto classify = [&](const Entry& entry) {
-    return std::binary_search(hashes.begin(), hashes.end(), name_hash(entry.name)) ? kNotWanted
-                                                                                   : std::uint16_t{0};
+    return std::binary_search(hashes.begin(), hashes.end(), name_hash(entry.name)) ? kNotWanted : uint16_t{0};
   };
   PENSTOCK_ASSIGN(const FolderWalk walk, walk_folders(names, threads, classify));
   ExtraObjects extra;

@@ -12,7 +12,7 @@
 namespace penstock {
 
 struct ExtraObjects {
-  std::uint64_t count = 0;
+  uint64_t count = 0;
   std::vector<std::string> first_names;  // at most 10 names, in order of folder and name
 };
 

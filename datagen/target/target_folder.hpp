@@ -12,7 +12,7 @@
 namespace penstock {
 
 // What the target contains of the data that the command makes.
-enum class TargetState : std::uint8_t { fresh, started, finished };
+enum class TargetState : uint8_t { fresh, started, finished };
 
 // True: the folder exists. False: nothing exists. `invalid_argument` if the path, or a parent of it, is a
 // file or a dangling link. `flag` is the flag that named it, such as "--out".

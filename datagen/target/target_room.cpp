@@ -33,22 +33,22 @@ bool stat_file_system(std::filesystem::path folder, struct statfs& file_system) 
 
 }  // namespace
 
-std::uint64_t FreeSpace::bytes_on_device(std::uint64_t object_bytes) const {
-  const std::uint64_t pad = block_bytes - 1;
+uint64_t FreeSpace::bytes_on_device(uint64_t object_bytes) const {
+  const uint64_t pad = block_bytes - 1;
   return object_bytes > UINT64_MAX - pad ? UINT64_MAX : (object_bytes + pad) / block_bytes * block_bytes;
 }
 
 Result<FreeSpace> free_space_of(Backend& backend) {
-  PENSTOCK_ASSIGN(const std::uint64_t free, backend.names().free_bytes());
+  PENSTOCK_ASSIGN(const uint64_t free, backend.names().free_bytes());
   FreeSpace space{.bytes = free, .block_bytes = 1, .folder_bytes = 0, .inodes = {}};
   struct statfs file_system {};
   const auto root = backend.native_path("");
   if (!root || !stat_file_system(*root, file_system) || !allocates_whole_blocks(file_system)) return space;
-  const auto system_block = std::uint64_t(file_system.f_frsize);
+  const auto system_block = uint64_t(file_system.f_frsize);
   // If the back end reports less free space than the file system, it has a `capacity` limit, which counts
   // bytes, not blocks.
-  const bool limited_by_blocks = free >= std::uint64_t{file_system.f_bavail} * system_block;
-  if (limited_by_blocks) space.block_bytes = std::max<std::uint64_t>(system_block, 1);
+  const bool limited_by_blocks = free >= uint64_t{file_system.f_bavail} * system_block;
+  if (limited_by_blocks) space.block_bytes = std::max<uint64_t>(system_block, 1);
   // XFS stores small folders in their inodes, and tmpfs uses no blocks for them.
   if (limited_by_blocks && file_system.f_type == EXT4_SUPER_MAGIC) space.folder_bytes = space.block_bytes;
   if (file_system.f_files != 0) space.inodes = file_system.f_ffree;
@@ -57,8 +57,8 @@ Result<FreeSpace> free_space_of(Backend& backend) {
 
 Error describe_full_tier(Backend& backend, Error error) {
   // More than 0, because a command that fails has already freed some inodes.
-  constexpr std::uint64_t kFewInodes = 64;
-  constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
+  constexpr uint64_t kFewInodes = 64;
+  constexpr uint64_t kEnoughBytes = uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;
   const Result<FreeSpace> space = free_space_of(backend);
   if (!space.ok() || space->bytes < kEnoughBytes || space->inodes.value_or(kFewInodes) >= kFewInodes)

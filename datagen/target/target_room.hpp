@@ -10,13 +10,13 @@
 namespace penstock {
 
 struct FreeSpace {
-  std::uint64_t bytes = 0;
-  std::uint64_t block_bytes = 1;   // an object takes a multiple of this
-  std::uint64_t folder_bytes = 0;  // bytes that a small folder takes
+  uint64_t bytes = 0;
+  uint64_t block_bytes = 1;   // an object takes a multiple of this
+  uint64_t folder_bytes = 0;  // bytes that a small folder takes
   // Free inodes, for objects and folders; nothing: the target has no such limit.
-  std::optional<std::uint64_t> inodes;
+  std::optional<uint64_t> inodes;
 
-  std::uint64_t bytes_on_device(std::uint64_t object_bytes) const;  // in whole blocks
+  uint64_t bytes_on_device(uint64_t object_bytes) const;  // in whole blocks
 };
 
 // The space that this user may use. Each object takes whole blocks and one inode, as on ext4, XFS and tmpfs.

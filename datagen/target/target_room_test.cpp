@@ -26,11 +26,11 @@ namespace {
 std::string place_of_pages() {
   struct statfs system {};
   if (::statfs("/dev/shm", &system) != 0 || system.f_type != TMPFS_MAGIC) return "";
-  if (std::filesystem::space("/dev/shm").available < std::uintmax_t{1} << 30U) return "";
+  if (std::filesystem::space("/dev/shm").available < uintmax_t{1} << 30U) return "";
   return "posix:/dev/shm/penstock-room-" + std::to_string(::getpid()) + "/none";
 }
 
-Generation small_files(std::uint64_t samples) {
+Generation small_files(uint64_t samples) {
   return plan_generation("cifar10", "files", {}, {.samples = samples}, 7).value();
 }
 
@@ -65,7 +65,7 @@ TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
   ASSERT_GE(space.block_bytes, 4096U);
   const Generation few = small_files(10);
   EXPECT_TRUE(check_free_space(target, few, false).ok());
-  const std::uint64_t bytes = few.bytes_expected / 10;
+  const uint64_t bytes = few.bytes_expected / 10;
   ASSERT_LT(bytes + bytes / 8, space.block_bytes);
   const Generation many = small_files(space.bytes / (bytes + bytes / 8));
   ASSERT_LT(many.bytes_expected, space.bytes);
@@ -77,7 +77,7 @@ TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
 
 TEST(TargetRoom, FoldersOfAPlanAreThoseOfItsObjects) {
   const auto folders = [](std::string_view recipe, std::string_view format, std::vector<OptionWord> settings,
-                          std::uint64_t samples) {
+                          uint64_t samples) {
     return plan_generation(recipe, format, std::move(settings), {.samples = samples}, 7).value().folders();
   };
   EXPECT_EQ(folders("imagenet", "", {}, 200), 200U);
@@ -85,7 +85,7 @@ TEST(TargetRoom, FoldersOfAPlanAreThoseOfItsObjects) {
   EXPECT_EQ(folders("imagenet", "", {{"classes", "20000"}}, 30000), 20000U);
   EXPECT_EQ(folders("imagenet", "", {{"dirs", "flat"}}, 200), 0U);
   EXPECT_EQ(folders("imagenet", "tfrecord", {{"shards", "4"}}, 200), 0U);
-  const std::uint64_t hashed = folders("imagenet", "", {{"dirs", "hash:100"}}, 50);
+  const uint64_t hashed = folders("imagenet", "", {{"dirs", "hash:100"}}, 50);
   EXPECT_GT(hashed, 25U);
   EXPECT_LT(hashed, 50U);
   EXPECT_EQ(folders("imagenet", "", {{"dirs", "hash:100"}}, 100'000), 100U);

@@ -45,13 +45,13 @@ class FailingDisk : public testing::Test {
   void TearDown() override { tier_.reset(); }
 
   Result<void> write(std::string_view name, Durability durability) {
-    const std::vector<std::byte> bytes(std::size_t{40} << 20U, std::byte{7});
+    const std::vector<std::byte> bytes(size_t{40} << 20U, std::byte{7});
     PENSTOCK_ASSIGN(const auto writer, tier_->backend->create(name));
     PENSTOCK_TRY(writer->append(bytes));
     return writer->publish(durability);
   }
   bool is_whole(std::string_view name) {
-    std::vector<std::byte> bytes(std::size_t{40} << 20U);
+    std::vector<std::byte> bytes(size_t{40} << 20U);
     const auto read = tier_->backend->read_object(name, 0, bytes);
     return read.ok() && *read == bytes.size() && bytes == std::vector<std::byte>(bytes.size(), std::byte{7});
   }

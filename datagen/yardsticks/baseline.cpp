@@ -11,12 +11,12 @@ using Sample = SampleList::Sample;
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;
-  const std::uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
-  for (std::uint64_t i = 0; i < held_count; ++i) {
-    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(std::uint32_t(i)).data()));
+  const uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
+  for (uint64_t i = 0; i < held_count; ++i) {
+    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(uint32_t(i)).data()));
     objects.push_back(std::move(fd));
   }
-  const std::uint64_t largest_bytes = plan.samples.largest_bytes();
+  const uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(whole_huge_pages(largest_bytes));
     for (Sample sample; control.next(sample);) {
@@ -36,7 +36,7 @@ Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, Lo
 
 Result<LoopDone> read_by_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
-  const std::uint64_t largest_bytes = plan.samples.largest_bytes();
+  const uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(whole_huge_pages(largest_bytes));
     std::unique_ptr<Reader> own_reader;

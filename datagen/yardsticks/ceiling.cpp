@@ -20,8 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Sample = SampleList::Sample;
 
-constexpr std::size_t kFilesAhead = 4;
-constexpr std::size_t kStreamBytes = 1U << 20U;
+constexpr size_t kFilesAhead = 4;
+constexpr size_t kStreamBytes = 1U << 20U;
 
 struct Announced {
   Sample sample;
@@ -40,7 +40,7 @@ Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std:
 
 Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
-  const std::uint64_t largest_bytes = plan.samples.largest_bytes();
+  const uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(whole_huge_pages(largest_bytes));
     std::deque<Announced> files;
@@ -61,9 +61,9 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
 
 Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
-  std::vector<std::uint64_t> object_sizes;
+  std::vector<uint64_t> object_sizes;
   for (const std::unique_ptr<Reader>& object : objects) {
-    PENSTOCK_ASSIGN(const std::uint64_t size, object->size());
+    PENSTOCK_ASSIGN(const uint64_t size, object->size());
     object_sizes.push_back(size);
   }
   if (object_sizes.empty()) return LoopDone{};
@@ -71,17 +71,17 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
   // many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(whole_huge_pages(kStreamBytes));
-    std::uint64_t pending_bytes = 0;
-    std::size_t object = thread % object_sizes.size();
-    std::uint64_t offset = 0;
+    uint64_t pending_bytes = 0;
+    size_t object = thread % object_sizes.size();
+    uint64_t offset = 0;
     for (Sample sample; control.next(sample);) {
       ++done.samples;
       done.bytes += sample.length;
       for (pending_bytes += sample.length; pending_bytes >= kStreamBytes;) {
-        const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, object_sizes[object] - offset);
+        const uint64_t count = std::min<uint64_t>(kStreamBytes, object_sizes[object] - offset);
         PENSTOCK_TRY(objects[object]->read_at(offset, buffer.first(count)));
         offset += count;
-        pending_bytes -= std::max<std::uint64_t>(count, 1);
+        pending_bytes -= std::max<uint64_t>(count, 1);
         if (offset < object_sizes[object]) continue;
         object = (object + shape.threads) % object_sizes.size();
         offset = 0;
@@ -93,7 +93,7 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
 
 Result<std::vector<CeilingLoop::QueuedThread>> make_queued_threads(const ReadPlan& plan,
                                                                    const LoopShape& shape,
-                                                                   std::size_t slot_bytes) {
+                                                                   size_t slot_bytes) {
   try {
     std::vector<CeilingLoop::QueuedThread> threads(std::max(shape.threads, 1U));
     for (CeilingLoop::QueuedThread& thread : threads) {
@@ -112,7 +112,7 @@ Result<std::vector<CeilingLoop::QueuedThread>> make_queued_threads(const ReadPla
 
 std::string LoopShape::name() const {
   constexpr std::array<std::string_view, 4> kNames{"blocking", "readahead", "streamed", "queued"};
-  std::string name(kNames[std::size_t(kind)]);
+  std::string name(kNames[size_t(kind)]);
   name += "." + std::to_string(threads);
   if (kind == LoopKind::queued) name += "x" + std::to_string(depth);
   return name;
@@ -145,7 +145,7 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
-  const std::size_t slot_bytes = whole_blocks(std::max<std::uint64_t>(plan_.samples.largest_bytes(), 1));
+  const size_t slot_bytes = whole_blocks(std::max<uint64_t>(plan_.samples.largest_bytes(), 1));
   if (queued_threads_.empty()) {
     PENSTOCK_ASSIGN(queued_threads_, make_queued_threads(plan_, shape_, slot_bytes));
   }
@@ -162,12 +162,11 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   return total;
 }
 
-Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, std::size_t slot_bytes,
-                                          const OpenObjects& objects, LoopControl& control,
-                                          LoopDone& done) const {
+Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, size_t slot_bytes, const OpenObjects& objects,
+                                          LoopControl& control, LoopDone& done) const {
   Queue& queue = *thread.queue;
-  std::vector<std::uint64_t> idle_slots;
-  for (std::uint64_t i = 0; i < shape_.depth; ++i) idle_slots.push_back(i);
+  std::vector<uint64_t> idle_slots;
+  for (uint64_t i = 0; i < shape_.depth; ++i) idle_slots.push_back(i);
   std::vector<Completion> completions(shape_.depth);
   for (bool more = true; more || queue.in_flight() > 0;) {
     SampleList::Sample sample;
@@ -186,9 +185,9 @@ Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, std::size_t slot
       while (queue.submit({&operation, 1}, Start::with_reap) == 0) {
       }
     }
-    const std::size_t count = queue.reap(completions, queue.in_flight() > 0 ? 1 : 0);
+    const size_t count = queue.reap(completions, queue.in_flight() > 0 ? 1 : 0);
     for (Completion& completion : std::span(completions).first(count)) {
-      PENSTOCK_ASSIGN(const std::uint64_t bytes, std::move(completion.bytes));
+      PENSTOCK_ASSIGN(const uint64_t bytes, std::move(completion.bytes));
       ++done.samples;
       done.bytes += bytes;
       idle_slots.push_back(completion.tag);

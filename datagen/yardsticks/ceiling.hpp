@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-enum class LoopKind : std::uint8_t {
+enum class LoopKind : uint8_t {
   blocking,  // the loop of the baseline: one read at a time in each thread
   // Each thread opens its next files and asks the kernel to fetch them before it reads the current one.
   readahead,
@@ -53,7 +53,7 @@ class CeilingLoop {
 
  private:
   Result<LoopDone> run_queued(LoopEnd end);
-  Result<void> read_with_queue(QueuedThread& thread, std::size_t slot_bytes, const OpenObjects& objects,
+  Result<void> read_with_queue(QueuedThread& thread, size_t slot_bytes, const OpenObjects& objects,
                                LoopControl& control, LoopDone& done) const;
 
   const ReadPlan plan_;

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kObjects = 40;
+constexpr uint64_t kObjects = 40;
 
 class Loops : public testing::TestWithParam<std::string> {
  protected:
@@ -23,21 +23,21 @@ class Loops : public testing::TestWithParam<std::string> {
     auto tier = open_tier("t=posix:" + scratch_.path().string() + "/root" + GetParam(), kNoNamedTiers);
     ASSERT_OK(tier);
     tier_ = *std::move(tier);
-    for (std::uint64_t i = 0; i < kObjects; ++i) {
+    for (uint64_t i = 0; i < kObjects; ++i) {
       const std::string name = "objects/" + std::to_string(i);
       auto writer = backend().create(name);
       ASSERT_OK(writer);
       ASSERT_OK((*writer)->append(pattern(bytes_of_object(i))));
       ASSERT_OK((*writer)->publish(Durability::visible));
       whole_.add(name, bytes_of_object(i));
-      const std::uint32_t object = ranges_.add_object(name);
-      for (std::uint64_t offset = 0; offset < bytes_of_object(i); offset += 1'000)
+      const uint32_t object = ranges_.add_object(name);
+      for (uint64_t offset = 0; offset < bytes_of_object(i); offset += 1'000)
         ranges_.add_sample({offset, 1'000, object});
     }
   }
-  static std::uint64_t bytes_of_object(std::uint64_t i) { return 1'000 * (i % 7 + 1); }
+  static uint64_t bytes_of_object(uint64_t i) { return 1'000 * (i % 7 + 1); }
   Backend& backend() { return *tier_.backend; }
-  std::uint64_t bytes_read() { return backend().moved_bytes().read; }
+  uint64_t bytes_read() { return backend().moved_bytes().read; }
 
   ScratchFolder scratch_;
   Tier tier_;
@@ -97,9 +97,9 @@ TEST_P(Loops, AStreamReadsAsMuchAsItSays) {
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(pattern(5'000'000)));
   ASSERT_OK((*writer)->publish(Durability::visible));
-  const std::uint32_t object = large.add_object("large");
-  for (std::uint64_t i = 0; i < 100; ++i) large.add_sample({i * 50'000, 50'000, object});
-  const std::uint64_t before = bytes_read();
+  const uint32_t object = large.add_object("large");
+  for (uint64_t i = 0; i < 100; ++i) large.add_sample({i * 50'000, 50'000, object});
+  const uint64_t before = bytes_read();
   const auto done = ceiling_read({large, backend(), false, {}}, {LoopKind::streamed, 1}, {.samples = 100});
   ASSERT_OK(done);
   EXPECT_EQ(done->bytes, 5'000'000U);
@@ -108,14 +108,14 @@ TEST_P(Loops, AStreamReadsAsMuchAsItSays) {
 }
 
 TEST_P(Loops, TakesTheOrderAndGoesRound) {
-  std::vector<std::uint64_t> turns;
-  const ReadPlan plan{whole_, backend(), true, [&](std::uint64_t n) {
+  std::vector<uint64_t> turns;
+  const ReadPlan plan{whole_, backend(), true, [&](uint64_t n) {
                         turns.push_back(n);
                         return kObjects - 1 - n;
                       }};
   const auto done = baseline_read(plan, 1, {.first_read = kObjects - 2, .samples = 5});
   ASSERT_OK(done);
-  EXPECT_EQ(turns, (std::vector<std::uint64_t>{kObjects - 2, kObjects - 1, 0, 1, 2}));
+  EXPECT_EQ(turns, (std::vector<uint64_t>{kObjects - 2, kObjects - 1, 0, 1, 2}));
   EXPECT_EQ(done->bytes, bytes_of_object(1) + bytes_of_object(0) + bytes_of_object(39) + bytes_of_object(38) +
                              bytes_of_object(37));
 }
@@ -179,7 +179,7 @@ class SlowToQueue final : public BackendWrapper {
   static constexpr std::chrono::milliseconds kTakes{300};
   using BackendWrapper::BackendWrapper;
   const Caps& caps() const override { return caps_; }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override {
     std::this_thread::sleep_for(kTakes);
     return thread_pool_queue(inner(), depth);
   }

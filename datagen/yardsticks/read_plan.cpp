@@ -17,15 +17,15 @@ namespace penstock {
 
 Result<OpenObjects> open_objects(const ReadPlan& plan) {
   OpenObjects objects;
-  const std::uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
-  for (std::uint64_t i = 0; i < held_count; ++i) {
-    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(std::uint32_t(i))));
+  const uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
+  for (uint64_t i = 0; i < held_count; ++i) {
+    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(uint32_t(i))));
     objects.push_back(std::move(reader));
   }
   return objects;
 }
 
-Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
+Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, uint32_t object,
                           std::unique_ptr<Reader>& own_reader) {
   if (object < held.size()) return held[object].get();
   own_reader.reset();
@@ -53,20 +53,20 @@ Result<Fd> open_object(int root, const char* name) {
 }
 
 Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name) {
-  for (std::uint64_t done = 0; done < sample.length;) {
+  for (uint64_t done = 0; done < sample.length;) {
     const ssize_t bytes_read = ::pread(fd, out + done, sample.length - done, off_t(sample.offset + done));
     if (bytes_read == 0) return truncated_error(name, sample.offset, sample.length);
     if (bytes_read < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
-    if (bytes_read > 0) done += std::uint64_t(bytes_read);
+    if (bytes_read > 0) done += uint64_t(bytes_read);
   }
   return success();
 }
 
 bool LoopControl::next(SampleList::Sample& sample) {
-  const std::uint64_t n = next_read_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t n = next_read_.fetch_add(1, std::memory_order_relaxed);
   if (n >= end_.samples || plan_.samples.size() == 0 || ended_.load(std::memory_order_relaxed)) return false;
   // A read of the clock takes about 25 ns, so it is not done for every sample.
-  constexpr std::uint64_t kReadsPerClockCheck = 8;
+  constexpr uint64_t kReadsPerClockCheck = 8;
   const bool time_is_up = n % kReadsPerClockCheck == 0 &&
                           end_.deadline != std::chrono::steady_clock::time_point::max() &&
                           std::chrono::steady_clock::now() >= end_.deadline;
@@ -74,7 +74,7 @@ bool LoopControl::next(SampleList::Sample& sample) {
     ended_.store(true, std::memory_order_relaxed);
     return false;
   }
-  const std::uint64_t read_number = (end_.first_read + n) % plan_.samples.size();
+  const uint64_t read_number = (end_.first_read + n) % plan_.samples.size();
   sample = plan_.samples[plan_.order ? plan_.order(read_number) : read_number];
   return true;
 }

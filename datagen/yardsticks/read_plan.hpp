@@ -25,7 +25,7 @@ struct ReadPlan {
   bool whole_objects = true;
   // The n-th read is of sample order(n), for n from 0 to size() - 1, and then again from the first. Empty:
   // the n-th read is of sample n. Use the order of the reader that is compared. Any thread.
-  std::function<std::uint64_t(std::uint64_t n)> order;
+  std::function<uint64_t(uint64_t n)> order;
 };
 
 // Readers of objects whose samples are ranges. The first objects of the corpus stay open, the others are
@@ -35,22 +35,22 @@ Result<OpenObjects> open_objects(const ReadPlan& plan);
 
 // The Reader of an object. If it is not held open, it is opened and put into `own_reader`. Any thread; each
 // read has its own `own_reader`.
-Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
+Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, uint32_t object,
                           std::unique_ptr<Reader>& own_reader);
 
 // The limits of a loop, which ends at the first that it reaches. Reads in flight are finished. SIGINT ends
 // every loop.
 struct LoopEnd {
-  std::uint64_t first_read = 0;        // number of the first read (continues after an earlier repeat)
-  std::uint64_t samples = UINT64_MAX;  // number of reads; for one cold pass: size()
+  uint64_t first_read = 0;        // number of the first read (continues after an earlier repeat)
+  uint64_t samples = UINT64_MAX;  // number of reads; for one cold pass: size()
   std::chrono::steady_clock::time_point deadline =  // end time, checked every few samples
       std::chrono::steady_clock::time_point::max();
 };
 
 // The result of a loop. The caller measures its time.
 struct LoopDone {
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
+  uint64_t samples = 0;
+  uint64_t bytes = 0;
   // The time in which queues were made, before the first read. The caller subtracts it from its time.
   std::chrono::nanoseconds untimed{0};
 };
@@ -77,7 +77,7 @@ class LoopControl {
  private:
   const ReadPlan& plan_;
   const LoopEnd& end_;
-  std::atomic<std::uint64_t> next_read_{0};
+  std::atomic<uint64_t> next_read_{0};
   std::atomic<bool> ended_{false};
   std::mutex mutex_;
   Result<void> first_error_;

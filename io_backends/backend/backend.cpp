@@ -7,8 +7,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 1024;
-constexpr std::size_t kMaxPartBytes = 255;
+constexpr size_t kMaxNameBytes = 1024;
+constexpr size_t kMaxPartBytes = 255;
 
 Error bad_name(std::string_view name, std::string_view why) {
   return make_error(Errc::invalid_argument,
@@ -19,7 +19,7 @@ Error bad_name(std::string_view name, std::string_view why) {
 // for every sample.
 bool is_object_name(std::string_view name) {
   if (name.size() > kMaxNameBytes) return false;
-  std::size_t part_bytes = 0;  // bytes in the current part, between two '/'
+  size_t part_bytes = 0;  // bytes in the current part, between two '/'
   bool only_dots = true;
   const auto is_part_valid = [&] { return part_bytes > (only_dots ? 2 : 0) && part_bytes <= kMaxPartBytes; };
   for (const char c : name) {
@@ -38,20 +38,19 @@ bool is_object_name(std::string_view name) {
 
 }  // namespace
 
-Result<std::span<const std::byte>> Reader::view(std::uint64_t /*offset*/, std::uint64_t /*length*/) {
+Result<std::span<const std::byte>> Reader::view(uint64_t /*offset*/, uint64_t /*length*/) {
   return make_error(Errc::unsupported, "this back end has no views of its objects");
 }
 
-Result<void> Reader::read_at_all(std::uint64_t /*offset*/, std::span<std::byte> /*out*/) {
+Result<void> Reader::read_at_all(uint64_t /*offset*/, std::span<std::byte> /*out*/) {
   return make_error(Errc::unsupported, "this back end has no collective reads");
 }
 
-Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length) {
-  return make_error(Errc::truncated,
-                    "'" + std::string(name) + "' ends before byte " +
-                        std::to_string(offset > std::numeric_limits<std::uint64_t>::max() - length
-                                           ? std::numeric_limits<std::uint64_t>::max()
-                                           : offset + length));
+Error truncated_error(std::string_view name, uint64_t offset, uint64_t length) {
+  return make_error(Errc::truncated, "'" + std::string(name) + "' ends before byte " +
+                                         std::to_string(offset > std::numeric_limits<uint64_t>::max() - length
+                                                            ? std::numeric_limits<uint64_t>::max()
+                                                            : offset + length));
 }
 
 Result<void> Writer::append(std::span<const std::span<const std::byte>> pieces) {
@@ -59,7 +58,7 @@ Result<void> Writer::append(std::span<const std::span<const std::byte>> pieces) 
   return success();
 }
 
-Result<void> Writer::write_at(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
+Result<void> Writer::write_at(uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
   return make_error(Errc::unsupported, "this back end has no writes at an offset");
 }
 
@@ -68,11 +67,10 @@ Error finished_writer_error(std::string_view name) {
                     "the writer of '" + std::string(name) + "' has failed or published before");
 }
 
-Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t length_hint,
-                                           std::span<std::byte> out) {
+Result<uint64_t> Backend::read_object(std::string_view name, uint64_t length_hint, std::span<std::byte> out) {
   PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
   PENSTOCK_ASSIGN(const auto reader, open(name));
-  std::uint64_t length = length_hint;
+  uint64_t length = length_hint;
   if (length == 0) {
     PENSTOCK_ASSIGN(length, reader->size());
     PENSTOCK_TRY(check_fits(name, length, out.size()));
@@ -81,7 +79,7 @@ Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t 
   return length;
 }
 
-Result<std::unique_ptr<Queue>> Backend::queue(std::size_t depth) {
+Result<std::unique_ptr<Queue>> Backend::queue(size_t depth) {
   return blocking_queue(*this, depth);
 }
 
@@ -96,11 +94,11 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
   return writer->publish(durability);
 }
 
-Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t max_bytes) {
+Result<std::string> read_text(Backend& backend, std::string_view name, uint64_t max_bytes) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   if (size > max_bytes) return make_error(Errc::corrupt, "'" + std::string(name) + "' is too large");
-  std::string text(std::size_t(size), '\0');
+  std::string text(size_t(size), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
@@ -109,8 +107,8 @@ Result<void> check_object_name(std::string_view name) {
   if (is_object_name(name)) return success();
   if (name.empty()) return bad_name(name, "is empty");
   if (name.size() > kMaxNameBytes) return bad_name(name.substr(0, 40), "... is longer than 1024 bytes");
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
     if (part.empty()) return bad_name(name, "begins or ends with '/' or holds '//'");
     if (part == "." || part == "..") return bad_name(name, "holds '.' or '..'");
@@ -125,12 +123,12 @@ Result<void> check_folder_name(std::string_view name) {
   return name.empty() ? success() : check_object_name(name);
 }
 
-Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room) {
+Result<void> check_read_object(std::string_view name, uint64_t length_hint, size_t room) {
   PENSTOCK_TRY(check_object_name(name));
   return check_fits(name, length_hint, room);
 }
 
-Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room) {
+Result<void> check_fits(std::string_view name, uint64_t length, size_t room) {
   if (length <= room) return success();
   return make_error(Errc::invalid_argument, "'" + std::string(name) + "' has " + std::to_string(length) +
                                                 " bytes, more than the buffer of " + std::to_string(room));

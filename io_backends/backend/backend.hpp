@@ -51,27 +51,27 @@ class Reader {
   virtual ~Reader() = default;
 
   // The present size of the object in bytes.
-  virtual Result<std::uint64_t> size() = 0;
+  virtual Result<uint64_t> size() = 0;
 
   // Fills all of `out` from byte `offset`. Fails with `truncated` if the object ends earlier.
-  virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
+  virtual Result<void> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 
   // Needs Caps::zero_copy. Returns the bytes in place. They are in memory and stay valid while the Reader
   // lives. If the object is shortened, the lost bytes read as zeros and the next call fails.
-  virtual Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length);
+  virtual Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length);
 
   // Needs Caps::collective_reads. Does the same as read_at(), but every rank of the job calls it together for
   // the same object. A rank that needs no bytes passes an empty span. All ranks then destroy the Reader
   // together, too, in the same order.
-  virtual Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out);
+  virtual Result<void> read_at_all(uint64_t offset, std::span<std::byte> out);
 };
 
 // The error of a read of `length` bytes from `offset` that ends after the end of the object.
-Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
+Error truncated_error(std::string_view name, uint64_t offset, uint64_t length);
 
 // What survives a crash or a power cut after a successful publish(). On tiers in memory
 // (Caps::volatile_memory, tmpfs) every level succeeds, and nothing survives a power cut.
-enum class Durability : std::uint8_t {
+enum class Durability : uint8_t {
   visible,        // readers see the whole object; it survives the end of this process, not a power cut
   leaving,        // visible, and the write to the device has started, so that a later sync waits less
   file,           // the bytes survive a power cut, the name perhaps not
@@ -82,7 +82,7 @@ constexpr bool syncs(Durability wanted) {
   return wanted >= Durability::file;
 }
 
-enum class IfExists : std::uint8_t { fail, replace };
+enum class IfExists : uint8_t { fail, replace };
 
 // Writes one object. The object is invisible before publish(). Destroying an unpublished Writer removes its
 // bytes. One thread.
@@ -97,7 +97,7 @@ class Writer {
 
   // Needs Caps::write_at. Writes at an offset and lets the object grow if necessary. Does not move the append
   // position.
-  virtual Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  virtual Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes);
 
   // Gives the complete object its name in one step, and returns when the object has the Durability `wanted`.
   // Fails with `already_exists` if the name exists and `if_exists` is IfExists::fail. After any failure the
@@ -111,8 +111,8 @@ Error finished_writer_error(std::string_view name);
 
 // Bytes that all threads have moved through a Backend since it was made.
 struct MovedBytes {
-  std::uint64_t read = 0;
-  std::uint64_t written = 0;
+  uint64_t read = 0;
+  uint64_t written = 0;
 };
 
 class Backend {
@@ -124,18 +124,17 @@ class Backend {
   virtual Result<std::unique_ptr<Reader>> open(std::string_view name) = 0;
 
   // Creates missing parent folders. `bytes_hint` (0: unknown) lets the back end reserve space.
-  virtual Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint = 0) = 0;
+  virtual Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint = 0) = 0;
 
   // Opens, reads and closes one object, and waits for it: the blocking form of the queue operation
   // ReadObject. Returns the number of bytes read. This implementation opens a Reader. A back end with a
   // cheaper way overrides it.
-  virtual Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                            std::span<std::byte> out);
+  virtual Result<uint64_t> read_object(std::string_view name, uint64_t length_hint, std::span<std::byte> out);
 
   // A queue of up to `depth` operations. This implementation does each operation in submit(), one after
   // another. For a back end without asynchronous calls, thread_pool_queue() keeps `depth` operations in
   // flight on threads.
-  virtual Result<std::unique_ptr<Queue>> queue(std::size_t depth);
+  virtual Result<std::unique_ptr<Queue>> queue(size_t depth);
 
   virtual Namespace& names() = 0;
 
@@ -154,7 +153,7 @@ class Backend {
 Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
                         Durability durability);
 // Returns all bytes of an object. Fails with `corrupt` if it has more than `max_bytes` bytes.
-Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t max_bytes);
+Result<std::string> read_text(Backend& backend, std::string_view name, uint64_t max_bytes);
 
 // Fails with invalid_argument unless `name` is a proper relative object name: at most 1024 bytes, each part
 // at most 255.
@@ -166,8 +165,8 @@ Result<void> check_folder_name(std::string_view name);
 //
 // Fails with invalid_argument unless `name` is an object name and `length_hint` bytes fit into `room` bytes.
 // Each back end checks this before it does anything for a read_object() or a ReadObject.
-Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
+Result<void> check_read_object(std::string_view name, uint64_t length_hint, size_t room);
 // Fails with invalid_argument unless `length` bytes of the object fit into `room` bytes of memory.
-Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
+Result<void> check_fits(std::string_view name, uint64_t length, size_t room);
 
 }  // namespace penstock

@@ -8,10 +8,10 @@
 
 namespace penstock {
 
-void Buffer::grow(std::size_t bytes) {
+void Buffer::grow(size_t bytes) {
   if (bytes <= capacity_) return;
   if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up must not overflow to 0
-  const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   memory_.reset();
   capacity_ = 0;
   const bool use_huge_pages = rounded >= kHugePageBytes;

@@ -11,7 +11,7 @@ namespace {
 TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
   Buffer buffer(5000);
   EXPECT_EQ(buffer.capacity(), 8192U);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % kBufferAlignment, 0U);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kBufferAlignment, 0U);
   const std::byte* before = buffer.data();
   buffer.grow(8192);
   EXPECT_EQ(buffer.data(), before);
@@ -22,14 +22,14 @@ TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
 
 TEST(Buffer, LargeOnesBeginWithAHugePage) {
   EXPECT_EQ(whole_huge_pages(4096), 4096U);
-  EXPECT_EQ(whole_huge_pages(std::size_t{128} << 10), kHugePageBytes);
+  EXPECT_EQ(whole_huge_pages(size_t{128} << 10), kHugePageBytes);
   EXPECT_EQ(whole_huge_pages(kHugePageBytes), kHugePageBytes);
   EXPECT_EQ(whole_huge_pages(kHugePageBytes + 1), 2 * kHugePageBytes);
   EXPECT_EQ(whole_huge_pages(SIZE_MAX), SIZE_MAX);
-  for (const std::size_t bytes : {kHugePageBytes, kHugePageBytes + 1, 3 * kHugePageBytes}) {
+  for (const size_t bytes : {kHugePageBytes, kHugePageBytes + 1, 3 * kHugePageBytes}) {
     Buffer buffer(bytes);
     EXPECT_GE(buffer.capacity(), bytes);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % kHugePageBytes, 0U);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kHugePageBytes, 0U);
     buffer.first(bytes).back() = std::byte{1};
   }
 }

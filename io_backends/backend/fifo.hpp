@@ -11,8 +11,8 @@ namespace penstock {
 template <class T>
 class Fifo {
  public:
-  explicit Fifo(std::size_t capacity) : items_(capacity) {}
-  std::size_t size() const { return size_; }
+  explicit Fifo(size_t capacity) : items_(capacity) {}
+  size_t size() const { return size_; }
   void push(T item) { items_[(first_ + size_++) % items_.size()] = std::move(item); }
   T pop() {
     T item = std::move(items_[first_]);
@@ -23,8 +23,8 @@ class Fifo {
 
  private:
   std::vector<T> items_;
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
+  size_t first_ = 0;
+  size_t size_ = 0;
 };
 
 }  // namespace penstock

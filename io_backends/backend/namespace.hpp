@@ -13,7 +13,7 @@ namespace penstock {
 
 struct Entry {
   std::string name;  // relative to the back end's root
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   bool folder = false;
   bool link = false;      // set by list(): the entry is a symbolic link; bytes and folder describe its target
   bool dangling = false;  // set by list(): the entry is a link whose target does not exist
@@ -53,7 +53,7 @@ class Namespace {
   // Creates the object `name` and locks it against all processes and hosts that share the tier. Fails with
   // `busy` if another holder has the lock.
   virtual Result<std::unique_ptr<Lock>> lock(std::string_view name) = 0;
-  virtual Result<std::uint64_t> free_bytes() = 0;  // bytes that this user may still write
+  virtual Result<uint64_t> free_bytes() = 0;  // bytes that this user may still write
 };
 
 // Removes an object or an empty folder. Succeeds also if it does not exist.

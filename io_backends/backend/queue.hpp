@@ -22,7 +22,7 @@ class Reader;
 // end.
 struct ReadAt {
   Reader* reader = nullptr;
-  std::uint64_t offset = 0;
+  uint64_t offset = 0;
   std::span<std::byte> out;
 };
 // Opens, reads and closes one object. Reads exactly length_hint bytes, and fails with `truncated` if the
@@ -31,20 +31,20 @@ struct ReadAt {
 // faster if `out` reaches to the next multiple of kBufferAlignment.
 struct ReadObject {
   std::string_view name;
-  std::uint64_t length_hint = 0;
+  uint64_t length_hint = 0;
   std::span<std::byte> out;
 };
 struct Operation {
   std::variant<ReadAt, ReadObject> what;
-  std::uint64_t tag = 0;  // chosen by the caller; the completion has the same tag
+  uint64_t tag = 0;  // chosen by the caller; the completion has the same tag
 };
 struct Completion {
-  std::uint64_t tag = 0;
-  Result<std::uint64_t> bytes = std::uint64_t{0};  // bytes read into `out`, or the error
+  uint64_t tag = 0;
+  Result<uint64_t> bytes = uint64_t{0};  // bytes read into `out`, or the error
 };
 
 // When a submitted operation starts.
-enum class Start : std::uint8_t {
+enum class Start : uint8_t {
   now,
   with_reap,  // starts at the next reap() at the latest, which must follow soon; this may save a system call
 };
@@ -62,33 +62,33 @@ class Queue {
 
   // Starts operations from the front. Returns how many it accepted: fewer than all if the queue is full. An
   // operation that fails has its error in its completion.
-  virtual std::size_t submit(std::span<const Operation> operations, Start start = Start::now) = 0;
+  virtual size_t submit(std::span<const Operation> operations, Start start = Start::now) = 0;
 
   // Waits for at least `at_least` completions, but not for more than are in flight. Returns how many it wrote
   // to `out`. With `at_least` 0 it does not wait.
-  virtual std::size_t reap(std::span<Completion> out, std::size_t at_least) = 0;
+  virtual size_t reap(std::span<Completion> out, size_t at_least) = 0;
 
-  virtual std::size_t in_flight() const = 0;
+  virtual size_t in_flight() const = 0;
 };
 
 // A queue that really keeps `depth` operations in flight. It is the back end's own queue at depth 1 or with
 // Caps::async, else a queue with threads.
-Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, std::size_t depth);
+Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, size_t depth);
 
 // A Queue over any Backend: `depth` threads, each with one blocking read. Fails with `exhausted` if the
 // system cannot create the threads.
-Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, std::size_t depth);
+Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, size_t depth);
 
 // A Queue over any Backend that does each operation in submit(), one after another.
-Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, std::size_t depth);
+Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, size_t depth);
 
 // The functions below are helpers for authors of queues.
 //
 // Fails with invalid_argument unless the depth is 1 to 65536.
-Result<void> check_queue_depth(std::size_t depth);
+Result<void> check_queue_depth(size_t depth);
 // The memory that the operation fills.
 std::span<std::byte> output_span(const Operation& operation);
 // Does one operation by blocking calls. Returns the number of bytes read.
-Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
+Result<uint64_t> perform(Backend& backend, const Operation& operation);
 
 }  // namespace penstock

@@ -15,8 +15,8 @@ namespace penstock {
 // global state is the number that each thread gets when it first adds to any counter.
 class MovedCounter {
  public:
-  void add_read(std::uint64_t bytes) { my_shard().read.fetch_add(bytes, std::memory_order_relaxed); }
-  void add_written(std::uint64_t bytes) { my_shard().written.fetch_add(bytes, std::memory_order_relaxed); }
+  void add_read(uint64_t bytes) { my_shard().read.fetch_add(bytes, std::memory_order_relaxed); }
+  void add_written(uint64_t bytes) { my_shard().written.fetch_add(bytes, std::memory_order_relaxed); }
 
   MovedBytes sum() const {
     MovedBytes total;
@@ -28,15 +28,15 @@ class MovedCounter {
   }
 
  private:
-  static constexpr std::size_t kShards = 64;
+  static constexpr size_t kShards = 64;
   struct alignas(64) Shard {
-    std::atomic<std::uint64_t> read{0};
-    std::atomic<std::uint64_t> written{0};
+    std::atomic<uint64_t> read{0};
+    std::atomic<uint64_t> written{0};
   };
 
   Shard& my_shard() {
-    static std::atomic<std::size_t> next_index{0};
-    thread_local const std::size_t index = next_index.fetch_add(1, std::memory_order_relaxed) % kShards;
+    static std::atomic<size_t> next_index{0};
+    thread_local const size_t index = next_index.fetch_add(1, std::memory_order_relaxed) % kShards;
     return shards_[index];
   }
 

@@ -24,37 +24,37 @@ namespace {
 
 class ThreadPoolQueue final : public Queue {
  public:
-  ThreadPoolQueue(Backend& backend, std::size_t depth)
+  ThreadPoolQueue(Backend& backend, size_t depth)
       : backend_(backend), depth_(depth), waiting_(depth), done_(depth) {
     threads_.reserve(depth);
-    for (std::size_t i = 0; i < depth; ++i)
+    for (size_t i = 0; i < depth; ++i)
       threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
 
-  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
-    const std::size_t accepted = std::min(operations.size(), depth_ - in_flight_);
+  size_t submit(std::span<const Operation> operations, Start /*start*/) override {
+    const size_t accepted = std::min(operations.size(), depth_ - in_flight_);
     {
       const std::lock_guard lock(mutex_);
       for (const Operation& operation : operations.first(accepted)) waiting_.push(operation);
     }
     in_flight_ += accepted;
-    for (std::size_t i = 0; i < accepted; ++i) submitted_.notify_one();
+    for (size_t i = 0; i < accepted; ++i) submitted_.notify_one();
     return accepted;
   }
 
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
-    const std::size_t wanted = std::min({at_least, in_flight_, out.size()});
+  size_t reap(std::span<Completion> out, size_t at_least) override {
+    const size_t wanted = std::min({at_least, in_flight_, out.size()});
     std::unique_lock lock(mutex_);
     wanted_completions_ = wanted;
     finished_.wait(lock, [&] { return done_.size() >= wanted; });
     wanted_completions_ = 0;
-    const std::size_t count = std::min(out.size(), done_.size());
-    for (std::size_t i = 0; i < count; ++i) out[i] = done_.pop();
+    const size_t count = std::min(out.size(), done_.size());
+    for (size_t i = 0; i < count; ++i) out[i] = done_.pop();
     in_flight_ -= count;
     return count;
   }
 
-  std::size_t in_flight() const override { return in_flight_; }
+  size_t in_flight() const override { return in_flight_; }
 
  private:
   // Runs on each thread of the pool. After a stop request, wait() still returns true as long as waiting_ has
@@ -73,21 +73,21 @@ class ThreadPoolQueue final : public Queue {
   }
 
   Backend& backend_;
-  const std::size_t depth_;
-  std::size_t in_flight_ = 0;  // only the owner's thread uses it
+  const size_t depth_;
+  size_t in_flight_ = 0;  // only the owner's thread uses it
   std::mutex mutex_;
   std::condition_variable_any submitted_;
   std::condition_variable finished_;
   Fifo<Operation> waiting_;
   Fifo<Completion> done_;
-  std::size_t wanted_completions_ = 0;
+  size_t wanted_completions_ = 0;
   // Last: the threads are joined before the members that they use are destroyed.
   std::vector<std::jthread> threads_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, std::size_t depth) {
+Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, size_t depth) {
   PENSTOCK_TRY(check_queue_depth(depth));
   try {
     return std::make_unique<ThreadPoolQueue>(backend, depth);

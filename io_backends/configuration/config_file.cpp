@@ -82,7 +82,7 @@ Result<std::string> tier_text(const YAML::Node& value, const std::string& name, 
     if (key == "spec") continue;
     if (!option.second.IsScalar()) return bad_file(file, "option '{}' of tier '{}' needs a value", key, name);
     auto words = option.second.as<std::string>();
-    for (std::size_t comma = words.find(','); comma != std::string::npos; comma = words.find(',', comma + 1))
+    for (size_t comma = words.find(','); comma != std::string::npos; comma = words.find(',', comma + 1))
       words.replace(comma, 1, "%2C");
     text += fmt::format(",{}={}", key, words);
   }

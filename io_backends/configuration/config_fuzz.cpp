@@ -11,7 +11,7 @@
 #include "io_backends/configuration/config_file.hpp"
 #include "io_backends/tiers/tier.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int fd = ::memfd_create("config", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(fd);
   if (fd < 0 || ::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != ssize_t(size)) std::abort();

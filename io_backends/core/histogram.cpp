@@ -6,7 +6,7 @@
 namespace penstock {
 
 void Histogram::merge(const Histogram& other) {
-  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+  for (size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
   total_ += other.total_;
   sum_ += other.sum_;
   max_ = std::max(max_, other.max_);
@@ -16,9 +16,9 @@ void Histogram::merge(const Histogram& other) {
 double Histogram::percentile(double percent) const {
   if (total_ == 0) return 0;
   const double fraction = std::clamp(percent, 0.0, 100.0) / 100.0;
-  const auto wanted_count = std::uint64_t(std::max(1.0, std::ceil(fraction * double(total_))));
-  std::uint64_t seen_count = 0;
-  for (std::size_t i = 0; i < kBuckets; ++i) {
+  const auto wanted_count = uint64_t(std::max(1.0, std::ceil(fraction * double(total_))));
+  uint64_t seen_count = 0;
+  for (size_t i = 0; i < kBuckets; ++i) {
     seen_count += counts_[i];
     if (seen_count < wanted_count) continue;
     const double middle = double(bucket_low(i)) + double(bucket_width(i) - 1) / 2.0;

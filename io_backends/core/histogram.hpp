@@ -15,7 +15,7 @@ namespace penstock {
 // thread; merge the histograms of several threads at the end.
 class Histogram {
  public:
-  void add(std::uint64_t value) {
+  void add(uint64_t value) {
     ++counts_[bucket(value)];
     ++total_;
     sum_ += value;
@@ -24,38 +24,38 @@ class Histogram {
   }
   void merge(const Histogram& other);
 
-  std::uint64_t count() const { return total_; }
-  std::uint64_t min() const { return total_ == 0 ? 0 : min_; }
-  std::uint64_t max() const { return max_; }
+  uint64_t count() const { return total_; }
+  uint64_t min() const { return total_ == 0 ? 0 : min_; }
+  uint64_t max() const { return max_; }
   double mean() const { return total_ == 0 ? 0.0 : double(sum_) / double(total_); }
 
   // Returns the value that `percent` percent of the counted values do not exceed: the middle of its bucket,
   // but within min() and max(). 0 if empty.
   double percentile(double percent) const;
 
-  static constexpr std::size_t kSubBuckets = 64;
-  static constexpr std::size_t kBuckets = (64 - 6 + 1) * kSubBuckets;
-  static constexpr std::size_t bucket(std::uint64_t value) {
-    if (value < kSubBuckets) return std::size_t(value);
+  static constexpr size_t kSubBuckets = 64;
+  static constexpr size_t kBuckets = (64 - 6 + 1) * kSubBuckets;
+  static constexpr size_t bucket(uint64_t value) {
+    if (value < kSubBuckets) return size_t(value);
     const unsigned shift = 63U - unsigned(__builtin_clzll(value)) - 6U;
-    return (shift + 1) * kSubBuckets + std::size_t((value >> shift) - kSubBuckets);
+    return (shift + 1) * kSubBuckets + size_t((value >> shift) - kSubBuckets);
   }
-  static constexpr std::uint64_t bucket_low(std::size_t bucket) {
+  static constexpr uint64_t bucket_low(size_t bucket) {
     if (bucket < kSubBuckets) return bucket;
-    const std::size_t shift = bucket / kSubBuckets - 1;
+    const size_t shift = bucket / kSubBuckets - 1;
     return (kSubBuckets + bucket % kSubBuckets) << shift;
   }
-  static constexpr std::uint64_t bucket_width(std::size_t bucket) {
-    return bucket < kSubBuckets ? 1 : std::uint64_t{1} << (bucket / kSubBuckets - 1);
+  static constexpr uint64_t bucket_width(size_t bucket) {
+    return bucket < kSubBuckets ? 1 : uint64_t{1} << (bucket / kSubBuckets - 1);
   }
-  std::span<const std::uint64_t> counts() const { return counts_; }
+  std::span<const uint64_t> counts() const { return counts_; }
 
  private:
-  std::array<std::uint64_t, kBuckets> counts_{};
-  std::uint64_t total_ = 0;
-  std::uint64_t sum_ = 0;
-  std::uint64_t max_ = 0;
-  std::uint64_t min_ = UINT64_MAX;
+  std::array<uint64_t, kBuckets> counts_{};
+  uint64_t total_ = 0;
+  uint64_t sum_ = 0;
+  uint64_t max_ = 0;
+  uint64_t min_ = UINT64_MAX;
 };
 
 }  // namespace penstock

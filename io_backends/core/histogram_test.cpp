@@ -11,15 +11,15 @@
 namespace penstock {
 namespace {
 
-double exact(std::vector<std::uint64_t> values, double percent) {
+double exact(std::vector<uint64_t> values, double percent) {
   std::sort(values.begin(), values.end());
-  const auto rank = std::size_t(std::max(1.0, std::ceil(percent / 100 * double(values.size()))));
+  const auto rank = size_t(std::max(1.0, std::ceil(percent / 100 * double(values.size()))));
   return double(values[rank - 1]);
 }
 
 TEST(Histogram, BucketsCoverAllValuesWithoutGapOrOverlap) {
-  for (std::size_t i = 0; i < Histogram::kBuckets; ++i) {
-    const std::uint64_t low = Histogram::bucket_low(i);
+  for (size_t i = 0; i < Histogram::kBuckets; ++i) {
+    const uint64_t low = Histogram::bucket_low(i);
     EXPECT_EQ(Histogram::bucket(low), i);
     EXPECT_EQ(Histogram::bucket(low + (Histogram::bucket_width(i) - 1)), i);
     if (i + 1 < Histogram::kBuckets) {
@@ -31,10 +31,10 @@ TEST(Histogram, BucketsCoverAllValuesWithoutGapOrOverlap) {
 
 TEST(Histogram, PercentilesAreWithinABucketOfTheExactOnes) {
   const RandomStream random(7, "latencies");
-  std::vector<std::uint64_t> values;
+  std::vector<uint64_t> values;
   Histogram histogram;
-  for (std::uint64_t i = 0; i < 50000; ++i) {
-    values.push_back(std::uint64_t(random.log_normal(i, 7e5, 1.1)));
+  for (uint64_t i = 0; i < 50000; ++i) {
+    values.push_back(uint64_t(random.log_normal(i, 7e5, 1.1)));
     histogram.add(values.back());
   }
   for (const double percent : {0.1, 1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
@@ -48,7 +48,7 @@ TEST(Histogram, PercentilesAreWithinABucketOfTheExactOnes) {
 
 TEST(Histogram, SmallValuesAreExact) {
   Histogram histogram;
-  for (std::uint64_t value = 1; value <= 100; ++value) histogram.add(value);
+  for (uint64_t value = 1; value <= 100; ++value) histogram.add(value);
   EXPECT_EQ(histogram.percentile(50), 50);
   EXPECT_EQ(histogram.percentile(99), 99);
   EXPECT_EQ(histogram.percentile(0), 1);
@@ -58,8 +58,8 @@ TEST(Histogram, MergingIsTheSameAsAddingAllToOne) {
   const RandomStream random(11, "merge");
   Histogram one;
   Histogram parts[3];
-  for (std::uint64_t i = 0; i < 3000; ++i) {
-    const std::uint64_t value = random.bits(i) >> (i % 60);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const uint64_t value = random.bits(i) >> (i % 60);
     one.add(value);
     parts[i % 3].add(value);
   }

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-enum class Better : std::uint8_t { higher, lower, neither };
+enum class Better : uint8_t { higher, lower, neither };
 constexpr std::string_view better_name(Better better) {
   return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
 }
@@ -26,24 +26,24 @@ struct MetricInfo {
   double percent = 0;            // for a percentile, which one (99); 0: not a percentile
 
   constexpr bool matches(std::string_view metric) const {
-    const std::size_t star = name.find('*');
+    const size_t star = name.find('*');
     if (star == std::string_view::npos) return metric == name;
     return metric.size() + 1 >= name.size() && metric.starts_with(name.substr(0, star)) &&
            metric.ends_with(name.substr(star + 1));
   }
   // Returns the name with `part` instead of the '*'.
   std::string with(std::string_view part) const {
-    const std::size_t star = name.find('*');
+    const size_t star = name.find('*');
     if (star == std::string_view::npos) return std::string(name);
     return std::string(name.substr(0, star)).append(part).append(name.substr(star + 1));
   }
 };
 
 // Joins several tables into one.
-template <std::size_t... Sizes>
+template <size_t... Sizes>
 constexpr auto joined_tables(const MetricInfo (&... tables)[Sizes]) {
   std::array<MetricInfo, (Sizes + ...)> all{};
-  std::size_t next = 0;
+  size_t next = 0;
   const auto append = [&](const auto& table) {
     for (const MetricInfo& metric : table) all[next++] = metric;
   };

@@ -25,16 +25,16 @@ Result<bool> parse_boolean(std::string_view text) {
   return make_error(Errc::invalid_argument, "'{}' is neither 1 nor 0", text);
 }
 
-Result<std::int64_t> as_signed(Result<std::uint64_t> number, std::string_view text) {
+Result<int64_t> as_signed(Result<uint64_t> number, std::string_view text) {
   if (!number.ok()) return std::move(number).error();
-  if (*number > std::uint64_t(INT64_MAX))
+  if (*number > uint64_t(INT64_MAX))
     return make_error(Errc::invalid_argument, "'{}' is too large: at most {}", text, INT64_MAX);
-  return std::int64_t(*number);
+  return int64_t(*number);
 }
 
-Result<std::int64_t> parse_integer(std::string_view text) {
+Result<int64_t> parse_integer(std::string_view text) {
   const bool negative = text.starts_with('-');
-  PENSTOCK_ASSIGN(const std::int64_t value, as_signed(parse_count(negative ? text.substr(1) : text), text));
+  PENSTOCK_ASSIGN(const int64_t value, as_signed(parse_count(negative ? text.substr(1) : text), text));
   return negative ? -value : value;
 }
 
@@ -70,7 +70,7 @@ Result<void> Options::set(Value& value, std::string_view text, std::string_view 
   const auto refuse = [&](std::string_view why) {
     return make_error(Errc::invalid_argument, "{}: {}", option_text(spec.name, owner), why);
   };
-  const auto take_integer = [&](Result<std::int64_t> parsed) -> Result<void> {
+  const auto take_integer = [&](Result<int64_t> parsed) -> Result<void> {
     if (!parsed.ok()) return refuse(parsed.error().what);
     if (*parsed < spec.at_least)
       return refuse(fmt::format("must be at least {}, not {}", spec.at_least, text));
@@ -114,10 +114,10 @@ Result<void> Options::set(Value& value, std::string_view text, std::string_view 
       if (!has_choice(spec.value, text)) return refuse(fmt::format("'{}' is none of {}", text, spec.value));
       return success();
     case OptionType::list: {
-      Result<std::vector<std::uint64_t>> parsed = parse_list(text);
+      Result<std::vector<uint64_t>> parsed = parse_list(text);
       if (!parsed.ok()) return refuse(parsed.error().what);
-      for (const std::uint64_t member : *parsed) {
-        if (spec.at_least > 0 && member < std::uint64_t(spec.at_least))
+      for (const uint64_t member : *parsed) {
+        if (spec.at_least > 0 && member < uint64_t(spec.at_least))
           return refuse(fmt::format("must be at least {}, not {}", spec.at_least, member));
       }
       value.list = *std::move(parsed);
@@ -185,7 +185,7 @@ bool Options::flag(std::string_view name) const {
 bool Options::boolean(std::string_view name) const {
   return get(name, {OptionType::boolean}).integer != 0;
 }
-std::int64_t Options::integer(std::string_view name) const {
+int64_t Options::integer(std::string_view name) const {
   return get(name, {OptionType::integer}).integer;
 }
 double Options::real(std::string_view name) const {
@@ -202,15 +202,15 @@ const std::vector<std::string>& Options::texts(std::string_view name) const {
   return get(name, {OptionType::text}).texts;
 }
 
-std::uint64_t Options::size(std::string_view name) const {
-  return std::uint64_t(get(name, {OptionType::size, OptionType::rate}).integer);
+uint64_t Options::size(std::string_view name) const {
+  return uint64_t(get(name, {OptionType::size, OptionType::rate}).integer);
 }
 
 std::chrono::nanoseconds Options::duration(std::string_view name) const {
   return std::chrono::nanoseconds{get(name, {OptionType::duration}).integer};
 }
 
-const std::vector<std::uint64_t>& Options::list(std::string_view name) const {
+const std::vector<uint64_t>& Options::list(std::string_view name) const {
   return get(name, {OptionType::list}).list;
 }
 

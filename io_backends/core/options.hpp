@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-enum class OptionType : std::uint8_t {
+enum class OptionType : uint8_t {
   text,
   flag,     // an option without a value: present or absent
   integer,  // whole number
@@ -30,7 +30,7 @@ enum class OptionType : std::uint8_t {
 };
 
 // How an option matters when results are compared. Every row of every table has a role (a test checks this).
-enum class OptionRole : std::uint8_t {
+enum class OptionRole : uint8_t {
   unset,
   work,    // the work and how it is measured: different values mean different work
   target,  // where the work is done: corpus, tiers, stores, plans, other results
@@ -49,7 +49,7 @@ struct OptionSpec {
   bool repeated = false;               // may be given more than once (text only)
   std::string_view alias = {};         // a second name for the option that users may know
   // smallest valid value, for integer, real, size, rate and members of a list
-  std::int64_t at_least = INT64_MIN;
+  int64_t at_least = INT64_MIN;
 };
 
 using OptionTable = std::span<const OptionSpec>;
@@ -79,12 +79,12 @@ class Options {
   const std::string& text(std::string_view name) const;  // for text and choice; "" if absent
   // all values of an option that is `repeated`
   const std::vector<std::string>& texts(std::string_view name) const;
-  std::int64_t integer(std::string_view name) const;
+  int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
-  std::uint64_t size(std::string_view name) const;  // for the types size and rate
+  uint64_t size(std::string_view name) const;  // for the types size and rate
   std::chrono::nanoseconds duration(std::string_view name) const;
   bool boolean(std::string_view name) const;
-  const std::vector<std::uint64_t>& list(std::string_view name) const;
+  const std::vector<uint64_t>& list(std::string_view name) const;
 
   // Calls the function for each option in table order. `text` is the parsed value without abbreviations:
   // "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. A repeated option gets a call for each value.
@@ -99,9 +99,9 @@ class Options {
     bool given = false;
     bool present = false;
     std::vector<std::string> texts;
-    std::int64_t integer = 0;
+    int64_t integer = 0;
     double real = 0;
-    std::vector<std::uint64_t> list;
+    std::vector<uint64_t> list;
   };
   Result<void> set(Value& value, std::string_view text, std::string_view owner);
   const Value& get(std::string_view name) const;

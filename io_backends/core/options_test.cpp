@@ -42,14 +42,14 @@ Result<Options> parse(std::vector<OptionWord> words) {
 TEST(Options, DefaultsAndGivenValues) {
   const Result<Options> defaults = parse({});
   ASSERT_TRUE(defaults.ok());
-  EXPECT_EQ(defaults->list("threads"), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(defaults->list("threads"), (std::vector<uint64_t>{1, 2}));
   EXPECT_FALSE(defaults->given("threads"));
   EXPECT_FALSE(defaults->has("limit"));
   EXPECT_FALSE(defaults->flag("resume"));
   const Result<Options> given =
       parse({{"threads", "4"}, {"limit", "1MB/s"}, {"resume", "1"}, {"tier", "a"}, {"tier", "b"}});
   ASSERT_TRUE(given.ok());
-  EXPECT_EQ(given->list("threads"), (std::vector<std::uint64_t>{4}));
+  EXPECT_EQ(given->list("threads"), (std::vector<uint64_t>{4}));
   EXPECT_TRUE(given->given("threads"));
   EXPECT_EQ(given->size("limit"), 1'000'000U);
   EXPECT_TRUE(given->flag("resume"));

@@ -16,20 +16,20 @@ constexpr double kLn2High = 6.93147180369123816490e-01;
 constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kInvLn2 = 1.44269504088896338700e+00;
 
-std::uint64_t hash_name(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;  // the start value of FNV-1a
+uint64_t hash_name(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325U;  // the start value of FNV-1a
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
 
 // Returns x * 2^exponent exactly, if the result is a normal number.
 double scale_by_power(double x, int exponent) {
-  return x * std::bit_cast<double>(std::uint64_t(exponent + 1023) << 52);
+  return x * std::bit_cast<double>(uint64_t(exponent + 1023) << 52);
 }
 
-double horner(const double* coefficients, std::size_t count, double x) {
+double horner(const double* coefficients, size_t count, double x) {
   double sum = coefficients[0];
-  for (std::size_t i = 1; i < count; ++i) sum = sum * x + coefficients[i];
+  for (size_t i = 1; i < count; ++i) sum = sum * x + coefficients[i];
   return sum;
 }
 
@@ -56,31 +56,31 @@ double inverse_normal(double p) {
   return horner(a.data(), a.size(), r) * q / horner(b.data(), b.size(), r);
 }
 
-RandomStream::RandomStream(std::uint64_t seed, std::string_view name) : RandomStream(seed, hash_name(name)) {}
+RandomStream::RandomStream(uint64_t seed, std::string_view name) : RandomStream(seed, hash_name(name)) {}
 
-double RandomStream::normal(std::uint64_t n) const {
+double RandomStream::normal(uint64_t n) const {
   // [0, 1) is divided into 2^52 equal cells. p is the middle of one of them, so it is never 0 and never 1.
   const double p = (double(bits(n) >> 12) + 0.5) * 0x1.0p-52;
   return inverse_normal(p);
 }
 
-double RandomStream::log_normal(std::uint64_t n, double median, double sigma) const {
+double RandomStream::log_normal(uint64_t n, double median, double sigma) const {
   return median * portable_exp(sigma * normal(n));
 }
 
-Permutation::Permutation(std::uint64_t size, std::uint64_t seed) : size_(size), half_bits_(1) {
+Permutation::Permutation(uint64_t size, uint64_t seed) : size_(size), half_bits_(1) {
   const RandomStream keys(seed, "permutation");
-  for (std::size_t round = 0; round < keys_.size(); ++round) keys_[round] = keys.bits(round);
-  while (half_bits_ < 32 && (std::uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
+  for (size_t round = 0; round < keys_.size(); ++round) keys_[round] = keys.bits(round);
+  while (half_bits_ < 32 && (uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
 }
 
-std::uint64_t Permutation::at(std::uint64_t i) const {
-  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+uint64_t Permutation::at(uint64_t i) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   do {
-    std::uint64_t left = i >> half_bits_;
-    std::uint64_t right = i & mask;
-    for (const std::uint64_t key : keys_) {
-      const std::uint64_t mixed = left ^ (mix64(right + key) & mask);
+    uint64_t left = i >> half_bits_;
+    uint64_t right = i & mask;
+    for (const uint64_t key : keys_) {
+      const uint64_t mixed = left ^ (mix64(right + key) & mask);
       left = right;
       right = mixed;
     }
@@ -116,13 +116,13 @@ double portable_log(double x) {
   return exponent * kLn2High + (2.0 * z * sum + exponent * kLn2Low);
 }
 
-std::string random_id(std::size_t digits) {
+std::string random_id(size_t digits) {
   std::string id;
   while (id.size() < digits) {
-    std::uint64_t bits = 0;
+    uint64_t bits = 0;
     if (::getrandom(&bits, sizeof bits, 0) != ssize_t(sizeof bits))
-      bits = std::uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) ^
-             (std::uint64_t(::getpid()) << 40);
+      bits = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) ^
+             (uint64_t(::getpid()) << 40);
     for (int i = 0; i < 16 && id.size() < digits; ++i, bits >>= 4) id += "0123456789abcdef"[bits & 15];
   }
   return id;

@@ -13,7 +13,7 @@ namespace penstock {
 
 // The output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 // OOPSLA 2014).
-constexpr std::uint64_t mix64(std::uint64_t x) {
+constexpr uint64_t mix64(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);
@@ -23,44 +23,44 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 // or numbers are independent.
 class RandomStream {
  public:
-  constexpr RandomStream(std::uint64_t seed, std::uint64_t stream)
+  constexpr RandomStream(uint64_t seed, uint64_t stream)
       : key_(mix64(mix64(seed + kGamma) ^ (stream * 0xd1342543de82ef95U + kGamma))) {}
-  RandomStream(std::uint64_t seed, std::string_view name);
+  RandomStream(uint64_t seed, std::string_view name);
 
   // A sub-stream of this stream, for example for sample n.
-  constexpr RandomStream substream(std::uint64_t n) const { return RandomStream(key_, n); }
+  constexpr RandomStream substream(uint64_t n) const { return RandomStream(key_, n); }
 
-  constexpr std::uint64_t bits(std::uint64_t n) const { return mix64(key_ + (n + 1) * kGamma); }
+  constexpr uint64_t bits(uint64_t n) const { return mix64(key_ + (n + 1) * kGamma); }
   // The n-th number, in [0, bound), for bound > 0. The bias is below 2^-32 for bounds below 2^32.
-  constexpr std::uint64_t below(std::uint64_t n, std::uint64_t bound) const {
+  constexpr uint64_t below(uint64_t n, uint64_t bound) const {
     __extension__ using Wide = unsigned __int128;
-    return std::uint64_t((static_cast<Wide>(bits(n)) * bound) >> 64);
+    return uint64_t((static_cast<Wide>(bits(n)) * bound) >> 64);
   }
   // The n-th number, in [0, 1) with 53 random bits.
-  constexpr double uniform(std::uint64_t n) const { return double(bits(n) >> 11) * 0x1.0p-53; }
+  constexpr double uniform(uint64_t n) const { return double(bits(n) >> 11) * 0x1.0p-53; }
   // A standard normal number, by the inverse distribution function (Acklam's rational approximation, relative
   // error 1.2e-9).
-  double normal(std::uint64_t n) const;
+  double normal(uint64_t n) const;
   // A log-normal number: exp(mu + sigma * normal(n)), where exp(mu) is `median`.
-  double log_normal(std::uint64_t n, double median, double sigma) const;
+  double log_normal(uint64_t n, double median, double sigma) const;
 
  private:
-  static constexpr std::uint64_t kGamma = 0x9e3779b97f4a7c15U;
-  std::uint64_t key_;
+  static constexpr uint64_t kGamma = 0x9e3779b97f4a7c15U;
+  uint64_t key_;
 };
 
 // A seeded permutation of [0, size) in O(1) memory: at(i) visits every number once (a four-round Feistel
 // network with cycle walking). Any thread.
 class Permutation {
  public:
-  Permutation(std::uint64_t size, std::uint64_t seed);
-  std::uint64_t size() const { return size_; }
-  std::uint64_t at(std::uint64_t i) const;
+  Permutation(uint64_t size, uint64_t seed);
+  uint64_t size() const { return size_; }
+  uint64_t at(uint64_t i) const;
 
  private:
-  std::uint64_t size_;
+  uint64_t size_;
   unsigned half_bits_;
-  std::array<std::uint64_t, 4> keys_;  // one key for each round
+  std::array<uint64_t, 4> keys_;  // one key for each round
 };
 
 // exp and log, computed by series from exactly defined operations, so that the result is the same on every
@@ -73,6 +73,6 @@ double inverse_normal(double p);
 
 // Returns `digits` hexadecimal digits from the system's random source, for names that must not occur twice.
 // If the source fails, they come from the clock and the process id.
-std::string random_id(std::size_t digits);
+std::string random_id(size_t digits);
 
 }  // namespace penstock

@@ -10,27 +10,27 @@ namespace penstock {
 namespace {
 
 TEST(RandomStream, IsIndexedAndTheSameEverywhere) {
-  const RandomStream stream(7, std::uint64_t{3});
-  EXPECT_EQ(stream.bits(1'000'000), RandomStream(7, std::uint64_t{3}).bits(1'000'000));
+  const RandomStream stream(7, uint64_t{3});
+  EXPECT_EQ(stream.bits(1'000'000), RandomStream(7, uint64_t{3}).bits(1'000'000));
   EXPECT_NE(stream.bits(0), stream.bits(1));
-  EXPECT_NE(stream.bits(0), RandomStream(8, std::uint64_t{3}).bits(0));
-  EXPECT_NE(stream.bits(0), RandomStream(7, std::uint64_t{4}).bits(0));
+  EXPECT_NE(stream.bits(0), RandomStream(8, uint64_t{3}).bits(0));
+  EXPECT_NE(stream.bits(0), RandomStream(7, uint64_t{4}).bits(0));
   EXPECT_NE(RandomStream(7, "sizes").bits(0), RandomStream(7, "labels").bits(0));
   // Data sets depend on these numbers: a change here changes every corpus that penstock generates.
   EXPECT_EQ(mix64(1), 0x5692161d100b05e5U);
-  EXPECT_EQ(RandomStream(7, std::uint64_t{0}).bits(0), 13787737555580495284U);
-  EXPECT_EQ(RandomStream(7, std::uint64_t{0}).substream(5).bits(1), 7395422472372694637U);
+  EXPECT_EQ(RandomStream(7, uint64_t{0}).bits(0), 13787737555580495284U);
+  EXPECT_EQ(RandomStream(7, uint64_t{0}).substream(5).bits(1), 7395422472372694637U);
 }
 
 TEST(RandomStream, NumbersHaveTheirDistributions) {
   const RandomStream stream(1, "test");
-  constexpr std::uint64_t kCount = 200'000;
+  constexpr uint64_t kCount = 200'000;
   double uniform = 0;
   double normal = 0;
   double square = 0;
   std::vector<double> sizes;
   std::vector<int> dice(6);
-  for (std::uint64_t n = 0; n < kCount; ++n) {
+  for (uint64_t n = 0; n < kCount; ++n) {
     uniform += stream.uniform(n);
     const double z = stream.normal(n);
     normal += z;
@@ -47,11 +47,11 @@ TEST(RandomStream, NumbersHaveTheirDistributions) {
 }
 
 TEST(Permutation, VisitsEveryNumberOnce) {
-  for (const std::uint64_t size : {1ULL, 2ULL, 3ULL, 64ULL, 1000ULL, 4097ULL}) {
+  for (const uint64_t size : {1ULL, 2ULL, 3ULL, 64ULL, 1000ULL, 4097ULL}) {
     const Permutation order(size, 9);
     std::vector<bool> seen(size);
-    for (std::uint64_t i = 0; i < size; ++i) {
-      const std::uint64_t at = order.at(i);
+    for (uint64_t i = 0; i < size; ++i) {
+      const uint64_t at = order.at(i);
       ASSERT_LT(at, size);
       EXPECT_FALSE(seen[at]);
       seen[at] = true;
@@ -64,7 +64,7 @@ TEST(Permutation, DependsOnTheSeedAndChangesTheOrder) {
   const Permutation b(10'000, 2);
   int same = 0;
   int fixed = 0;
-  for (std::uint64_t i = 0; i < 10'000; ++i) {
+  for (uint64_t i = 0; i < 10'000; ++i) {
     same += a.at(i) == b.at(i) ? 1 : 0;
     fixed += a.at(i) == i ? 1 : 0;
   }

@@ -59,7 +59,7 @@ std::string_view errc_name(Errc code) {
       "no_space",         "truncated", "corrupt",        "io",
       "exhausted",        "busy",      "timed_out",      "interrupted",
       "unsupported",      "internal"};
-  return kNames[std::size_t(code)];
+  return kNames[size_t(code)];
 }
 
 int exit_code(Errc code) {

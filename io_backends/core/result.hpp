@@ -15,7 +15,7 @@
 namespace penstock {
 
 // The kinds of errors that callers distinguish. All back ends map the same fault to the same kind.
-enum class Errc : std::uint8_t {
+enum class Errc : uint8_t {
   invalid_argument,   // wrong input: usage, spelling, ranges
   not_found,          // no such object, folder or plug-in
   already_exists,     // an object or file would be overwritten

@@ -6,40 +6,39 @@ namespace penstock {
 namespace {
 
 void put_text(TarBlock& block, TarField field, std::string_view text) {
-  std::copy(text.begin(), text.end(), block.begin() + std::ptrdiff_t(field.offset));
+  std::copy(text.begin(), text.end(), block.begin() + ptrdiff_t(field.offset));
 }
 
 // Writes octal digits and a zero byte. A number that is too large for them is written in base 256.
-void put_number(TarBlock& block, TarField field, std::uint64_t value) {
+void put_number(TarBlock& block, TarField field, uint64_t value) {
   const bool octal = value >> (3 * (field.bytes - 1)) == 0;
-  for (std::size_t i = field.bytes - (octal ? 1 : 0); i-- > 0; value >>= octal ? 3U : 8U)
+  for (size_t i = field.bytes - (octal ? 1 : 0); i-- > 0; value >>= octal ? 3U : 8U)
     block[field.offset + i] = char(octal ? '0' + (value & 7U) : value & 0xFFU);
   if (!octal) block[field.offset] = '\x80';
 }
 
 // Finds the slash that splits a long name into prefix and name. Returns its position; 0 if no such slash
 // exists.
-std::size_t split_position(std::string_view name) {
+size_t split_position(std::string_view name) {
   if (name.size() > kTarPrefix.bytes + 1 + kTarName.bytes) return 0;
-  const std::size_t slash = name.find('/', name.size() - 1 - kTarName.bytes);
+  const size_t slash = name.find('/', name.size() - 1 - kTarName.bytes);
   return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // also true for npos (no slash)
 }
 
 }  // namespace
 
-std::int64_t tar_checksum(std::string_view block, bool signed_bytes) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < block.size(); ++i) {
+int64_t tar_checksum(std::string_view block, bool signed_bytes) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < block.size(); ++i) {
     const bool in_checksum_field = i >= kTarChecksum.offset && i < kTarChecksum.offset + kTarChecksum.bytes;
     const char c = in_checksum_field ? ' ' : block[i];
-    sum += signed_bytes ? std::int64_t{static_cast<signed char>(c)}
-                        : std::int64_t{static_cast<unsigned char>(c)};
+    sum += signed_bytes ? int64_t{static_cast<signed char>(c)} : int64_t{static_cast<unsigned char>(c)};
   }
   return sum;
 }
 
 std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts) {
-  const std::size_t slash = name.size() > kTarName.bytes ? split_position(name) : 0;
+  const size_t slash = name.size() > kTarName.bytes ? split_position(name) : 0;
   const std::string_view base_name = slash == 0 ? name : name.substr(slash + 1);
   if (name.empty() || base_name.size() > kTarName.bytes) return std::nullopt;
   TarBlock block{};
@@ -52,7 +51,7 @@ std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts)
   put_number(block, kTarTime, facts.time_s);
   block[kTarType.offset] = facts.type;
   put_text(block, kTarMagic, std::string_view("ustar\00000", 8));
-  const auto sum = std::uint64_t(tar_checksum({block.data(), block.size()}, false));
+  const auto sum = uint64_t(tar_checksum({block.data(), block.size()}, false));
   put_number(block, {kTarChecksum.offset, kTarChecksum.bytes - 1}, sum);
   block[kTarChecksum.offset + kTarChecksum.bytes - 1] = ' ';  // a blank after the number and its zero byte
   return block;

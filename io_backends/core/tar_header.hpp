@@ -11,17 +11,17 @@
 namespace penstock {
 
 // in bytes; a header has one block, and contents are padded to whole blocks
-inline constexpr std::size_t kTarBlockBytes = 512;
+inline constexpr size_t kTarBlockBytes = 512;
 using TarBlock = std::array<char, kTarBlockBytes>;
 
 // The number of zero bytes after a content of `bytes` bytes.
-constexpr std::size_t tar_padding(std::uint64_t bytes) {
-  return std::size_t((kTarBlockBytes - bytes % kTarBlockBytes) % kTarBlockBytes);
+constexpr size_t tar_padding(uint64_t bytes) {
+  return size_t((kTarBlockBytes - bytes % kTarBlockBytes) % kTarBlockBytes);
 }
 
 struct TarField {
-  std::size_t offset;
-  std::size_t bytes;
+  size_t offset;
+  size_t bytes;
 };
 inline constexpr TarField kTarName{0, 100};
 inline constexpr TarField kTarMode{100, 8};
@@ -36,10 +36,10 @@ inline constexpr TarField kTarPrefix{345, 155};
 
 // What tar_header() writes besides the name. It writes 0 as user and group.
 struct TarFacts {
-  std::uint64_t bytes = 0;  // a size of 8 GiB or more is written in base 256, which current programs can read
-  char type = '0';          // '0': a regular file
+  uint64_t bytes = 0;  // a size of 8 GiB or more is written in base 256, which current programs can read
+  char type = '0';     // '0': a regular file
   unsigned mode = 0644;
-  std::uint64_t time_s = 0;  // seconds since 1970
+  uint64_t time_s = 0;  // seconds since 1970
 };
 
 // Makes a header. Returns no value if the name is empty or does not fit. A name of up to 100 bytes fits. A
@@ -48,6 +48,6 @@ std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts)
 
 // The checksum: the sum of the header's bytes, where the checksum field counts as blanks. Some old programs
 // sum the bytes as signed numbers (signed_bytes).
-std::int64_t tar_checksum(std::string_view block, bool signed_bytes);
+int64_t tar_checksum(std::string_view block, bool signed_bytes);
 
 }  // namespace penstock

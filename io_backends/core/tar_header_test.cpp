@@ -13,11 +13,9 @@ std::string header_of(std::string_view name, const TarFacts& facts = {}) {
 }
 
 TEST(TarHeader, SizesAndNamesAtTheirBounds) {
-  const auto size_field = [](std::uint64_t bytes) {
-    return header_of("a", {.bytes = bytes}).substr(124, 12);
-  };
-  EXPECT_EQ(size_field((std::uint64_t{1} << 33U) - 1), std::string("77777777777\0", 12));
-  EXPECT_EQ(size_field(std::uint64_t{1} << 33U), std::string("\x80\0\0\0\0\0\0\x02\0\0\0\0", 12));
+  const auto size_field = [](uint64_t bytes) { return header_of("a", {.bytes = bytes}).substr(124, 12); };
+  EXPECT_EQ(size_field((uint64_t{1} << 33U) - 1), std::string("77777777777\0", 12));
+  EXPECT_EQ(size_field(uint64_t{1} << 33U), std::string("\x80\0\0\0\0\0\0\x02\0\0\0\0", 12));
   const auto fits = [](const std::string& name) { return tar_header(name, {}).has_value(); };
   EXPECT_TRUE(fits(std::string(100, 'a')));
   EXPECT_FALSE(fits(std::string(101, 'a')));
@@ -31,8 +29,8 @@ TEST(TarHeader, SizesAndNamesAtTheirBounds) {
 TEST(TarHeader, ItsSumIsOfAllItsBytes) {
   const std::string header = header_of("s/1.session", {.bytes = 12345, .mode = 0600, .time_s = 1700000000});
   ASSERT_EQ(header.size(), kTarBlockBytes);
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < header.size(); ++i)
+  int64_t sum = 0;
+  for (size_t i = 0; i < header.size(); ++i)
     sum += i >= 148 && i < 156 ? 32 : static_cast<unsigned char>(header[i]);
   EXPECT_EQ(std::stoll(header.substr(148, 6), nullptr, 8), sum);
   EXPECT_EQ(tar_checksum(header, false), sum);

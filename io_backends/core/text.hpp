@@ -75,7 +75,7 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
 // For hash tables with std::string keys: they can find a std::string_view without making a string of it.
 struct NameHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
 };
 template <class T>
 using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;

@@ -32,11 +32,11 @@ TEST(Text, TakesPartsUntilNothingIsLeft) {
 }
 
 TEST(Text, OnlyAWholeTextOfDigitsIsANumber) {
-  EXPECT_EQ(parse_digits<std::uint64_t>("18446744073709551615"), UINT64_MAX);
-  EXPECT_EQ(parse_digits<std::uint32_t>("ff", 16), 255U);
-  EXPECT_EQ(parse_digits<std::int64_t>("-7"), -7);
+  EXPECT_EQ(parse_digits<uint64_t>("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(parse_digits<uint32_t>("ff", 16), 255U);
+  EXPECT_EQ(parse_digits<int64_t>("-7"), -7);
   for (const std::string_view wrong : {"", "-7", "7 ", " 7", "7x", "18446744073709551616"})
-    EXPECT_FALSE(parse_digits<std::uint64_t>(wrong)) << wrong;
+    EXPECT_FALSE(parse_digits<uint64_t>(wrong)) << wrong;
 }
 
 }  // namespace

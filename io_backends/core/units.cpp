@@ -20,7 +20,7 @@ bool is_digit(char c) {
 // Removes a decimal number (digits with at most one point, independent of the locale) and the blanks after it
 // from the start of `text`. Returns the number.
 std::string_view take_number(std::string_view& text) {
-  std::size_t end = 0;
+  size_t end = 0;
   bool has_point = false;
   while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !has_point))) {
     has_point = has_point || text[end] == '.';
@@ -35,27 +35,27 @@ Error bad_text(std::string_view what, std::string_view text, std::string_view hi
   return make_error(Errc::invalid_argument, "'{}' is not a {}: {}", text, what, hint);
 }
 
-constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::uint64_t>::max();
+constexpr uint64_t kMaxNumber = std::numeric_limits<uint64_t>::max();
 
 // Returns number * factor. Exact for whole numbers, rounded down for fractions.
-Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std::string_view what,
-                             std::string_view text, std::string_view hint) {
-  const std::size_t dot = number.find('.');
+Result<uint64_t> scaled(std::string_view number, uint64_t factor, std::string_view what,
+                        std::string_view text, std::string_view hint) {
+  const size_t dot = number.find('.');
   const std::string_view whole_text = number.substr(0, dot);
   const std::string_view fraction_text = dot == std::string_view::npos ? "" : number.substr(dot + 1);
   if (whole_text.empty() && fraction_text.empty()) return bad_text(what, text, hint);
-  std::uint64_t whole_number = 0;
+  uint64_t whole_number = 0;
   for (const char c : whole_text) {
-    const auto digit = std::uint64_t(c - '0');
+    const auto digit = uint64_t(c - '0');
     if (whole_number > (kMaxNumber - digit) / 10) return bad_text(what, text, "too large");
     whole_number = whole_number * 10 + digit;
   }
   if (factor != 0 && whole_number > kMaxNumber / factor) return bad_text(what, text, "too large");
-  std::uint64_t total = whole_number * factor;
+  uint64_t total = whole_number * factor;
   double fraction = 0;
   double digit_value = 1;
   for (const char c : fraction_text) fraction += (digit_value /= 10) * (c - '0');
-  const auto rest = std::uint64_t(fraction * double(factor) + 1e-9);
+  const auto rest = uint64_t(fraction * double(factor) + 1e-9);
   if (rest > kMaxNumber - total) return bad_text(what, text, "too large");
   total += rest;
   return total;
@@ -63,7 +63,7 @@ Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std:
 
 }  // namespace
 
-Result<std::uint64_t> parse_size(std::string_view text) {
+Result<uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view hint = "write 4096, 4k, 4KiB, 1.5GiB, or 150MB (1 MB = 1000000)";
   std::string_view rest = text;
   const std::string_view number = take_number(rest);
@@ -71,49 +71,48 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   const std::string unit = lower_case(rest);
   if (unit.empty() || unit == "b") return scaled(number, 1, "size", text, hint);
   constexpr std::string_view letters = "kmgtpe";
-  const std::size_t power = letters.find(unit[0]);
+  const size_t power = letters.find(unit[0]);
   if (power == std::string_view::npos) return bad_text("size", text, hint);
   const std::string_view unit_tail = std::string_view(unit).substr(1);
   const bool decimal = unit_tail == "b";
   if (!decimal && !unit_tail.empty() && unit_tail != "ib" && unit_tail != "i")
     return bad_text("size", text, hint);
-  std::uint64_t factor = 1;
-  for (std::size_t i = 0; i <= power; ++i) factor *= decimal ? 1000U : 1024U;
+  uint64_t factor = 1;
+  for (size_t i = 0; i <= power; ++i) factor *= decimal ? 1000U : 1024U;
   return scaled(number, factor, "size", text, hint);
 }
 
-Result<std::uint64_t> parse_rate(std::string_view text) {
+Result<uint64_t> parse_rate(std::string_view text) {
   std::string_view size = text;
   if (size.ends_with("/s")) size.remove_suffix(2);
   const bool has_unit = !size.empty() && (size.back() < '0' || size.back() > '9');
-  if (Result<std::uint64_t> bytes = parse_size(size); bytes.ok() && has_unit) return bytes;
+  if (Result<uint64_t> bytes = parse_size(size); bytes.ok() && has_unit) return bytes;
   return bad_text("rate", text, "write 150MB/s or 1GiB/s");
 }
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   constexpr std::string_view hint = "write 250us, 10ms, 1.5s, 2m or 1h";
-  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> units{{{"ns", 1},
-                                                                             {"us", 1'000},
-                                                                             {"ms", 1'000'000},
-                                                                             {"s", 1'000'000'000},
-                                                                             {"m", 60'000'000'000},
-                                                                             {"min", 60'000'000'000},
-                                                                             {"h", 3'600'000'000'000}}};
+  constexpr std::array<std::pair<std::string_view, uint64_t>, 7> units{{{"ns", 1},
+                                                                        {"us", 1'000},
+                                                                        {"ms", 1'000'000},
+                                                                        {"s", 1'000'000'000},
+                                                                        {"m", 60'000'000'000},
+                                                                        {"min", 60'000'000'000},
+                                                                        {"h", 3'600'000'000'000}}};
   std::string_view unit = text;
   const std::string_view number = take_number(unit);
   if (number.empty()) return bad_text("duration", text, hint);
   if (unit.empty() && number == "0") return std::chrono::nanoseconds{0};
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
-    PENSTOCK_ASSIGN(const std::uint64_t ns, scaled(number, factor, "duration", text, hint));
-    if (ns > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
-      return bad_text("duration", text, "too large");
-    return std::chrono::nanoseconds{std::int64_t(ns)};
+    PENSTOCK_ASSIGN(const uint64_t ns, scaled(number, factor, "duration", text, hint));
+    if (ns > uint64_t(std::numeric_limits<int64_t>::max())) return bad_text("duration", text, "too large");
+    return std::chrono::nanoseconds{int64_t(ns)};
   }
   return bad_text("duration", text, hint);
 }
 
-Result<std::uint64_t> parse_count(std::string_view text) {
+Result<uint64_t> parse_count(std::string_view text) {
   constexpr std::string_view hint = "write a whole number such as 2000, 50k or 10m";
   std::string_view rest = text;
   const std::string_view number = take_number(rest);
@@ -162,34 +161,34 @@ Result<double> parse_real(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t kMaxListSize = 100'000;
+constexpr size_t kMaxListSize = 100'000;
 
-Result<void> append_range(std::string_view item, std::string_view text, std::vector<std::uint64_t>& out) {
+Result<void> append_range(std::string_view item, std::string_view text, std::vector<uint64_t>& out) {
   constexpr std::string_view hint = "write 1,2,4,8 or 1..8 or 1..64*2 or 0..100+10";
-  const std::size_t dots = item.find("..");
+  const size_t dots = item.find("..");
   if (dots == std::string_view::npos) {
-    Result<std::uint64_t> single = parse_count(item);
+    Result<uint64_t> single = parse_count(item);
     if (!single.ok()) return bad_text("list", text, hint);
     out.push_back(*single);
     return success();
   }
   std::string_view last_text = item.substr(dots + 2);
   char operation = '+';
-  std::uint64_t step = 1;
-  if (const std::size_t at = last_text.find_first_of("*+"); at != std::string_view::npos) {
+  uint64_t step = 1;
+  if (const size_t at = last_text.find_first_of("*+"); at != std::string_view::npos) {
     operation = last_text[at];
-    Result<std::uint64_t> parsed = parse_count(last_text.substr(at + 1));
+    Result<uint64_t> parsed = parse_count(last_text.substr(at + 1));
     if (!parsed.ok()) return bad_text("list", text, hint);
     step = *parsed;
     last_text = last_text.substr(0, at);
   }
-  const Result<std::uint64_t> first = parse_count(item.substr(0, dots));
-  const Result<std::uint64_t> last = parse_count(last_text);
+  const Result<uint64_t> first = parse_count(item.substr(0, dots));
+  const Result<uint64_t> last = parse_count(last_text);
   if (!first.ok() || !last.ok()) return bad_text("list", text, hint);
   if (*first > *last) return bad_text("list", text, "the range runs backwards");
   if ((operation == '*' && (step < 2 || *first == 0)) || (operation == '+' && step == 0))
     return bad_text("list", text, "the range never ends");
-  for (std::uint64_t value = *first;; value = operation == '*' ? value * step : value + step) {
+  for (uint64_t value = *first;; value = operation == '*' ? value * step : value + step) {
     out.push_back(value);
     if (out.size() > kMaxListSize) return bad_text("list", text, "more than 100000 numbers");
     if (operation == '*' ? value > *last / step : step > *last - value) break;
@@ -199,8 +198,8 @@ Result<void> append_range(std::string_view item, std::string_view text, std::vec
 
 }  // namespace
 
-Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
-  std::vector<std::uint64_t> out;
+Result<std::vector<uint64_t>> parse_list(std::string_view text) {
+  std::vector<uint64_t> out;
   std::string_view rest = text;
   while (true) {
     const bool last = rest.find(',') == std::string_view::npos;
@@ -209,7 +208,7 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
   }
 }
 
-std::string format_size(std::uint64_t bytes) {
+std::string format_size(uint64_t bytes) {
   return scaled_size(double(bytes), false);
 }
 
@@ -217,7 +216,7 @@ std::string scaled_size(double bytes, bool si) {
   constexpr std::array<std::string_view, 7> kSiUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   constexpr std::array<std::string_view, 7> kIecUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   const double base = si ? 1000 : 1024;
-  std::size_t power = 0;
+  size_t power = 0;
   while (std::abs(bytes) >= base - 0.5 && power + 1 < kSiUnits.size()) {
     bytes /= base;
     ++power;
@@ -237,15 +236,15 @@ std::string format_duration(std::chrono::nanoseconds duration) {
   return fmt::format("{:.1f} h", ns / 3600e9);
 }
 
-std::string format_count(std::uint64_t count) {
+std::string format_count(uint64_t count) {
   return grouped_digits(std::to_string(count));
 }
 
 std::string grouped_digits(std::string_view number) {
-  const std::size_t sign_chars = number.starts_with('-') ? 1 : 0;
-  const std::size_t point = std::min(number.find('.'), number.size());
+  const size_t sign_chars = number.starts_with('-') ? 1 : 0;
+  const size_t point = std::min(number.find('.'), number.size());
   std::string out;
-  for (std::size_t i = 0; i < number.size(); ++i) {
+  for (size_t i = 0; i < number.size(); ++i) {
     if (i > sign_chars && i < point && (point - i) % 3 == 0) out += ' ';
     out += number[i];
   }
@@ -256,13 +255,13 @@ std::string_view nearest_name(std::string_view word, const std::vector<std::stri
   // Distance by optimal string alignment: to insert, delete or change a letter, or to swap two neighbours, is
   // one step.
   const auto distance = [](std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row_before_last(b.size() + 1);
-    std::vector<std::size_t> last_row(b.size() + 1);
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(last_row.begin(), last_row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::vector<size_t> row_before_last(b.size() + 1);
+    std::vector<size_t> last_row(b.size() + 1);
+    std::vector<size_t> row(b.size() + 1);
+    std::iota(last_row.begin(), last_row.end(), size_t{0});
+    for (size_t i = 1; i <= a.size(); ++i) {
       row[0] = i;
-      for (std::size_t j = 1; j <= b.size(); ++j) {
+      for (size_t j = 1; j <= b.size(); ++j) {
         row[j] =
             std::min({last_row[j] + 1, row[j - 1] + 1, last_row[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
         if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
@@ -275,9 +274,9 @@ std::string_view nearest_name(std::string_view word, const std::vector<std::stri
   };
   if (word.size() > 64) return "";
   std::string_view best;
-  std::size_t best_distance = 1 + std::max<std::size_t>(1, word.size() / 3);
+  size_t best_distance = 1 + std::max<size_t>(1, word.size() / 3);
   for (const std::string_view name : names) {
-    std::size_t steps = distance(lower_case(word), lower_case(name));
+    size_t steps = distance(lower_case(word), lower_case(name));
     if (steps > 0 && word.size() >= 3 && name.starts_with(word)) steps = 1;
     if (steps < best_distance) {
       best_distance = steps;

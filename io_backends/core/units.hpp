@@ -14,32 +14,32 @@ namespace penstock {
 // Parses a size. "512", "4k", "4KiB", "1m", "2GiB" use powers of 1024, in any case. "MB", "GB" (a letter and
 // B) use powers of 1000. A fraction is allowed ("1.5GiB"). A negative, empty or too large number, or an
 // unknown unit, is invalid_argument.
-Result<std::uint64_t> parse_size(std::string_view text);
+Result<uint64_t> parse_size(std::string_view text);
 
 // Parses "250us", "10ms", "1.5s", "2m", "1h". A number without a unit is refused, because the unit would be a
 // guess; only "0" is allowed.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
 // Parses a size per second: "150MB/s", "1GiB/s". The "/s" may be omitted, the unit not.
-Result<std::uint64_t> parse_rate(std::string_view text);
+Result<uint64_t> parse_rate(std::string_view text);
 
 // Parses a whole number. k, m and g multiply by powers of 1000 ("50k" samples).
-Result<std::uint64_t> parse_count(std::string_view text);
+Result<uint64_t> parse_count(std::string_view text);
 
 // Parses "0.5", "-2", "1e-3". Infinity and NaN are refused.
 Result<double> parse_real(std::string_view text);
 
 // Parses "1,2,4,8", "1..8" (every number), "1..64*2" (geometric), "0..100+10" (arithmetic), and combinations:
 // "1,2,8..64*2".
-Result<std::vector<std::uint64_t>> parse_list(std::string_view text);
+Result<std::vector<uint64_t>> parse_list(std::string_view text);
 
 // Formats for people, with at least two significant digits: "1.8 GiB", "112 KiB", "512 B".
-std::string format_size(std::uint64_t bytes);
+std::string format_size(uint64_t bytes);
 // Like format_size(), for any finite number of bytes. With `si` in powers of 1000: "1.8 GB".
 std::string scaled_size(double bytes, bool si);
 std::string format_duration(std::chrono::nanoseconds duration);
 // Groups digits by blanks, as in tables: 16384 becomes "16 384".
-std::string format_count(std::uint64_t count);
+std::string format_count(uint64_t count);
 // Groups the digits before the point of a number that is given as text: "-16384.5" becomes "-16 384.5".
 std::string grouped_digits(std::string_view number);
 

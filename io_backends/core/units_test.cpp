@@ -46,7 +46,7 @@ TEST(Units, RatesAreSizesPerSecond) {
 }
 
 TEST(Units, ListsAndRanges) {
-  using List = std::vector<std::uint64_t>;
+  using List = std::vector<uint64_t>;
   EXPECT_EQ(*parse_list("1,2,4,8"), (List{1, 2, 4, 8}));
   EXPECT_EQ(*parse_list("1..4"), (List{1, 2, 3, 4}));
   EXPECT_EQ(*parse_list("1..64*2"), (List{1, 2, 4, 8, 16, 32, 64}));

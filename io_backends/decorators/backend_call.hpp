@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-enum class CallKind : std::uint8_t {
+enum class CallKind : uint8_t {
   open,
   read,         // by Reader::read_at, Reader::read_at_all or ReadAt in a Queue
   close,        // the end of a Reader
@@ -32,8 +32,8 @@ enum class CallKind : std::uint8_t {
 struct BackendCall {
   CallKind kind{};
   std::string_view object;  // for a rename, the old name
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;        // bytes to move; also 0 if their number is known only after the call
+  uint64_t offset = 0;
+  uint64_t bytes = 0;             // bytes to move; also 0 if their number is known only after the call
   std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
 };
 

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kWriteBytes = 1U << 20U;
+constexpr size_t kWriteBytes = 1U << 20U;
 
 // Formats a call as one event of the trace event format, with times in microseconds.
 std::string event_text(const TracedCall& call, std::string_view object, int rank) {
@@ -34,7 +34,7 @@ std::string event_text(const TracedCall& call, std::string_view object, int rank
 void CallTrace::add(TracedCall call, std::string_view object) {
   auto found = number_by_name_.find(object);
   if (found == number_by_name_.end()) {
-    found = number_by_name_.emplace(std::string(object), std::uint32_t(names_.size())).first;
+    found = number_by_name_.emplace(std::string(object), uint32_t(names_.size())).first;
     names_.push_back(&found->first);
   }
   call.object_number = found->second;
@@ -55,14 +55,13 @@ Result<TraceFile> TraceFile::create(const std::string& path) {
 }
 
 Result<void> TraceFile::write_text(std::string_view text) {
-  const FullIo io = full_io(text.size(), [&](std::size_t done) {
-    return ::write(fd_.get(), text.data() + done, text.size() - done);
-  });
+  const FullIo io = full_io(
+      text.size(), [&](size_t done) { return ::write(fd_.get(), text.data() + done, text.size() - done); });
   if (io.done == text.size()) return success();
   return errno_error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write the trace", path_);
 }
 
-Result<void> TraceFile::write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out) {
+Result<void> TraceFile::write(const std::vector<const CallTrace*>& traces, uint64_t left_out) {
   std::string text = fmt::format(
       R"({{"displayTimeUnit":"ns","otherData":{{"calls_left_out":"{}"}},"traceEvents":[)", left_out);
   std::string_view separator = "\n";
@@ -84,7 +83,7 @@ Result<void> TraceFile::write(const std::vector<const CallTrace*>& traces, std::
 std::string json_text(std::string_view text) {
   std::string escaped;
   while (!text.empty()) {
-    const std::size_t bytes = utf8_length(text);
+    const size_t bytes = utf8_length(text);
     const char first = text.front();
     if (bytes == 0) {
       escaped += "\\ufffd";
@@ -95,7 +94,7 @@ std::string json_text(std::string_view text) {
     } else {
       escaped += text.substr(0, bytes);
     }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+    text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return escaped;
 }

@@ -15,21 +15,21 @@
 namespace penstock {
 
 struct TracedCall {
-  std::int64_t started_ns = 0;  // since the trace began
-  std::int64_t duration_ns = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t lane = 0;           // row in the trace viewer, from trace_lane()
-  std::uint32_t object_number = 0;  // number of the object's name in CallTrace
-  std::uint8_t kind = 0;            // a CallKind as a number
-  std::uint8_t errc = 0;            // Errc + 1; 0: no error
+  int64_t started_ns = 0;  // since the trace began
+  int64_t duration_ns = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t lane = 0;           // row in the trace viewer, from trace_lane()
+  uint32_t object_number = 0;  // number of the object's name in CallTrace
+  uint8_t kind = 0;            // a CallKind as a number
+  uint8_t errc = 0;            // Errc + 1; 0: no error
 };
 
 // The row of a call in a trace viewer. A blocking call has the row of its thread (slot 0). A queued operation
 // has a row for its slot in the queue (from 1). The factor is a power of ten, so that people can read the
 // thread from the number.
-constexpr std::uint64_t trace_lane(std::uint32_t thread, std::uint32_t slot) {
-  return std::uint64_t{thread} * 100'000 + slot;
+constexpr uint64_t trace_lane(uint32_t thread, uint32_t slot) {
+  return uint64_t{thread} * 100'000 + slot;
 }
 
 // The traced calls of the threads that share one shard of traced.cpp. The caller holds the lock of the shard.
@@ -41,7 +41,7 @@ class CallTrace {
 
  private:
   std::deque<TracedCall> calls_;
-  ByName<std::uint32_t> number_by_name_;
+  ByName<uint32_t> number_by_name_;
   // names by number: pointers to the keys of number_by_name_, which never move
   std::vector<const std::string*> names_;
 };
@@ -52,7 +52,7 @@ class TraceFile {
   // Under a launcher each rank writes its own file PATH.RANK.
   static Result<TraceFile> create(const std::string& path);
 
-  Result<void> write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out);
+  Result<void> write(const std::vector<const CallTrace*>& traces, uint64_t left_out);
 
  private:
   TraceFile(std::string path, int rank, Fd fd) : path_(std::move(path)), rank_(rank), fd_(std::move(fd)) {}

@@ -20,13 +20,13 @@ namespace {
 
 class SpaceMeter {
  public:
-  SpaceMeter(Namespace& names, std::uint64_t capacity) : names_(names), capacity_(capacity) {}
+  SpaceMeter(Namespace& names, uint64_t capacity) : names_(names), capacity_(capacity) {}
 
   // Adds up the sizes of the existing objects. Only the first call does it.
   Result<void> count_existing() {
     const std::lock_guard lock(mutex_);
     if (has_counted_) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t existing, bytes_below(""));
+    PENSTOCK_ASSIGN(const uint64_t existing, bytes_below(""));
     used_.fetch_add(existing);
     has_counted_ = true;
     return success();
@@ -34,30 +34,30 @@ class SpaceMeter {
 
   // Counts `bytes` more as used, or fails with no_space and counts none. Any thread, without the lock: if
   // another thread has changed used_ since the test, the exchange fails and the test is repeated.
-  Result<void> use(std::uint64_t bytes, std::string_view name) {
-    std::uint64_t used = used_.load();
+  Result<void> use(uint64_t bytes, std::string_view name) {
+    uint64_t used = used_.load();
     do {
       if (bytes > capacity_ || used > capacity_ - bytes) return errno_error(ENOSPC, "cannot write", name);
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return success();
   }
   // The count never falls below 0: bytes by which other programs made an object grow were not counted.
-  void release(std::uint64_t bytes) {
-    std::uint64_t used = used_.load();
+  void release(uint64_t bytes) {
+    uint64_t used = used_.load();
     while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
     }
   }
-  std::uint64_t left() const { return capacity_ - std::min(capacity_, used_.load()); }
+  uint64_t left() const { return capacity_ - std::min(capacity_, used_.load()); }
 
   // The size of the object `name`; 0 if it does not exist.
-  std::uint64_t bytes_of(std::string_view name) {
+  uint64_t bytes_of(std::string_view name) {
     const auto entry = names_.stat(name);
     return entry && !entry->folder ? entry->bytes : 0;
   }
 
  private:
-  Result<std::uint64_t> bytes_below(const std::string& folder) {
-    std::uint64_t bytes = 0;
+  Result<uint64_t> bytes_below(const std::string& folder) {
+    uint64_t bytes = 0;
     std::vector<std::string> folders;
     auto list_result = names_.list(folder, [&](const Entry& entry) {
       // a link may lead to a parent folder, so the listing would never end
@@ -67,15 +67,15 @@ class SpaceMeter {
     });
     if (!list_result && list_result.error().code != Errc::not_found) return std::move(list_result).error();
     for (const std::string& subfolder : folders) {
-      PENSTOCK_ASSIGN(const std::uint64_t subfolder_bytes, bytes_below(subfolder));
+      PENSTOCK_ASSIGN(const uint64_t subfolder_bytes, bytes_below(subfolder));
       bytes += subfolder_bytes;
     }
     return bytes;
   }
 
   Namespace& names_;
-  const std::uint64_t capacity_;
-  std::atomic<std::uint64_t> used_{0};
+  const uint64_t capacity_;
+  std::atomic<uint64_t> used_{0};
   std::mutex mutex_;  // guards has_counted_
   bool has_counted_ = false;
 };
@@ -95,7 +95,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     if (finished_) return finished_writer_error(name());
-    const std::uint64_t replaced_bytes = if_exists == IfExists::replace ? meter_.bytes_of(name()) : 0;
+    const uint64_t replaced_bytes = if_exists == IfExists::replace ? meter_.bytes_of(name()) : 0;
     finished_ = true;
     PENSTOCK_TRY(inner().publish(wanted, if_exists));
     counted_bytes_ = 0;
@@ -105,9 +105,9 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
 
  private:
   // Takes from the meter as many bytes as the object grows by a write that ends at offset + length.
-  Result<void> reserve(std::uint64_t offset, std::uint64_t length) {
+  Result<void> reserve(uint64_t offset, uint64_t length) {
     if (finished_) return finished_writer_error(name());
-    const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
+    const uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
     if (end <= counted_bytes_) return success();
     auto used = meter_.use(end - counted_bytes_, name());
     if (used) {
@@ -119,7 +119,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
   }
 
   SpaceMeter& meter_;
-  std::uint64_t counted_bytes_ = 0;
+  uint64_t counted_bytes_ = 0;
   bool finished_ = false;
 };
 
@@ -129,14 +129,14 @@ class CappedNamespace final : public NamespaceWrapper {
 
   Result<void> remove(std::string_view name) override {
     PENSTOCK_TRY(meter_.count_existing());
-    const std::uint64_t bytes = meter_.bytes_of(name);
+    const uint64_t bytes = meter_.bytes_of(name);
     PENSTOCK_TRY(inner().remove(name));
     meter_.release(bytes);
     return success();
   }
-  Result<std::uint64_t> free_bytes() override {
+  Result<uint64_t> free_bytes() override {
     PENSTOCK_TRY(meter_.count_existing());
-    Result<std::uint64_t> inner_free = inner().free_bytes();
+    Result<uint64_t> inner_free = inner().free_bytes();
     if (!inner_free.ok() && inner_free.error().code == Errc::unsupported) return meter_.left();
     if (!inner_free.ok()) return inner_free;
     return std::min(*inner_free, meter_.left());
@@ -148,12 +148,12 @@ class CappedNamespace final : public NamespaceWrapper {
 
 class CappedBackend final : public BackendWrapper {
  public:
-  CappedBackend(std::unique_ptr<Backend> backend, std::uint64_t capacity)
+  CappedBackend(std::unique_ptr<Backend> backend, uint64_t capacity)
       : BackendWrapper(std::move(backend)),
         meter_(inner().names(), capacity),
         names_(inner().names(), meter_) {}
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
     PENSTOCK_TRY(meter_.count_existing());
     if (bytes_hint > meter_.left()) return errno_error(ENOSPC, "cannot reserve space for", name);
@@ -169,7 +169,7 @@ class CappedBackend final : public BackendWrapper {
 
 }  // namespace
 
-std::unique_ptr<Backend> capped(std::unique_ptr<Backend> inner, std::uint64_t capacity_bytes) {
+std::unique_ptr<Backend> capped(std::unique_ptr<Backend> inner, uint64_t capacity_bytes) {
   return std::make_unique<CappedBackend>(std::move(inner), capacity_bytes);
 }
 

@@ -89,7 +89,7 @@ Result<void> parse_time(std::string_view text, std::string_view value, Fault& fa
 }
 
 Result<void> parse_where(std::string_view text, std::string_view where, Fault& fault) {
-  const std::size_t slash = std::min(where.find('/'), where.size());
+  const size_t slash = std::min(where.find('/'), where.size());
   PENSTOCK_ASSIGN(const auto* const row, find_row(kScopes, "fault scope", where.substr(0, slash)));
   fault.scope = row->scope;
   fault.name = where.substr(std::min(slash + 1, where.size()));
@@ -103,18 +103,18 @@ Result<void> parse_where(std::string_view text, std::string_view where, Fault& f
 }
 
 Result<Fault> parse_fault(std::string_view text) {
-  const std::size_t at_sign = text.find('@');
+  const size_t at_sign = text.find('@');
   if (at_sign == std::string_view::npos)
     return bad_fault(text, "when is missing; write eio@0.01 (a probability), eio@#3 (the third) or eio@#3..");
   std::string_view kind = text.substr(0, at_sign);
   Fault fault;
-  const std::size_t colon = kind.find(':');
+  const size_t colon = kind.find(':');
   std::string_view scope;
   if (colon != std::string_view::npos) {
     scope = kind.substr(0, colon);
     kind.remove_prefix(colon + 1);
   }
-  const std::size_t equals = std::min(kind.find('='), kind.size());
+  const size_t equals = std::min(kind.find('='), kind.size());
   PENSTOCK_ASSIGN(const auto* const row, find_row(kKinds, "fault", kind.substr(0, equals)));
   fault.kind = row->kind;
   fault.sys_errno = row->sys_errno;
@@ -130,7 +130,7 @@ Result<Fault> parse_fault(std::string_view text) {
 Result<std::vector<Fault>> parse_faults(std::string_view text) {
   std::vector<Fault> faults;
   for (;;) {
-    const std::size_t plus = std::min(text.find('+'), text.size());
+    const size_t plus = std::min(text.find('+'), text.size());
     PENSTOCK_ASSIGN(Fault fault, parse_fault(text.substr(0, plus)));
     faults.push_back(std::move(fault));
     if (plus == text.size()) return faults;

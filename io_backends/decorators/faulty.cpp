@@ -48,8 +48,8 @@ constexpr FaultPoint kFaultPoints[] = {
 class Faults {
  public:
   // `root`: the text that errors have instead of the name "", which is the tier's root.
-  Faults(const std::vector<Fault>& faults, std::uint64_t seed, std::string root) : root_(std::move(root)) {
-    for (std::size_t i = 0; i < faults.size(); ++i)
+  Faults(const std::vector<Fault>& faults, uint64_t seed, std::string root) : root_(std::move(root)) {
+    for (size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
@@ -111,7 +111,7 @@ class Faults {
       if (rule->fault.kind != Kind::flip || !applies(rule->fault, Scope::read, name) || !is_due(*rule))
         continue;
       if (out.empty()) continue;
-      const std::uint64_t bit = rule->random.substream(1).below(0, out.size() * 8);
+      const uint64_t bit = rule->random.substream(1).below(0, out.size() * 8);
       out[bit / 8] ^= std::byte{1} << (bit % 8);
     }
   }
@@ -121,14 +121,14 @@ class Faults {
     Rule(const Fault& its_fault, RandomStream its_random) : fault(its_fault), random(its_random) {}
     const Fault fault;
     const RandomStream random;
-    std::atomic<std::uint64_t> count{0};
+    std::atomic<uint64_t> count{0};
   };
   static bool applies(const Fault& fault, Scope scope, std::string_view name) {
     return (fault.scope == Scope::any || fault.scope == scope) && name.find(fault.name) != std::string::npos;
   }
   static bool is_due(Rule& rule) {
     // Relaxed, because it only counts. Each operation gets a number of its own, also with many threads.
-    const std::uint64_t n = rule.count.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t n = rule.count.fetch_add(1, std::memory_order_relaxed);
     if (rule.fault.first_operation == 0) return rule.random.uniform(n) < rule.fault.probability;
     return n + 1 >= rule.fault.first_operation && n + 1 <= rule.fault.last_operation;
   }
@@ -174,15 +174,15 @@ class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
 
 class FaultyQueue final : public Queue {
  public:
-  FaultyQueue(std::unique_ptr<Queue> inner, std::size_t depth, Faults& faults)
+  FaultyQueue(std::unique_ptr<Queue> inner, size_t depth, Faults& faults)
       : inner_(std::move(inner)), depth_(depth), faults_(faults), flights_(depth) {
     failed_.reserve(depth);
   }
 
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
 
-  std::size_t submit(std::span<const Operation> operations, Start start) override {
-    const std::size_t accepted = std::min(operations.size(), depth_ - in_flight());
+  size_t submit(std::span<const Operation> operations, Start start) override {
+    const size_t accepted = std::min(operations.size(), depth_ - in_flight());
     for (const Operation& operation : operations.first(accepted)) {
       const Flight flight{.call = FlightTable<Faults>::call_of(operation)};
       if (auto injected = faults_.inject(flight.call); !injected) {
@@ -197,14 +197,14 @@ class FaultyQueue final : public Queue {
     return accepted;
   }
 
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
-    std::size_t count = 0;
+  size_t reap(std::span<Completion> out, size_t at_least) override {
+    size_t count = 0;
     for (; count < out.size() && !failed_.empty(); ++count) {
       out[count] = std::move(failed_.back());
       failed_.pop_back();
     }
-    const std::size_t missing = at_least > count ? at_least - count : 0;
-    const std::size_t more = inner_->reap(out.subspan(count), missing);
+    const size_t missing = at_least > count ? at_least - count : 0;
+    const size_t more = inner_->reap(out.subspan(count), missing);
     for (Completion& done : out.subspan(count, more)) {
       const BackendCall call = flights_.take(done).call;
       if (done.bytes.ok()) faults_.flip_bits(call.object, call.out.first(*done.bytes));
@@ -212,11 +212,11 @@ class FaultyQueue final : public Queue {
     return count + more;
   }
 
-  std::size_t in_flight() const override { return flights_.in_flight() + failed_.size(); }
+  size_t in_flight() const override { return flights_.in_flight() + failed_.size(); }
 
  private:
   const std::unique_ptr<Queue> inner_;
-  const std::size_t depth_;
+  const size_t depth_;
   Faults& faults_;
   FlightTable<Faults> flights_;
   std::vector<Completion> failed_;
@@ -227,7 +227,7 @@ using FaultyBackend = DecoratedBackend<Faults, FaultyQueue, FaultyWriter>;
 }  // namespace
 
 std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
-                                std::uint64_t seed) {
+                                uint64_t seed) {
   std::string root = root_of(*inner);
   return std::make_unique<FaultyBackend>(std::move(inner), true, faults, seed, std::move(root));
 }

@@ -38,8 +38,8 @@
 namespace penstock {
 
 struct Fault {
-  enum class Scope : std::uint8_t { open, read, write, publish, sync, names, any };
-  enum class Kind : std::uint8_t { error, cut_short, flip, kill, hang, lie };
+  enum class Scope : uint8_t { open, read, write, publish, sync, names, any };
+  enum class Kind : uint8_t { error, cut_short, flip, kill, hang, lie };
 
   Scope scope = Scope::any;
   std::string name{};  // text that the object's name contains; "": any object
@@ -47,8 +47,8 @@ struct Fault {
   int sys_errno = 0;
   std::chrono::nanoseconds hang_time{0};
   double probability = 0;
-  std::uint64_t first_operation = 0;  // counted from 1; 0: use `probability`
-  std::uint64_t last_operation = 0;
+  uint64_t first_operation = 0;  // counted from 1; 0: use `probability`
+  uint64_t last_operation = 0;
 };
 
 // Parses the grammar above. Fails with invalid_argument for a wrong word; the message has that word and the
@@ -58,6 +58,6 @@ Result<std::vector<Fault>> parse_faults(std::string_view text);
 // A fault is injected before the wrapped back end is called, but a flip afterwards. An operation of a Queue
 // has its fault in its completion. A Writer that had a fault cannot be used again and leaves no object.
 std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
-                                std::uint64_t seed);
+                                uint64_t seed);
 
 }  // namespace penstock

@@ -209,7 +209,7 @@ TEST_F(Faulty, AFlipChangesOneBitAndSaysNothing) {
   const auto changed_bits = [](std::span<const std::byte> out) {
     const auto bytes = pattern(1'000);
     int bits = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i)
+    for (size_t i = 0; i < bytes.size(); ++i)
       bits += __builtin_popcount(std::to_integer<unsigned>(bytes[i] ^ out[i]));
     return bits;
   };
@@ -286,7 +286,7 @@ class Asked final : public BackendWrapper {
  public:
   Asked(std::unique_ptr<Backend> inner, std::vector<std::string>& asked)
       : BackendWrapper(std::move(inner)), asked_(asked), names_(this->inner().names(), asked) {}
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<AskedWriter>(std::move(writer), name, asked_);
   }
@@ -345,12 +345,12 @@ TEST_F(Faulty, QueuedOperationsFailAsCompletions) {
   ASSERT_OK(queue);
   std::vector<std::vector<std::byte>> outs(6, std::vector<std::byte>(1'000));
   std::vector<Operation> operations;
-  for (std::uint64_t i = 0; i < 6; ++i) operations.push_back({ReadObject{"object", 1'000, outs[i]}, i + 1});
+  for (uint64_t i = 0; i < 6; ++i) operations.push_back({ReadObject{"object", 1'000, outs[i]}, i + 1});
   ASSERT_EQ((*queue)->submit(operations), 6U);
   std::vector<Completion> completions(8);
-  std::size_t count = 0;
+  size_t count = 0;
   while (count < 6) count += (*queue)->reap(std::span(completions).subspan(count), 1);
-  for (std::size_t i = 0; i < 6; ++i) {
+  for (size_t i = 0; i < 6; ++i) {
     const bool struck = completions[i].tag == 2 || completions[i].tag == 5;
     EXPECT_EQ(completions[i].bytes.ok(), !struck) << completions[i].tag;
     if (struck) continue;
@@ -360,13 +360,12 @@ TEST_F(Faulty, QueuedOperationsFailAsCompletions) {
 
 class Capped : public testing::Test {
  protected:
-  static Result<void> put(Backend& backend, std::string_view name, std::size_t bytes,
-                          std::uint64_t hint = 0) {
+  static Result<void> put(Backend& backend, std::string_view name, size_t bytes, uint64_t hint = 0) {
     PENSTOCK_ASSIGN(const auto writer, backend.create(name, hint));
     PENSTOCK_TRY(writer->append(pattern(bytes)));
     return writer->publish(Durability::visible);
   }
-  static std::uint64_t left(Backend& backend) { return backend.names().free_bytes().value_or(UINT64_MAX); }
+  static uint64_t left(Backend& backend) { return backend.names().free_bytes().value_or(UINT64_MAX); }
 };
 
 TEST_F(Capped, IsFullAtItsCapacity) {

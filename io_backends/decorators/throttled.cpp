@@ -77,16 +77,16 @@ class Pace {
 // operations.
 class ThrottledQueue final : public Queue {
  public:
-  ThrottledQueue(std::unique_ptr<Queue> inner, std::size_t depth, Pace& pace)
+  ThrottledQueue(std::unique_ptr<Queue> inner, size_t depth, Pace& pace)
       : inner_(std::move(inner)), pace_(pace), flights_(depth), reaped_(depth) {
     forwarded_.reserve(depth);
     delayed_.reserve(depth);
   }
 
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
-  std::size_t submit(std::span<const Operation> operations, Start start) override;
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
-  std::size_t in_flight() const override { return flights_.in_flight() + delayed_.size(); }
+  size_t submit(std::span<const Operation> operations, Start start) override;
+  size_t reap(std::span<Completion> out, size_t at_least) override;
+  size_t in_flight() const override { return flights_.in_flight() + delayed_.size(); }
 
  private:
   struct Delayed {
@@ -95,7 +95,7 @@ class ThrottledQueue final : public Queue {
   };
   static bool due_later(const Delayed& a, const Delayed& b) { return a.due > b.due; }
 
-  void collect(std::size_t wanted);
+  void collect(size_t wanted);
 
   // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. Nothing
   // waits until they are due.
@@ -109,7 +109,7 @@ class ThrottledQueue final : public Queue {
 
 // This function does not sleep. Each operation gets its own due time here. So the waits overlap, and a deeper
 // queue hides the latency.
-std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
+size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
   const Time now = Clock::now();
   operations = operations.first(std::min(operations.size(), reaped_.size() - in_flight()));
   forwarded_.clear();
@@ -127,10 +127,10 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start 
 // Moves the completions of the wrapped queue to delayed_. Waits until delayed_ has `wanted` completions,
 // whether they are due or not. Ctrl-C does not end this wait: the wrapped queue still writes to the caller's
 // memory.
-void ThrottledQueue::collect(std::size_t wanted) {
-  const std::size_t missing = wanted > delayed_.size() ? wanted - delayed_.size() : 0;
-  const std::size_t count = inner_->reap(reaped_, missing);
-  for (std::size_t i = 0; i < count; ++i) {
+void ThrottledQueue::collect(size_t wanted) {
+  const size_t missing = wanted > delayed_.size() ? wanted - delayed_.size() : 0;
+  const size_t count = inner_->reap(reaped_, missing);
+  for (size_t i = 0; i < count; ++i) {
     Completion& done = reaped_[i];
     Flight flight = flights_.take(done);
     // Only after the read is the size known, if there was no length hint.
@@ -141,10 +141,10 @@ void ThrottledQueue::collect(std::size_t wanted) {
   }
 }
 
-std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least) {
-  const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
+size_t ThrottledQueue::reap(std::span<Completion> out, size_t at_least) {
+  const size_t wanted = std::min({at_least, in_flight(), out.size()});
   collect(wanted);
-  std::size_t count = 0;
+  size_t count = 0;
   while (count < out.size() && !delayed_.empty()) {
     const Time due = delayed_.front().due;
     if (count >= wanted && due > Clock::now()) break;
@@ -165,18 +165,18 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
 // between. So no time is lost, and none is counted twice.
 void TokenBucket::add_lateness(Time due, Time now) {
   if (latency_ns_ == 0) return;  // without a latency, pass() already gives an idle pipe its 10 ms
-  constexpr std::int64_t kMaxLatenessNs = std::chrono::nanoseconds(kBurst).count();
-  const std::int64_t added_ns = std::max<std::int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
-  std::int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
+  constexpr int64_t kMaxLatenessNs = std::chrono::nanoseconds(kBurst).count();
+  const int64_t added_ns = std::max<int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
+  int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
   while (!lateness_ns_.compare_exchange_weak(
       lateness_ns, std::min(lateness_ns + std::min(added_ns, kMaxLatenessNs), kMaxLatenessNs),
       std::memory_order_relaxed))
     continue;
 }
 
-std::int64_t TokenBucket::take_lateness(std::int64_t at_most) {
-  std::int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
-  std::int64_t taken_ns = 0;
+int64_t TokenBucket::take_lateness(int64_t at_most) {
+  int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
+  int64_t taken_ns = 0;
   do {
     taken_ns = std::min(lateness_ns, at_most);
   } while (
@@ -184,24 +184,24 @@ std::int64_t TokenBucket::take_lateness(std::int64_t at_most) {
   return taken_ns;
 }
 
-TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
+TokenBucket::Time TokenBucket::pass(uint64_t bytes, Time now) {
   const Time earliest = now + std::chrono::nanoseconds(latency_ns_);
   if (bytes_per_s_ == 0 || bytes == 0) return earliest;
   constexpr double kNsPerS = 1e9;
   constexpr double kMaxDurationNs = 1e18;  // 30 years; a longer time would overflow 64 bits
   const double ns = std::min(double(bytes) * kNsPerS / double(bytes_per_s_), kMaxDurationNs);
-  const auto duration_ns = std::int64_t(std::llround(ns));
+  const auto duration_ns = int64_t(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
-  std::int64_t free_at_ns = free_at_ns_.load(std::memory_order_relaxed);
-  const std::int64_t burst_ns = std::chrono::nanoseconds(kBurst).count();
+  int64_t free_at_ns = free_at_ns_.load(std::memory_order_relaxed);
+  const int64_t burst_ns = std::chrono::nanoseconds(kBurst).count();
   // free_at_ns is compared before it is subtracted: it starts at INT64_MIN, and now_ns - INT64_MIN would
   // overflow.
-  const std::int64_t idle_ns =
-      free_at_ns < now_ns - burst_ns ? burst_ns : std::max<std::int64_t>(now_ns - free_at_ns, 0);
+  const int64_t idle_ns =
+      free_at_ns < now_ns - burst_ns ? burst_ns : std::max<int64_t>(now_ns - free_at_ns, 0);
   // take_lateness() is called before the loop, because a second try of the loop must not take lateness twice.
-  const std::int64_t start_ns = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle_ns));
-  const std::int64_t latest_ns = now_ns + std::int64_t(kMaxDurationNs);
-  std::int64_t new_free_at_ns = 0;
+  const int64_t start_ns = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle_ns));
+  const int64_t latest_ns = now_ns + int64_t(kMaxDurationNs);
+  int64_t new_free_at_ns = 0;
   do {
     new_free_at_ns = std::min(std::max(free_at_ns, start_ns) + duration_ns, latest_ns);
   } while (!free_at_ns_.compare_exchange_weak(free_at_ns, new_free_at_ns, std::memory_order_relaxed));

@@ -21,13 +21,13 @@ namespace penstock {
 class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  explicit TokenBucket(std::uint64_t bytes_per_s,  // 0: no limit
+  explicit TokenBucket(uint64_t bytes_per_s,  // 0: no limit
                        std::chrono::nanoseconds latency = std::chrono::nanoseconds(0))
       : bytes_per_s_(bytes_per_s), latency_ns_(latency.count()) {}
 
   // Returns the time when `bytes`, requested at `now`, have passed after all earlier requests. The result is
   // never before `now` + latency.
-  Time pass(std::uint64_t bytes, Time now);
+  Time pass(uint64_t bytes, Time now);
   // To be called by a caller that waited for `due` and woke up at `now`. Later requests that find the pipe
   // idle start earlier by that lateness. Without a latency it does nothing, since an idle pipe then saves up
   // its flow anyhow.
@@ -37,17 +37,17 @@ class TokenBucket {
 
  private:
   // Subtracts up to `at_most` nanoseconds from lateness_ns_, and returns how many.
-  std::int64_t take_lateness(std::int64_t at_most);
+  int64_t take_lateness(int64_t at_most);
 
-  const std::uint64_t bytes_per_s_;
-  const std::int64_t latency_ns_;
-  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the last request will have passed the pipe
-  std::atomic<std::int64_t> lateness_ns_{0};  // lateness that no later request has taken yet; at most kBurst
+  const uint64_t bytes_per_s_;
+  const int64_t latency_ns_;
+  std::atomic<int64_t> free_at_ns_{INT64_MIN};  // when the last request will have passed the pipe
+  std::atomic<int64_t> lateness_ns_{0};  // lateness that no later request has taken yet; at most kBurst
 };
 
 struct Throttling {
-  std::uint64_t read_bytes_per_s = 0;  // 0: no limit
-  std::uint64_t write_bytes_per_s = 0;
+  uint64_t read_bytes_per_s = 0;  // 0: no limit
+  uint64_t write_bytes_per_s = 0;
   std::chrono::nanoseconds latency{0};
 
   bool any() const { return read_bytes_per_s != 0 || write_bytes_per_s != 0 || latency.count() > 0; }

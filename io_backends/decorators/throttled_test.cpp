@@ -28,7 +28,7 @@ TEST(TokenBucket, NeverPassesMoreThanItsRateOverTime) {
   TokenBucket bucket(150'000'000);
   const Clock::time_point start(1h);
   Clock::time_point now = start;
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   for (int i = 0; i < 10'000; ++i) {
     now = bucket.pass(112'000, now);
     bytes += 112'000;
@@ -42,7 +42,7 @@ TEST(TokenBucket, OneCallerHasLatencyAndBytesOneAfterTheOther) {
   TokenBucket bucket(1'000'000, 4ms);  // 1 us a byte
   const Clock::time_point start(1h);
   Clock::time_point now = start;
-  for (const std::uint64_t bytes : {100U, 20'000U, 1U, 9'000U}) {
+  for (const uint64_t bytes : {100U, 20'000U, 1U, 9'000U}) {
     const auto due = bucket.pass(bytes, now);
     EXPECT_EQ(due, now + 4ms + std::chrono::microseconds(bytes));
     now = due;
@@ -98,7 +98,7 @@ class Throttled : public testing::Test {
     EXPECT_OK(tier);
     return *std::move(tier);
   }
-  static void put(Backend& backend, std::string_view name, std::size_t bytes) {
+  static void put(Backend& backend, std::string_view name, size_t bytes) {
     auto writer = backend.create(name);
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(bytes)));
@@ -158,18 +158,18 @@ TEST_F(Throttled, EveryOperationHasItsLatency) {
 // Each operation has its own due time. After 20 ms a poll, which never waits, finds all of them.
 TEST_F(Throttled, DepthHidesLatency) {
   const Tier tier = open(",latency=20ms");
-  constexpr std::size_t kDepth = 32;
+  constexpr size_t kDepth = 32;
   put(*tier.backend, "object", 100);
   const auto queue = tier.backend->queue(kDepth);
   ASSERT_OK(queue);
   std::vector<std::vector<std::byte>> outs(kDepth, std::vector<std::byte>(100));
   std::vector<Operation> operations;
-  for (std::size_t i = 0; i < kDepth; ++i) operations.push_back({ReadObject{"object", 100, outs[i]}, i});
+  for (size_t i = 0; i < kDepth; ++i) operations.push_back({ReadObject{"object", 100, outs[i]}, i});
   std::vector<Completion> completions(kDepth);
   const auto begin = Clock::now();
   ASSERT_EQ((*queue)->submit(operations), kDepth);
   EXPECT_EQ((*queue)->in_flight(), kDepth);
-  const std::size_t early = (*queue)->reap(completions, 0);
+  const size_t early = (*queue)->reap(completions, 0);
   EXPECT_TRUE(early == 0 || Clock::now() - begin >= 20ms) << "nothing is due yet";
   std::this_thread::sleep_until(begin + 21ms);
   EXPECT_EQ(early + (*queue)->reap(completions, 0), kDepth);
@@ -177,18 +177,18 @@ TEST_F(Throttled, DepthHidesLatency) {
 
 TEST_F(Throttled, AQueueKeepsTheLimitWhateverItsDepth) {
   const Tier tier = open(",read_limit=10MB/s");
-  constexpr std::size_t kDepth = 8;
+  constexpr size_t kDepth = 8;
   put(*tier.backend, "object", 100'000);
-  for (const std::uint64_t hint : {100'000U, 0U}) {
+  for (const uint64_t hint : {100'000U, 0U}) {
     const auto queue = tier.backend->queue(kDepth);
     ASSERT_OK(queue);
     std::vector<std::vector<std::byte>> outs(kDepth, std::vector<std::byte>(100'000));
     std::vector<Operation> operations;
-    for (std::size_t i = 0; i < kDepth; ++i) operations.push_back({ReadObject{"object", hint, outs[i]}, i});
+    for (size_t i = 0; i < kDepth; ++i) operations.push_back({ReadObject{"object", hint, outs[i]}, i});
     std::vector<Completion> completions(kDepth);
     EXPECT_GE(time_of([&] {
                 ASSERT_EQ((*queue)->submit(operations), kDepth);
-                for (std::size_t done = 0; done < kDepth;) done += (*queue)->reap(completions, kDepth);
+                for (size_t done = 0; done < kDepth;) done += (*queue)->reap(completions, kDepth);
               }),
               70ms);
   }

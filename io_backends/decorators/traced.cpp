@@ -28,13 +28,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-constexpr std::size_t kShards = 64;
+constexpr size_t kShards = 64;
 
 // Called by any thread, without a lock. A number is never given to a second thread, so two threads never
 // share a row of the trace. They share a shard only after more than kShards threads have called.
-std::uint32_t thread_number() {
-  static std::atomic<std::uint32_t> next_number{0};
-  thread_local const std::uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed);
+uint32_t thread_number() {
+  static std::atomic<uint32_t> next_number{0};
+  thread_local const uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed);
   return number;
 }
 
@@ -47,7 +47,7 @@ class CallRecorder final : public TimedCalls {
     if (!file_) return;
     std::vector<const CallTrace*> traces;
     for (const Shard& shard : shards_) traces.push_back(&shard.trace);
-    const std::uint64_t calls_seen = calls_seen_.load();
+    const uint64_t calls_seen = calls_seen_.load();
     const auto written = file_->write(traces, calls_seen - std::min(calls_seen, kMaxCallsInTrace));
     if (!written.ok()) warn(written.error().message());
   }
@@ -66,19 +66,19 @@ class CallRecorder final : public TimedCalls {
   // Called after each call, on the thread that made it. `call.bytes`: the bytes that it moved if it
   // succeeded. `slot`: 0 for a blocking call, else the slot in the queue (from 1). Takes the lock of this
   // thread's shard. Only take_new() and threads with the same shard hold that lock, too.
-  void note(const BackendCall& call, Time started, const Error* error, std::uint32_t slot = 0) {
+  void note(const BackendCall& call, Time started, const Error* error, uint32_t slot = 0) {
     // The clock is read before the lock is taken: a wait for the lock is not part of the call's time.
     const auto duration = Clock::now() - started;
-    const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0);
-    const std::uint64_t moved = error == nullptr ? call.bytes : 0;
+    const auto ns = std::max<int64_t>(std::chrono::nanoseconds(duration).count(), 0);
+    const uint64_t moved = error == nullptr ? call.bytes : 0;
     const CallKind kind = call.kind == CallKind::view   ? CallKind::read
                           : call.kind == CallKind::size ? CallKind::stat
                                                         : call.kind;
-    const std::uint32_t thread = thread_number();
+    const uint32_t thread = thread_number();
     Shard& shard = shards_[thread % kShards];
     const std::lock_guard lock(shard.mutex);
     CallTimes& times = shard.times[kind];
-    times.ns.add(std::uint64_t(ns));
+    times.ns.add(uint64_t(ns));
     times.bytes += moved;
     times.errors += error == nullptr ? 0 : 1;
     // calls_seen_ is the only cache line that all threads share, so it is written only if there is a trace.
@@ -90,8 +90,8 @@ class CallRecorder final : public TimedCalls {
     traced.offset = call.offset;
     traced.bytes = moved;
     traced.lane = trace_lane(thread, slot);
-    traced.kind = std::uint8_t(kind);
-    if (error != nullptr) traced.errc = std::uint8_t(int(error->code) + 1);
+    traced.kind = uint8_t(kind);
+    if (error != nullptr) traced.errc = uint8_t(int(error->code) + 1);
     shard.trace.add(traced, call.object);
   }
 
@@ -135,7 +135,7 @@ class CallRecorder final : public TimedCalls {
 
   std::array<Shard, kShards> shards_;
   const Time trace_begin_ = Clock::now();
-  std::atomic<std::uint64_t> calls_seen_{0};
+  std::atomic<uint64_t> calls_seen_{0};
   std::optional<TraceFile> file_;
   std::mutex mutex_;
   TimesByCall taken_total_;  // all calls that take_new() has collected from the shards
@@ -181,30 +181,30 @@ class TracedWriter final : public DecoratedWriter<CallRecorder> {
 // One thread at a time; it has no lock. After the constructor only note() may allocate.
 class TracedQueue final : public Queue {
  public:
-  TracedQueue(std::unique_ptr<Queue> inner, std::size_t depth, CallRecorder& times)
+  TracedQueue(std::unique_ptr<Queue> inner, size_t depth, CallRecorder& times)
       : inner_(std::move(inner)), depth_(depth), times_(times), flights_(depth) {
     forwarded_.reserve(depth);
   }
 
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
 
-  std::size_t submit(std::span<const Operation> operations, Start start) override {
+  size_t submit(std::span<const Operation> operations, Start start) override {
     forwarded_.clear();
     // The clock is read before submit(), because a wrapped queue may do all of the work in submit().
     const Time now = Clock::now();
     for (const Operation& operation : operations.first(std::min(operations.size(), depth_ - in_flight())))
       forwarded_.push_back(
           flights_.add(operation, {.call = FlightTable<CallRecorder>::call_of(operation), .submitted = now}));
-    const std::size_t taken = inner_->submit(forwarded_, start);
+    const size_t taken = inner_->submit(forwarded_, start);
     for (const Operation& refused : std::span(forwarded_).subspan(taken))
-      flights_.remove(std::size_t(refused.tag));
+      flights_.remove(size_t(refused.tag));
     return taken;
   }
 
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
-    const std::size_t count = inner_->reap(out, at_least);
+  size_t reap(std::span<Completion> out, size_t at_least) override {
+    const size_t count = inner_->reap(out, at_least);
     for (Completion& done : out.first(count)) {
-      const auto slot = std::uint32_t(done.tag + 1);
+      const auto slot = uint32_t(done.tag + 1);
       Flight flight = flights_.take(done);
       if (done.bytes.ok()) flight.call.bytes = *done.bytes;
       times_.note(flight.call, flight.submitted, CallRecorder::error_of(done.bytes), slot);
@@ -212,13 +212,13 @@ class TracedQueue final : public Queue {
     return count;
   }
 
-  std::size_t in_flight() const override { return inner_->in_flight(); }
+  size_t in_flight() const override { return inner_->in_flight(); }
 
  private:
   // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. They are
   // not reported to note().
   const std::unique_ptr<Queue> inner_;
-  const std::size_t depth_;
+  const size_t depth_;
   CallRecorder& times_;
   FlightTable<CallRecorder> flights_;
   std::vector<Operation> forwarded_;
@@ -232,7 +232,7 @@ std::string_view timed_call_name(CallKind call) {
   constexpr std::string_view kNames[] = {"open",         "read",    "close",   "read_object", "create",
                                          "write",        "publish", "discard", "list",        "stat",
                                          "make_folders", "rename",  "remove",  "sync_folder", "lock"};
-  return kNames[std::size_t(call)];
+  return kNames[size_t(call)];
 }
 
 void CallTimes::merge(const CallTimes& other) {

@@ -21,9 +21,9 @@ namespace penstock {
 std::string_view timed_call_name(CallKind call);
 
 struct CallTimes {
-  Histogram ns;              // durations of all calls, including those that failed
-  std::uint64_t bytes = 0;   // bytes that successful calls have read or written
-  std::uint64_t errors = 0;  // calls that failed
+  Histogram ns;         // durations of all calls, including those that failed
+  uint64_t bytes = 0;   // bytes that successful calls have read or written
+  uint64_t errors = 0;  // calls that failed
 
   void merge(const CallTimes& other);
 };
@@ -44,7 +44,7 @@ class TimedCalls {
 // The largest number of calls in a trace. The file also has the number of calls that it leaves out. The file
 // is written when the back end is destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row
 // for each thread and for each slot of its queues.
-inline constexpr std::uint64_t kMaxCallsInTrace = 1U << 20U;
+inline constexpr uint64_t kMaxCallsInTrace = 1U << 20U;
 
 // Writes no trace if `trace_file` is "". Fails if the file cannot be created. If it cannot be written later,
 // stderr gets a warning.

@@ -22,7 +22,7 @@ class Traced : public testing::Test {
     EXPECT_OK(tier);
     return *std::move(tier);
   }
-  static void put(Backend& backend, std::string_view name, std::size_t bytes) {
+  static void put(Backend& backend, std::string_view name, size_t bytes) {
     const auto writer = backend.create(name);
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(bytes)));
@@ -120,7 +120,7 @@ TEST_F(Traced, AnOperationOfAQueueLastsFromSubmitToReap) {
   EXPECT_EQ((*queue)->submit(operations), 3U);
   std::array<Completion, 3> done;
   EXPECT_EQ((*queue)->reap(done, 3), 3U);
-  std::uint64_t tags = 0;
+  uint64_t tags = 0;
   for (const Completion& one : done) tags += one.tag;
   EXPECT_EQ(tags, 24U) << "the caller's own";
   const TimesByCall times = calls.take_new();
@@ -150,7 +150,7 @@ TEST(CallTrace, ThreadsBeyondThirtyTwoBitsOfLanesKeepRowsOfTheirOwn) {
   const std::string path = (scratch.path() / "trace.json").string();
   CallTrace trace;
   TracedCall call;
-  for (const std::uint32_t thread : {0U, 42'950U}) {
+  for (const uint32_t thread : {0U, 42'950U}) {
     call.lane = trace_lane(thread, 7);
     trace.add(call, "object");
   }

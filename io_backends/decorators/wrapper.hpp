@@ -33,8 +33,8 @@ struct ForwardingHook {
 
 // The bytes that a successful call has moved.
 template <class T>
-std::uint64_t bytes_moved(const BackendCall& call, const Result<T>& result) {
-  if constexpr (std::is_same_v<T, std::uint64_t>)
+uint64_t bytes_moved(const BackendCall& call, const Result<T>& result) {
+  if constexpr (std::is_same_v<T, uint64_t>)
     if (call.kind == CallKind::read_object) return *result;
   return call.bytes;
 }
@@ -49,18 +49,18 @@ class DecoratedReader : public Reader {
   const std::string& name() const { return name_; }
   void close() { inner_.reset(); }  // the Reader must not be used after this
 
-  Result<std::uint64_t> size() override {
+  Result<uint64_t> size() override {
     return hook_.around({CallKind::size, name_}, [&] { return inner_->size(); });
   }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
     return hook_.around({CallKind::read, name_, offset, out.size(), out},
                         [&] { return inner_->read_at(offset, out); });
   }
-  Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
+  Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length) override {
     return hook_.around({CallKind::view, name_, offset, length},
                         [&] { return inner_->view(offset, length); });
   }
-  Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<void> read_at_all(uint64_t offset, std::span<std::byte> out) override {
     bool called = false;
     Result<void> result = hook_.around({CallKind::read, name_, offset, out.size(), out}, [&] {
       called = true;
@@ -97,11 +97,11 @@ class DecoratedWriter : public Writer {
     return do_append(bytes.size(), [&] { return inner_->append(bytes); });
   }
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     for (const auto& piece : pieces) bytes += piece.size();
     return do_append(bytes, [&] { return inner_->append(pieces); });
   }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     return hook_.around({CallKind::write, name_, offset, bytes.size()},
                         [&] { return inner_->write_at(offset, bytes); });
   }
@@ -114,7 +114,7 @@ class DecoratedWriter : public Writer {
 
  private:
   template <class Inner>
-  Result<void> do_append(std::uint64_t bytes, Inner inner) {
+  Result<void> do_append(uint64_t bytes, Inner inner) {
     Result<void> done = hook_.around({CallKind::write, name_, position_, bytes}, inner);
     if (done.ok()) position_ += bytes;
     return done;
@@ -123,7 +123,7 @@ class DecoratedWriter : public Writer {
   std::unique_ptr<Writer> inner_;
   const std::string name_;
   Hook& hook_;
-  std::uint64_t position_ = 0;  // offset of the next append()
+  uint64_t position_ = 0;  // offset of the next append()
 };
 using WriterWrapper = DecoratedWriter<>;
 
@@ -155,7 +155,7 @@ class DecoratedNamespace : public Namespace {
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
     return hook_.around({CallKind::lock, name}, [&] { return inner_.lock(name); });
   }
-  Result<std::uint64_t> free_bytes() override { return inner_.free_bytes(); }
+  Result<uint64_t> free_bytes() override { return inner_.free_bytes(); }
 
  private:
   Namespace& inner_;
@@ -174,14 +174,14 @@ class BackendWrapper : public Backend {
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view name) override { return inner_->open(name); }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     return inner_->create(name, bytes_hint);
   }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     return inner_->read_object(name, length_hint, out);
   }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override { return inner_->queue(depth); }
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override { return inner_->queue(depth); }
   Namespace& names() override { return inner_->names(); }
   MovedBytes moved_bytes() const override { return inner_->moved_bytes(); }
   std::vector<std::string> remarks() const override { return inner_->remarks(); }
@@ -210,17 +210,17 @@ class DecoratedBackend final : public BackendWrapper {
     PENSTOCK_ASSIGN(auto reader, hook_.around({CallKind::open, name}, [&] { return inner().open(name); }));
     return std::make_unique<ReaderType>(std::move(reader), name, hook_);
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_ASSIGN(auto writer,
                     hook_.around({CallKind::create, name}, [&] { return inner().create(name, bytes_hint); }));
     return std::make_unique<WriterType>(std::move(writer), name, hook_);
   }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     return hook_.around({CallKind::read_object, name, 0, length_hint, out},
                         [&] { return inner().read_object(name, length_hint, out); });
   }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override {
     PENSTOCK_ASSIGN(auto queue, inner().queue(depth));
     return std::make_unique<QueueType>(std::move(queue), depth, hook_);
   }
@@ -235,7 +235,7 @@ class DecoratedBackend final : public BackendWrapper {
 
 // An operation in flight in the wrapped queue, with the data that a decorator needs for it.
 struct Flight {
-  std::uint64_t tag = 0;  // tag that the caller gave the operation
+  uint64_t tag = 0;  // tag that the caller gave the operation
   BackendCall call{};
   std::chrono::steady_clock::time_point submitted{};
   std::chrono::steady_clock::time_point due{};
@@ -246,10 +246,10 @@ struct Flight {
 template <class Hook>
 class FlightTable {
  public:
-  explicit FlightTable(std::size_t depth) : flights_(depth) {
-    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
+  explicit FlightTable(size_t depth) : flights_(depth) {
+    for (size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
   }
-  std::size_t in_flight() const { return flights_.size() - free_slots_.size(); }
+  size_t in_flight() const { return flights_.size() - free_slots_.size(); }
 
   // Describes `operation` as a call. The decorator must have opened every Reader in it.
   static BackendCall call_of(const Operation& operation) {
@@ -272,16 +272,16 @@ class FlightTable {
   }
   // Puts the caller's tag into the completion, frees its slot, and returns the data of the slot.
   Flight take(Completion& done) {
-    const auto slot = std::size_t(done.tag);
+    const auto slot = size_t(done.tag);
     remove(slot);
     done.tag = flights_[slot].tag;
     return flights_[slot];
   }
-  void remove(std::size_t slot) { free_slots_.push_back(slot); }
+  void remove(size_t slot) { free_slots_.push_back(slot); }
 
  private:
   std::vector<Flight> flights_;
-  std::vector<std::size_t> free_slots_;
+  std::vector<size_t> free_slots_;
 };
 
 }  // namespace penstock

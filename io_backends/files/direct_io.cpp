@@ -12,38 +12,38 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBounceBytes = 1U << 20U;
+constexpr size_t kBounceBytes = 1U << 20U;
 
 // The aligned buffer of the current thread. Its first use allocates it, and it exists until the thread ends.
-Buffer& thread_buffer(std::size_t at_least) {
+Buffer& thread_buffer(size_t at_least) {
   thread_local Buffer buffer(kBounceBytes);
   buffer.grow(at_least);
   return buffer;
 }
 
 // `out` and `offset` are aligned. If the result is no multiple of the alignment, the file has ended.
-ssize_t read_aligned(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
-  const std::size_t whole_bytes = out.size() / block * block;
+ssize_t read_aligned(int fd, size_t block, uint64_t offset, std::span<std::byte> out) {
+  const size_t whole_bytes = out.size() / block * block;
   struct iovec parts[2] = {{out.data(), whole_bytes}, {thread_buffer(block).data(), block}};
   const int first_part = whole_bytes == 0 ? 1 : 0;
   const int count = whole_bytes == out.size() ? 1 : 2 - first_part;
   const ssize_t moved = ::preadv(fd, parts + first_part, count, off_t(offset));
   if (moved <= 0) return moved;
-  const std::size_t got = std::min(std::size_t(moved), out.size());
+  const size_t got = std::min(size_t(moved), out.size());
   if (got > whole_bytes)
     std::memcpy(out.data() + whole_bytes, thread_buffer(block).data(), got - whole_bytes);
   return ssize_t(got);
 }
 
-ssize_t read_bounced(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
-  const std::size_t skip_bytes = offset % block;
+ssize_t read_bounced(int fd, size_t block, uint64_t offset, std::span<std::byte> out) {
+  const size_t skip_bytes = offset % block;
   Buffer& buffer = thread_buffer(2 * block);
-  const std::size_t room = buffer.capacity() / block * block;
-  const std::size_t wanted = std::min(room, skip_bytes + out.size());
+  const size_t room = buffer.capacity() / block * block;
+  const size_t wanted = std::min(room, skip_bytes + out.size());
   const ssize_t moved = ::pread(fd, buffer.data(), round_up(wanted, block), off_t(offset - skip_bytes));
   if (moved < 0) return moved;
-  if (std::size_t(moved) <= skip_bytes) return 0;
-  const std::size_t got = std::min({std::size_t(moved) - skip_bytes, out.size(), wanted - skip_bytes});
+  if (size_t(moved) <= skip_bytes) return 0;
+  const size_t got = std::min({size_t(moved) - skip_bytes, out.size(), wanted - skip_bytes});
   std::memcpy(out.data(), buffer.data() + skip_bytes, got);
   return ssize_t(got);
 }
@@ -99,8 +99,8 @@ void clear_o_direct(int fd) {
   if (flags >= 0 && (flags & O_DIRECT) != 0) ::fcntl(fd, F_SETFL, flags & ~O_DIRECT);
 }
 
-FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out) {
-  return full_io(out.size(), [&](std::size_t done) {
+FullIo pread_direct(int fd, const DirectAlignment& wanted, uint64_t offset, std::span<std::byte> out) {
+  return full_io(out.size(), [&](size_t done) {
     const std::span<std::byte> rest = out.subspan(done);
     return is_aligned(wanted, offset + done, rest.data())
                ? read_aligned(fd, wanted.offset, offset + done, rest)

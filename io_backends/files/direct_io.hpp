@@ -18,9 +18,9 @@ namespace penstock {
 
 // The alignment that direct reads from a file need, in bytes, as powers of two. Lengths must be multiples of
 // `offset`. kBufferAlignment is safe if the file's own alignment is unknown.
-struct alignas(std::uint64_t) DirectAlignment {  // aligned, so that an atomic can load both members at once
-  std::uint32_t memory = kBufferAlignment;
-  std::uint32_t offset = kBufferAlignment;
+struct alignas(uint64_t) DirectAlignment {  // aligned, so that an atomic can load both members at once
+  uint32_t memory = kBufferAlignment;
+  uint32_t offset = kBufferAlignment;
 };
 
 // Asks the file system for the alignment (statx with STATX_DIOALIGN, Linux 6.1). Returns kBufferAlignment if
@@ -61,16 +61,16 @@ void clear_o_direct(int fd);
 // Reads from a descriptor with O_DIRECT, with any offset, length and memory. If `offset` and `out` are
 // aligned, it makes one call, and only an unaligned end goes through a buffer. If they are not aligned, all
 // bytes go through a buffer of 1 MiB that each thread keeps.
-FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out);
+FullIo pread_direct(int fd, const DirectAlignment& wanted, uint64_t offset, std::span<std::byte> out);
 
 // Whether a direct read may start at this offset and write to this memory.
-inline bool is_aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {
+inline bool is_aligned(const DirectAlignment& wanted, uint64_t offset, const std::byte* memory) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
-  return offset % wanted.offset == 0 && reinterpret_cast<std::uintptr_t>(memory) % wanted.memory == 0;
+  return offset % wanted.offset == 0 && reinterpret_cast<uintptr_t>(memory) % wanted.memory == 0;
 }
 
 // `bytes` rounded up to a multiple of `block`, a power of two.
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t block) {
+constexpr uint64_t round_up(uint64_t bytes, uint64_t block) {
   return (bytes + block - 1) / block * block;
 }
 
@@ -78,19 +78,19 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t block) {
 // first `skip_bytes` of them are before the bytes that the operation wants.
 struct AlignedRead {
   std::byte* into = nullptr;
-  std::uint64_t offset = 0;
-  std::size_t skip_bytes = 0;
-  std::size_t padded_bytes = 0;
+  uint64_t offset = 0;
+  size_t skip_bytes = 0;
+  size_t padded_bytes = 0;
 };
 
 // Plans a read of `bytes` bytes from `offset`. It goes directly to `room` if that is aligned and has space
 // for whole blocks, all of which may be overwritten. Otherwise it goes to `bounce`, which grows as needed.
 // For buffered reads (`direct` is empty) it always goes to `room`.
-inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, std::uint64_t offset,
-                             std::size_t bytes, std::span<std::byte> room, Buffer& bounce) {
+inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, uint64_t offset, size_t bytes,
+                             std::span<std::byte> room, Buffer& bounce) {
   if (!direct) return {room.data(), offset, 0, bytes};
-  const auto skip_bytes = std::size_t(offset % direct->offset);
-  const auto padded_bytes = std::size_t(round_up(skip_bytes + bytes, direct->offset));
+  const auto skip_bytes = size_t(offset % direct->offset);
+  const auto padded_bytes = size_t(round_up(skip_bytes + bytes, direct->offset));
   if (skip_bytes == 0 && padded_bytes <= room.size() && is_aligned(*direct, offset, room.data()))
     return {room.data(), offset, 0, padded_bytes};
   bounce.grow(padded_bytes);

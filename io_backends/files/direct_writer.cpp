@@ -16,11 +16,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kDirectBlockBytes = 1U << 20U;
+constexpr size_t kDirectBlockBytes = 1U << 20U;
 
-bool are_aligned_blocks(std::uint64_t offset, std::size_t bytes, const std::byte* memory) {
+bool are_aligned_blocks(uint64_t offset, size_t bytes, const std::byte* memory) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
-  return (offset | bytes | reinterpret_cast<std::uintptr_t>(memory)) % kBufferAlignment == 0;
+  return (offset | bytes | reinterpret_cast<uintptr_t>(memory)) % kBufferAlignment == 0;
 }
 
 // If open_file() had to turn direct I/O off, this class writes as a PosixWriter does.
@@ -31,19 +31,19 @@ class DirectWriter final : public PosixWriter {
 
   Result<void> append(std::span<const std::byte> bytes) override;
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override;
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override;
   Result<void> publish(Durability wanted, IfExists if_exists) override;
 
  private:
   Result<void> open_file() override;
-  Result<void> write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
-  std::size_t bytes_without_copy(std::span<const std::byte> bytes) const;
+  Result<void> write_direct(uint64_t offset, std::span<const std::byte> bytes);
+  size_t bytes_without_copy(std::span<const std::byte> bytes) const;
   Result<void> append_staged(std::span<const std::byte> bytes);
   Result<void> flush_stage();
 
   DirectMode& mode_;
   Buffer stage_;
-  std::size_t staged_bytes_ = 0;
+  size_t staged_bytes_ = 0;
   bool is_direct_ = false;
 };
 
@@ -66,7 +66,7 @@ Result<void> DirectWriter::open_file() {
 // Unaligned bytes are written through the page cache. So are the remaining bytes if the kernel wrote only a
 // part of an aligned write, because of a size limit or the end of the device. The buffered write then returns
 // the reason. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off.
-Result<void> DirectWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
+Result<void> DirectWriter::write_direct(uint64_t offset, std::span<const std::byte> bytes) {
   if (are_aligned_blocks(offset, bytes.size(), bytes.data())) {
     const FullIo io = write_some(offset, bytes);
     if (io.done == bytes.size()) return success();
@@ -84,8 +84,8 @@ Result<void> DirectWriter::write_direct(std::uint64_t offset, std::span<const st
 
 Result<void> DirectWriter::flush_stage() {
   if (staged_bytes_ == 0) return success();
-  const std::size_t aligned_bytes = staged_bytes_ / kBufferAlignment * kBufferAlignment;
-  const std::uint64_t offset = position_ - staged_bytes_;
+  const size_t aligned_bytes = staged_bytes_ / kBufferAlignment * kBufferAlignment;
+  const uint64_t offset = position_ - staged_bytes_;
   if (aligned_bytes != 0) PENSTOCK_TRY(write_direct(offset, stage_.first(aligned_bytes)));
   if (aligned_bytes != staged_bytes_)
     PENSTOCK_TRY(write_direct(offset + aligned_bytes, stage_.first(staged_bytes_).subspan(aligned_bytes)));
@@ -95,7 +95,7 @@ Result<void> DirectWriter::flush_stage() {
 
 // The number of bytes that direct I/O can write without a copy. Appends of less than kDirectBlockBytes are
 // copied to stage_, because a system call for each of them would cost more.
-std::size_t DirectWriter::bytes_without_copy(std::span<const std::byte> bytes) const {
+size_t DirectWriter::bytes_without_copy(std::span<const std::byte> bytes) const {
   if (staged_bytes_ != 0 || bytes.size() < kDirectBlockBytes ||
       !are_aligned_blocks(position_, 0, bytes.data()))
     return 0;
@@ -105,7 +105,7 @@ std::size_t DirectWriter::bytes_without_copy(std::span<const std::byte> bytes) c
 Result<void> DirectWriter::append(std::span<const std::byte> bytes) {
   if (!is_direct_) return PosixWriter::append(bytes);
   PENSTOCK_TRY(check_unfinished());
-  const std::size_t uncopied_bytes = bytes_without_copy(bytes);
+  const size_t uncopied_bytes = bytes_without_copy(bytes);
   if (uncopied_bytes != 0) PENSTOCK_TRY(write_direct(position_, bytes.first(uncopied_bytes)));
   position_ += uncopied_bytes;
   return append_staged(bytes.subspan(uncopied_bytes));
@@ -113,7 +113,7 @@ Result<void> DirectWriter::append(std::span<const std::byte> bytes) {
 
 Result<void> DirectWriter::append_staged(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const std::size_t count = std::min(bytes.size(), kDirectBlockBytes - staged_bytes_);
+    const size_t count = std::min(bytes.size(), kDirectBlockBytes - staged_bytes_);
     std::memcpy(stage_.data() + staged_bytes_, bytes.data(), count);
     staged_bytes_ += count;
     position_ += count;
@@ -130,7 +130,7 @@ Result<void> DirectWriter::append(std::span<const std::span<const std::byte>> pi
   return success();
 }
 
-Result<void> DirectWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+Result<void> DirectWriter::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   if (!is_direct_) return PosixWriter::write_at(offset, bytes);
   PENSTOCK_TRY(check_unfinished());
   PENSTOCK_TRY(flush_stage());
@@ -151,7 +151,7 @@ Result<void> DirectWriter::publish(Durability wanted, IfExists if_exists) {
 
 Result<std::unique_ptr<Writer>> create_direct_object(PosixRoot& folder, MovedCounter& moved,
                                                      DirectMode& direct, std::string_view name,
-                                                     std::uint64_t bytes_hint) {
+                                                     uint64_t bytes_hint) {
   PENSTOCK_TRY(check_object_name(name));
   auto writer = std::make_unique<DirectWriter>(folder, moved, direct, name);
   PENSTOCK_TRY(writer->begin(bytes_hint));

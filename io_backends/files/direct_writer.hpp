@@ -18,6 +18,6 @@ namespace penstock {
 // turned off and the file system has no direct I/O.
 Result<std::unique_ptr<Writer>> create_direct_object(PosixRoot& folder, MovedCounter& moved,
                                                      DirectMode& direct, std::string_view name,
-                                                     std::uint64_t bytes_hint);
+                                                     uint64_t bytes_hint);
 
 }  // namespace penstock

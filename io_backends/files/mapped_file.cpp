@@ -55,8 +55,8 @@ struct Mappings {
     const auto found = files_.upper_bound(address);
     if (found == files_.end() || address < found->second->bytes_.data()) return false;
     MappedFile& file = *found->second;
-    const auto page_size = std::size_t(::getpagesize());
-    const std::size_t lost_offset = std::size_t(address - file.bytes_.data()) / page_size * page_size;
+    const auto page_size = size_t(::getpagesize());
+    const size_t lost_offset = size_t(address - file.bytes_.data()) / page_size * page_size;
     std::byte* const lost_begin =
         const_cast<std::byte*>(file.bytes_.data()) + lost_offset;  // NOLINT(*-const-cast)
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
@@ -114,7 +114,7 @@ void install_sigbus_handler() {
 
 }  // namespace
 
-int MappedFile::map(int fd, std::size_t bytes, int advice, bool populate) {
+int MappedFile::map(int fd, size_t bytes, int advice, bool populate) {
   install_sigbus_handler();
   const int flags = MAP_SHARED | (populate ? MAP_POPULATE : 0);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, flags, fd, 0);

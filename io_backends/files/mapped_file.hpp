@@ -28,7 +28,7 @@ class MappedFile {
   // Maps the file; called once. Returns 0 or the errno: ENODEV if the file system has no mappings, ENOMEM if
   // there are too many. `advice`: a MADV_ constant; an error of madvise is ignored. `populate`: brings all
   // bytes into memory before it returns.
-  int map(int fd, std::size_t bytes, int advice = 0, bool populate = false);
+  int map(int fd, size_t bytes, int advice = 0, bool populate = false);
 
   // The mapped bytes; empty before map().
   std::span<const std::byte> bytes() const { return bytes_; }

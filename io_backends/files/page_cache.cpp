@@ -24,19 +24,19 @@ namespace {
 
 // cachestat(2) of Linux 6.5. Its number and structure are defined here, because older headers lack them.
 constexpr long kCachestat = 451;
-constexpr std::uint64_t kWholeFile[] = {0, 0};  // offset and length; length 0: to the end
+constexpr uint64_t kWholeFile[] = {0, 0};  // offset and length; length 0: to the end
 struct Cachestat {
-  std::uint64_t cached = 0;
-  std::uint64_t dirty = 0;
-  std::uint64_t writeback = 0;
-  std::uint64_t evicted = 0;
-  std::uint64_t recently_evicted = 0;
+  uint64_t cached = 0;
+  uint64_t dirty = 0;
+  uint64_t writeback = 0;
+  uint64_t evicted = 0;
+  uint64_t recently_evicted = 0;
 };
 
-constexpr std::size_t kWarmReadBytes = 256U << 10U;
+constexpr size_t kWarmReadBytes = 256U << 10U;
 
-std::uint64_t page_bytes() {
-  static const auto bytes = std::uint64_t(::sysconf(_SC_PAGESIZE));
+uint64_t page_bytes() {
+  static const auto bytes = uint64_t(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
@@ -54,21 +54,21 @@ bool mincore_is_honest(int fd, const struct stat& status) {
 
 Residency by_mincore(int fd, const struct stat& status) {
   Residency found;
-  found.total_bytes = std::uint64_t(status.st_size);
+  found.total_bytes = uint64_t(status.st_size);
   if (!mincore_is_honest(fd, status)) return found;
-  constexpr std::uint64_t kPagesAtOnce = 65536;
-  const std::uint64_t page_size = page_bytes();
+  constexpr uint64_t kPagesAtOnce = 65536;
+  const uint64_t page_size = page_bytes();
   std::vector<unsigned char> pages;
-  std::uint64_t resident = 0;
-  for (std::uint64_t offset = 0; offset < found.total_bytes; offset += kPagesAtOnce * page_size) {
-    const std::uint64_t length = std::min(kPagesAtOnce * page_size, found.total_bytes - offset);
+  uint64_t resident = 0;
+  for (uint64_t offset = 0; offset < found.total_bytes; offset += kPagesAtOnce * page_size) {
+    const uint64_t length = std::min(kPagesAtOnce * page_size, found.total_bytes - offset);
     void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, off_t(offset));
     if (window == MAP_FAILED) return found;
     pages.assign((length + page_size - 1) / page_size, 0);
     const int result = ::mincore(window, length, pages.data());
     ::munmap(window, length);
     if (result != 0) return found;
-    resident += std::uint64_t(
+    resident += uint64_t(
         std::count_if(pages.begin(), pages.end(), [](unsigned char bits) { return (bits & 1U) != 0; }));
   }
   found.resident_bytes = std::min(resident * page_size, found.total_bytes);
@@ -84,7 +84,7 @@ Result<Residency> residency(const std::filesystem::path& file) {
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file.native());
   Cachestat cache;
   if (::syscall(kCachestat, fd.get(), kWholeFile, &cache, 0U) != 0) return by_mincore(fd.get(), status);
-  const auto total = std::uint64_t(status.st_size);
+  const auto total = uint64_t(status.st_size);
   return Residency{std::min(cache.cached * page_bytes(), total), total, true};
 }
 

@@ -12,8 +12,8 @@ namespace penstock {
 
 // The bytes of a file that are in this machine's page cache.
 struct Residency {
-  std::uint64_t resident_bytes = 0;
-  std::uint64_t total_bytes = 0;
+  uint64_t resident_bytes = 0;
+  uint64_t total_bytes = 0;
   // If false, the system did not answer (EPERM, O_DIRECT, remote files), and the two numbers mean nothing.
   bool verified = false;
   double fraction() const { return total_bytes == 0 ? 0.0 : double(resident_bytes) / double(total_bytes); }

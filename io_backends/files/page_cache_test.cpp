@@ -14,7 +14,7 @@ class PageCache : public testing::Test {
   void SetUp() override {
     if (inspect_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder is in memory";
   }
-  std::filesystem::path write(const std::string& name, std::size_t bytes) {
+  std::filesystem::path write(const std::string& name, size_t bytes) {
     auto path = scratch_.path() / name;
     std::ofstream(path, std::ios::binary) << std::string(bytes, 'x');
     return path;

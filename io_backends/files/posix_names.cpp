@@ -42,7 +42,7 @@ std::string holder_text() {
 std::string read_holder(int fd) {
   std::array<char, 512> text{};
   const ssize_t length = ::pread(fd, text.data(), text.size(), 0);
-  std::string holder_line(text.data(), length > 0 ? std::size_t(length) : 0);
+  std::string holder_line(text.data(), length > 0 ? size_t(length) : 0);
   while (!holder_line.empty() && holder_line.back() == '\n') holder_line.pop_back();
   return holder_line;
 }
@@ -59,7 +59,7 @@ class PosixNamespace final : public Namespace {
   Result<void> remove(std::string_view name) override;
   Result<void> sync_dir(std::string_view folder) override;
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override;
-  Result<std::uint64_t> free_bytes() override;
+  Result<uint64_t> free_bytes() override;
 
  private:
   Result<void> rename_if_free(int root, std::string_view from, std::string_view to);
@@ -91,7 +91,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
-  entry.bytes = std::uint64_t(status.st_size);
+  entry.bytes = uint64_t(status.st_size);
   if (!S_ISREG(status.st_mode)) skipped(entry.name);
   return S_ISREG(status.st_mode);
 }
@@ -127,7 +127,7 @@ Result<Entry> PosixNamespace::stat(std::string_view name) {
   if (::fstatat(root, SystemName(name).get(), &status, 0) != 0)
     return root_.error(errno, "cannot look at", name);
   Entry entry{std::string(name), 0, S_ISDIR(status.st_mode)};
-  if (!entry.folder) entry.bytes = std::uint64_t(status.st_size);
+  if (!entry.folder) entry.bytes = uint64_t(status.st_size);
   return entry;
 }
 
@@ -218,7 +218,7 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
   }
 }
 
-Result<std::uint64_t> PosixNamespace::free_bytes() {
+Result<uint64_t> PosixNamespace::free_bytes() {
   std::filesystem::path path = root_.path();
   struct statvfs file_system {};
   while (::statvfs(path.c_str(), &file_system) != 0) {
@@ -228,7 +228,7 @@ Result<std::uint64_t> PosixNamespace::free_bytes() {
     path = path.parent_path();
   }
   // f_bavail is the free space without root's reserve, as df reports it
-  return std::uint64_t{file_system.f_bavail} * file_system.f_frsize;
+  return uint64_t{file_system.f_bavail} * file_system.f_frsize;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view n
 }  // namespace
 
 std::string_view parent_of(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
+  const size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
 }
 
@@ -128,7 +128,7 @@ Result<void> PosixRoot::make_folders(std::string_view folder) {
   PENSTOCK_TRY(make_root());
   if (folder.empty()) return success();
   PENSTOCK_ASSIGN(const int root, fd());
-  for (std::size_t end = 0; end < folder.size();) {
+  for (size_t end = 0; end < folder.size();) {
     end = std::min(folder.find('/', end + 1), folder.size());
     const SystemName part(folder.substr(0, end));
     if (::mkdirat(root, part.get(), 0777) != 0 && errno != EEXIST)

@@ -35,7 +35,7 @@ class SystemName {
     if (name.empty()) name = ".";
     // A loop instead of memcpy: after a system call that copied a sample, the first vector instruction of
     // memcpy costs 0.1 us.
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i < name.size() && name[i] != '\0'; ++i) text_[i] = name[i];
     text_[i] = '\0';
   }
@@ -55,16 +55,16 @@ std::string_view parent_of(std::string_view name);
 // called again, so a signal never cuts a read or write short. The caller checks for signals between pieces.
 // Does not allocate.
 struct FullIo {
-  std::size_t done = 0;
+  size_t done = 0;
   int sys_errno = 0;
 };
 template <class Transfer>
-FullIo full_io(std::size_t wanted, Transfer transfer) {
+FullIo full_io(size_t wanted, Transfer transfer) {
   FullIo io;
   while (io.done < wanted) {
     const auto moved = transfer(io.done);
     if (moved > 0) {
-      io.done += std::size_t(moved);
+      io.done += size_t(moved);
     } else if (moved == 0) {
       break;
     } else if (errno != EINTR) {

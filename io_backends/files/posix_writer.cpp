@@ -25,14 +25,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kReserveMinBytes = 1U << 20U;
-constexpr std::size_t kPiecesAtOnce = 256;
-constexpr std::uint64_t kWriteBackBytes = 16U << 20U;
+constexpr uint64_t kReserveMinBytes = 1U << 20U;
+constexpr size_t kPiecesAtOnce = 256;
+constexpr uint64_t kWriteBackBytes = 16U << 20U;
 
 // A name made of time, process id and a counter. In practice it is unique among all processes and hosts that
 // share the folder. Any thread.
 std::string temporary_name(std::string_view object) {
-  static std::atomic<std::uint64_t> count{0};
+  static std::atomic<uint64_t> count{0};
   struct timespec now {};
   ::clock_gettime(CLOCK_REALTIME, &now);
   std::string name(parent_of(object));
@@ -77,7 +77,7 @@ Result<void> PosixWriter::create_file(int more_flags) {
 }
 
 // Runs on the thread of Backend::create(). After an error the caller destroys the writer.
-Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
+Result<void> PosixWriter::begin(uint64_t bytes_hint) {
   auto opened = open_file();
   if (!opened && (opened.error().sys_errno == ENOENT || folder_.is_removed())) {
     PENSTOCK_TRY(folder_.make_folders(parent_of(name_)));
@@ -91,7 +91,7 @@ Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   struct statfs system {};
   if (::fstatfs(fd_.get(), &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
     return success();
-  if (bytes_hint > std::uint64_t(INT64_MAX)) return error(EFBIG, "cannot reserve space for");
+  if (bytes_hint > uint64_t(INT64_MAX)) return error(EFBIG, "cannot reserve space for");
   const auto length = off_t(bytes_hint);
   if (retry_eintr([&] { return ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) {
     reserved_bytes_ = bytes_hint;
@@ -106,8 +106,8 @@ Result<void> PosixWriter::check_unfinished() const {
 }
 
 // Also counts the bytes of a write that failed after a part, because DirectWriter continues after them.
-FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> bytes) {
-  const FullIo io = full_io(bytes.size(), [&](std::size_t done) {
+FullIo PosixWriter::write_some(uint64_t offset, std::span<const std::byte> bytes) {
+  const FullIo io = full_io(bytes.size(), [&](size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, off_t(offset + done));
   });
   moved_.add_written(io.done);
@@ -115,7 +115,7 @@ FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> 
   return io;
 }
 
-Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
+Result<void> PosixWriter::write_all(uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = write_some(offset, bytes);
   if (io.done == bytes.size()) return success();
   return fail(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
@@ -142,21 +142,21 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
   PENSTOCK_TRY(check_unfinished());
   while (!pieces.empty()) {
     std::array<struct iovec, kPiecesAtOnce> parts;
-    const std::size_t count = std::min(pieces.size(), parts.size());
-    for (std::size_t i = 0; i < count; ++i) {
+    const size_t count = std::min(pieces.size(), parts.size());
+    for (size_t i = 0; i < count; ++i) {
       // writev only reads these bytes, but its type iovec has no const.
       parts[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};  // NOLINT(*-const-cast)
     }
     const ssize_t moved =
         retry_eintr([&] { return ::pwritev(fd_.get(), parts.data(), int(count), off_t(position_)); });
     if (moved < 0) return fail(error(errno, "cannot write"));
-    auto written = std::size_t(moved);
+    auto written = size_t(moved);
     moved_.add_written(written);
     position_ += written;
     written_end_ = std::max(written_end_, position_);
     // After a short write, the rest is written piece by piece, in order.
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t written_bytes = std::min(written, pieces[i].size());
+    for (size_t i = 0; i < count; ++i) {
+      const size_t written_bytes = std::min(written, pieces[i].size());
       written -= written_bytes;
       if (written_bytes < pieces[i].size()) PENSTOCK_TRY(append(pieces[i].subspan(written_bytes)));
     }
@@ -166,7 +166,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
   return success();
 }
 
-Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+Result<void> PosixWriter::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   PENSTOCK_TRY(check_unfinished());
   return write_all(offset, bytes);
 }

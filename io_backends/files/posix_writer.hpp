@@ -25,10 +25,10 @@ class PosixWriter : public Writer {
 
   // Called once, before any other function. If `bytes_hint` is at least 1 MiB, it reserves that space on the
   // disk (not on tmpfs), so that the file is contiguous. After an error the caller destroys the writer.
-  Result<void> begin(std::uint64_t bytes_hint);
+  Result<void> begin(uint64_t bytes_hint);
   Result<void> append(std::span<const std::byte> bytes) override;
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override;
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override;
   Result<void> publish(Durability wanted, IfExists if_exists) override;
 
  protected:
@@ -38,8 +38,8 @@ class PosixWriter : public Writer {
   // Returns an error if a call has failed or publish() was called before.
   Result<void> check_unfinished() const;
   // Writes bytes until all are written, or an error or a full device ends it. Counts the written bytes.
-  FullIo write_some(std::uint64_t offset, std::span<const std::byte> bytes);
-  Result<void> write_all(std::uint64_t offset, std::span<const std::byte> bytes);
+  FullIo write_some(uint64_t offset, std::span<const std::byte> bytes);
+  Result<void> write_all(uint64_t offset, std::span<const std::byte> bytes);
   // Removes an unpublished file.
   void discard();
 
@@ -55,7 +55,7 @@ class PosixWriter : public Writer {
   MovedCounter& moved_;
   const std::string name_;
   Fd fd_;
-  std::uint64_t position_ = 0;  // offset of the next append()
+  uint64_t position_ = 0;  // offset of the next append()
 
  private:
   Result<void> finish_bytes(Durability wanted);
@@ -67,10 +67,10 @@ class PosixWriter : public Writer {
 
   int root_fd_ = -1;            // the descriptor of folder_
   std::string temporary_name_;  // "" if the file is nameless
-  std::uint64_t written_end_ = 0;
-  std::uint64_t reserved_bytes_ = 0;
-  std::uint64_t write_back_end_ = 0;  // bytes whose write-back to the device has been started
-  bool finished_ = false;             // a call has failed, or publish() was called
+  uint64_t written_end_ = 0;
+  uint64_t reserved_bytes_ = 0;
+  uint64_t write_back_end_ = 0;  // bytes whose write-back to the device has been started
+  bool finished_ = false;        // a call has failed, or publish() was called
 };
 
 }  // namespace penstock

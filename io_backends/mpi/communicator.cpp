@@ -33,7 +33,7 @@ constexpr int kClockRounds = 64;
 constexpr int kClockTag = 1;
 constexpr int kSignalTag = 2;
 
-std::int64_t now_ns() {
+int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
@@ -62,7 +62,7 @@ class MpiRanks final : public Communicator {
   Result<void> all_reduce(std::span<double> values, Reduction reduction) override {
     return reduce(values.data(), values.size(), MPI_DOUBLE, reduction);
   }
-  Result<void> all_reduce(std::span<std::uint64_t> values, Reduction reduction) override {
+  Result<void> all_reduce(std::span<uint64_t> values, Reduction reduction) override {
     return reduce(values.data(), values.size(), MPI_UINT64_T, reduction);
   }
   Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override;
@@ -93,7 +93,7 @@ class MpiRanks final : public Communicator {
   // Waits for all ranks. It mostly sleeps: a wait within MPI would spin, and use a processor that working
   // ranks need.
   void wait_for_ranks() { wait_for_all(kForever); }
-  Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction reduction) {
+  Result<void> reduce(void* values, size_t count, MPI_Datatype type, Reduction reduction) {
     wait_for_ranks();
     return wait_until_done("reduce over the ranks", [&](MPI_Request* request) {
       return MPI_Iallreduce(MPI_IN_PLACE, values, int(count), type, mpi_operation(reduction), comm_, request);
@@ -134,10 +134,10 @@ Result<std::unique_ptr<Communicator>> MpiRanks::join() {
 }
 
 Result<void> MpiRanks::receive_signals() {
-  const std::size_t sources = root() ? std::size_t(size_) - 1 : 1;
+  const size_t sources = root() ? size_t(size_) - 1 : 1;
   signals_.resize(sources);
   signal_receives_.assign(sources, MPI_REQUEST_NULL);
-  for (std::size_t i = 0; i < sources; ++i) {
+  for (size_t i = 0; i < sources; ++i) {
     const int source = root() ? int(i) + 1 : 0;
     PENSTOCK_TRY(
         check_mpi(MPI_Irecv(&signals_[i], 1, MPI_INT, source, kSignalTag, comm_, &signal_receives_[i]),
@@ -175,21 +175,21 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   wait_for_ranks();
   // Every rank learns the sizes of all ranks. So if the sum is too large, every rank returns the error, and
   // none waits for the others.
-  const std::uint64_t own_bytes = bytes.size();
-  std::vector<std::uint64_t> sizes(std::size_t(size_));
+  const uint64_t own_bytes = bytes.size();
+  std::vector<uint64_t> sizes(size_t(size_));
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Iallgather(&own_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, comm_, request);
   }));
   // MPI counts the bytes of a call in an int, so 2 GiB is the limit. What ranks gather, figures and
   // histograms, is far smaller.
-  const std::uint64_t all_bytes = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  const uint64_t all_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   if (all_bytes > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   if (!root()) sizes.clear();
-  const std::size_t ranks = sizes.size();
+  const size_t ranks = sizes.size();
   std::vector<int> counts(ranks);
   std::vector<int> starts(ranks);
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < ranks; ++i) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < ranks; ++i) {
     counts[i] = int(sizes[i]);
     starts[i] = int(sum);
     sum += sizes[i];
@@ -200,14 +200,14 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
                         MPI_BYTE, 0, comm_, request);
   }));
   std::vector<std::vector<std::byte>> bytes_by_rank(ranks);
-  for (std::size_t i = 0; i < ranks; ++i)
+  for (size_t i = 0; i < ranks; ++i)
     bytes_by_rank[i].assign(joined.begin() + starts[i], joined.begin() + starts[i] + counts[i]);
   return bytes_by_rank;
 }
 
 Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   wait_for_ranks();
-  std::uint64_t size = bytes.size();
+  uint64_t size = bytes.size();
   PENSTOCK_TRY(wait_until_done("broadcast to the ranks", [&](MPI_Request* request) {
     return MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, comm_, request);
   }));
@@ -232,7 +232,7 @@ Result<void> MpiRanks::send_clock(int rank) {
     PENSTOCK_TRY(wait_until_done("compare clocks with a rank", [&](MPI_Request* request) {
       return MPI_Irecv(&question, 1, MPI_CHAR, rank, kClockTag, comm_, request);
     }));
-    const std::int64_t clock_ns = now_ns();
+    const int64_t clock_ns = now_ns();
     PENSTOCK_TRY(wait_until_done("compare clocks with a rank", [&](MPI_Request* request) {
       return MPI_Isend(&clock_ns, 1, MPI_INT64_T, rank, kClockTag, comm_, request);
     }));
@@ -244,16 +244,16 @@ Result<Communicator::ClockOffset> MpiRanks::measure_offset() {
   ClockOffset best{.error_ns = INT64_MAX};
   const char question = 0;
   for (int i = 0; i < kClockRounds; ++i) {
-    std::int64_t other_clock_ns = 0;
-    const std::int64_t sent_ns = now_ns();
+    int64_t other_clock_ns = 0;
+    const int64_t sent_ns = now_ns();
     PENSTOCK_TRY(wait_until_done("compare clocks with rank 0", [&](MPI_Request* request) {
       return MPI_Isend(&question, 1, MPI_CHAR, 0, kClockTag, comm_, request);
     }));
     PENSTOCK_TRY(wait_until_done("compare clocks with rank 0", [&](MPI_Request* request) {
       return MPI_Irecv(&other_clock_ns, 1, MPI_INT64_T, 0, kClockTag, comm_, request);
     }));
-    const std::int64_t received_ns = now_ns();
-    const std::int64_t error_ns = (received_ns - sent_ns + 1) / 2;
+    const int64_t received_ns = now_ns();
+    const int64_t error_ns = (received_ns - sent_ns + 1) / 2;
     if (error_ns < best.error_ns)
       best = {.offset_ns = sent_ns + (received_ns - sent_ns) / 2 - other_clock_ns, .error_ns = error_ns};
   }
@@ -298,7 +298,7 @@ int MpiRanks::heard_signal() {
                                       &any_arrived, MPI_STATUS_IGNORE);
     if (test_code != MPI_SUCCESS || any_arrived == 0 || receive_index == MPI_UNDEFINED) return 0;
   }
-  heard_signal_ = signals_[std::size_t(receive_index)];
+  heard_signal_ = signals_[size_t(receive_index)];
   if (root()) report_signal(heard_signal_);
   return heard_signal_;
 }

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kGiB = std::size_t{1} << 30U;
+constexpr size_t kGiB = size_t{1} << 30U;
 
 // The job, which is joined once because MPI can be initialised only once.
 Communicator* job() {
@@ -26,7 +26,7 @@ Communicator* job() {
 // Memory that is never touched and so takes no pages.
 class Promised {
  public:
-  explicit Promised(std::size_t bytes)
+  explicit Promised(size_t bytes)
       : bytes_(bytes),
         at_(::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
   ~Promised() { ::munmap(at_, bytes_); }
@@ -37,7 +37,7 @@ class Promised {
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(at_), bytes_}; }
 
  private:
-  const std::size_t bytes_;
+  const size_t bytes_;
   void* const at_;
 };
 
@@ -46,9 +46,8 @@ TEST(MpiRanks, TooManyBytesToGatherFailOnEveryRank) {
   Communicator* const ranks = job();
   ASSERT_NE(ranks, nullptr);
   ASSERT_EQ(ranks->size(), 2);
-  for (const auto& [roots, others] :
-       {std::pair{3 * kGiB / 2, 3 * kGiB / 2}, std::pair{std::size_t{1}, 5 * kGiB},
-        std::pair{5 * kGiB, std::size_t{1}}}) {
+  for (const auto& [roots, others] : {std::pair{3 * kGiB / 2, 3 * kGiB / 2}, std::pair{size_t{1}, 5 * kGiB},
+                                      std::pair{5 * kGiB, size_t{1}}}) {
     const Promised mine(ranks->root() ? roots : others);
     ASSERT_TRUE(mine.there());
     EXPECT_ERRC(Errc::internal, ranks->gather(mine.bytes()), "2 GiB");

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMaxReadBytes = INT_MAX;
+constexpr size_t kMaxReadBytes = INT_MAX;
 
 class OpenedFile final : public MpiFile {
  public:
@@ -31,15 +31,15 @@ class OpenedFile final : public MpiFile {
     MPI_File_close(&file_);
   }
 
-  Result<std::uint64_t> size() override {
+  Result<uint64_t> size() override {
     const auto serialized = serializer_.lock_call();
     MPI_Offset bytes = 0;
     const int code = MPI_File_get_size(file_, &bytes);
     if (code != MPI_SUCCESS) return mpi_error(code, "ask MPI-IO for the size of '" + name_ + "'");
-    return std::uint64_t(bytes);
+    return uint64_t(bytes);
   }
 
-  Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) override {
     const auto serialized = serializer_.lock_call();
     if (sharing_ == MpiSharing::shared) {
       const bool fits = out.size() <= kMaxReadBytes;
@@ -50,9 +50,9 @@ class OpenedFile final : public MpiFile {
       return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
                                                name_ + "': one collective read moves at most 2^31 - 1");
     }
-    std::size_t done = 0;
+    size_t done = 0;
     while (done < out.size()) {
-      PENSTOCK_ASSIGN(const std::size_t got, read_once(offset + done, out.subspan(done)));
+      PENSTOCK_ASSIGN(const size_t got, read_once(offset + done, out.subspan(done)));
       if (got == 0) break;
       done += got;
     }
@@ -61,7 +61,7 @@ class OpenedFile final : public MpiFile {
 
  private:
   // One call of MPI-IO. Returns the number of bytes read.
-  Result<std::size_t> read_once(std::uint64_t offset, std::span<std::byte> out) {
+  Result<size_t> read_once(uint64_t offset, std::span<std::byte> out) {
     auto* const read_function = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
     const int wanted = int(std::min(out.size(), kMaxReadBytes));
     MPI_Status status{};
@@ -69,7 +69,7 @@ class OpenedFile final : public MpiFile {
     int code = read_function(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status);
     if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &got);
     if (code != MPI_SUCCESS) return mpi_error(code, "read '" + name_ + "' by MPI-IO");
-    return std::size_t(std::clamp(got, 0, wanted));
+    return size_t(std::clamp(got, 0, wanted));
   }
 
   const MpiSerializer& serializer_;

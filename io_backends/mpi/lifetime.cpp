@@ -61,7 +61,7 @@ Error mpi_error(int code, std::string_view what) {
   char words[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   MPI_Error_string(code, words, &length);
-  return make_error(Errc::io, "cannot " + std::string(what) + ": " + std::string(words, std::size_t(length)));
+  return make_error(Errc::io, "cannot " + std::string(what) + ": " + std::string(words, size_t(length)));
 }
 
 Result<void> check_mpi(int code, std::string_view what) {

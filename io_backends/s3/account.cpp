@@ -71,7 +71,7 @@ Pairs ini_section(std::string_view text, std::string_view name) {
       in_section = trim(line.substr(1, line.size() - 2)) == name;
       continue;
     }
-    const std::size_t equals = line.find('=');
+    const size_t equals = line.find('=');
     if (!in_section || line.starts_with('#') || line.starts_with(';') || equals == std::string_view::npos)
       continue;
     pairs.emplace_back(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));

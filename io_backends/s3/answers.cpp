@@ -8,14 +8,14 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kMaxNesting = 16;  // levels of elements that are accepted; a listing has 4
+constexpr size_t kMaxNesting = 16;  // levels of elements that are accepted; a listing has 4
 
 Error bad_xml(std::string_view why) {
   return make_error(Errc::corrupt, "the server's answer is no XML that we know: " + std::string(why));
 }
 
-void append_utf8(std::string& text, std::uint32_t code) {
-  const auto add = [&](std::uint32_t byte) { text += char(static_cast<unsigned char>(byte)); };
+void append_utf8(std::string& text, uint32_t code) {
+  const auto add = [&](uint32_t byte) { text += char(static_cast<unsigned char>(byte)); };
   if (code < 0x80) {
     add(code);
   } else if (code < 0x800) {
@@ -38,7 +38,7 @@ bool append_entity(std::string& text, std::string_view name) {
   if (name.starts_with('#')) {
     const bool hexadecimal = name.size() > 1 && name[1] == 'x';
     name.remove_prefix(hexadecimal ? 2 : 1);
-    const auto code = parse_digits<std::uint32_t>(name, hexadecimal ? 16 : 10);
+    const auto code = parse_digits<uint32_t>(name, hexadecimal ? 16 : 10);
     if (!code || *code > 0x10ffff) return false;
     append_utf8(text, *code);
     return true;
@@ -69,7 +69,7 @@ class Parser {
  private:
   // Takes the text before `end` from rest_ and returns it; also removes `end`. No value if rest_ lacks `end`.
   std::optional<std::string_view> take_until(std::string_view end) {
-    const std::size_t at = rest_.find(end);
+    const size_t at = rest_.find(end);
     if (at == std::string_view::npos) return std::nullopt;
     const std::string_view part_before = rest_.substr(0, at);
     rest_.remove_prefix(at + end.size());
@@ -82,16 +82,16 @@ class Parser {
   }
 
   Result<void> parse_characters() {
-    const std::size_t end = std::min(rest_.find('<'), rest_.size());
+    const size_t end = std::min(rest_.find('<'), rest_.size());
     std::string_view piece = rest_.substr(0, end);
     rest_.remove_prefix(end);
     if (name_starts_.empty() && !trim(piece).empty()) return bad_xml("it has text outside of its element");
     while (!piece.empty()) {
-      const std::size_t ampersand = std::min(piece.find('&'), piece.size());
+      const size_t ampersand = std::min(piece.find('&'), piece.size());
       text_.append(piece.substr(0, ampersand));
       piece.remove_prefix(ampersand);
       if (piece.empty()) break;
-      const std::size_t semicolon = piece.find(';');
+      const size_t semicolon = piece.find(';');
       if (semicolon == std::string_view::npos || !append_entity(text_, piece.substr(1, semicolon - 1)))
         return bad_xml("it holds an unknown entity");
       piece.remove_prefix(semicolon + 1);
@@ -133,7 +133,7 @@ class Parser {
   Result<void> close(std::string_view name) {
     name = name.substr(0, name.find_last_not_of(" \t\r\n") + 1);
     if (name_starts_.empty()) return bad_xml("an element ends that never began");
-    const std::size_t name_start = name_starts_.back();
+    const size_t name_start = name_starts_.back();
     if (std::string_view(path_).substr(name_start == 0 ? 0 : name_start + 1) != name)
       return bad_xml("its elements overlap");
     visit_(path_, text_);
@@ -146,8 +146,8 @@ class Parser {
   std::string_view rest_;
   const Visit& visit_;
   std::string path_;
-  std::vector<std::size_t> name_starts_;  // for each open element: where its name starts in path_
-  bool found_element_ = false;            // at least one element was found
+  std::vector<size_t> name_starts_;  // for each open element: where its name starts in path_
+  bool found_element_ = false;       // at least one element was found
   std::string text_;
 };
 
@@ -179,7 +179,7 @@ Result<Listing> parse_listing(std::string_view xml) {
     } else if (path == "/Contents/Key") {
       object.key = text;
     } else if (path == "/Contents/Size") {
-      const auto bytes = parse_digits<std::uint64_t>(text);
+      const auto bytes = parse_digits<uint64_t>(text);
       sizes_are_valid = sizes_are_valid && bytes;
       object.bytes = bytes.value_or(0);
     } else if (path == "/Contents") {
@@ -218,11 +218,11 @@ bool is_result(std::string_view xml, std::string_view element) {
 
 ContentRange parse_content_range(std::string_view text) {
   constexpr std::string_view kUnit = "bytes ";
-  const std::size_t slash = text.rfind('/');
+  const size_t slash = text.rfind('/');
   if (!text.starts_with(kUnit) || slash == std::string_view::npos) return {};
   const std::string_view range = text.substr(kUnit.size(), slash - kUnit.size());
-  return {parse_digits<std::uint64_t>(range.substr(0, range.find('-'))),
-          parse_digits<std::uint64_t>(text.substr(slash + 1))};
+  return {parse_digits<uint64_t>(range.substr(0, range.find('-'))),
+          parse_digits<uint64_t>(text.substr(slash + 1))};
 }
 
 Result<std::string> parse_upload_id(std::string_view xml) {

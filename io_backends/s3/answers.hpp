@@ -24,7 +24,7 @@ Result<void> parse_xml(std::string_view xml,
 struct Listing {
   struct Object {
     std::string key;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
   };
   std::vector<Object> objects;
   std::vector<std::string> prefixes;  // folders; each ends in the delimiter '/'
@@ -49,8 +49,8 @@ bool is_result(std::string_view xml, std::string_view element);
 // range, `object_bytes` the size of the object. Each has no value if the header lacks it; both have none if
 // the text is no such header.
 struct ContentRange {
-  std::optional<std::uint64_t> first;
-  std::optional<std::uint64_t> object_bytes;
+  std::optional<uint64_t> first;
+  std::optional<uint64_t> object_bytes;
 };
 ContentRange parse_content_range(std::string_view text);
 

@@ -6,7 +6,7 @@
 
 #include "io_backends/s3/answers.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::s3;
   const std::string_view xml(reinterpret_cast<const char*>(data), size);
   const auto listing = parse_listing(xml);

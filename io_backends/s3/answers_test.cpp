@@ -128,15 +128,14 @@ TEST(Answers, Uploads) {
 }
 
 TEST(Answers, ContentRanges) {
-  const auto expect = [](std::string_view text, std::optional<std::uint64_t> first,
-                         std::optional<std::uint64_t> whole) {
+  const auto expect = [](std::string_view text, std::optional<uint64_t> first,
+                         std::optional<uint64_t> whole) {
     const ContentRange range = parse_content_range(text);
     EXPECT_EQ(range.first, first) << text;
     EXPECT_EQ(range.object_bytes, whole) << text;
   };
   expect("bytes 0-99/1000", 0, 1000);
-  expect("bytes 18446744073709551615-18446744073709551615/18446744073709551615", ~std::uint64_t{0},
-         ~std::uint64_t{0});
+  expect("bytes 18446744073709551615-18446744073709551615/18446744073709551615", ~uint64_t{0}, ~uint64_t{0});
   expect("bytes 5-9/*", 5, std::nullopt);
   expect("bytes */1000", std::nullopt, 1000);
   expect("bytes -1-9/x10", std::nullopt, std::nullopt);

@@ -16,7 +16,7 @@ namespace penstock::s3 {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t kBytes = 10'003;
+constexpr size_t kBytes = 10'003;
 
 class SameFaults : public testing::TestWithParam<const char*> {
  protected:

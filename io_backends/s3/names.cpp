@@ -43,8 +43,8 @@ std::string holder_text(const Holder& holder) {
 }
 
 std::optional<Holder> parse_holder(std::string_view text) {
-  const std::size_t first_blank = text.find(' ');
-  const std::size_t second_blank =
+  const size_t first_blank = text.find(' ');
+  const size_t second_blank =
       first_blank == std::string_view::npos ? first_blank : text.find(' ', first_blank + 1);
   if (second_blank == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
   Holder holder{std::string(text.substr(0, first_blank)), std::string(text.substr(second_blank + 1)), 0};
@@ -85,7 +85,7 @@ class S3Names final : public Namespace {
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
-    const std::size_t prefix_bytes = store_.settings().endpoint.prefix.size();
+    const size_t prefix_bytes = store_.settings().endpoint.prefix.size();
     const std::string folder_key = folder.empty() ? store_.key("") : store_.key(folder) + "/";
     bool folder_exists = folder.empty();
     std::string token;
@@ -172,7 +172,7 @@ class S3Names final : public Namespace {
 
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override;
 
-  Result<std::uint64_t> free_bytes() override {
+  Result<uint64_t> free_bytes() override {
     return make_error(Errc::unsupported, "object stores do not say how much they would still take");
   }
 
@@ -199,7 +199,7 @@ Result<std::optional<std::string>> S3Names::stale_lock_etag(std::string_view nam
   PENSTOCK_ASSIGN(Answer answer, store_.perform({.key = store_.key(name), .out = bytes}));
   if (answer.status == 404) return std::optional<std::string>();
   if (!answer.ok()) return store_.read_error(answer, name);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::size_t(answer.bytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), size_t(answer.bytes));
   const auto holder = parse_holder(text);
   if (holder && has_ended(*holder)) return std::optional(std::move(answer.etag));
   std::string holder_name = "somebody";

@@ -89,7 +89,7 @@ Result<std::vector<std::string>> Parts::finish() {
 // drive() moves bytes.
 void Parts::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    std::size_t number = 0;
+    size_t number = 0;
     {
       std::unique_lock lock(mutex_);
       if (transfers_->in_flight() == 0 &&
@@ -127,7 +127,7 @@ void Parts::out_of_memory() {
 
 // The body is read without the lock. That is safe: only this thread removes parts from parts_, and a map does
 // not move its values when send() adds parts.
-void Parts::start(std::size_t number) {
+void Parts::start(size_t number) {
   std::span<const std::byte> body;
   {
     const std::lock_guard lock(mutex_);
@@ -142,7 +142,7 @@ void Parts::start(std::size_t number) {
 void Parts::collect() {
   while (transfers_->any_done()) {
     Transfers::Done done = transfers_->take_done();
-    const std::size_t number = done.tag;
+    const size_t number = done.tag;
     {
       // Store the outcome before the part leaves parts_: once parts_ is empty, finish() reads error_ and
       // etags_ and returns.
@@ -158,7 +158,7 @@ void Parts::collect() {
 
 // Stores the ETag of the part, or returns its error. The caller holds the lock, because send() may be growing
 // etags_.
-Result<void> Parts::record_outcome(std::size_t number, Result<Answer>& answer) {
+Result<void> Parts::record_outcome(size_t number, Result<Answer>& answer) {
   const std::string operation = "cannot write part " + std::to_string(number) + " of";
   if (!answer.ok()) {
     answer.error().what = operation + " '" + name_ + "': " + answer.error().what;

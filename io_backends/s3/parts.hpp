@@ -40,7 +40,7 @@ class Parts {
   // out of memory. check() and finish() fail for the same reasons.
   Result<void> send(Part& part);
   Result<void> check();
-  std::size_t sent() const { return sent_count_; }
+  size_t sent() const { return sent_count_; }
   // Waits until all parts have arrived, and returns their ETags.
   Result<std::vector<std::string>> finish();
 
@@ -49,22 +49,22 @@ class Parts {
 
   void work(const std::stop_token& stop);
   void out_of_memory();
-  void start(std::size_t number);
+  void start(size_t number);
   void collect();
-  Result<void> record_outcome(std::size_t number, Result<Answer>& answer);
+  Result<void> record_outcome(size_t number, Result<Answer>& answer);
   Result<void> failure() const { return error_ ? Result<void>(*error_) : success(); }
 
   Store& store_;
   const std::string name_;
   const std::string upload_id_;
-  const std::size_t max_parts_;
-  std::size_t sent_count_ = 0;
+  const size_t max_parts_;
+  size_t sent_count_ = 0;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::size_t> waiting_numbers_;  // numbers of the parts that the thread has not started yet
+  std::deque<size_t> waiting_numbers_;  // numbers of the parts that the thread has not started yet
   // parts that wait or are in flight, by number; libcurl reads them without the lock
-  std::map<std::size_t, Part> parts_;
+  std::map<size_t, Part> parts_;
   std::vector<Part> spare_buffers_;  // empty buffers for later parts
   std::vector<std::string> etags_;
   std::optional<Error> error_;

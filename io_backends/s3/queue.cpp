@@ -9,27 +9,27 @@ namespace {
 
 class S3Queue final : public Queue {
  public:
-  S3Queue(Store& store, std::size_t depth)
+  S3Queue(Store& store, size_t depth)
       : depth_(depth),
         reads_(store, store.settings().limit_requests(std::max(depth, store.settings().max_streams))) {}
 
-  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
-    const std::size_t accepted = std::min(operations.size(), depth_ - in_flight());
+  size_t submit(std::span<const Operation> operations, Start /*start*/) override {
+    const size_t accepted = std::min(operations.size(), depth_ - in_flight());
     for (const Operation& operation : operations.first(accepted)) begin(operation);
     if (accepted > 0) reads_.drive(false);
     return accepted;
   }
 
-  std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
-    const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
+  size_t reap(std::span<Completion> out, size_t at_least) override {
+    const size_t wanted = std::min({at_least, in_flight(), out.size()});
     if (reads_.done_count() < out.size()) reads_.drive(false);
     while (reads_.done_count() < wanted) reads_.drive(true);
-    const std::size_t count = std::min(out.size(), reads_.done_count());
+    const size_t count = std::min(out.size(), reads_.done_count());
     for (Completion& completion : out.first(count)) completion = reads_.take_done();
     return count;
   }
 
-  std::size_t in_flight() const override { return reads_.in_flight(); }
+  size_t in_flight() const override { return reads_.in_flight(); }
 
  private:
   void begin(const Operation& operation) {
@@ -49,13 +49,13 @@ class S3Queue final : public Queue {
     return wanted_read(object);
   }
 
-  const std::size_t depth_;
+  const size_t depth_;
   Reads reads_;
 };
 
 }  // namespace
 
-std::unique_ptr<Queue> make_queue(Store& store, std::size_t depth) {
+std::unique_ptr<Queue> make_queue(Store& store, size_t depth) {
   return std::make_unique<S3Queue>(store, depth);
 }
 

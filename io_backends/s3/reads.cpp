@@ -22,7 +22,7 @@ WantedRead wanted_read(const ReadObject& object) {
   return {.name = object.name, .out = object.out, .whole_object = true};
 }
 
-void Reads::start(std::uint64_t tag, WantedRead wanted) {
+void Reads::start(uint64_t tag, WantedRead wanted) {
   if (wanted.out.empty() && !wanted.whole_object) {
     done_.push_back({tag});
     return;
@@ -71,9 +71,8 @@ void Reads::start_pieces() {
 
 void Reads::start_piece(Read& read) {
   const WantedRead& wanted = read.wanted;
-  const std::uint64_t rest = read.length.value_or(wanted.out.size()) - read.bytes_requested;
-  const std::size_t length =
-      read.is_split ? std::min<std::uint64_t>(rest, store_.settings().part_bytes) : rest;
+  const uint64_t rest = read.length.value_or(wanted.out.size()) - read.bytes_requested;
+  const size_t length = read.is_split ? std::min<uint64_t>(rest, store_.settings().part_bytes) : rest;
   const Piece piece{&read, read.bytes_requested, length};
   Request request{.key = store_.key(wanted.name), .out = wanted.out.subspan(read.bytes_requested, length)};
   if (!wanted.whole_object || read.is_split) request.first_byte = wanted.offset + read.bytes_requested;
@@ -147,11 +146,11 @@ Result<void> Reads::check_piece(const Piece& piece, const Answer& answer) {
       return make_error(Errc::unsupported, "the server gives no parts of objects (Range), as '" +
                                                std::string(wanted.name) + "' is to be read");
     if (answer.is_cut)
-      return check_fits(wanted.name, std::max<std::uint64_t>(answer.object_bytes, wanted.out.size() + 1),
+      return check_fits(wanted.name, std::max<uint64_t>(answer.object_bytes, wanted.out.size() + 1),
                         wanted.out.size());
     read.length = answer.bytes;
   }
-  const std::uint64_t length = std::min<std::uint64_t>(piece.length, *read.length - piece.begin);
+  const uint64_t length = std::min<uint64_t>(piece.length, *read.length - piece.begin);
   if (answer.bytes < length) {
     if (answer.object_bytes > wanted.offset + piece.begin + answer.bytes)
       return make_error(Errc::corrupt, "of '" + std::string(wanted.name) + "' the server sends " +
@@ -163,7 +162,7 @@ Result<void> Reads::check_piece(const Piece& piece, const Answer& answer) {
   return success();
 }
 
-void Reads::finish(Read& read, Result<std::uint64_t> bytes) {
+void Reads::finish(Read& read, Result<uint64_t> bytes) {
   if (read.gets_in_flight > 0)
     std::erase_if(pieces_, [&](const auto& piece) {
       if (piece.second.read == &read) transfers_->cancel(piece.first);
@@ -177,7 +176,7 @@ void Reads::finish(Read& read, Result<std::uint64_t> bytes) {
 
 namespace {
 
-Result<std::uint64_t> read_blocking(Store& store, WantedRead wanted) {
+Result<uint64_t> read_blocking(Store& store, WantedRead wanted) {
   Reads reads(store, store.settings().limit_requests(store.settings().max_streams));
   reads.start(0, std::move(wanted));
   while (reads.done_count() == 0) reads.drive(true);
@@ -186,13 +185,13 @@ Result<std::uint64_t> read_blocking(Store& store, WantedRead wanted) {
 
 }  // namespace
 
-Result<void> S3Reader::read_at(std::uint64_t offset, std::span<std::byte> out) {
+Result<void> S3Reader::read_at(uint64_t offset, std::span<std::byte> out) {
   PENSTOCK_TRY(check_range(offset, out.size()));
   PENSTOCK_TRY(read_blocking(store_, {.name = name_, .etag = etag_, .offset = offset, .out = out}));
   return success();
 }
 
-Result<std::uint64_t> read_object(Store& store, const ReadObject& object) {
+Result<uint64_t> read_object(Store& store, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
   return read_blocking(store, wanted_read(object));
 }

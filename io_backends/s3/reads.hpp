@@ -22,7 +22,7 @@ struct WantedRead {
   // The caller keeps `name` and `out` valid until the read is done.
   std::string_view name;
   std::string etag = {};  // ETag that the object must have; "": any version
-  std::uint64_t offset = 0;
+  uint64_t offset = 0;
   std::span<std::byte> out;   // buffer that the read fills; with `whole_object` the object may be shorter
   bool whole_object = false;  // read the whole object, which must fit into `out`; `offset` is 0
 };
@@ -34,16 +34,16 @@ class Reads {
  public:
   // Keeps at most `requests` GETs in flight, of which at most Settings::max_streams belong to one read.
   // Earlier reads get their GETs first.
-  Reads(Store& store, std::size_t requests) : store_(store), max_gets_(requests), transfers_(store) {}
+  Reads(Store& store, size_t requests) : store_(store), max_gets_(requests), transfers_(store) {}
   // Cancels the reads in flight. Their memory is not used again.
   ~Reads() = default;
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
-  void start(std::uint64_t tag, WantedRead wanted);
+  void start(uint64_t tag, WantedRead wanted);
   // For a read that cannot start: take_done() will return `error` for it.
-  void refuse(std::uint64_t tag, Error error) { done_.push_back({tag, std::move(error)}); }
-  std::size_t done_count() const { return done_.size(); }  // reads that take_done() can return
+  void refuse(uint64_t tag, Error error) { done_.push_back({tag, std::move(error)}); }
+  size_t done_count() const { return done_.size(); }  // reads that take_done() can return
   // Returns a read that has ended. Call it only if done_count() > 0. The memory of that read is not used
   // again, even after a failure.
   Completion take_done();
@@ -51,25 +51,25 @@ class Reads {
   // progress, at most 100 ms.
   void drive(bool wait);
   // The number of reads that were started and that take_done() has not returned yet.
-  std::size_t in_flight() const { return reads_.size() + done_.size(); }
+  size_t in_flight() const { return reads_.size() + done_.size(); }
 
  private:
   struct Read {
-    std::uint64_t tag = 0;
+    uint64_t tag = 0;
     WantedRead wanted;
     std::list<Read>::iterator position;
-    std::optional<std::uint64_t> length;  // no value for a whole object until its first bytes arrive
-    bool is_split = false;                // read by several GETs
-    std::size_t gets_started = 0;
-    std::uint64_t bytes_requested = 0;  // bytes that the started GETs cover
-    std::uint64_t filled_bytes = 0;
-    std::size_t gets_in_flight = 0;
+    std::optional<uint64_t> length;  // no value for a whole object until its first bytes arrive
+    bool is_split = false;           // read by several GETs
+    size_t gets_started = 0;
+    uint64_t bytes_requested = 0;  // bytes that the started GETs cover
+    uint64_t filled_bytes = 0;
+    size_t gets_in_flight = 0;
     std::optional<Error> error;
   };
   struct Piece {
     Read* read = nullptr;
-    std::uint64_t begin = 0;  // where its bytes begin in `out`
-    std::size_t length = 0;
+    uint64_t begin = 0;  // where its bytes begin in `out`
+    size_t length = 0;
   };
 
   void start_pieces();
@@ -78,14 +78,14 @@ class Reads {
   void collect();
   Result<void> check_piece(const Piece& piece, const Answer& answer);
   void fail(Read& read, Error error);
-  void finish(Read& read, Result<std::uint64_t> bytes);
+  void finish(Read& read, Result<uint64_t> bytes);
 
   Store& store_;
-  const std::size_t max_gets_;
+  const size_t max_gets_;
   std::list<Read> reads_;
   std::deque<Read*> needing_gets_;  // reads for which more GETs must start
-  std::map<std::uint64_t, Piece> pieces_;
-  std::uint64_t next_piece_number_ = 0;
+  std::map<uint64_t, Piece> pieces_;
+  uint64_t next_piece_number_ = 0;
   std::vector<Read*> failed_reads_;  // reads that on_head() found wrong; collect() finishes them
   std::deque<Completion> done_;
   Store::Lease transfers_;

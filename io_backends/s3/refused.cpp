@@ -10,7 +10,7 @@ namespace {
 
 // Explains why an answer with a success status does not prove success, and what the user can do.
 std::string why_no_proof(const Answer& answer, const Settings& settings) {
-  constexpr std::size_t kExcerptBytes = 40;
+  constexpr size_t kExcerptBytes = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
   if (!trim(answer.text).empty())

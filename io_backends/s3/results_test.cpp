@@ -61,7 +61,7 @@ TEST_F(S3Results, AnAbortWithoutOneIsSentAgain) {
 }
 
 TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
-  std::size_t open = 0;
+  size_t open = 0;
   for (const ServerFault fault : {ServerFault::page, ServerFault::blanks}) {
     server.inject_faults(ServerFault::page, TestServer::kAllTries, "POST", "uploadId=");
     server.inject_faults(fault, TestServer::kAllTries, "DELETE", "uploadId=");

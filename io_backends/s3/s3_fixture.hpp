@@ -15,7 +15,7 @@
 namespace penstock::s3 {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t kMiB = std::size_t{1} << 20U;
+constexpr size_t kMiB = size_t{1} << 20U;
 
 class S3 : public testing::Test {
  protected:
@@ -47,7 +47,7 @@ class S3 : public testing::Test {
 
   Result<Bytes> get(std::string_view name) {
     PENSTOCK_ASSIGN(const auto reader, backend->open(name));
-    PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+    PENSTOCK_ASSIGN(const uint64_t size, reader->size());
     Bytes bytes(size);
     PENSTOCK_TRY(reader->read_at(0, bytes));
     return bytes;

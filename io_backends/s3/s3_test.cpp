@@ -176,7 +176,7 @@ TEST_F(S3, ASignalEndsARequestToASilentServer) {
   Bytes out(1'000);
   auto queue = backend->queue(2);
   ASSERT_OK(queue);
-  const auto queued = [&]() -> Result<std::uint64_t> {
+  const auto queued = [&]() -> Result<uint64_t> {
     const std::vector<Operation> operations{{ReadObject{"object", 1'000, out}, 1}};
     EXPECT_EQ((*queue)->submit(operations), 1U);
     Completion completion;
@@ -262,8 +262,7 @@ TEST_F(S3, AServerThatIsDownForAWhile) {
   for (unsigned round = 0; round < 2; ++round) {
     std::vector<Bytes> outs(8, Bytes(bytes.size()));
     std::vector<Operation> operations;
-    for (std::uint64_t i = 0; i < 8; ++i)
-      operations.push_back({ReadObject{"small", bytes.size(), outs[i]}, i});
+    for (uint64_t i = 0; i < 8; ++i) operations.push_back({ReadObject{"small", bytes.size(), outs[i]}, i});
     server.stop();
     ASSERT_EQ((*queue)->submit(operations), 8U);
     std::vector<Completion> completions(8);
@@ -286,7 +285,7 @@ TEST_F(S3, LargeObjectsAreWrittenInParts) {
   {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
-    for (std::size_t at = 0; at < bytes.size(); at += 3 * kMiB)
+    for (size_t at = 0; at < bytes.size(); at += 3 * kMiB)
       ASSERT_OK((*writer)->append(std::span(bytes).subspan(at, std::min(3 * kMiB, bytes.size() - at))));
     EXPECT_EQ(server.open_uploads(), 1U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
@@ -434,14 +433,14 @@ TEST_F(S3, ALockRemovesOnlyItsOwnObject) {
 }
 
 TEST_F(S3, OneThreadKeepsManyReadsInFlight) {
-  constexpr std::size_t kDepth = 16;
+  constexpr size_t kDepth = 16;
   const Bytes bytes = pattern(10'000);
   ASSERT_OK(put("object", bytes));
   auto queue = backend->queue(kDepth);
   ASSERT_OK(queue);
   std::vector<Bytes> outs(kDepth, Bytes(bytes.size()));
   std::vector<Operation> operations;
-  for (std::uint64_t i = 0; i < kDepth; ++i)
+  for (uint64_t i = 0; i < kDepth; ++i)
     operations.push_back({ReadObject{"object", bytes.size(), outs[i]}, i});
   server.min_in_progress = kDepth;
   ASSERT_EQ((*queue)->submit(operations), kDepth);

@@ -8,7 +8,7 @@ namespace penstock::s3 {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
-constexpr std::array<std::uint32_t, 64> kRoundConstants{
+constexpr std::array<uint32_t, 64> kRoundConstants{
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -18,40 +18,40 @@ constexpr std::array<std::uint32_t, 64> kRoundConstants{
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-std::uint32_t big_endian(const std::byte* at) {
-  std::uint32_t word = 0;
-  for (unsigned i = 0; i < 4; ++i) word = word << 8U | std::to_integer<std::uint32_t>(at[i]);
+uint32_t big_endian(const std::byte* at) {
+  uint32_t word = 0;
+  for (unsigned i = 0; i < 4; ++i) word = word << 8U | std::to_integer<uint32_t>(at[i]);
   return word;
 }
 
 }  // namespace
 
 void Sha256::add_block(const std::byte* block) {
-  std::array<std::uint32_t, 64> w;  // NOLINT(*-member-init): filled below
-  for (std::size_t i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
-  for (std::size_t i = 16; i < 64; ++i) {
-    const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3U);
-    const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10U);
+  std::array<uint32_t, 64> w;  // NOLINT(*-member-init): filled below
+  for (size_t i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
+  for (size_t i = 16; i < 64; ++i) {
+    const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3U);
+    const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10U);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
   auto [a, b, c, d, e, f, g, h] = state_;
-  for (std::size_t i = 0; i < 64; ++i) {
-    const std::uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
-    const std::uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
-    const std::uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+  for (size_t i = 0; i < 64; ++i) {
+    const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
+    const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
-  const std::array<std::uint32_t, 8> working_state{a, b, c, d, e, f, g, h};
-  for (std::size_t i = 0; i < 8; ++i) state_[i] += working_state[i];
+  const std::array<uint32_t, 8> working_state{a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) state_[i] += working_state[i];
 }
 
 void Sha256::add(std::span<const std::byte> bytes) {
-  const std::size_t pending_bytes = total_bytes_ % kBlockBytes;
+  const size_t pending_bytes = total_bytes_ % kBlockBytes;
   total_bytes_ += bytes.size();
   if (pending_bytes > 0) {
-    const std::size_t count = std::min(kBlockBytes - pending_bytes, bytes.size());
-    std::copy_n(bytes.begin(), count, pending_.begin() + std::ptrdiff_t(pending_bytes));
+    const size_t count = std::min(kBlockBytes - pending_bytes, bytes.size());
+    std::copy_n(bytes.begin(), count, pending_.begin() + ptrdiff_t(pending_bytes));
     bytes = bytes.subspan(count);
     if (pending_bytes + count < kBlockBytes) return;
     add_block(pending_.data());
@@ -61,21 +61,20 @@ void Sha256::add(std::span<const std::byte> bytes) {
 }
 
 Digest Sha256::finish() {
-  const std::uint64_t bits = total_bytes_ * 8;
-  std::size_t pending_bytes = total_bytes_ % kBlockBytes;
+  const uint64_t bits = total_bytes_ * 8;
+  size_t pending_bytes = total_bytes_ % kBlockBytes;
   pending_[pending_bytes++] = std::byte{0x80};
   if (pending_bytes > kBlockBytes - 8) {
-    std::fill(pending_.begin() + std::ptrdiff_t(pending_bytes), pending_.end(), std::byte{0});
+    std::fill(pending_.begin() + ptrdiff_t(pending_bytes), pending_.end(), std::byte{0});
     add_block(pending_.data());
     pending_bytes = 0;
   }
-  std::fill(pending_.begin() + std::ptrdiff_t(pending_bytes), pending_.end(), std::byte{0});
-  for (std::size_t i = 0; i < 8; ++i)
+  std::fill(pending_.begin() + ptrdiff_t(pending_bytes), pending_.end(), std::byte{0});
+  for (size_t i = 0; i < 8; ++i)
     pending_[kBlockBytes - 1 - i] = static_cast<std::byte>(bits >> (8 * i) & 0xffU);
   add_block(pending_.data());
   Digest digest{};
-  for (std::size_t i = 0; i < digest.size(); ++i)
-    digest[i] = std::uint8_t(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xffU);
+  for (size_t i = 0; i < digest.size(); ++i) digest[i] = uint8_t(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xffU);
   return digest;
 }
 
@@ -85,17 +84,17 @@ Digest sha256(std::span<const std::byte> bytes) {
   return hash.finish();
 }
 
-Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view text) {
-  std::array<std::uint8_t, 64> padded_key{};
+Digest hmac_sha256(std::span<const uint8_t> key, std::string_view text) {
+  std::array<uint8_t, 64> padded_key{};
   if (key.size() > padded_key.size()) {
     const Digest key_digest = sha256(std::as_bytes(key));
     std::copy(key_digest.begin(), key_digest.end(), padded_key.begin());
   } else {
     std::copy(key.begin(), key.end(), padded_key.begin());
   }
-  const auto hash_with_key = [&](std::uint8_t mask, std::span<const std::byte> bytes) {
-    std::array<std::uint8_t, 64> block = padded_key;
-    for (std::uint8_t& byte : block) byte = std::uint8_t(byte ^ mask);
+  const auto hash_with_key = [&](uint8_t mask, std::span<const std::byte> bytes) {
+    std::array<uint8_t, 64> block = padded_key;
+    for (uint8_t& byte : block) byte = uint8_t(byte ^ mask);
     Sha256 hash;
     hash.add(std::as_bytes(std::span(block)));
     hash.add(bytes);
@@ -108,7 +107,7 @@ Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view text) {
 std::string hex(const Digest& digest) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  for (const std::uint8_t byte : digest) {
+  for (const uint8_t byte : digest) {
     text += kDigits[byte >> 4U];
     text += kDigits[byte & 15U];
   }

@@ -11,7 +11,7 @@
 
 namespace penstock::s3 {
 
-using Digest = std::array<std::uint8_t, 32>;
+using Digest = std::array<uint8_t, 32>;
 
 class Sha256 {
  public:
@@ -20,17 +20,17 @@ class Sha256 {
   Digest finish();  // returns the hash of all added bytes; it must be the last call
 
  private:
-  static constexpr std::size_t kBlockBytes = 64;
+  static constexpr size_t kBlockBytes = 64;
   void add_block(const std::byte* block);
 
-  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<std::byte, kBlockBytes> pending_{};
-  std::uint64_t total_bytes_ = 0;
+  uint64_t total_bytes_ = 0;
 };
 
 Digest sha256(std::span<const std::byte> bytes);
-Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view text);
+Digest hmac_sha256(std::span<const uint8_t> key, std::string_view text);
 std::string hex(const Digest& digest);  // hexadecimal digits in lower case
 
 }  // namespace penstock::s3

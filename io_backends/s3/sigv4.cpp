@@ -59,7 +59,7 @@ std::string uri_encode(std::string_view text, bool keep_slashes) {
 
 std::string uri_decode(std::string_view text, bool plus_is_space) {
   std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
     if (text[i] == '%' && high >= 0 && low >= 0) {
@@ -109,7 +109,7 @@ std::string authorization(const SignedRequest& request, const Credentials& crede
       fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope, hex_of_text(canonical_request));
   const std::string first_key = "AWS4" + credentials.secret;
   Digest key =
-      hmac_sha256(std::span(reinterpret_cast<const std::uint8_t*>(first_key.data()), first_key.size()), day);
+      hmac_sha256(std::span(reinterpret_cast<const uint8_t*>(first_key.data()), first_key.size()), day);
   for (const std::string_view word : {region, service, std::string_view("aws4_request")})
     key = hmac_sha256(key, word);
   return fmt::format("{} Credential={}/{}, SignedHeaders={}, Signature={}", kAlgorithm, credentials.key_id,

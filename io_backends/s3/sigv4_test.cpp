@@ -11,7 +11,7 @@ std::string hash_of(std::string_view text) {
 }
 
 std::string hmac_of(std::string_view key, std::string_view text) {
-  return hex(hmac_sha256(std::span(reinterpret_cast<const std::uint8_t*>(key.data()), key.size()), text));
+  return hex(hmac_sha256(std::span(reinterpret_cast<const uint8_t*>(key.data()), key.size()), text));
 }
 
 TEST(Sha256, HashesAsTheStandardSays) {  // FIPS 180-4, examples
@@ -26,9 +26,9 @@ TEST(Sha256, HashesAsTheStandardSays) {  // FIPS 180-4, examples
 TEST(Sha256, PiecesMakeTheSameHash) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += char(i % 251);
-  for (std::size_t length = 0; length <= text.size(); ++length) {
+  for (size_t length = 0; length <= text.size(); ++length) {
     const std::string_view part = std::string_view(text).substr(0, length);
-    for (const std::size_t cut : {length / 3, length / 2, std::min<std::size_t>(length, 64)}) {
+    for (const size_t cut : {length / 3, length / 2, std::min<size_t>(length, 64)}) {
       Sha256 hash;
       hash.add(part.substr(0, cut));
       hash.add(part.substr(cut));

@@ -84,8 +84,8 @@ Error Store::read_error(const Answer& answer, std::string_view name) {
 }
 
 Result<void> Store::check_parents(std::string_view name, std::string_view operation) {
-  constexpr std::size_t kMaxKnownNames = 100'000;
-  for (std::size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
+  constexpr size_t kMaxKnownNames = 100'000;
+  for (size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
     const std::string_view parent = name.substr(0, end);
     {
       const std::lock_guard lock(mutex_);
@@ -120,9 +120,9 @@ Result<void> Store::remove(std::string_view name) {
 }
 
 std::string random_mark() {
-  static std::atomic<std::uint64_t> count{0};
+  static std::atomic<uint64_t> count{0};
   std::random_device device;
-  const std::uint64_t bits = std::uint64_t{device()} << 32U | device();
+  const uint64_t bits = uint64_t{device()} << 32U | device();
   const std::string text = std::to_string(bits ^ mix64(++count));
   return hex(sha256(std::as_bytes(std::span(text)))).substr(0, 32);
 }

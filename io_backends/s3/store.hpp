@@ -85,7 +85,7 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
 // Returns a random text that is different in each call, on all machines.
 std::string random_mark();
 
-std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint);
+std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, uint64_t bytes_hint);
 std::unique_ptr<Namespace> make_names(Store& store);
 
 class S3Reader final : public Reader {
@@ -93,10 +93,10 @@ class S3Reader final : public Reader {
   S3Reader(Store& store, std::string_view name, Answer head)
       : store_(store), name_(name), etag_(std::move(head.etag)), size_(head.object_bytes) {}
 
-  Result<std::uint64_t> size() override { return size_; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
+  Result<uint64_t> size() override { return size_; }
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override;
 
-  Result<void> check_range(std::uint64_t offset, std::uint64_t length) const {
+  Result<void> check_range(uint64_t offset, uint64_t length) const {
     if (offset <= size_ && length <= size_ - offset) return success();
     return truncated_error(name_, offset, length);
   }
@@ -107,16 +107,16 @@ class S3Reader final : public Reader {
   Store& store_;
   const std::string name_;
   const std::string etag_;
-  const std::uint64_t size_;
+  const uint64_t size_;
 };
 
 // Does one read and waits for it. Returns what Backend::read_object() returns.
-Result<std::uint64_t> read_object(Store& store, const ReadObject& object);
+Result<uint64_t> read_object(Store& store, const ReadObject& object);
 
 // Keeps up to `depth` reads in flight from one thread. A read that is longer than a part uses several GETs.
 // The limit for all GETs is `depth` or Settings::max_streams, whichever is larger, and never more than
 // Settings::max_connections. Every Reader passed to it must be an S3Reader. Destroying the queue cancels the
 // reads in flight.
-std::unique_ptr<Queue> make_queue(Store& store, std::size_t depth);
+std::unique_ptr<Queue> make_queue(Store& store, size_t depth);
 
 }  // namespace penstock::s3

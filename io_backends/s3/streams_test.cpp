@@ -10,7 +10,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kPart = 5 * kMiB;
+constexpr size_t kPart = 5 * kMiB;
 constexpr std::string_view kSecond = "bytes=5242880-";
 
 // Holds requests until it is opened, at most for a minute.
@@ -30,12 +30,12 @@ class Gate {
 
 // How an object is read: by which call, and with a known length or not.
 struct How {
-  enum class Call : std::uint8_t { queued_object, object, queued_at, at } call;
+  enum class Call : uint8_t { queued_object, object, queued_at, at } call;
   bool known = true;
 };
 std::string how_name(const testing::TestParamInfo<How>& info) {
   constexpr const char* kNames[] = {"queued_object", "object", "queued_at", "at"};
-  return std::string(kNames[std::size_t(info.param.call)]) + (info.param.known ? "" : "_unknown");
+  return std::string(kNames[size_t(info.param.call)]) + (info.param.known ? "" : "_unknown");
 }
 
 class Streams : public S3, public testing::WithParamInterface<How> {
@@ -58,8 +58,8 @@ class Streams : public S3, public testing::WithParamInterface<How> {
     reader = *std::move(opened);
   }
 
-  Result<std::uint64_t> read(std::string_view name, std::span<std::byte> out, std::uint64_t length) {
-    const std::uint64_t hint = GetParam().known ? length : 0;
+  Result<uint64_t> read(std::string_view name, std::span<std::byte> out, uint64_t length) {
+    const uint64_t hint = GetParam().known ? length : 0;
     if (!queued() && !by_reader()) return backend->read_object(name, hint, out);
     if (!queued()) {
       PENSTOCK_TRY(reader->read_at(0, out.first(length)));
@@ -91,11 +91,11 @@ class Streams : public S3, public testing::WithParamInterface<How> {
 };
 
 TEST_P(Streams, ReadOneObject) {
-  for (const std::size_t size : {2 * kPart, 3 * kPart + 11, kPart + 1, kPart, std::size_t{10}, 7 * kPart}) {
+  for (const size_t size : {2 * kPart, 3 * kPart + 11, kPart + 1, kPart, size_t{10}, 7 * kPart}) {
     const Bytes bytes = pattern(size);
     store("large", bytes);
     open("large");
-    const std::uint64_t before = backend->moved_bytes().read;
+    const uint64_t before = backend->moved_bytes().read;
     expect_read("large", bytes);
     EXPECT_EQ(backend->moved_bytes().read - before, size);
   }
@@ -327,7 +327,7 @@ unsigned most_in_progress(Backend& backend, TestServer& server) {
   EXPECT_OK(queue);
   std::vector<Bytes> outs(8, Bytes(bytes.size()));
   std::vector<Operation> operations;
-  for (std::uint64_t i = 0; i < 8; ++i)
+  for (uint64_t i = 0; i < 8; ++i)
     operations.push_back({ReadObject{"large", i % 2 == 0 ? bytes.size() : 0, outs[i]}, i});
   EXPECT_EQ((*queue)->submit(operations), 8U);
   std::vector<Completion> completions(8);

@@ -15,9 +15,9 @@ std::string hash_of(const std::string& bytes) {
 
 // Returns the value after "name=" in a list that is separated by ", ".
 std::string value_in_list(const std::string& list, const std::string& name) {
-  const std::size_t at = list.find(name + "=");
+  const size_t at = list.find(name + "=");
   if (at == std::string::npos) return "";
-  const std::size_t begin = at + name.size() + 1;
+  const size_t begin = at + name.size() + 1;
   return list.substr(begin, list.find(',', begin) - begin);
 }
 
@@ -60,7 +60,7 @@ TestServer::Reply TestServer::check_signature(const Request& request) const {
   SignedRequest signed_request{
       request.method, uri_encode(request.path, true), query_string(sorted), {}, payload_hash};
   std::string names = value_in_list(authorization_header, "SignedHeaders") + ";";
-  for (std::size_t end = 0; (end = names.find(';')) != std::string::npos; names.erase(0, end + 1))
+  for (size_t end = 0; (end = names.find(';')) != std::string::npos; names.erase(0, end + 1))
     signed_request.headers.emplace_back(names.substr(0, end), request.header(names.substr(0, end)));
   for (const auto& [name, value] : request.headers)
     if ((name == "host" || name.starts_with("x-amz-")) &&
@@ -73,7 +73,7 @@ TestServer::Reply TestServer::check_signature(const Request& request) const {
 }
 
 TestServer::Reply TestServer::answer(const Request& request) {
-  const std::size_t slash = std::min(request.path.find('/', 1), request.path.size());
+  const size_t slash = std::min(request.path.find('/', 1), request.path.size());
   if (request.path.substr(0, slash) != "/bucket") return Reply::refuse(404, "NoSuchBucket");
   const std::string key = request.path.substr(std::min(slash + 1, request.path.size()));
   if (key.size() > 1024) return Reply::refuse(400, "KeyTooLongError");
@@ -124,9 +124,9 @@ TestServer::Reply TestServer::get(const Request& request, const Object& object) 
   }
   const std::string range = request.header("range");
   if (range.empty()) return reply;
-  const std::size_t dash = range.find('-');
-  const std::uint64_t first = std::strtoull(range.c_str() + 6, nullptr, 10);
-  const std::uint64_t last = std::strtoull(range.c_str() + dash + 1, nullptr, 10);
+  const size_t dash = range.find('-');
+  const uint64_t first = std::strtoull(range.c_str() + 6, nullptr, 10);
+  const uint64_t last = std::strtoull(range.c_str() + dash + 1, nullptr, 10);
   if (first >= object.bytes.size()) return Reply::refuse(416, "InvalidRange");
   reply.status = 206;
   reply.body = object.bytes.substr(first, last - first + 1);
@@ -173,7 +173,7 @@ TestServer::Reply TestServer::copy(const Request& request, const std::string& ke
 }
 
 TestServer::Reply TestServer::complete(const Request& request, const std::string& key) {
-  constexpr std::size_t kMinPartBytes = std::size_t{5} << 20U;
+  constexpr size_t kMinPartBytes = size_t{5} << 20U;
   const auto upload = uploads_.find(request.argument("uploadId"));
   if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
   std::string bytes;
@@ -200,16 +200,16 @@ TestServer::Reply TestServer::list(const Request& request) {
     return Reply::refuse(501, "NotImplemented");
   const std::string prefix = request.argument("prefix"), delimiter = request.argument("delimiter");
   const std::string start_after = request.argument("continuation-token");
-  const std::size_t max_keys =
-      std::min<std::size_t>(page_keys, std::strtoull(request.argument("max-keys").c_str(), nullptr, 10));
+  const size_t max_keys =
+      std::min<size_t>(page_keys, std::strtoull(request.argument("max-keys").c_str(), nullptr, 10));
   std::string xml =
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult "
       "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><EncodingType>url</EncodingType>";
   std::string last;
-  std::size_t count = 0;
+  size_t count = 0;
   bool is_truncated = false;
   for (auto at = objects_.lower_bound(prefix); at != objects_.end() && at->first.starts_with(prefix); ++at) {
-    const std::size_t end = delimiter.empty() ? std::string::npos : at->first.find(delimiter, prefix.size());
+    const size_t end = delimiter.empty() ? std::string::npos : at->first.find(delimiter, prefix.size());
     const std::string name = end == std::string::npos ? at->first : at->first.substr(0, end + 1);
     if (name <= start_after || name == last) continue;
     is_truncated = count == max_keys;

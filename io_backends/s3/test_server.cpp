@@ -25,7 +25,7 @@ bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
-    bytes.remove_prefix(std::size_t(sent));
+    bytes.remove_prefix(size_t(sent));
   }
   return true;
 }
@@ -34,34 +34,34 @@ bool receive(int socket, std::string& pending) {
   char buffer[65536];
   const ssize_t got = ::recv(socket, buffer, sizeof buffer, 0);
   if (got <= 0) return false;
-  pending.append(buffer, std::size_t(got));
+  pending.append(buffer, size_t(got));
   return true;
 }
 
 bool parse_head(const std::string& head, TestServer::Request& request) {
-  std::size_t end = head.find("\r\n");
+  size_t end = head.find("\r\n");
   const std::string request_line = head.substr(0, end);
-  const std::size_t first_blank = request_line.find(' ');
-  const std::size_t last_blank = request_line.rfind(' ');
+  const size_t first_blank = request_line.find(' ');
+  const size_t last_blank = request_line.rfind(' ');
   if (first_blank == std::string::npos || last_blank == first_blank) return false;
   request.method = request_line.substr(0, first_blank);
   request.target = request_line.substr(first_blank + 1, last_blank - first_blank - 1);
-  const std::size_t question_mark = request.target.find('?');
+  const size_t question_mark = request.target.find('?');
   request.path = uri_decode(request.target.substr(0, question_mark), false);
   std::string rest = question_mark == std::string::npos ? "" : request.target.substr(question_mark + 1);
   while (!rest.empty()) {
-    const std::size_t word_end = std::min(rest.find('&'), rest.size());
+    const size_t word_end = std::min(rest.find('&'), rest.size());
     const std::string word = rest.substr(0, word_end);
-    const std::size_t equals = std::min(word.find('='), word.size());
+    const size_t equals = std::min(word.find('='), word.size());
     request.query[uri_decode(word.substr(0, equals), false)] =
         uri_decode(word.substr(std::min(equals + 1, word.size())), false);
     rest.erase(0, word_end + 1);
   }
   while (end != std::string::npos) {
-    const std::size_t begin = end + 2;
+    const size_t begin = end + 2;
     end = head.find("\r\n", begin);
     const std::string line = head.substr(begin, end - begin);
-    const std::size_t colon = line.find(": ");
+    const size_t colon = line.find(": ");
     if (colon != std::string::npos)
       request.headers[lower_case(line.substr(0, colon))] = line.substr(colon + 2);
   }
@@ -95,7 +95,7 @@ void TestServer::start() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(std::uint16_t(port_));
+  address.sin_port = htons(uint16_t(port_));
   socklen_t size = sizeof address;
   auto* const socket_address = reinterpret_cast<sockaddr*>(&address);
   if (::bind(listener_.get(), socket_address, size) != 0 || ::listen(listener_.get(), 128) != 0 ||
@@ -174,7 +174,7 @@ void TestServer::replace(const std::string& key, std::string bytes) {
   objects_[key] = {std::move(bytes), std::move(etag), ""};
 }
 
-std::size_t TestServer::open_uploads() {
+size_t TestServer::open_uploads() {
   const std::lock_guard lock(mutex_);
   return uploads_.size();
 }
@@ -221,13 +221,13 @@ TestServer::Reply misleading_reply(ServerFault fault) {
 }  // namespace
 
 bool TestServer::serve_request(int socket, std::string& pending) {
-  std::size_t end = 0;
+  size_t end = 0;
   while ((end = pending.find("\r\n\r\n")) == std::string::npos)
     if (!receive(socket, pending) || pending.front() == kTlsHandshake) return false;
   Request request;
   if (!parse_head(pending.substr(0, end), request)) return false;
   pending.erase(0, end + 4);
-  const std::size_t length = std::strtoull(request.header("content-length").c_str(), nullptr, 10);
+  const size_t length = std::strtoull(request.header("content-length").c_str(), nullptr, 10);
   while (pending.size() < length)
     if (!receive(socket, pending)) return false;
   request.body = pending.substr(0, length);

@@ -21,7 +21,7 @@
 
 namespace penstock::s3 {
 
-enum class ServerFault : std::uint8_t {
+enum class ServerFault : uint8_t {
   none,
   internal_error,    // status 500
   slow_down,         // status 503
@@ -82,7 +82,7 @@ class TestServer {
 
   unsigned connections() const { return connections_; }  // accepted so far
   unsigned requests() const { return requests_; }
-  std::size_t open_uploads();                          // multipart uploads neither completed nor aborted
+  size_t open_uploads();                               // multipart uploads neither completed nor aborted
   unsigned late_parts() const { return late_parts_; }  // parts that arrived after their upload was aborted
   unsigned most_in_progress() const { return most_in_progress_; }  // largest number of requests at once
   std::atomic<bool> knows_conditions{true};  // false: the server ignores If-None-Match, and If-Match of a PUT

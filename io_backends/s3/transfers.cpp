@@ -24,7 +24,7 @@ namespace penstock::s3 {
 namespace {
 
 // in bytes; a listing of 1000 long names has 2 MB
-constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20U;
+constexpr size_t kMaxTextBytes = size_t{16} << 20U;
 constexpr long kBufferBytes = 512L << 10U;  // in bytes; the largest value that libcurl accepts
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kStopTimeout{2};
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
-  return kNames[std::size_t(method)];
+  return kNames[size_t(method)];
 }
 
 bool asked_to_stop() {
@@ -106,7 +106,7 @@ Transfers::~Transfers() {
   ::curl_multi_cleanup(multi_);
 }
 
-void Transfers::start(std::uint64_t tag, Request request) {
+void Transfers::start(uint64_t tag, Request request) {
   if (free_slots_.empty()) {
     auto new_slot = std::make_unique<Slot>();
     new_slot->easy = ::curl_easy_init();
@@ -137,7 +137,7 @@ Transfers::Done Transfers::take_done() {
   return done;
 }
 
-void Transfers::cancel(std::uint64_t tag) {
+void Transfers::cancel(uint64_t tag) {
   for (const auto& slot : slots_) {
     if (!slot->in_flight || slot->tag != tag) continue;
     if (slot->awaits_retry) --waiting_count_;
@@ -254,9 +254,9 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
 
 // If this function returns fewer bytes than it gets, libcurl ends the transfer with CURLE_WRITE_ERROR. It
 // does that for wrong bytes, and for more bytes than fit.
-std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
+size_t Transfers::on_body(char* bytes, size_t size, size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
-  const std::size_t length = size * count;
+  const size_t length = size * count;
   if (!slot.head_seen) inspect_head(slot);
   if (slot.wrong_range) return 0;
   if (slot.request.wants_text || !slot.answer.ok()) {
@@ -264,10 +264,10 @@ std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count,
     slot.answer.text.append(bytes, length);
     return length;
   }
-  const std::size_t room = slot.request.out.size() - slot.answer.bytes;
-  const std::size_t fits = std::min(room, length);
+  const size_t room = slot.request.out.size() - slot.answer.bytes;
+  const size_t fits = std::min(room, length);
   std::copy_n(reinterpret_cast<const std::byte*>(bytes), fits,
-              slot.request.out.begin() + std::ptrdiff_t(slot.answer.bytes));
+              slot.request.out.begin() + ptrdiff_t(slot.answer.bytes));
   slot.answer.bytes += fits;
   slot.answer.is_cut = fits < length;
   return fits;
@@ -279,7 +279,7 @@ void Transfers::inspect_head(Slot& slot) {
   ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
   curl_off_t length = -1;
   ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  answer.object_bytes = length > 0 ? std::uint64_t(length) : 0;
+  answer.object_bytes = length > 0 ? uint64_t(length) : 0;
   if (!answer.ok()) return;
   if (slot.request.first_byte) {
     if (answer.status == 206) answer.object_bytes = slot.range.object_bytes.value_or(0);
@@ -289,7 +289,7 @@ void Transfers::inspect_head(Slot& slot) {
   if (!slot.wrong_range && slot.request.on_head) slot.request.on_head(answer);
 }
 
-std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t count, void* to) {
+size_t Transfers::on_header(char* bytes, size_t size, size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::string_view line(bytes, size * count);
   if (line.starts_with("HTTP/")) slot.range = {};
@@ -300,10 +300,10 @@ std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t coun
   return line.size();
 }
 
-std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count, void* from) {
+size_t Transfers::on_send(char* bytes, size_t size, size_t count, void* from) {
   Slot& slot = *static_cast<Slot*>(from);
   const auto rest = slot.request.body.subspan(slot.sent_bytes);
-  const std::size_t length = std::min(rest.size(), size * count);
+  const size_t length = std::min(rest.size(), size * count);
   std::copy_n(rest.begin(), length, reinterpret_cast<std::byte*>(bytes));
   slot.sent_bytes += length;
   return length;
@@ -312,9 +312,9 @@ std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count,
 // libcurl calls this function before it sends the body again on another connection.
 int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   Slot& slot = *static_cast<Slot*>(from);
-  if (origin != SEEK_SET || offset < 0 || std::uint64_t(offset) > slot.request.body.size())
+  if (origin != SEEK_SET || offset < 0 || uint64_t(offset) > slot.request.body.size())
     return CURL_SEEKFUNC_FAIL;
-  slot.sent_bytes = std::size_t(offset);
+  slot.sent_bytes = size_t(offset);
   return CURL_SEEKFUNC_OK;
 }
 

@@ -36,25 +36,25 @@ struct Settings {
   std::string trusted_certificates;  // file with the certificates that https trusts; "": the system's file
   unsigned retries = 0;              // number of tries after the first one
   std::chrono::seconds timeout{};    // limit for connecting, and for a pause in which no byte moves
-  std::size_t part_bytes = 0;        // bytes that each request moves, if an object needs several requests
-  std::size_t max_streams = 0;       // limit of requests for parts of one object in flight
-  std::size_t max_connections = 0;   // limit of requests in flight of one read, queue or writer; 0: no limit
+  size_t part_bytes = 0;             // bytes that each request moves, if an object needs several requests
+  size_t max_streams = 0;            // limit of requests for parts of one object in flight
+  size_t max_connections = 0;        // limit of requests in flight of one read, queue or writer; 0: no limit
   bool check_names = true;  // check before publishing that the name is no folder and no parent is an object
 
   // Returns `requests`, but at most `max_connections`.
-  std::size_t limit_requests(std::size_t requests) const {
+  size_t limit_requests(size_t requests) const {
     return max_connections == 0 ? requests : std::min(requests, max_connections);
   }
 };
 
-enum class Method : std::uint8_t { get, head, put, post, remove };
+enum class Method : uint8_t { get, head, put, post, remove };
 
 // The server's final answer. A status of 300 or above is no error here: the caller decides what it means.
 struct Answer {
   long status = 0;
-  std::uint64_t bytes = 0;  // bytes that were written to Request::out
+  uint64_t bytes = 0;  // bytes that were written to Request::out
   // size of the whole object, for a HEAD or a GET, even if only a part was requested
-  std::uint64_t object_bytes = 0;
+  uint64_t object_bytes = 0;
   bool is_cut = false;  // the answer had more bytes than `out` has room for
   unsigned tries = 1;
   std::string etag;
@@ -84,7 +84,7 @@ struct Request {
   std::string_view result_element = {};
   // With a value, a GET asks for out.size() bytes from this offset. An answer with other bytes is an error.
   // But if the value is 0, the server may send the whole object.
-  std::optional<std::uint64_t> first_byte = {};
+  std::optional<uint64_t> first_byte = {};
   // Called by drive() at the first bytes of a successful GET, once in each try. The answer is complete except
   // for its bytes. The function must not start or cancel a request.
   std::function<void(const Answer&)> on_head = {};
@@ -106,14 +106,14 @@ class Transfers {
   Transfers& operator=(const Transfers&) = delete;
 
   struct Done {
-    std::uint64_t tag = 0;
+    uint64_t tag = 0;
     Result<Answer> answer = Answer{};
   };
 
-  void start(std::uint64_t tag, Request request);
+  void start(uint64_t tag, Request request);
   // Ends this request if it is in flight. take_done() then returns no Done for it, and its memory is not used
   // again.
-  void cancel(std::uint64_t tag);
+  void cancel(uint64_t tag);
   // Allows no more tries, and cancels the requests whose body is not completely sent.
   void stop_retries();
   bool any_done() const { return !done_.empty(); }
@@ -122,18 +122,18 @@ class Transfers {
   // progress, at most 100 ms.
   void drive(bool wait);
   void wake();  // any thread may call it; it makes a waiting drive() return soon
-  std::size_t in_flight() const { return in_flight_; }
+  size_t in_flight() const { return in_flight_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Slot {
     CURL* easy = nullptr;
     curl_slist* headers = nullptr;
-    std::uint64_t tag = 0;
+    uint64_t tag = 0;
     Request request;
     Answer answer;
     std::string payload_hash;
-    std::size_t sent_bytes = 0;
+    size_t sent_bytes = 0;
     bool in_flight = false;     // the slot has a request that is not finished
     bool awaits_retry = false;  // the request waits for its next try, and libcurl does not have it
     bool no_retry = false;      // no further try, because stop_retries() was called
@@ -146,9 +146,9 @@ class Transfers {
     char error_text[CURL_ERROR_SIZE] = {};
   };
 
-  static std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* slot);
-  static std::size_t on_header(char* bytes, std::size_t size, std::size_t count, void* slot);
-  static std::size_t on_send(char* bytes, std::size_t size, std::size_t count, void* slot);
+  static size_t on_body(char* bytes, size_t size, size_t count, void* slot);
+  static size_t on_header(char* bytes, size_t size, size_t count, void* slot);
+  static size_t on_send(char* bytes, size_t size, size_t count, void* slot);
   static int on_rewind(void* slot, curl_off_t offset, int origin);
 
   void start_try(Slot& slot);
@@ -168,9 +168,9 @@ class Transfers {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> free_slots_;
   std::deque<Done> done_;
-  std::size_t in_flight_ = 0;
-  std::size_t waiting_count_ = 0;
-  std::uint64_t pause_seed_ = 0;
+  size_t in_flight_ = 0;
+  size_t waiting_count_ = 0;
+  uint64_t pause_seed_ = 0;
 };
 
 }  // namespace penstock::s3

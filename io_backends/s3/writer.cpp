@@ -13,14 +13,14 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::uint64_t kMaxParts = 10'000;  // S3's limit for one upload
+constexpr uint64_t kMaxParts = 10'000;  // S3's limit for one upload
 
 class S3Writer final : public Writer {
  public:
-  S3Writer(Store& store, std::string_view name, std::uint64_t hint)
+  S3Writer(Store& store, std::string_view name, uint64_t hint)
       : store_(store),
         name_(name),
-        part_bytes_(std::size_t(std::max<std::uint64_t>(store.settings().part_bytes, hint / kMaxParts + 1))),
+        part_bytes_(size_t(std::max<uint64_t>(store.settings().part_bytes, hint / kMaxParts + 1))),
         mark_(random_mark()) {}
   ~S3Writer() override { give_up(); }
 
@@ -47,12 +47,12 @@ class S3Writer final : public Writer {
     store_.moved().add_written(bytes.size());
     object_bytes_ += bytes.size();
     while (!bytes.empty()) {
-      const std::size_t count = std::min(part_bytes_ - next_part_.size(), bytes.size());
+      const size_t count = std::min(part_bytes_ - next_part_.size(), bytes.size());
       try {
         if (next_part_.size() + count > next_part_.capacity())
           next_part_.reserve(
               std::min(part_bytes_, std::max(next_part_.size() + count, 2 * next_part_.capacity())));
-        next_part_.insert(next_part_.end(), bytes.begin(), bytes.begin() + std::ptrdiff_t(count));
+        next_part_.insert(next_part_.end(), bytes.begin(), bytes.begin() + ptrdiff_t(count));
       } catch (const std::bad_alloc&) {
         return errno_error(ENOMEM, "no memory for a part of", name_);
       }
@@ -112,7 +112,7 @@ class S3Writer final : public Writer {
     PENSTOCK_ASSIGN(const std::vector<std::string> etags, parts_->finish());
     if (!check_first) PENSTOCK_TRY(check_name(if_exists));
     std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
-    for (std::size_t i = 0; i < etags.size(); ++i)
+    for (size_t i = 0; i < etags.size(); ++i)
       xml +=
           "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + etags[i] + "</ETag></Part>";
     xml += "</CompleteMultipartUpload>";
@@ -168,18 +168,18 @@ class S3Writer final : public Writer {
 
   Store& store_;
   const std::string name_;
-  const std::size_t part_bytes_;
+  const size_t part_bytes_;
   const std::string mark_;
   std::string upload_id_;  // id of the multipart upload; "": none
   Part next_part_;
-  std::uint64_t object_bytes_ = 0;  // bytes that were appended so far
+  uint64_t object_bytes_ = 0;  // bytes that were appended so far
   std::unique_ptr<Parts> parts_;
   bool finished_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint) {
+std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, uint64_t bytes_hint) {
   return std::make_unique<S3Writer>(store, name, bytes_hint);
 }
 

@@ -14,7 +14,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kPart = 5 * kMiB;
+constexpr size_t kPart = 5 * kMiB;
 
 // The thread that made a Starvation; 0 if there is none.
 std::atomic<pid_t> spared{0};
@@ -305,7 +305,7 @@ TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
 
 // NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*)
 // Over-aligned types use the library's own operator.
-void* operator new(std::size_t bytes) {
+void* operator new(size_t bytes) {
   void* memory = penstock::s3::Starvation::strikes() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -313,7 +313,7 @@ void* operator new(std::size_t bytes) {
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+void operator delete(void* memory, size_t /*bytes*/) noexcept {
   std::free(memory);
 }
 // NOLINTEND(cppcoreguidelines-*,cert-*,misc-*)

@@ -11,15 +11,15 @@ using Node = ForgetfulDisk::Node;
 using Place = ForgetfulDisk::Place;
 using Blob = ForgetfulDisk::Blob;
 // For each node, the number of its placements since the last sync that have reached the disk.
-using Chosen = std::map<const Node*, std::size_t>;
+using Chosen = std::map<const Node*, size_t>;
 
-const Place& place_of(const Node& node, std::size_t chosen) {
+const Place& place_of(const Node& node, size_t chosen) {
   return chosen == 0 ? node.on_disk : node.since[chosen - 1];
 }
 
 // Replacing is atomic: if a cut lost the node that replaced this one, this node must still be at its former
 // place. Returns `wanted`, or fewer placements for that reason.
-std::size_t not_replaced_by_nothing(const Node& node, std::size_t wanted, const Chosen& newer) {
+size_t not_replaced_by_nothing(const Node& node, size_t wanted, const Chosen& newer) {
   while (wanted > 0) {
     const Node* by = node.since[wanted - 1].replaced_by;
     if (by == nullptr || newer.at(by) > 0 || by->on_disk.folder != nullptr) break;
@@ -47,7 +47,7 @@ bool resolve_one(Chosen& chosen) {
 
 Blob torn(const Blob& whole, const RandomStream& random) {
   auto bytes = *whole;
-  const std::size_t part = random.below(1, bytes.size() + 1);
+  const size_t part = random.below(1, bytes.size() + 1);
   switch (random.below(0, 5)) {
     case 0:
       break;
@@ -61,7 +61,7 @@ Blob torn(const Blob& whole, const RandomStream& random) {
       bytes.resize(part);
       break;
     default:
-      std::fill(bytes.begin() + std::ptrdiff_t(part), bytes.end(), std::byte{0});
+      std::fill(bytes.begin() + ptrdiff_t(part), bytes.end(), std::byte{0});
   }
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }
@@ -81,7 +81,7 @@ ForgetfulDisk::ForgetfulDisk() {
 Node* ForgetfulDisk::find(std::string_view name) {
   Node* node = &root();
   while (!name.empty()) {
-    const std::size_t end = std::min(name.find('/'), name.size());
+    const size_t end = std::min(name.find('/'), name.size());
     const auto child = node->children.find(name.substr(0, end));
     if (child == node->children.end()) return nullptr;
     node = child->second;
@@ -163,7 +163,7 @@ void ForgetfulDisk::lose_some(const RandomStream& random) {
   for (auto item = nodes_.rbegin(); item != nodes_.rend(); ++item) {
     Node& node = *item->second;
     const RandomStream its_own = random.substream(node.number);
-    const std::size_t wanted = its_own.below(0, node.since.size() + 1);
+    const size_t wanted = its_own.below(0, node.since.size() + 1);
     chosen[&node] = not_replaced_by_nothing(node, wanted, chosen);
     if (!node.bytes_synced) node.blob = torn(node.blob, its_own.substream(0));
     node.bytes_synced = true;
@@ -171,8 +171,8 @@ void ForgetfulDisk::lose_some(const RandomStream& random) {
   settle(std::move(chosen));
 }
 
-std::uint64_t ForgetfulDisk::bytes() const {
-  std::uint64_t sum = 0;
+uint64_t ForgetfulDisk::bytes() const {
+  uint64_t sum = 0;
   for (const auto& [number, node] : nodes_)
     if (node->blob && node->now().folder != nullptr) sum += node->blob->size();
   return sum;

@@ -36,10 +36,10 @@ class ForgetfulDisk {
     Node* folder = nullptr;
     std::string name{};
     const Node* replaced_by = nullptr;  // the node that took its place, if any
-    std::uint64_t when = 0;             // the number of this change among all changes
+    uint64_t when = 0;                  // the number of this change among all changes
   };
   struct Node {
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     Blob blob{};  // null for a folder
     bool bytes_synced = true;
     std::map<std::string, Node*, std::less<>> children{};  // the current entries
@@ -66,15 +66,15 @@ class ForgetfulDisk {
   void lose_all();
   void lose_some(const RandomStream& random);
 
-  std::uint64_t bytes() const;
+  uint64_t bytes() const;
 
  private:
   void put(Node& node, Place place);
-  void settle(std::map<const Node*, std::size_t> chosen);
+  void settle(std::map<const Node*, size_t> chosen);
 
-  std::uint64_t numbers_ = 0;
-  std::uint64_t placements_ = 0;
-  std::map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by number; the root is the first
+  uint64_t numbers_ = 0;
+  uint64_t placements_ = 0;
+  std::map<uint64_t, std::unique_ptr<Node>> nodes_;  // by number; the root is the first
 };
 
 }  // namespace penstock

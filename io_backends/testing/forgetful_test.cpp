@@ -40,7 +40,7 @@ class Forgetful : public testing::Test {
   template <class Work>
   std::set<Names> outcomes(Work work) {
     std::set<Names> seen;
-    for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
       machine_.wipe("disk");
       work();
       machine_.power_on(Kept::some, seed);
@@ -190,7 +190,7 @@ TEST_F(Forgetful, OffAtTheOperationAsked) {
 
 TEST_F(Forgetful, APublishCanBeCutBetweenItsSteps) {
   std::vector<Names> left;
-  for (std::uint64_t n = 1; n <= 8; ++n) {
+  for (uint64_t n = 1; n <= 8; ++n) {
     machine_.wipe("disk");
     machine_.power_on(Kept::all);
     machine_.cut_at(n);

@@ -39,11 +39,11 @@ Error off_error(std::string_view operation, std::string_view name) {
 }
 
 std::string_view parent_of(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
+  const size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
 }
 std::string_view last_of(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
+  const size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
@@ -52,9 +52,9 @@ std::string_view last_of(std::string_view name) {
 struct ForgetfulMachine::State {
   std::mutex mutex;  // guards all except the atomic
   std::map<std::string, Disk, std::less<>> disks;
-  std::uint64_t operations = 0;
-  std::uint64_t cut_at = UINT64_MAX;
-  std::atomic<std::uint64_t> boots{1};  // odd: on, even: off; each power_on() and cut adds one
+  uint64_t operations = 0;
+  uint64_t cut_at = UINT64_MAX;
+  std::atomic<uint64_t> boots{1};  // odd: on, even: off; each power_on() and cut adds one
   bool off() const { return boots % 2 == 0; }
 
   Disk& disk(std::string_view name) { return disks.try_emplace(std::string(name)).first->second; }
@@ -65,12 +65,12 @@ struct ForgetfulMachine::State {
 
   // Counts a change, and cuts the power if it is planned for this one. The caller holds the mutex. `boot`:
   // the boot in which the caller's Writer or Lock was made; 0: any.
-  Result<void> step(std::string_view operation, std::string_view name, std::uint64_t boot = 0) {
+  Result<void> step(std::string_view operation, std::string_view name, uint64_t boot = 0) {
     if (!off() && ++operations >= cut_at) cut();
     return alive(operation, name, boot);
   }
   // EIO if the machine is off, or was switched off since `boot`. Needs no mutex.
-  Result<void> alive(std::string_view operation, std::string_view name, std::uint64_t boot = 0) const {
+  Result<void> alive(std::string_view operation, std::string_view name, uint64_t boot = 0) const {
     if (off() || (boot != 0 && boot != boots)) return off_error(operation, name);
     return success();
   }
@@ -84,7 +84,7 @@ using State = ForgetfulMachine::State;
 Result<Node*> make_folder(State& state, Disk& disk, std::string_view folder) {
   Node* node = &disk.files.root();
   for (std::string_view rest = folder; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const size_t end = std::min(rest.find('/'), rest.size());
     const std::string_view part = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     const auto child = node->children.find(part);
@@ -100,7 +100,7 @@ Result<Node*> make_folder(State& state, Disk& disk, std::string_view folder) {
 }
 
 // Counts one operation and puts the entries of the folder on the disk. The caller holds the mutex.
-Result<void> sync_folder(State& state, Disk& disk, std::string_view folder, std::uint64_t boot = 0) {
+Result<void> sync_folder(State& state, Disk& disk, std::string_view folder, uint64_t boot = 0) {
   PENSTOCK_TRY(state.step("cannot sync folder", folder, boot));
   Node* node = disk.files.find(folder);
   if (node == nullptr || !node->is_folder()) return errno_error(ENOENT, "cannot sync folder", folder);
@@ -114,11 +114,11 @@ class ForgetfulReader final : public Reader {
   ForgetfulReader(State& state, Blob blob, std::string_view name, MovedCounter& moved)
       : state_(state), boot_(state.boots), blob_(std::move(blob)), name_(name), moved_(moved) {}
 
-  Result<std::uint64_t> size() override {
+  Result<uint64_t> size() override {
     PENSTOCK_TRY(state_.alive("cannot look at", name_, boot_));
-    return std::uint64_t{blob_->size()};
+    return uint64_t{blob_->size()};
   }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
     PENSTOCK_TRY(state_.alive("cannot read", name_, boot_));
     if (offset > blob_->size() || out.size() > blob_->size() - offset)
       return truncated_error(name_, offset, out.size());
@@ -129,7 +129,7 @@ class ForgetfulReader final : public Reader {
 
  private:
   const State& state_;
-  const std::uint64_t boot_;
+  const uint64_t boot_;
   const Blob blob_;
   const std::string name_;
   MovedCounter& moved_;
@@ -146,7 +146,7 @@ class ForgetfulWriter final : public Writer {
     position_ += bytes.size();
     return success();
   }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     return put(offset, bytes);
   }
 
@@ -175,7 +175,7 @@ class ForgetfulWriter final : public Writer {
   }
 
  private:
-  Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes) {
+  Result<void> put(uint64_t offset, std::span<const std::byte> bytes) {
     if (spent_) return finished_writer_error(name_);
     {
       const std::lock_guard lock(state_.mutex);
@@ -186,18 +186,18 @@ class ForgetfulWriter final : public Writer {
     }
     // Without the lock: the bytes belong to this Writer until publish().
     if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
-    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + std::ptrdiff_t(offset));
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + ptrdiff_t(offset));
     moved_.add_written(bytes.size());
     return success();
   }
 
   State& state_;
   Disk& disk_;
-  const std::uint64_t boot_;
+  const uint64_t boot_;
   const std::string name_;
   MovedCounter& moved_;
   std::vector<std::byte> bytes_;
-  std::uint64_t position_ = 0;
+  uint64_t position_ = 0;
   bool spent_ = false;
 };
 
@@ -214,7 +214,7 @@ class ForgetfulLock final : public Lock {
  private:
   State& state_;
   Disk& disk_;
-  const std::uint64_t boot_;
+  const uint64_t boot_;
   const std::string name_;
 };
 
@@ -305,8 +305,8 @@ class ForgetfulNamespace final : public Namespace {
     return std::unique_ptr<Lock>(std::make_unique<ForgetfulLock>(state_, disk_, name));
   }
 
-  Result<std::uint64_t> free_bytes() override {
-    constexpr std::uint64_t kSize = std::uint64_t{1} << 40U;
+  Result<uint64_t> free_bytes() override {
+    constexpr uint64_t kSize = uint64_t{1} << 40U;
     const std::lock_guard lock(state_.mutex);
     PENSTOCK_TRY(state_.alive("cannot ask for the free space of", ""));
     return kSize - disk_.files.bytes();
@@ -340,7 +340,7 @@ class ForgetfulBackend final : public Backend {
     return std::unique_ptr<Reader>(std::make_unique<ForgetfulReader>(state_, node->blob, name, moved_));
   }
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t /*bytes_hint*/) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t /*bytes_hint*/) override {
     PENSTOCK_TRY(check_object_name(name));
     const std::lock_guard lock(state_.mutex);
     PENSTOCK_TRY(state_.step("cannot create", name));
@@ -374,12 +374,12 @@ void ForgetfulMachine::wipe(std::string_view disk) {
   state_->disk(disk).files = ForgetfulDisk();
 }
 
-std::uint64_t ForgetfulMachine::operations() const {
+uint64_t ForgetfulMachine::operations() const {
   const std::lock_guard lock(state_->mutex);
   return state_->operations;
 }
 
-void ForgetfulMachine::cut_at(std::uint64_t n) {
+void ForgetfulMachine::cut_at(uint64_t n) {
   const std::lock_guard lock(state_->mutex);
   state_->cut_at = n;
 }
@@ -393,11 +393,11 @@ bool ForgetfulMachine::off() const {
   return state_->off();
 }
 
-void ForgetfulMachine::power_on(Kept kept, std::uint64_t seed) {
+void ForgetfulMachine::power_on(Kept kept, uint64_t seed) {
   const std::lock_guard lock(state_->mutex);
   // A machine that is on is cut first, so `boots` always grows by two from one boot to the next.
   state_->cut();
-  std::uint64_t number = 0;
+  uint64_t number = 0;
   for (auto& [name, disk] : state_->disks) {
     disk.locked.clear();
     if (kept == Kept::none) disk.files.lose_all();

@@ -13,7 +13,7 @@ namespace penstock {
 
 // What is left of unsynced data when the machine is switched on again: all (only the processes were killed),
 // nothing, or a random part.
-enum class Kept : std::uint8_t { all, none, some };
+enum class Kept : uint8_t { all, none, some };
 
 // A machine whose disks lose power together. Their operations are counted together: each new folder, create,
 // append, write_at, sync of an object or folder, naming, rename, removal and lock is one; a read is none.
@@ -35,17 +35,17 @@ class ForgetfulMachine {
   void wipe(std::string_view disk);  // replaces the disk by an empty one
 
   // The number of operations that started since the machine was made or last switched on.
-  std::uint64_t operations() const;
+  uint64_t operations() const;
 
   // Cuts the power at operation n, counted from 1: it and everything later, also reads, fails with io. cut()
   // does so at once.
-  void cut_at(std::uint64_t n);
+  void cut_at(uint64_t n);
   void cut();
   bool off() const;
 
   // Switches the machine on: drops unsynced data as `kept` says, even if it was not off. Locks end, and a
   // planned cut is cancelled.
-  void power_on(Kept kept, std::uint64_t seed = 0);
+  void power_on(Kept kept, uint64_t seed = 0);
 
   struct State;
 

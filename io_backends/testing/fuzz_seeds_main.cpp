@@ -10,37 +10,37 @@
 #include <iterator>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
 // largest number of changed copies of one seed, spread evenly over all possible ones
-constexpr std::size_t kMaxVariants = 500;
+constexpr size_t kMaxVariants = 500;
 
-using Bytes = std::vector<std::uint8_t>;
+using Bytes = std::vector<uint8_t>;
 
 // Gives the target a copy in memory of exactly this size, so that a sanitizer reports a read of the first
 // byte after it.
-void feed(const Bytes& bytes, std::size_t size) {
-  const Bytes copy(bytes.begin(), bytes.begin() + std::ptrdiff_t(size));
+void feed(const Bytes& bytes, size_t size) {
+  const Bytes copy(bytes.begin(), bytes.begin() + ptrdiff_t(size));
   LLVMFuzzerTestOneInput(copy.data(), copy.size());
 }
 
 void feed_variants(Bytes bytes) {
   feed(bytes, bytes.size());
   // Nine variants for each byte: eight with one of its bits flipped, and one that is cut before it.
-  const std::size_t variants = 9 * bytes.size();
-  const std::size_t step = variants / kMaxVariants + 1;
-  for (std::size_t i = 0; i < variants; i += step) {
-    const std::size_t position = i / 9;
+  const size_t variants = 9 * bytes.size();
+  const size_t step = variants / kMaxVariants + 1;
+  for (size_t i = 0; i < variants; i += step) {
+    const size_t position = i / 9;
     if (i % 9 == 8) {
       feed(bytes, position);
       continue;
     }
-    const auto bit = std::uint8_t(1U << (i % 9));
-    bytes[position] = std::uint8_t(bytes[position] ^ bit);
+    const auto bit = uint8_t(1U << (i % 9));
+    bytes[position] = uint8_t(bytes[position] ^ bit);
     feed(bytes, bytes.size());
-    bytes[position] = std::uint8_t(bytes[position] ^ bit);
+    bytes[position] = uint8_t(bytes[position] ^ bit);
   }
 }
 
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
     return 2;
   }
-  std::size_t seeds = 0;
+  size_t seeds = 0;
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(argv[1], failure)) {
     std::ifstream file(entry.path(), std::ios::binary);

@@ -25,14 +25,14 @@ bool is_whole(Backend& backend, std::string_view name) {
 
 TEST(PowerCutAt, EndsEverythingAtThatOperation) {
   ForgetfulMachine machine;
-  for (std::uint64_t n = 1; n <= 6; ++n) {
+  for (uint64_t n = 1; n <= 6; ++n) {
     int cuts = 0;
     PowerCut power(n, [&] { ++cuts; });
     const auto backend = cut_off(machine.backend("disk" + std::to_string(n)), power);
     // The five operations: create, write, publish, sync of the folder, sync of the root.
     EXPECT_EQ(put(*backend, "a/object", Durability::file_and_name).ok(), n == 6);
     EXPECT_EQ(cuts, n == 6 ? 0 : 1);
-    EXPECT_EQ(power.operations(), std::min<std::uint64_t>(n, 5));
+    EXPECT_EQ(power.operations(), std::min<uint64_t>(n, 5));
     if (n == 6) continue;
     EXPECT_ERRC(Errc::io, backend->open("a/object"), "power");
     EXPECT_ERRC(Errc::io, backend->names().remove("a/object"), "power");

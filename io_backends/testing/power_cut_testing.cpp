@@ -19,7 +19,7 @@ namespace penstock {
 namespace {
 
 std::string_view parent_of(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
+  const size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
 }
 
@@ -38,7 +38,7 @@ Result<void> loop_disk(std::string_view command, const std::filesystem::path& fo
 // The folder for disk images. Memory is as good as a disk for these tests, and syncs of other disks do not
 // slow it down.
 std::filesystem::path folder_for_images() {
-  constexpr std::uintmax_t kEnough = std::uintmax_t{1} << 30U;
+  constexpr uintmax_t kEnough = uintmax_t{1} << 30U;
   std::error_code failed;
   const std::filesystem::path memory = "/dev/shm";
   const auto space = std::filesystem::space(memory, failed);
@@ -64,15 +64,15 @@ class CutReader final : public ReaderWrapper {
   CutReader(std::unique_ptr<Reader> inner, std::string_view name, PowerCut& power)
       : ReaderWrapper(std::move(inner)), name_(name), power_(power) {}
 
-  Result<std::uint64_t> size() override {
+  Result<uint64_t> size() override {
     PENSTOCK_TRY(power_.alive("cannot look at", name_));
     return inner().size();
   }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+  Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
     PENSTOCK_TRY(power_.alive("cannot read", name_));
     return inner().read_at(offset, out);
   }
-  Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
+  Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length) override {
     PENSTOCK_TRY(power_.alive("cannot read", name_));
     return inner().view(offset, length);
   }
@@ -94,7 +94,7 @@ class CutWriter final : public WriterWrapper {
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
     return Writer::append(pieces);
   }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+  Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     PENSTOCK_TRY(power_.step("cannot write", name_));
     return inner().write_at(offset, bytes);
   }
@@ -150,7 +150,7 @@ class CutNamespace final : public NamespaceWrapper {
     PENSTOCK_TRY(power_.step("cannot lock", name));
     return inner().lock(name);
   }
-  Result<std::uint64_t> free_bytes() override {
+  Result<uint64_t> free_bytes() override {
     PENSTOCK_TRY(power_.alive("cannot ask for the free space of", ""));
     return inner().free_bytes();
   }
@@ -169,17 +169,17 @@ class CutBackend final : public BackendWrapper {
     PENSTOCK_ASSIGN(auto reader, inner().open(name));
     return std::make_unique<CutReader>(std::move(reader), name, power_);
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_TRY(power_.step("cannot create", name));
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<CutWriter>(std::move(writer), inner().names(), name, power_);
   }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
+  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+                               std::span<std::byte> out) override {
     PENSTOCK_TRY(power_.alive("cannot open", name));
     return inner().read_object(name, length_hint, out);
   }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override { return Backend::queue(depth); }
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override { return Backend::queue(depth); }
   Namespace& names() override { return names_; }
 
  private:
@@ -226,7 +226,7 @@ class LyingBackend final : public BackendWrapper {
   LyingBackend(std::unique_ptr<Backend> backend, Skips skips)
       : BackendWrapper(std::move(backend)), skips_(std::move(skips)), names_(inner().names(), skips_) {}
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<LyingWriter>(std::move(writer), inner().names(), name, skips_);
   }
@@ -240,13 +240,13 @@ class LyingBackend final : public BackendWrapper {
 }  // namespace
 
 Result<void> shut_down_file_system(const std::filesystem::path& path) {
-  constexpr std::uint32_t kWithoutLog =
+  constexpr uint32_t kWithoutLog =
       // Writes nothing more to the device, not even the last entries of the journal.
       2;
-  const unsigned long request = _IOR('X', 125, std::uint32_t);
+  const unsigned long request = _IOR('X', 125, uint32_t);
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open", path.string());
-  std::uint32_t how = kWithoutLog;
+  uint32_t how = kWithoutLog;
   if (::ioctl(folder.get(), request, &how) != 0)
     return errno_error(errno, "cannot shut down the file system of", path.string());
   return success();

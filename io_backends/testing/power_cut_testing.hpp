@@ -48,17 +48,17 @@ class PowerCut {
  public:
   // Calls `what` once before operation n, counted from 1 (0: never). That operation and everything later,
   // also reads, fails with io.
-  PowerCut(std::uint64_t n, std::function<void()> what) : at_(n), what_(std::move(what)) {}
-  std::uint64_t operations() const { return count_; }
+  PowerCut(uint64_t n, std::function<void()> what) : at_(n), what_(std::move(what)) {}
+  uint64_t operations() const { return count_; }
   bool happened() const { return at_ != 0 && count_ >= at_; }
 
   Result<void> step(std::string_view operation, std::string_view name);
   Result<void> alive(std::string_view operation, std::string_view name) const;
 
  private:
-  const std::uint64_t at_;
+  const uint64_t at_;
   const std::function<void()> what_;
-  std::atomic<std::uint64_t> count_{0};
+  std::atomic<uint64_t> count_{0};
 };
 
 // Wraps a back end. Operations are create, each written piece, publish, make_folders, rename, remove,
@@ -66,7 +66,7 @@ class PowerCut {
 std::unique_ptr<Backend> cut_off(std::unique_ptr<Backend> inner, PowerCut& power);
 
 // Wraps a back end that leaves out the syncs for which `skips` returns true, and reports success for them.
-enum class Synced : std::uint8_t { bytes, folder };
+enum class Synced : uint8_t { bytes, folder };
 using Skips = std::function<bool(Synced what, std::string_view name)>;
 std::unique_ptr<Backend> lying(std::unique_ptr<Backend> inner, Skips skips);
 

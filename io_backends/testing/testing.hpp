@@ -50,10 +50,10 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   return text;
 }
 // Returns `count` bytes that depend on their offset and on the seed.
-inline std::vector<std::byte> pattern(std::size_t count, unsigned seed = 1) {
+inline std::vector<std::byte> pattern(size_t count, unsigned seed = 1) {
   std::vector<std::byte> bytes(count);
-  for (std::size_t i = 0; i < count; ++i)
-    bytes[i] = static_cast<std::byte>((i * 31 + i / 251 + std::size_t{seed} * 97) & 0xffU);
+  for (size_t i = 0; i < count; ++i)
+    bytes[i] = static_cast<std::byte>((i * 31 + i / 251 + size_t{seed} * 97) & 0xffU);
   return bytes;
 }
 

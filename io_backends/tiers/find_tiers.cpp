@@ -17,7 +17,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kSharedMemory = "/dev/shm";
-constexpr std::uint64_t kLeastFreeBytes = 16U << 20U;
+constexpr uint64_t kLeastFreeBytes = 16U << 20U;
 
 // Excluded in addition to pseudo file systems: images of programs, desktop mounts, and memory that cannot
 // hold files.
@@ -29,10 +29,10 @@ bool may_write(const std::filesystem::path& folder) {
   return ::stat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK) == 0;
 }
 
-std::uint64_t free_bytes_on(const std::filesystem::path& folder) {
+uint64_t free_bytes_on(const std::filesystem::path& folder) {
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) != 0) return 0;
-  return std::uint64_t(space.f_bavail) * space.f_frsize;
+  return uint64_t(space.f_bavail) * space.f_frsize;
 }
 
 std::vector<std::filesystem::path> usual_folders() {

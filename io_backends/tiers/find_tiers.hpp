@@ -17,7 +17,7 @@ struct FoundTier {
   // a folder on this file system; `writable`: this user may write there
   std::filesystem::path folder;
   TierFacts facts;
-  std::uint64_t free_bytes = 0;  // free for this user
+  uint64_t free_bytes = 0;  // free for this user
   bool writable = false;
 };
 

@@ -10,7 +10,7 @@
 #include "io_backends/tiers/find_tiers.hpp"
 #include "io_backends/tiers/tier.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(penstock::describe_lustre_layout(std::as_bytes(std::span(data, size))));
   const std::string text(reinterpret_cast<const char*>(data), size);
   std::istringstream mounts(text);

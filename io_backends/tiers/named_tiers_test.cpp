@@ -44,8 +44,7 @@ TEST(NamedTiers, ThatTextMeansTheSameAgain) {
     EXPECT_EQ(again.name, once.name);
     EXPECT_EQ(again.path, once.path);
     ASSERT_EQ(again.options.size(), once.options.size());
-    for (std::size_t i = 0; i < once.options.size(); ++i)
-      EXPECT_EQ(again.options[i].value, once.options[i].value);
+    for (size_t i = 0; i < once.options.size(); ++i) EXPECT_EQ(again.options[i].value, once.options[i].value);
   }
 }
 

@@ -93,7 +93,7 @@ void ProbeFolder::occupy() {
   }
 }
 
-std::string ProbeFolder::object(std::string_view kind, std::uint64_t n) const {
+std::string ProbeFolder::object(std::string_view kind, uint64_t n) const {
   return fmt::format("{}/{}-{:05}", name_, kind, n);
 }
 

@@ -28,7 +28,7 @@ class ProbeFolder {
   // one draws another name.
   void occupy();
 
-  std::string object(std::string_view kind, std::uint64_t n) const;
+  std::string object(std::string_view kind, uint64_t n) const;
   std::string folder(std::string_view name) const { return name_ + "/" + std::string(name); }
 
  private:

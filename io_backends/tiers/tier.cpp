@@ -81,10 +81,9 @@ bool is_option_letter(char c) {
 }
 
 // The offset of the options: of the first ',' that `[a-z_.]+=` follows.
-std::size_t find_options(std::string_view text) {
-  for (std::size_t comma = text.find(','); comma != std::string_view::npos;
-       comma = text.find(',', comma + 1)) {
-    std::size_t end = comma + 1;
+size_t find_options(std::string_view text) {
+  for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
+    size_t end = comma + 1;
     while (end < text.size() && is_option_letter(text[end])) ++end;
     if (end > comma + 1 && end < text.size() && text[end] == '=') return comma;
   }
@@ -93,7 +92,7 @@ std::size_t find_options(std::string_view text) {
 
 std::string unescape_commas(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     const std::string_view rest = text.substr(i, 3);
     if (rest == "%2C" || rest == "%2c") {
       out += ',';
@@ -112,9 +111,9 @@ Error tier_error(std::string_view text, std::string_view why) {
 Result<void> split_options(std::string_view text, std::string_view options, TierSpec& spec) {
   while (!options.empty()) {
     options.remove_prefix(1);  // removes the comma
-    const std::size_t end = std::min(options.find(','), options.size());
+    const size_t end = std::min(options.find(','), options.size());
     const std::string_view word = options.substr(0, end);
-    const std::size_t equals = word.find('=');
+    const size_t equals = word.find('=');
     if (equals == 0 || equals == std::string_view::npos)
       return tier_error(text,
                         "'" + std::string(word) + "' is no option=value (a literal comma is written %2C)");
@@ -131,9 +130,9 @@ struct TierText {
   std::string_view options;  // from the first comma on
 };
 Result<TierText> split_text(std::string_view text) {
-  const std::size_t options = find_options(text);
+  const size_t options = find_options(text);
   TierText parts{{}, text.substr(0, options), text.substr(options)};
-  const std::size_t equals = parts.head.find('=');
+  const size_t equals = parts.head.find('=');
   if (equals == 0) return tier_error(text, "the name before '=' is empty");
   if (equals != std::string_view::npos && equals < parts.head.find(':') &&
       is_tier_name(parts.head.substr(0, equals))) {
@@ -152,7 +151,7 @@ bool is_backend(std::string_view word) {
 }
 
 Result<void> split_backend(std::string_view text, std::string_view head, TierSpec& spec) {
-  const std::size_t colon = head.find(':');
+  const size_t colon = head.find(':');
   const std::string_view word = head.substr(0, colon);
   if (colon == std::string_view::npos || word.find('/') != std::string_view::npos) {
     spec.path = unescape_commas(head);  // a plain path
@@ -186,7 +185,7 @@ Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, cons
   if (throttling.any()) backend = throttled(std::move(backend), throttling);
   if (options.has("fail")) {
     PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
-    const auto seed = std::uint64_t(options.integer("fail_seed"));
+    const auto seed = uint64_t(options.integer("fail_seed"));
     backend = faulty(std::move(backend), faults, seed);
   }
   if (options.boolean("times") || options.has("trace")) {
@@ -220,7 +219,7 @@ Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& give
   PENSTOCK_ASSIGN(const TierSpec given_spec, parse_tier("/" + std::string(given.options), kNoNamedTiers));
   std::string_view unread_options = named_parts.options;
   for (const OptionWord& option : named_spec.options) {
-    const std::size_t end = std::min(unread_options.find(',', 1), unread_options.size());
+    const size_t end = std::min(unread_options.find(',', 1), unread_options.size());
     // If the named TIER starts with "direct:", `named_spec` has the option direct=1, but `unread_options`
     // does not. The text that is built already starts with "direct:".
     if (option.key == "direct" && !unread_options.starts_with(",direct=")) continue;

@@ -41,8 +41,8 @@ constexpr std::string_view kPseudoTypes[] = {
 // mountinfo writes space, tab, newline and backslash as \ and three octal digits.
 std::string unescape_octal(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](std::size_t k) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](size_t k) {
       return i + k < text.size() && text[i + k] >= '0' && text[i + k] <= '7';
     };
     if (text[i] == '\\' && digit(1) && digit(2) && digit(3)) {
@@ -87,7 +87,7 @@ std::string device_name(const std::string& source, std::string_view major_minor)
 }
 
 // File system numbers of statfs(2). The three ext file systems share one.
-constexpr std::pair<std::uint32_t, std::string_view> kTypeOfMagic[] = {
+constexpr std::pair<uint32_t, std::string_view> kTypeOfMagic[] = {
     {0x0000ef53, "ext2/ext3/ext4"},
     {0x58465342, "xfs"},
     {0x9123683e, "btrfs"},
@@ -111,7 +111,7 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   struct statfs system {};
   if (::statfs(path.c_str(), &system) == 0)
     for (const auto& [magic, name] : kTypeOfMagic)
-      if (magic == std::uint32_t(system.f_type)) facts.fs_type = name;
+      if (magic == uint32_t(system.f_type)) facts.fs_type = name;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0)
     facts.device =
@@ -121,7 +121,7 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
 
 // Some FUSE file systems name their kind before the source: "mfs#10.0.0.1:9421" with the plain type fuse.
 void split_fuse_source(TierFacts& facts) {
-  const std::size_t end = facts.device.find('#');
+  const size_t end = facts.device.find('#');
   if (facts.fs_type != "fuse" || end == std::string::npos || end == 0) return;
   const std::string_view kind = std::string_view(facts.device).substr(0, end);
   if (!std::all_of(kind.begin(), kind.end(),
@@ -149,7 +149,7 @@ std::filesystem::path nearest_existing(const std::filesystem::path& path) {
 }
 
 template <class T>
-T read_field(std::span<const std::byte> bytes, std::size_t offset) {
+T read_field(std::span<const std::byte> bytes, size_t offset) {
   T value{};
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
@@ -159,7 +159,7 @@ std::string lustre_striping(const std::filesystem::path& path) {
   std::array<std::byte, 4096> layout{};
   const ssize_t length = ::getxattr(path.c_str(), "lustre.lov", layout.data(), layout.size());
   if (length <= 0) return "";
-  return describe_lustre_layout(std::span<const std::byte>(layout).first(std::size_t(length)));
+  return describe_lustre_layout(std::span<const std::byte>(layout).first(size_t(length)));
 }
 
 }  // namespace
@@ -167,16 +167,16 @@ std::string lustre_striping(const std::filesystem::path& path) {
 // The layout is a struct lov_user_md (lustre_user.h): magic, pattern, object id (16 bytes), stripe size,
 // stripe count, offset.
 std::string describe_lustre_layout(std::span<const std::byte> layout) {
-  constexpr std::uint32_t kMagicV1 = 0x0bd10bd0;
-  constexpr std::uint32_t kMagicV3 = 0x0bd30bd0;
-  constexpr std::uint32_t kMagicComposite = 0x0bd60bd0;
+  constexpr uint32_t kMagicV1 = 0x0bd10bd0;
+  constexpr uint32_t kMagicV3 = 0x0bd30bd0;
+  constexpr uint32_t kMagicComposite = 0x0bd60bd0;
   if (layout.size() < 4) return "";
-  const auto magic = read_field<std::uint32_t>(layout, 0);
+  const auto magic = read_field<uint32_t>(layout, 0);
   if (magic == kMagicComposite) return "composite";
   if ((magic != kMagicV1 && magic != kMagicV3) || layout.size() < 30) return "";
-  const auto stripe_count = read_field<std::uint16_t>(layout, 28);
+  const auto stripe_count = read_field<uint16_t>(layout, 28);
   const std::string stripes = stripe_count == 0xffff ? "all" : std::to_string(stripe_count);
-  return stripes + " x " + format_size(read_field<std::uint32_t>(layout, 24));
+  return stripes + " x " + format_size(read_field<uint32_t>(layout, 24));
 }
 
 // A line has the fields: id parent major:minor root mount_point options [fields...] - fs_type source

@@ -202,16 +202,16 @@ TEST(TierFacts, KnowsThisMachinesMounts) {
 
 TEST(TierFacts, ReadsALustreLayout) {
   std::vector<std::byte> layout(48);
-  const auto set = [&](std::size_t at, auto value) { std::memcpy(layout.data() + at, &value, sizeof value); };
-  set(0, std::uint32_t{0x0bd10bd0});
-  set(24, std::uint32_t{1U << 20U});
-  set(28, std::uint16_t{4});
+  const auto set = [&](size_t at, auto value) { std::memcpy(layout.data() + at, &value, sizeof value); };
+  set(0, uint32_t{0x0bd10bd0});
+  set(24, uint32_t{1U << 20U});
+  set(28, uint16_t{4});
   EXPECT_EQ(describe_lustre_layout(layout), "4 x 1.0 MiB");
-  set(28, std::uint16_t{0xffff});
+  set(28, uint16_t{0xffff});
   EXPECT_EQ(describe_lustre_layout(layout), "all x 1.0 MiB");
-  set(0, std::uint32_t{0x0bd60bd0});
+  set(0, uint32_t{0x0bd60bd0});
   EXPECT_EQ(describe_lustre_layout(layout), "composite");
-  set(0, std::uint32_t{7});
+  set(0, uint32_t{7});
   EXPECT_EQ(describe_lustre_layout(layout), "");
   EXPECT_EQ(describe_lustre_layout(std::span(layout).first(3)), "");
 }

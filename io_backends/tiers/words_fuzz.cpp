@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr std::size_t kLongestList = 1'000'000;
+constexpr size_t kLongestList = 1'000'000;
 
 void hold(bool right) {
   if (!right) std::abort();
@@ -47,7 +47,7 @@ void read_names(std::string_view word) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string word(reinterpret_cast<const char*>(data), size);
   read_numbers(word);
   read_names(word);

@@ -42,11 +42,11 @@ int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
   return (ring_.features & kNeededFeatures) == kNeededFeatures ? 0 : ENOSYS;
 }
 
-int UringRing::set_up(std::size_t depth, bool sqpoll) {
-  const auto entries = unsigned(std::min<std::size_t>(3 * depth, kMostEntries));
+int UringRing::set_up(size_t depth, bool sqpoll) {
+  const auto entries = unsigned(std::min<size_t>(3 * depth, kMostEntries));
   // The kernel rounds `entries` up to a power of two, and refuses a smaller number of completions than that.
-  const auto completions = unsigned(
-      std::min<std::size_t>(std::max<std::size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
+  const auto completions =
+      unsigned(std::min<size_t>(std::max<size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
   // With these flags (Linux 6.1 and later) completions are processed only when this thread asks for them.
   const unsigned best_flags =
       sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
@@ -56,8 +56,8 @@ int UringRing::set_up(std::size_t depth, bool sqpoll) {
   if (failed != 0) return failed;
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  const std::uint64_t free_descriptors = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
-  file_slots_ = unsigned(std::bit_floor(std::min<std::uint64_t>(free_descriptors, kMostTableFiles)));
+  const uint64_t free_descriptors = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
+  file_slots_ = unsigned(std::bit_floor(std::min<uint64_t>(free_descriptors, kMostTableFiles)));
   chain_slots_ = unsigned(depth);
   return -::io_uring_register_files_sparse(&ring_, chain_slots_ + file_slots_);
 }

@@ -20,7 +20,7 @@ class UringRing {
   }
 
   // Makes a ring with slots for `depth` chains of three requests each. Returns 0 or the errno.
-  int set_up(std::size_t depth, bool sqpoll);
+  int set_up(size_t depth, bool sqpoll);
   // Destroys the ring while requests are in flight. Waits up to 30 s until no request can write to memory. It
   // waits only if the thread that made the ring calls it and two descriptors are free.
   void cut_off();

@@ -29,7 +29,7 @@ namespace {
 
 // Whether `text` is a line such as "120 fast", or the beginning of one.
 bool begins_a_line(std::string_view text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view rest = text.substr(digits);
   if (digits == 0) return false;
   return rest.empty() || std::string_view(" fast").starts_with(rest) ||
@@ -43,11 +43,11 @@ Result<void> cut_torn_line(int file, const std::string& path) {
     return errno_error(errno, "cannot look at the log of acknowledgements", path);
   if (!S_ISREG(facts.st_mode)) return success();
   const off_t tail_begin = std::max<off_t>(0, facts.st_size - kMostLineBytes);
-  std::string tail(std::size_t(facts.st_size - tail_begin), '\0');
+  std::string tail(size_t(facts.st_size - tail_begin), '\0');
   const ssize_t bytes_read = retry_eintr([&] { return ::pread(file, tail.data(), tail.size(), tail_begin); });
   if (bytes_read != ssize_t(tail.size()))
     return errno_error(bytes_read < 0 ? errno : EIO, "cannot read the log of acknowledgements", path);
-  const std::size_t line_begin = tail.rfind('\n') + 1;  // 0 without a newline: npos + 1 is 0
+  const size_t line_begin = tail.rfind('\n') + 1;  // 0 without a newline: npos + 1 is 0
   if (line_begin == tail.size()) return success();
   if ((line_begin == 0 && tail_begin > 0) || !begins_a_line(std::string_view(tail).substr(line_begin)))
     return make_error(Errc::invalid_argument,

@@ -19,11 +19,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kManifestKind = "checkpoint";
 constexpr std::string_view kPartKind = "part of a checkpoint";
-constexpr std::size_t kLongestRunName = 100;
-constexpr std::size_t kLongestFileName = 200;
-constexpr std::size_t kCrcDigits = 8;
-constexpr std::size_t kEntryOverhead = 160;  // bytes of a file's entry that are neither name nor checksums
-constexpr std::size_t kManifestOverhead = 16384;  // bytes of a manifest that are not in the entries of files
+constexpr size_t kLongestRunName = 100;
+constexpr size_t kLongestFileName = 200;
+constexpr size_t kCrcDigits = 8;
+constexpr size_t kEntryOverhead = 160;       // bytes of a file's entry that are neither name nor checksums
+constexpr size_t kManifestOverhead = 16384;  // bytes of a manifest that are not in the entries of files
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -34,19 +34,19 @@ Error wrong_file(std::string_view object, std::string_view why) {
 }
 
 // Joins the checksums of all chunks, 8 hexadecimal digits each: a checkpoint of 1 TB has 250,000 of them.
-std::string hex_of(const std::vector<std::uint32_t>& chunks) {
+std::string hex_of(const std::vector<uint32_t>& chunks) {
   std::string text;
   text.reserve(chunks.size() * kCrcDigits);
-  for (const std::uint32_t crc : chunks)
+  for (const uint32_t crc : chunks)
     for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(crc >> shift) & 15U];
   return text;
 }
 
-std::vector<std::uint32_t> chunks_from(const std::string& text) {
+std::vector<uint32_t> chunks_from(const std::string& text) {
   if (text.size() % kCrcDigits != 0) throw std::invalid_argument("checksums that are cut short");
-  std::vector<std::uint32_t> chunks(text.size() / kCrcDigits);
+  std::vector<uint32_t> chunks(text.size() / kCrcDigits);
   const char* digits = text.data();
-  for (std::uint32_t& crc : chunks) {
+  for (uint32_t& crc : chunks) {
     const auto [stop, failure] = std::from_chars(digits, digits + kCrcDigits, crc, 16);
     if (failure != std::errc{} || stop != digits + kCrcDigits)
       throw std::invalid_argument("a checksum that is none");
@@ -165,8 +165,8 @@ Result<void> check_checkpoint_file_name(std::string_view name) {
                     name, kLongestFileName, kCheckpointManifest);
 }
 
-std::uint64_t CheckpointManifest::bytes() const {
-  std::uint64_t sum = 0;
+uint64_t CheckpointManifest::bytes() const {
+  uint64_t sum = 0;
   for (const CheckpointFile& file : files) sum += file.bytes;
   return sum;
 }
@@ -175,7 +175,7 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
   if (const auto named = check_run_name(manifest.run); !named) return wrong_file(object, named.error().what);
   PENSTOCK_TRY(check_files(manifest.files, object));
   // check_files() has checked that the files are in the order of their ranks.
-  std::uint64_t next_rank = 0;
+  uint64_t next_rank = 0;
   for (const CheckpointFile& file : manifest.files) {
     if (file.rank > next_rank) break;
     if (file.rank == next_rank) ++next_rank;
@@ -205,11 +205,11 @@ std::string serialize(const CheckpointManifest& manifest) {
                                        {"files", json_of(manifest.files)}});
 }
 
-std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes) {
+uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes) {
   return chunk_count(bytes) * kCrcDigits + 2 * name.size() + kEntryOverhead;
 }
 
-Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files) {
+Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64_t files) {
   if (entries_bytes <= kMostSealedBytes - kManifestOverhead) return success();
   return make_error(Errc::unsupported,
                     "a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "
@@ -243,11 +243,11 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
   return manifest;
 }
 
-std::string serialize_part(std::uint64_t rank, std::span<const CheckpointFile> files) {
+std::string serialize_part(uint64_t rank, std::span<const CheckpointFile> files) {
   return seal_json(kPartKind, Json{{"rank", rank}, {"files", json_of(files)}});
 }
 
-Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, std::uint64_t rank,
+Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, uint64_t rank,
                                                           std::string_view object) {
   PENSTOCK_ASSIGN(const Json json, unseal_json(kPartKind, text, object));
   std::vector<CheckpointFile> files;
@@ -264,8 +264,7 @@ Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text,
   return files;
 }
 
-Result<void> check_chunk(const CheckpointFile& file, std::uint64_t index, std::uint32_t crc,
-                         std::string_view object) {
+Result<void> check_chunk(const CheckpointFile& file, uint64_t index, uint32_t crc, std::string_view object) {
   if (index < file.chunks.size() && file.chunks[index] == crc) return success();
   return make_error(Errc::corrupt, "'{}' is not what was saved, from byte {} on", object,
                     index * kCheckpointChunk);

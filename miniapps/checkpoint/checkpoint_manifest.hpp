@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kCheckpointChunk = std::uint64_t{4} << 20;  // bytes that one CRC32C covers
+inline constexpr uint64_t kCheckpointChunk = uint64_t{4} << 20;  // bytes that one CRC32C covers
 // Whether an error means that the bytes themselves are wrong, so that reading them again cannot help.
 constexpr bool is_data_error(Errc code) {
   return code == Errc::corrupt || code == Errc::truncated;
@@ -23,15 +23,15 @@ constexpr bool is_data_error(Errc code) {
 inline constexpr std::string_view kCheckpointManifest = "MANIFEST";
 
 // The number of chunks of a file of `bytes` bytes.
-constexpr std::uint64_t chunk_count(std::uint64_t bytes) {
+constexpr uint64_t chunk_count(uint64_t bytes) {
   return bytes / kCheckpointChunk + (bytes % kCheckpointChunk == 0 ? 0 : 1);
 }
 
 // Names a checkpoint of a run. The newer checkpoint has the greater step or, of the same step, the greater
 // generation. Clocks do not matter.
 struct CheckpointId {
-  std::uint64_t step = 0;
-  std::uint64_t generation = 0;  // 0 for the first save of this step, 1 for the next ...
+  uint64_t step = 0;
+  uint64_t generation = 0;  // 0 for the first save of this step, 1 for the next ...
 
   friend auto operator<=>(const CheckpointId&, const CheckpointId&) = default;
 };
@@ -51,9 +51,9 @@ Result<void> check_checkpoint_file_name(std::string_view name);
 
 struct CheckpointFile {
   std::string name;  // in the checkpoint's folder: "rank-0.bin"; no folders
-  std::uint64_t rank = 0;
-  std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> chunks;  // CRC32C of each kCheckpointChunk bytes; the last chunk may be shorter
+  uint64_t rank = 0;
+  uint64_t bytes = 0;
+  std::vector<uint32_t> chunks;  // CRC32C of each kCheckpointChunk bytes; the last chunk may be shorter
 
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
@@ -64,18 +64,18 @@ bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
 // The position of the training in its data: a restart continues with exactly the next sample. Random numbers
 // come from indexed streams (random.hpp), so the seed is their only state.
 struct TrainerState {
-  std::uint64_t epoch = 0;
-  std::uint64_t step_of_epoch = 0;  // steps of the epoch that are done
-  std::uint64_t consumed = 0;       // samples of the epoch that all ranks have used
-  std::uint64_t seed = 0;
+  uint64_t epoch = 0;
+  uint64_t step_of_epoch = 0;  // steps of the epoch that are done
+  uint64_t consumed = 0;       // samples of the epoch that all ranks have used
+  uint64_t seed = 0;
 
   // What determines the order of the samples, in addition to the seed and the number of ranks. A training
   // that resumes from the checkpoint must have the same values. They are "" and 0 in checkpoints that no
   // training made.
-  std::string app{};               // "alexnet"
-  std::string corpus{};            // checksum of the corpus's manifest
-  std::string shuffle{};           // "buffer:100"
-  std::uint64_t step_samples = 0;  // samples that one rank uses in one step
+  std::string app{};          // "alexnet"
+  std::string corpus{};       // checksum of the corpus's manifest
+  std::string shuffle{};      // "buffer:100"
+  uint64_t step_samples = 0;  // samples that one rank uses in one step
 
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
@@ -84,16 +84,16 @@ struct CheckpointManifest {
   std::string store_uuid;  // uuid of the store that contains this copy
   std::string run;
   CheckpointId id;
-  std::uint64_t ranks = 1;
+  uint64_t ranks = 1;
   std::vector<CheckpointFile> files;  // files of all ranks, in the order of rank and name
   TrainerState trainer;
   std::string payload;  // name of the payload that the bytes are of (payload.hpp); "" for a user's files
-  std::uint64_t payload_seed = 0;
+  uint64_t payload_seed = 0;
   std::string snapshot_time;  // UTC, ISO 8601: when save() was called
   std::string commit_time;    // when this copy was committed
   std::string writer;         // host, process and version, for people to read
 
-  std::uint64_t bytes() const;
+  uint64_t bytes() const;
 
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
@@ -106,10 +106,10 @@ std::string serialize(const CheckpointManifest& manifest);
 
 // The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, the name, and some
 // more.
-std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes);
+uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes);
 // unsupported if a manifest with entries of this size may be too long to read back. Call it before anything
 // is written. `bytes` and `files` of the checkpoint are for the message.
-Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files);
+Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64_t files);
 
 // Checks everything before it returns a manifest. corrupt: a wrong or missing checksum line, a rank without a
 // file, a file name with a folder, a name that is used twice, or a count of chunks that does not fit the
@@ -118,13 +118,12 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
 
 // serialize_part(): the text by which one rank reports the files that it wrote to the rank that commits
 // (PendingCheckpoint::report_files()). parse_checkpoint_part() reads and checks this text.
-std::string serialize_part(std::uint64_t rank, std::span<const CheckpointFile> files);
-Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, std::uint64_t rank,
+std::string serialize_part(uint64_t rank, std::span<const CheckpointFile> files);
+Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, uint64_t rank,
                                                           std::string_view object);
 
 // Success if `crc` is the checksum that the manifest has for this chunk. Else corrupt, and the message names
 // the chunk's first byte.
-Result<void> check_chunk(const CheckpointFile& file, std::uint64_t index, std::uint32_t crc,
-                         std::string_view object);
+Result<void> check_chunk(const CheckpointFile& file, uint64_t index, uint32_t crc, std::string_view object);
 
 }  // namespace penstock

@@ -31,11 +31,11 @@ void parse(std::string_view text) {
 }  // namespace
 }  // namespace penstock
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   penstock::parse(text);
   // Removes a checksum line, if it has one, and adds the correct one.
-  const std::size_t seal = text.rfind("crc32c ");
+  const size_t seal = text.rfind("crc32c ");
   if (seal != std::string::npos) text.resize(seal);
   text += fmt::format("crc32c {:08x}\n", penstock::crc32c(std::as_bytes(std::span(text))));
   penstock::parse(text);

@@ -39,7 +39,7 @@ CheckpointManifest two_ranks() {
 // Replaces a part of the text, and computes the checksum again.
 std::string sealed_anew(std::string text, std::string_view old, std::string_view now) {
   text.resize(text.rfind("crc32c "));
-  const std::size_t at = text.find(old);
+  const size_t at = text.find(old);
   EXPECT_NE(at, std::string::npos) << old;
   if (at != std::string::npos) text.replace(at, old.size(), now);
   return text + fmt::format("crc32c {:08x}\n", crc32c(bytes_of(text)));
@@ -55,7 +55,7 @@ TEST(CheckpointManifest, ComesBackAsItWas) {
 
 TEST(CheckpointManifest, CutAnywhereIsCorrupt) {
   const std::string text = serialize(two_ranks());
-  for (std::size_t length = 0; length < text.size(); ++length)
+  for (size_t length = 0; length < text.size(); ++length)
     ASSERT_TRUE(fails_with(Errc::corrupt, parse_checkpoint_manifest(text.substr(0, length), "m"), "'m'"))
         << length;
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_manifest(text + "\n", "m"));
@@ -63,7 +63,7 @@ TEST(CheckpointManifest, CutAnywhereIsCorrupt) {
 
 TEST(CheckpointManifest, AnyFlippedBitIsCorrupt) {
   std::string text = serialize(two_ranks());
-  for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
+  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
     char& byte = text[bit / 8];
     byte = char(byte ^ (1 << (bit % 8)));
     ASSERT_TRUE(fails_with(Errc::corrupt, parse_checkpoint_manifest(text, "m"), "'m'")) << bit;
@@ -185,15 +185,15 @@ TEST(CheckpointRun, NamesAreShortAndPlain) {
 // 18.6 TB with a checksum of 8 digits per 4 MiB make 35 MB. Up to 256 MiB are read back.
 TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
   const Payload largest = find_payload("llama3-1t").value();
-  for (const std::uint64_t ranks : {1U, 1000U}) {
+  for (const uint64_t ranks : {1U, 1000U}) {
     CheckpointManifest manifest = two_ranks();
     manifest.ranks = ranks;
     manifest.files.clear();
-    std::uint64_t entries = 0;
-    for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+    uint64_t entries = 0;
+    for (uint64_t rank = 0; rank < ranks; ++rank) {
       const PayloadFile file = largest.shard(rank, ranks)[0];
       manifest.files.push_back(
-          {file.name, rank, file.bytes, std::vector<std::uint32_t>(chunk_count(file.bytes), 0xfedcba98)});
+          {file.name, rank, file.bytes, std::vector<uint32_t>(chunk_count(file.bytes), 0xfedcba98)});
       entries += manifest_entry_bytes(file.name, file.bytes);
     }
     EXPECT_OK(check_manifest_bytes(manifest.bytes(), entries, ranks));
@@ -213,11 +213,11 @@ TEST(CheckpointManifestSize, IsNeverMoreThanWasSaidBefore) {
   manifest.files = {{std::string(199, '"') + "a", 0, UINT64_MAX >> 24U, {}},
                     {std::string(199, '\\') + "b", 1, 1, {0xffffffff}}};
   manifest.files[0].chunks.resize(chunk_count(manifest.files[0].bytes));
-  std::uint64_t entries = 0;
+  uint64_t entries = 0;
   for (const CheckpointFile& file : manifest.files) entries += manifest_entry_bytes(file.name, file.bytes);
   EXPECT_LE(serialize(manifest).size(), entries + 16384);
   EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(UINT64_MAX, 256U << 20U, 1), "read back");
-  const std::uint64_t most = std::uint64_t{120} << 40U;
+  const uint64_t most = uint64_t{120} << 40U;
   EXPECT_OK(check_manifest_bytes(most, manifest_entry_bytes("a", most), 1));
   EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(2 * most, manifest_entry_bytes("a", 2 * most), 1),
               "--run");

@@ -51,7 +51,7 @@ Clock::time_point deadline_after(std::chrono::nanoseconds patience) {
 // The state of one save on one rank.
 struct SaveWork {
   CheckpointId id{};
-  std::uint64_t bytes = 0;        // bytes of all ranks together
+  uint64_t bytes = 0;             // bytes of all ranks together
   std::vector<FileView> files{};  // with a snapshot, they refer to the copy in memory
   CheckpointManifest manifest{};  // used on rank 0; commit() adds the files
   double begin_s = 0;             // when save() was called, on the ledger's clock
@@ -94,10 +94,10 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> commit(SaveWork& work, std::vector<CheckpointFile> files);
 
   Result<void> choose_destination(SaveWork& work);
-  Result<std::uint64_t> next_generation(const SaveWork& work) const;
+  Result<uint64_t> next_generation(const SaveWork& work) const;
   Result<void> choose_tier(SaveWork& work);
   Result<void> use_slow_tier(SaveWork& work);
-  Result<bool> fits_emptied_tier(std::uint64_t bytes) const;
+  Result<bool> fits_emptied_tier(uint64_t bytes) const;
   Result<bool> reserve_fast_space(SaveWork& work);
   Result<void> wait_for_free_space(Clock::time_point until);
 
@@ -250,7 +250,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
 
 // Rank 0. Returns the first free generation of this step: no checkpoint on either tier has it, and no
 // snapshot in memory. In a retry (`work` is in the ledger) the generation of the snapshot counts as free.
-Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
+Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
     if (!taken && stores_.fast != nullptr) {
@@ -264,7 +264,7 @@ Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) 
 // Rank 0's part of agree_on_destination(). If a try fails, the work keeps its id and its tier: the next try
 // needs to know which tier was full, and the ledger's entry has that id.
 Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
-  PENSTOCK_ASSIGN(const std::uint64_t generation, next_generation(work));
+  PENSTOCK_ASSIGN(const uint64_t generation, next_generation(work));
   const bool was_fast = std::exchange(work.to_fast_tier, false);
   work.skipped = work.snapshot_busy && policy_.on_full == OnFull::skip;
   if (!work.skipped) {
@@ -282,7 +282,7 @@ Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
 // try, since these may be what fills the tier.
 Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
   work.pending.reset();
-  using Bytes = std::vector<std::uint8_t>;
+  using Bytes = std::vector<uint8_t>;
   PENSTOCK_ASSIGN(const Bytes chosen, on_root(ranks_, [&]() -> Result<Bytes> {
                     PENSTOCK_TRY(choose_destination(work));
                     return nlohmann::json::to_cbor(nlohmann::json::array(
@@ -298,9 +298,9 @@ Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
 }
 
 // Whether the fast tier could take the checkpoint if all other checkpoints were removed from it.
-Result<bool> TieredCheckpointer::fits_emptied_tier(std::uint64_t bytes) const {
+Result<bool> TieredCheckpointer::fits_emptied_tier(uint64_t bytes) const {
   if (policy_.quota != 0 && bytes > policy_.quota) return false;
-  PENSTOCK_ASSIGN(const std::uint64_t space, stores_.fast->space_if_emptied());
+  PENSTOCK_ASSIGN(const uint64_t space, stores_.fast->space_if_emptied());
   return space >= bytes && space - bytes >= policy_.headroom;
 }
 
@@ -403,7 +403,7 @@ Result<void> TieredCheckpointer::write_own_files(SaveWork& work, std::vector<Che
   if (!ranks_.root()) {
     PENSTOCK_ASSIGN(work.pending, PendingCheckpoint::join(stores_.of(work.to_fast_tier), work.folder));
   }
-  const auto rank = std::uint64_t(ranks_.rank());
+  const auto rank = uint64_t(ranks_.rank());
   for (const FileView& file : work.files) {
     PENSTOCK_ASSIGN(CheckpointFile entry, work.pending->write(file.name, rank, file.bytes));
     written.push_back(std::move(entry));
@@ -417,7 +417,7 @@ Result<void> TieredCheckpointer::write_and_commit(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, write_own_files(work, written)));
   const auto commit_all = [&]() -> Result<void> {
     if (ranks_.size() > 1) {
-      PENSTOCK_ASSIGN(written, work.pending->collect_files(std::uint64_t(ranks_.size())));
+      PENSTOCK_ASSIGN(written, work.pending->collect_files(uint64_t(ranks_.size())));
     }
     return commit(work, std::move(written));
   };
@@ -450,7 +450,7 @@ Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_u
   PENSTOCK_TRY(write_own_files(work, written));
   if (!ranks_.root()) return success();
   for (const Clock::time_point until = deadline_after(policy_.block_for); ranks_.size() > 1;) {
-    Result<std::vector<CheckpointFile>> parts = work.pending->collect_files(std::uint64_t(ranks_.size()));
+    Result<std::vector<CheckpointFile>> parts = work.pending->collect_files(uint64_t(ranks_.size()));
     if (parts.ok()) {
       written = *std::move(parts);
       break;
@@ -471,13 +471,13 @@ Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   work.files = request.files;
   work.id.step = request.step;
   work.manifest.run = policy_.run;
-  work.manifest.ranks = std::uint64_t(ranks_.size());
+  work.manifest.ranks = uint64_t(ranks_.size());
   work.manifest.trainer = request.trainer;
   work.manifest.payload = request.payload;
   work.manifest.payload_seed = request.payload_seed;
   work.manifest.snapshot_time = utc_now();
   work.manifest.writer = this_process();
-  std::array<std::uint64_t, 3> sums{0, 0, request.files.size()};
+  std::array<uint64_t, 3> sums{0, 0, request.files.size()};
   for (const FileView& file : request.files) {
     sums[0] += file.bytes.size();
     sums[1] += manifest_entry_bytes(file.name, file.bytes.size());

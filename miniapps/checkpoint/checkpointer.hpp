@@ -26,15 +26,15 @@
 
 namespace penstock {
 
-enum class Reached : std::uint8_t { nothing, fast, durable };
+enum class Reached : uint8_t { nothing, fast, durable };
 constexpr std::string_view reached_name(Reached level) {
   constexpr std::string_view kNames[] = {"nothing", "fast", "durable"};
-  return kNames[std::size_t(level)];
+  return kNames[size_t(level)];
 }
 
 // What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it
 // to the slow tier at once.
-enum class OnFull : std::uint8_t { block, skip, writethrough };
+enum class OnFull : uint8_t { block, skip, writethrough };
 // Converts the value of --on-full, which the option tables have already checked.
 constexpr OnFull on_full_of(std::string_view word) {
   if (word == "skip") return OnFull::skip;
@@ -45,18 +45,17 @@ struct CheckpointPolicy {
   std::string run = "default";
   // The number of durable checkpoints that stay on the slow tier, the newest included. With 1, the newest is
   // read completely and checked before an older one is removed.
-  std::uint64_t keep_on_slow = 2;
-  std::uint64_t keep_on_fast =
-      1;  // durable checkpoints that stay on the fast tier until their space is needed
+  uint64_t keep_on_slow = 2;
+  uint64_t keep_on_fast = 1;  // durable checkpoints that stay on the fast tier until their space is needed
   OnFull on_full = OnFull::block;
   std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait for space, then timed_out
   // What save() does with a checkpoint that is larger than the whole fast tier: fail with no_space, or write
   // it to the slow tier.
   bool fail_oversize = false;
-  std::uint64_t headroom = 0;  // bytes of the fast tier that must stay free
-  std::uint64_t quota = 0;     // most bytes of this run on the fast tier; 0: no limit
-  bool read_back = false;      // the copy of a drain is read and checked before it is committed
-  bool by_snapshot = false;    // save() copies to memory and returns; a thread writes the copy
+  uint64_t headroom = 0;     // bytes of the fast tier that must stay free
+  uint64_t quota = 0;        // most bytes of this run on the fast tier; 0: no limit
+  bool read_back = false;    // the copy of a drain is read and checked before it is committed
+  bool by_snapshot = false;  // save() copies to memory and returns; a thread writes the copy
   // Called with a message if older checkpoints could not be removed, which does not fail the save. On rank 0,
   // by any thread.
   std::function<void(std::string_view)> log{};
@@ -71,18 +70,18 @@ struct FileView {
 
 // What this rank saves. The caller may change the bytes as soon as save() has returned.
 struct SaveRequest {
-  std::uint64_t step = 0;
+  uint64_t step = 0;
   std::vector<FileView> files{};
   TrainerState trainer{};
   std::string payload{};
-  std::uint64_t payload_seed = 0;
+  uint64_t payload_seed = 0;
 };
 
 // What became of one save, and how long it took, in seconds. Rank 0 measures the times; block_s is the
 // maximum over all ranks. save_begin_s and drain_begin_s count from the opening of the Checkpointer.
 struct CheckpointTimes {
   CheckpointId id{};
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   double save_begin_s = 0;         // when save() was called
   double block_s = 0;              // how long save() blocked the training
   std::optional<double> fast_s{};  // from save_begin_s until level fast is acknowledged
@@ -94,10 +93,10 @@ struct CheckpointTimes {
 };
 
 struct CheckpointCounts {
-  std::uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
-                pruned = 0, quarantined = 0;
+  uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
+           pruned = 0, quarantined = 0;
   // Bytes on the fast tier that are not durable yet: now, and the maximum so far.
-  std::uint64_t backlog_bytes = 0, most_backlog_bytes = 0;
+  uint64_t backlog_bytes = 0, most_backlog_bytes = 0;
 };
 
 class Checkpointer {

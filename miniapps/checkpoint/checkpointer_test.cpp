@@ -24,7 +24,7 @@ TEST_F(CheckpointerTest, WithoutAFastTierASaveIsDurableWhenItReturns) {
   const CheckpointTimes saved = save(*saver, 20).value();
   EXPECT_EQ(saved.reached, Reached::durable);
   EXPECT_EQ(saved.id, (CheckpointId{20, 0}));
-  EXPECT_EQ(told(), (std::vector<std::pair<std::uint64_t, Reached>>{{20, Reached::durable}}));
+  EXPECT_EQ(told(), (std::vector<std::pair<uint64_t, Reached>>{{20, Reached::durable}}));
   EXPECT_EQ(newest(slow), noise(kBytes, 20));
   EXPECT_TRUE(saver->finalize(kLong).ok());
   ASSERT_EQ(saver->times().size(), 1U);
@@ -41,8 +41,8 @@ TEST_F(CheckpointerTest, AFastTierDrainsToTheSlowOne) {
     EXPECT_EQ(save(*saver, 20).value().reached, Reached::fast);
     ASSERT_TRUE(saver->wait({20, 0}, Reached::durable, kLong).ok());
     EXPECT_EQ(told(),
-              (std::vector<std::pair<std::uint64_t, Reached>>{{20, Reached::fast}, {20, Reached::durable}}));
-    for (const std::uint64_t step : {40U, 60U, 80U}) ASSERT_TRUE(save(*saver, step).ok());
+              (std::vector<std::pair<uint64_t, Reached>>{{20, Reached::fast}, {20, Reached::durable}}));
+    for (const uint64_t step : {40U, 60U, 80U}) ASSERT_TRUE(save(*saver, step).ok());
     ASSERT_TRUE(saver->finalize(kLong).ok());
     const CheckpointCounts counts = saver->counts();
     EXPECT_EQ(counts.saves, 4U);
@@ -55,8 +55,8 @@ TEST_F(CheckpointerTest, AFastTierDrainsToTheSlowOne) {
       EXPECT_LE(*times.fast_s, *times.durable_s);
     }
   }
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{60, 80})) << "--keep 2";
-  EXPECT_EQ(steps(fast), (std::vector<std::uint64_t>{80})) << "--keep-fast 1";
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{60, 80})) << "--keep 2";
+  EXPECT_EQ(steps(fast), (std::vector<uint64_t>{80})) << "--keep-fast 1";
   EXPECT_EQ(newest(slow), noise(kBytes, 80));
 }
 
@@ -84,10 +84,10 @@ TEST_F(CheckpointerTest, WhatIsLeftDrainsWhenTheRunIsOpenedAgain) {
     EXPECT_TRUE(save(*saver, 40).ok()) << "training goes on";
   }
   const Tier slow = tier("slow");
-  EXPECT_EQ(steps(fast), (std::vector<std::uint64_t>{20, 40}));
+  EXPECT_EQ(steps(fast), (std::vector<uint64_t>{20, 40}));
   const auto saver = open(slow, &fast).value();
   ASSERT_TRUE(saver->finalize(kLong).ok());
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 40}));
 }
 
 TEST_F(CheckpointerTest, AFaultOfTheSlowTierIsTriedAgain) {
@@ -110,7 +110,7 @@ TEST_F(CheckpointerTest, AFaultOfTheFastTierIsTheSaves) {
   EXPECT_TRUE(told().empty());
   EXPECT_TRUE(save(*saver, 40).ok()) << "a failed save is no failed run";
   ASSERT_TRUE(saver->finalize(kLong).ok());
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{40}));
 }
 
 TEST_F(CheckpointerTest, ABitThatFlipsBeforeTheDrainIsNeverDurable) {
@@ -144,9 +144,9 @@ TEST_F(CheckpointerTest, ASaveOfAnOlderStepIsNotThatWhichGoes) {
   const Tier fast = tier("fast");
   for (const Tier* const through : {static_cast<const Tier*>(nullptr), &fast}) {
     const auto saver = open(slow, through).value();
-    for (const std::uint64_t step : {40U, 60U, 20U}) ASSERT_TRUE(save(*saver, step).ok());
+    for (const uint64_t step : {40U, 60U, 20U}) ASSERT_TRUE(save(*saver, step).ok());
     ASSERT_TRUE(saver->finalize(kLong).ok());
-    const std::vector<std::uint64_t> there = steps(slow);
+    const std::vector<uint64_t> there = steps(slow);
     EXPECT_NE(std::find(there.begin(), there.end(), 20U), there.end()) << "it was acknowledged as durable";
   }
 }
@@ -162,7 +162,7 @@ TEST_F(CheckpointerTest, AFastCopyThatCannotBeInspectedStays) {
   const auto refused = open(slow, &failing);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::io) << refused.error().message();
-  EXPECT_EQ(steps(fast), std::vector<std::uint64_t>{20});
+  EXPECT_EQ(steps(fast), std::vector<uint64_t>{20});
 }
 
 TEST_F(CheckpointerTest, ASlowCopyThatIsCutShortIsWrittenAgain) {
@@ -178,8 +178,8 @@ TEST_F(CheckpointerTest, ASlowCopyThatIsCutShortIsWrittenAgain) {
   const auto saver = open(slow, &fast).value();
   const Result<void> over = saver->finalize(kLong);
   EXPECT_TRUE(over.ok()) << over.error().message();
-  EXPECT_EQ(steps(slow), std::vector<std::uint64_t>{20});
-  EXPECT_EQ(steps(fast), std::vector<std::uint64_t>{20});
+  EXPECT_EQ(steps(slow), std::vector<uint64_t>{20});
+  EXPECT_EQ(steps(fast), std::vector<uint64_t>{20});
 }
 
 class FullFastTier : public CheckpointerTest {
@@ -193,13 +193,13 @@ TEST_F(FullFastTier, BlocksUntilTheDrainHasMadeRoom) {
   const Tier slow = tier("slow", ",fail=publish/rank-0.bin:hang=50ms@1.0");
   const Tier fast = small();
   const auto saver = open(slow, &fast).value();
-  for (const std::uint64_t step : {20U, 40U, 60U}) {
+  for (const uint64_t step : {20U, 40U, 60U}) {
     EXPECT_EQ(save(*saver, step).value().reached, Reached::fast);
     EXPECT_EQ(saver->counts().backlog_bytes, kBytes) << "one at a time";
   }
   ASSERT_TRUE(saver->finalize(kLong).ok());
   EXPECT_EQ(saver->counts().most_backlog_bytes, kBytes);
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{40, 60}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{40, 60}));
 }
 
 TEST_F(FullFastTier, BlocksNoLongerThanAllowed) {
@@ -224,7 +224,7 @@ TEST_F(FullFastTier, SkipsAndCounts) {
   EXPECT_TRUE(second.skipped);
   EXPECT_EQ(second.reached, Reached::nothing);
   EXPECT_EQ(saver->counts().skips, 1U);
-  EXPECT_EQ(steps(fast), (std::vector<std::uint64_t>{20})) << "what is not durable stays";
+  EXPECT_EQ(steps(fast), (std::vector<uint64_t>{20})) << "what is not durable stays";
 }
 
 TEST_F(FullFastTier, WritesThrough) {
@@ -236,7 +236,7 @@ TEST_F(FullFastTier, WritesThrough) {
   const CheckpointTimes second = save(*saver, 40).value();
   EXPECT_EQ(second.reached, Reached::durable);
   EXPECT_EQ(saver->counts().written_through, 1U);
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{40}));
 }
 
 TEST_F(FullFastTier, WhatIsLargerThanItGoesToTheSlowOneOrFails) {
@@ -264,7 +264,7 @@ TEST_F(FullFastTier, ADeviceThatIsFullAfterAllIsTreatedAsFull) {
   EXPECT_EQ(save(*saver, 20).value().reached, Reached::durable);
   EXPECT_EQ(save(*saver, 40).value().reached, Reached::fast);
   ASSERT_TRUE(saver->finalize(kLong).ok());
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 40}));
 }
 
 TEST_F(CheckpointerTest, OneTrainingARun) {
@@ -291,11 +291,11 @@ TEST_F(CheckpointerTest, ARunDoesNotEvictAnothers) {
   policy_.run = "two";
   policy_.quota = 2 * kBytes;
   const auto two = open(slow, &fast).value();
-  for (const std::uint64_t step : {20U, 40U, 60U, 80U}) {
+  for (const uint64_t step : {20U, 40U, 60U, 80U}) {
     ASSERT_TRUE(save(*two, step).ok());
     ASSERT_TRUE(two->finalize(kLong).ok());
   }
-  EXPECT_EQ(steps(fast, "one"), (std::vector<std::uint64_t>{20}));
+  EXPECT_EQ(steps(fast, "one"), (std::vector<uint64_t>{20}));
   EXPECT_LE(steps(fast, "two").size(), 2U);
 }
 
@@ -303,7 +303,7 @@ TEST_F(CheckpointerTest, WhatCouldNotBeReadBackIsRefusedBeforeAByteIsWritten) {
   const Tier slow = tier("slow");
   const auto saver = open(slow, nullptr).value();
   const std::vector<std::byte> some(16);
-  const std::span<const std::byte> huge(some.data(), std::size_t{1} << 47U);  // never read
+  const std::span<const std::byte> huge(some.data(), size_t{1} << 47U);  // never read
   const Result<CheckpointTimes> refused = saver->save({.step = 20, .files = {{"rank-0.bin", huge}}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::unsupported) << refused.error().what;
@@ -353,8 +353,8 @@ TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
   RankThreads::run(4, [&](Communicator& ranks) {
     const auto opened = Checkpointer::open(policy_, slow, &fast, ranks);
     ASSERT_TRUE(opened.ok()) << opened.error().what;
-    for (const std::uint64_t step : {20U, 40U}) {
-      const std::vector<std::byte> state = noise(kBytes + std::size_t(ranks.rank()), step, ranks.rank());
+    for (const uint64_t step : {20U, 40U}) {
+      const std::vector<std::byte> state = noise(kBytes + size_t(ranks.rank()), step, ranks.rank());
       const Result<CheckpointTimes> saved = (*opened)->save(
           {.step = step, .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}});
       EXPECT_TRUE(saved.ok()) << saved.error().what;
@@ -362,10 +362,9 @@ TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
     const Result<void> over = (*opened)->finalize(kLong);
     EXPECT_TRUE(over.ok()) << over.error().what;
   });
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 40}));
   for (int rank = 0; rank < 4; ++rank)
-    EXPECT_EQ(newest(slow, "rank-" + std::to_string(rank) + ".bin"),
-              noise(kBytes + std::size_t(rank), 40, rank));
+    EXPECT_EQ(newest(slow, "rank-" + std::to_string(rank) + ".bin"), noise(kBytes + size_t(rank), 40, rank));
 }
 
 TEST_F(CheckpointerTest, ARankThatFailsFailsTheSaveOfAll) {
@@ -380,7 +379,7 @@ TEST_F(CheckpointerTest, ARankThatFailsFailsTheSaveOfAll) {
     EXPECT_TRUE(saver->save(request).ok());
   });
   EXPECT_EQ(failed, 4);
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20}));
 }
 
 }  // namespace

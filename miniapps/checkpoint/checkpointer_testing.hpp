@@ -22,16 +22,16 @@ namespace penstock {
 
 inline constexpr std::chrono::nanoseconds kLong = std::chrono::seconds(60);
 
-inline std::vector<std::byte> noise(std::size_t bytes, std::uint64_t step, int rank = 0) {
-  const RandomStream random(step, std::uint64_t(rank));
+inline std::vector<std::byte> noise(size_t bytes, uint64_t step, int rank = 0) {
+  const RandomStream random(step, uint64_t(rank));
   std::vector<std::byte> all(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(random.bits(i));
+  for (size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(random.bits(i));
   return all;
 }
 
 class CheckpointerTest : public ::testing::Test {
  protected:
-  static constexpr std::size_t kBytes = 300'000;
+  static constexpr size_t kBytes = 300'000;
 
   void SetUp() override { policy_.retry_after = std::chrono::milliseconds(5); }
 
@@ -48,20 +48,20 @@ class CheckpointerTest : public ::testing::Test {
                               });
   }
 
-  static Result<CheckpointTimes> save(Checkpointer& saver, std::uint64_t step, std::size_t bytes = kBytes) {
+  static Result<CheckpointTimes> save(Checkpointer& saver, uint64_t step, size_t bytes = kBytes) {
     const std::vector<std::byte> state = noise(bytes, step);
     return saver.save(
         {.step = step, .files = {{"rank-0.bin", state}}, .trainer = {.epoch = 1, .consumed = step}});
   }
 
-  std::vector<std::pair<std::uint64_t, Reached>> told() {
+  std::vector<std::pair<uint64_t, Reached>> told() {
     const std::lock_guard lock(mutex_);
     return reached_;
   }
 
-  static std::vector<std::uint64_t> steps(const Tier& tier, const std::string& run = "default") {
+  static std::vector<uint64_t> steps(const Tier& tier, const std::string& run = "default") {
     const auto store = CheckpointStore::open(tier).value();
-    std::vector<std::uint64_t> all;
+    std::vector<uint64_t> all;
     const std::vector<ListedCheckpoint> found = list_checkpoints(*store, run).value();
     for (const ListedCheckpoint& one : found)
       if (one.manifest.ok() && store->verify(run, *one.manifest).ok()) all.push_back(one.id.step);
@@ -76,11 +76,11 @@ class CheckpointerTest : public ::testing::Test {
     const CheckpointManifest& manifest = *found.back().manifest;
     const auto wanted = std::find_if(manifest.files.begin(), manifest.files.end(),
                                      [&](const CheckpointFile& one) { return one.name == file; });
-    const Result<void> read = store->read_file("default", manifest.id, *wanted,
-                                               [&](std::uint64_t, std::span<const std::byte> bytes) {
-                                                 all.insert(all.end(), bytes.begin(), bytes.end());
-                                                 return success();
-                                               });
+    const Result<void> read =
+        store->read_file("default", manifest.id, *wanted, [&](uint64_t, std::span<const std::byte> bytes) {
+          all.insert(all.end(), bytes.begin(), bytes.end());
+          return success();
+        });
     EXPECT_TRUE(read.ok());
     return all;
   }
@@ -89,7 +89,7 @@ class CheckpointerTest : public ::testing::Test {
   std::unique_ptr<Communicator> alone_ = single_process();
   CheckpointPolicy policy_;
   std::mutex mutex_;  // guards reached_
-  std::vector<std::pair<std::uint64_t, Reached>> reached_;
+  std::vector<std::pair<uint64_t, Reached>> reached_;
 };
 
 }  // namespace penstock

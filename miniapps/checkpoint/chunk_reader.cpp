@@ -13,20 +13,20 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kChunksInFlight = 4;
+constexpr size_t kChunksInFlight = 4;
 
 // Reads the chunks of one file ahead through a queue, and returns them in order.
 class ChunksAhead {
  public:
   static Result<std::unique_ptr<ChunksAhead>> begin(const StoreFiles& files, ChunkReader& reader) {
-    const std::size_t depth = std::min<std::size_t>(kChunksInFlight, reader.chunks());
+    const size_t depth = std::min<size_t>(kChunksInFlight, reader.chunks());
     PENSTOCK_ASSIGN(std::unique_ptr<Queue> queue, files.named(deep_queue(files.backend(), depth)));
     return std::unique_ptr<ChunksAhead>(new ChunksAhead(reader, std::move(queue), depth));
   }
 
   // The next chunk. Its bytes are valid until the next call.
   Result<std::span<const std::byte>> next() {
-    const std::uint64_t index = returned_++;
+    const uint64_t index = returned_++;
     // The slot of the chunk before this one is free, since the caller now asks for the next one.
     while (submitted_ < reader_.chunks() && submitted_ < index + depth_) PENSTOCK_TRY(submit_next());
     Slot& slot = slots_[index % depth_];
@@ -37,10 +37,10 @@ class ChunksAhead {
  private:
   struct Slot {
     Buffer buffer;
-    std::optional<Result<std::uint64_t>> read_result;
+    std::optional<Result<uint64_t>> read_result;
   };
 
-  ChunksAhead(ChunkReader& reader, std::unique_ptr<Queue> queue, std::size_t depth)
+  ChunksAhead(ChunkReader& reader, std::unique_ptr<Queue> queue, size_t depth)
       : reader_(reader), depth_(depth), queue_(std::move(queue)) {}
 
   Result<void> submit_next() {
@@ -54,15 +54,15 @@ class ChunksAhead {
   }
   void reap() {
     std::array<Completion, kChunksInFlight> done;
-    const std::size_t count = queue_->reap(done, 1);
-    for (std::size_t i = 0; i < count; ++i) slots_[done[i].tag].read_result = std::move(done[i].bytes);
+    const size_t count = queue_->reap(done, 1);
+    for (size_t i = 0; i < count; ++i) slots_[done[i].tag].read_result = std::move(done[i].bytes);
   }
 
   ChunkReader& reader_;
-  const std::size_t depth_;
+  const size_t depth_;
   std::array<Slot, kChunksInFlight> slots_;
-  std::uint64_t submitted_ = 0;
-  std::uint64_t returned_ = 0;
+  uint64_t submitted_ = 0;
+  uint64_t returned_ = 0;
   const std::unique_ptr<Queue> queue_;  // last: its destructor waits for reads in flight into slots_
 };
 
@@ -75,16 +75,16 @@ Result<ChunkReader> ChunkReader::open(const StoreFiles& files, std::string objec
   if (!reader && reader.error().code == Errc::not_found)
     return files.error(Errc::corrupt, fmt::format("'{}' is missing", object));
   if (!reader) return std::move(reader).error();
-  PENSTOCK_ASSIGN(const std::uint64_t bytes, files.named((*reader)->size()));
+  PENSTOCK_ASSIGN(const uint64_t bytes, files.named((*reader)->size()));
   if (bytes != file.bytes)
     return files.error(bytes < file.bytes ? Errc::truncated : Errc::corrupt,
                        fmt::format("'{}' has {} bytes, and {} were saved", object, bytes, file.bytes));
   return ChunkReader(files, std::move(object), file, *std::move(reader));
 }
 
-Result<ReadAt> ChunkReader::prepare_read(std::uint64_t index, Buffer& buffer) {
-  const std::uint64_t offset = index * kCheckpointChunk;
-  const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - offset);
+Result<ReadAt> ChunkReader::prepare_read(uint64_t index, Buffer& buffer) {
+  const uint64_t offset = index * kCheckpointChunk;
+  const uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - offset);
   try {
     buffer.grow(std::min(kCheckpointChunk, whole_blocks(file_->bytes)));
   } catch (const std::bad_alloc&) {
@@ -93,19 +93,19 @@ Result<ReadAt> ChunkReader::prepare_read(std::uint64_t index, Buffer& buffer) {
   return ReadAt{reader_.get(), offset, buffer.first(bytes)};
 }
 
-Result<std::span<const std::byte>> ChunkReader::check_read(std::uint64_t index, const Buffer& buffer,
-                                                           const Result<std::uint64_t>& read) const {
+Result<std::span<const std::byte>> ChunkReader::check_read(uint64_t index, const Buffer& buffer,
+                                                           const Result<uint64_t>& read) const {
   if (!read) return files_.named(read.error());
-  const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - index * kCheckpointChunk);
+  const uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - index * kCheckpointChunk);
   const std::span<const std::byte> chunk = buffer.first(bytes);
   PENSTOCK_TRY(files_.named(check_chunk(*file_, index, crc32c(chunk), object_)));
   return chunk;
 }
 
-Result<std::span<const std::byte>> ChunkReader::read(std::uint64_t index, Buffer& buffer) {
+Result<std::span<const std::byte>> ChunkReader::read(uint64_t index, Buffer& buffer) {
   PENSTOCK_ASSIGN(const ReadAt what, prepare_read(index, buffer));
   const Result<void> read = reader_->read_at(what.offset, what.out);
-  return check_read(index, buffer, read ? Result<std::uint64_t>(what.out.size()) : read.error());
+  return check_read(index, buffer, read ? Result<uint64_t>(what.out.size()) : read.error());
 }
 
 Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
@@ -117,7 +117,7 @@ Result<void> read_chunks(const StoreFiles& files, const std::string& object, con
     if (auto started = ChunksAhead::begin(files, reader); started) ahead = *std::move(started);
   }
   Buffer buffer;
-  for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
+  for (uint64_t index = 0; index < reader.chunks(); ++index) {
     if (interruptible) PENSTOCK_TRY(check_interrupt());
     PENSTOCK_ASSIGN(const auto chunk, ahead != nullptr ? ahead->next() : reader.read(index, buffer));
     if (take) PENSTOCK_TRY(take(index * kCheckpointChunk, chunk));

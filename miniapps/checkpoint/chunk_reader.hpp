@@ -23,17 +23,17 @@ class ChunkReader {
   // corrupt or truncated if the object is missing or its length is not that of the manifest.
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
-  std::uint64_t chunks() const { return chunk_count(file_->bytes); }
+  uint64_t chunks() const { return chunk_count(file_->bytes); }
   // Reads one chunk into the buffer, which grows if necessary, and checks it. Returns the chunk's bytes in
   // the buffer.
-  Result<std::span<const std::byte>> read(std::uint64_t index, Buffer& buffer);
+  Result<std::span<const std::byte>> read(uint64_t index, Buffer& buffer);
 
   // The two halves of read(), for a caller that reads through a queue of the same back end. prepare_read()
   // says which bytes to read, and where to put them. check_read() checks the bytes that were read, and
   // returns them.
-  Result<ReadAt> prepare_read(std::uint64_t index, Buffer& buffer);
-  Result<std::span<const std::byte>> check_read(std::uint64_t index, const Buffer& buffer,
-                                                const Result<std::uint64_t>& read) const;
+  Result<ReadAt> prepare_read(uint64_t index, Buffer& buffer);
+  Result<std::span<const std::byte>> check_read(uint64_t index, const Buffer& buffer,
+                                                const Result<uint64_t>& read) const;
 
  private:
   ChunkReader(const StoreFiles& files, std::string object, const CheckpointFile& file,
@@ -49,7 +49,7 @@ class ChunkReader {
 // Reads the whole file, with several chunks in flight at once if the machine has threads or the back end has
 // a queue. Passes the chunks in order to `take`, which may be null. If `interruptible`, Ctrl-C ends the
 // reading between two chunks.
-using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
+using TakeChunk = std::function<Result<void>(uint64_t offset, std::span<const std::byte> bytes)>;
 Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
                          bool interruptible, const TakeChunk& take);
 

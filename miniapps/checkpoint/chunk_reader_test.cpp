@@ -15,14 +15,14 @@ namespace {
 
 class ReadingAhead : public testing::TestWithParam<const char*> {
  protected:
-  static constexpr std::uint64_t kChunks = 11;  // more than twice the chunks in flight
+  static constexpr uint64_t kChunks = 11;  // more than twice the chunks in flight
 
   // Reads the file; `taken` gets the chunks one after another. `ends_at` makes the consumer fail at that
   // offset.
   Result<void> read(const CheckpointStore& store, const CheckpointManifest& manifest,
-                    std::vector<std::byte>& taken, std::uint64_t ends_at = UINT64_MAX) {
+                    std::vector<std::byte>& taken, uint64_t ends_at = UINT64_MAX) {
     return store.read_file("run", manifest.id, manifest.files[0],
-                           [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Result<void> {
+                           [&](uint64_t offset, std::span<const std::byte> bytes) -> Result<void> {
                              EXPECT_EQ(offset, taken.size()) << "in order";
                              if (offset >= ends_at) return make_error(Errc::no_space, "no more");
                              taken.insert(taken.end(), bytes.begin(), bytes.end());
@@ -36,10 +36,9 @@ INSTANTIATE_TEST_SUITE_P(On, ReadingAhead, testing::Values("mem", "posix"),
                          [](const auto& on) { return std::string(on.param); });
 
 TEST_P(ReadingAhead, GivesAllBytesInOrder) {
-  std::uint64_t step = 0;
-  for (const std::uint64_t bytes :
-       {std::uint64_t{0}, std::uint64_t{1}, kCheckpointChunk, kCheckpointChunk + 1, 4 * kCheckpointChunk,
-        kChunks * kCheckpointChunk - 5}) {
+  uint64_t step = 0;
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, kCheckpointChunk, kCheckpointChunk + 1,
+                               4 * kCheckpointChunk, kChunks * kCheckpointChunk - 5}) {
     const std::vector<std::byte> content = pattern(bytes, unsigned(bytes));
     const CheckpointManifest manifest = save(*store_, "run", {++step, 0}, {{"a", content}});
     std::vector<std::byte> taken;

@@ -14,7 +14,7 @@ namespace {
 
 class CommittedCheckpoint : public testing::TestWithParam<const char*> {
  protected:
-  CheckpointManifest saved(std::uint64_t step = 1) { return save(*store_, "run", {step, 0}); }
+  CheckpointManifest saved(uint64_t step = 1) { return save(*store_, "run", {step, 0}); }
   std::string at(const std::string& name) { return "ckpt/run/000000000001.0/" + name; }
   // The list entry of a checkpoint after `how` has changed its files.
   Result<CheckpointManifest> listed_after(const std::function<void()>& how) {
@@ -167,14 +167,14 @@ TEST_P(CommittedCheckpoint, IsReadChunkByChunkAndProven) {
   const CheckpointManifest manifest = saved();
   const TestFiles files = two_files();
   std::string read;
-  std::vector<std::uint64_t> offsets;
-  ASSERT_OK(store_->read_file("run", {1, 0}, manifest.files[0], [&](std::uint64_t offset, auto bytes) {
+  std::vector<uint64_t> offsets;
+  ASSERT_OK(store_->read_file("run", {1, 0}, manifest.files[0], [&](uint64_t offset, auto bytes) {
     offsets.push_back(offset);
     read += text_of(bytes);
     return success();
   }));
   EXPECT_EQ(read, text_of(files[0].second));
-  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{0, kCheckpointChunk}));
+  EXPECT_EQ(offsets, (std::vector<uint64_t>{0, kCheckpointChunk}));
   EXPECT_ERRC(Errc::timed_out, store_->read_file("run", {1, 0}, manifest.files[0], [](auto, auto) {
     return Result<void>(make_error(Errc::timed_out, "enough"));
   }));
@@ -184,18 +184,18 @@ TEST_P(CommittedCheckpoint, IsReadChunkByChunkAndProven) {
 }
 
 TEST_P(CommittedCheckpoint, WithAFlippedBitIsCorruptFromThatChunkOn) {
-  for (const std::size_t where : {std::size_t{0}, std::size_t{kCheckpointChunk - 1},
-                                  std::size_t{kCheckpointChunk}, std::size_t{kCheckpointChunk + 76}}) {
+  for (const size_t where :
+       {size_t{0}, size_t{kCheckpointChunk - 1}, size_t{kCheckpointChunk}, size_t{kCheckpointChunk + 76}}) {
     static_cast<void>(store_->remove("run", {1, 0}));
     const CheckpointManifest manifest = saved();
     damage(store_.backend(), manifest, "rank-0.bin", where);
     EXPECT_OK(store_->manifest("run", {1, 0}));  // the file has the right size
-    std::uint64_t seen = 0;
+    uint64_t seen = 0;
     const auto read = store_->read_file("run", {1, 0}, manifest.files[0], [&](auto, auto bytes) {
       seen += bytes.size();
       return success();
     });
-    const std::uint64_t chunk = where / kCheckpointChunk * kCheckpointChunk;
+    const uint64_t chunk = where / kCheckpointChunk * kCheckpointChunk;
     EXPECT_ERRC(Errc::corrupt, read, "from byte " + std::to_string(chunk) + " on");
     EXPECT_EQ(seen, chunk);
     EXPECT_ERRC(Errc::corrupt, store_->verify("run", manifest), "rank-0.bin");

@@ -28,7 +28,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kRingSlots = std::tuple_size_v<CopyMemory>;
+constexpr size_t kRingSlots = std::tuple_size_v<CopyMemory>;
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
 // Reads the chunks of all files of a checkpoint ahead, in order, on its own thread. One other thread takes
@@ -80,8 +80,8 @@ class ReadAhead {
   Result<void> read_all(const std::stop_token& stop) {
     for (const CheckpointFile& file : file_list_) {
       PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, path_in(folder_, file.name), file));
-      for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
-        const std::size_t slot = chunks_read_ % kRingSlots;  // chunks_read_ is changed by this thread alone
+      for (uint64_t index = 0; index < reader.chunks(); ++index) {
+        const size_t slot = chunks_read_ % kRingSlots;  // chunks_read_ is changed by this thread alone
         {
           std::unique_lock lock(mutex_);
           if (!changed_.wait(lock, stop, [&] { return free_slots_ != 0; })) return success();
@@ -114,9 +114,9 @@ class ReadAhead {
   std::array<std::span<const std::byte>, kRingSlots> chunks_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::size_t free_slots_ = kRingSlots;
-  std::uint64_t chunks_read_ = 0;
-  std::uint64_t chunks_taken_ = 0;
+  size_t free_slots_ = kRingSlots;
+  uint64_t chunks_read_ = 0;
+  uint64_t chunks_taken_ = 0;
   std::optional<Error> failure_;
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
@@ -157,7 +157,7 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
 Result<void> check_existing_copy(const CheckpointStore& to, const CheckpointManifest& manifest,
                                  const CopyRequest& request) {
   const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
-  const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
+  const auto take = [&](uint64_t, std::span<const std::byte> bytes) -> Result<void> {
     return request.on_written ? request.on_written(bytes.size()) : success();
   };
   const auto checked = read_again(to.files(), folder, manifest.files, request.interruptible, take);
@@ -170,16 +170,16 @@ Result<void> check_existing_copy(const CheckpointStore& to, const CheckpointMani
 // destructor of PendingCheckpoint removes the folder.
 Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const CheckpointManifest& manifest,
                         const CopyRequest& request) {
-  const auto report_written = [&](std::uint64_t bytes) -> Result<void> {
+  const auto report_written = [&](uint64_t bytes) -> Result<void> {
     return request.on_written && bytes != 0 ? request.on_written(bytes) : success();
   };
   ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, request.memory);
   PENSTOCK_TRY(ahead.start(request.heed_signals));
   for (const CheckpointFile& file : manifest.files) {
-    std::uint64_t last_piece_bytes = 0;
+    uint64_t last_piece_bytes = 0;
     // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
     // write_pieces() asks for a piece only after it has written the piece before.
-    const auto next_piece = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
+    const auto next_piece = [&](uint64_t) -> Result<std::span<const std::byte>> {
       if (request.interruptible) PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(report_written(last_piece_bytes));
       PENSTOCK_ASSIGN(const auto chunk, ahead.next(request.interruptible));

@@ -24,10 +24,10 @@ struct CopyRequest {
   // Used if not interruptible: a signal stops the reading thread only after this has become true
   // (IgnoreInterrupt).
   const std::atomic<bool>* heed_signals = nullptr;
-  std::uint64_t headroom = 0;
+  uint64_t headroom = 0;
   CopyMemory* memory = nullptr;  // null: it uses buffers of its own
   // Called on the caller's thread after each written piece, with the piece's bytes. Its error ends the copy.
-  std::function<Result<void>(std::uint64_t bytes)> on_written = {};
+  std::function<Result<void>(uint64_t bytes)> on_written = {};
 };
 
 // Copies a committed checkpoint from one store to another and commits it there. Checks every chunk that it

@@ -33,15 +33,15 @@ INSTANTIATE_TEST_SUITE_P(On, CopiedCheckpoint, testing::Values("mem", "posix"),
 
 TEST_P(CopiedCheckpoint, IsTheSameInItsNewStore) {
   CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
-  std::uint64_t told = 0;
+  uint64_t told = 0;
   for (const bool read_back : {false, true}) {
     manifest.id.generation = read_back ? 1 : 0;
     if (read_back) manifest = save(*fast_, "run", manifest.id, many_files());
-    const auto copy = copy_checkpoint(*fast_, *slow_, manifest,
-                                      {.read_back = read_back, .on_written = [&](std::uint64_t bytes) {
-                                         told += bytes;
-                                         return success();
-                                       }});
+    const auto copy =
+        copy_checkpoint(*fast_, *slow_, manifest, {.read_back = read_back, .on_written = [&](uint64_t bytes) {
+                                                     told += bytes;
+                                                     return success();
+                                                   }});
     ASSERT_OK(copy);
     EXPECT_EQ(copy->store_uuid, slow_->uuid());
     EXPECT_EQ(copy->files, manifest.files);
@@ -57,7 +57,7 @@ TEST_P(CopiedCheckpoint, IsNotCopiedTwice) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   const auto first = copy_checkpoint(*fast_, *slow_, manifest);
   ASSERT_OK(first);
-  const std::uint64_t before = slow_.backend().moved_bytes().written;
+  const uint64_t before = slow_.backend().moved_bytes().written;
   const auto second = copy_checkpoint(*fast_, *slow_, manifest);
   ASSERT_OK(second);
   EXPECT_EQ(*second, *first);
@@ -75,7 +75,7 @@ TEST_P(CopiedCheckpoint, NeverReplacesWhatIsThere) {
 
 TEST_P(CopiedCheckpoint, OfADamagedOneIsNone) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
-  for (const std::size_t where : {std::size_t{0}, std::size_t{5 * kCheckpointChunk}}) {
+  for (const size_t where : {size_t{0}, size_t{5 * kCheckpointChunk}}) {
     damage(fast_.backend(), manifest, "big", where);
     EXPECT_ERRC(Errc::corrupt, copy_checkpoint(*fast_, *slow_, manifest),
                 "from byte " + std::to_string(where) + " on");
@@ -147,15 +147,14 @@ TEST_P(CopiedCheckpoint, NeedsRoom) {
 
 TEST_P(CopiedCheckpoint, IsEndedByWhoIsTold) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
-  std::uint64_t told = 0;
-  EXPECT_ERRC(
-      Errc::timed_out,
-      copy_checkpoint(*fast_, *slow_, manifest, {.on_written = [&](std::uint64_t bytes) -> Result<void> {
-        told += bytes;
-        if (told < 3 * kCheckpointChunk) return success();
-        return make_error(Errc::timed_out, "long enough");
-      }}),
-      "long enough");
+  uint64_t told = 0;
+  EXPECT_ERRC(Errc::timed_out,
+              copy_checkpoint(*fast_, *slow_, manifest, {.on_written = [&](uint64_t bytes) -> Result<void> {
+                told += bytes;
+                if (told < 3 * kCheckpointChunk) return success();
+                return make_error(Errc::timed_out, "long enough");
+              }}),
+              "long enough");
   EXPECT_EQ(told, 3 * kCheckpointChunk);
   expect_nothing_there();
 }

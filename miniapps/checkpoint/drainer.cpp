@@ -30,10 +30,10 @@ namespace {
 constexpr std::chrono::nanoseconds kLongestPause = std::chrono::seconds(30);
 constexpr std::chrono::milliseconds kFailurePoll{50};  // how often a wait checks for a failure
 
-std::uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
+uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
   return std::accumulate(
-      manifests.begin(), manifests.end(), std::uint64_t{0},
-      [](std::uint64_t sum, const CheckpointManifest& manifest) { return sum + manifest.bytes(); });
+      manifests.begin(), manifests.end(), uint64_t{0},
+      [](uint64_t sum, const CheckpointManifest& manifest) { return sum + manifest.bytes(); });
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ CheckpointTimes* CheckpointLedger::find(const CheckpointId& id) {
   return found == times_.rend() ? nullptr : &*found;
 }
 
-void CheckpointLedger::add_save(const CheckpointId& id, std::uint64_t bytes, double save_begin_s) {
+void CheckpointLedger::add_save(const CheckpointId& id, uint64_t bytes, double save_begin_s) {
   const std::lock_guard lock(mutex_);
   times_.push_back({.id = id, .bytes = bytes, .save_begin_s = save_begin_s});
   ++counts_.saves;
@@ -138,7 +138,7 @@ Drainer::~Drainer() {
 // Runs before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both
 // stores: no other process adds or removes checkpoints of this run meanwhile.
 Result<void> Drainer::begin() {
-  PENSTOCK_ASSIGN(const std::uint64_t quarantined,
+  PENSTOCK_ASSIGN(const uint64_t quarantined,
                   sort_fast_checkpoints(fast_, slow_, policy_.run, durable_, pending_));
   ledger_.set_counts([&](CheckpointCounts& counts) { counts.quarantined += quarantined; });
   drained_earlier_ = durable_.size();
@@ -156,7 +156,7 @@ Result<void> Drainer::begin() {
 // Call it with the lock held after each change of pending_. Without the lock, two calls could store their
 // counts in the wrong order.
 void Drainer::count_backlog() {
-  const std::uint64_t backlog = bytes_of(pending_);
+  const uint64_t backlog = bytes_of(pending_);
   ledger_.set_counts([&](CheckpointCounts& counts) {
     counts.backlog_bytes = backlog;
     counts.most_backlog_bytes = std::max(counts.most_backlog_bytes, backlog);
@@ -225,7 +225,7 @@ Result<bool> Drainer::evict_one() {
   }
 }
 
-std::uint64_t Drainer::held_bytes() const {
+uint64_t Drainer::held_bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_of(pending_) + bytes_of(durable_);
 }
@@ -233,7 +233,7 @@ std::uint64_t Drainer::held_bytes() const {
 // A signal does not end this wait. The training thread, which calls it, checks for signals between two calls.
 void Drainer::wait_for_next_drain(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
-  const std::uint64_t ended_before = ended_drains_;
+  const uint64_t ended_before = ended_drains_;
   changed_.wait_until(lock, until,
                       [&] { return ended_drains_ != ended_before || pending_.empty() || stop_; });
 }
@@ -304,7 +304,7 @@ void Drainer::drain(const CheckpointManifest& next) {
                             .interruptible = false,
                             .heed_signals = &heed_signals_,
                             .memory = &memory_,
-                            .on_written = [this](std::uint64_t) -> Result<void> {
+                            .on_written = [this](uint64_t) -> Result<void> {
                               const std::lock_guard lock(mutex_);
                               if (stop_) return make_error(Errc::interrupted, "stopped while draining");
                               return success();
@@ -374,8 +374,7 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
 // On the drainer's thread. Removes copies beyond policy_.keep_on_slow from the slow tier, then those beyond
 // policy_.keep_on_fast from the fast one. The checkpoint that was just drained always stays on the slow tier.
 Result<void> Drainer::remove_old_copies(const CheckpointId& newest) {
-  PENSTOCK_ASSIGN(const std::uint64_t pruned,
-                  prune_checkpoints(slow_, policy_.run, policy_.keep_on_slow, newest));
+  PENSTOCK_ASSIGN(const uint64_t pruned, prune_checkpoints(slow_, policy_.run, policy_.keep_on_slow, newest));
   ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += pruned; });
   for (;;) {
     {

@@ -32,7 +32,7 @@ class CheckpointLedger {
   double now_s() const;
 
   // Adds a save that has just started, at save_begin_s.
-  void add_save(const CheckpointId& id, std::uint64_t bytes, double save_begin_s);
+  void add_save(const CheckpointId& id, uint64_t bytes, double save_begin_s);
   // A save is tried again under another generation.
   void rename(const CheckpointId& from, const CheckpointId& to);
   // Called when a level holds. First calls on_reached, then records the time. An error of on_reached is kept
@@ -89,7 +89,7 @@ class Drainer {
   Result<bool> evict_one();
 
   // Bytes of the run on the fast tier.
-  std::uint64_t held_bytes() const;
+  uint64_t held_bytes() const;
 
   // Waits until the next drain has ended, with or without success, or until `until`.
   void wait_for_next_drain(std::chrono::steady_clock::time_point until);
@@ -120,11 +120,11 @@ class Drainer {
   std::deque<CheckpointManifest> pending_;  // on the fast tier only; the first one is being drained
   std::deque<CheckpointManifest> durable_;  // on both tiers, oldest first
   // The number of the first entries of durable_ that earlier processes drained.
-  std::size_t drained_earlier_ = 0;
+  size_t drained_earlier_ = 0;
   bool drained_one_ = false;  // this process has drained a checkpoint
   std::optional<Error> trouble_;
   std::chrono::nanoseconds retry_pause_{0};
-  std::uint64_t ended_drains_ = 0;  // drains that have ended, with or without success
+  uint64_t ended_drains_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
   std::atomic<bool> heed_signals_{false};  // for IgnoreInterrupt, which reads it without the lock
   std::jthread thread_;                    // last: it is joined before what it uses is destroyed

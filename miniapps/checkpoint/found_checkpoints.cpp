@@ -34,10 +34,10 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& st
   return listed;
 }
 
-Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow,
-                                            std::string_view run, std::deque<CheckpointManifest>& durable,
-                                            std::deque<CheckpointManifest>& pending) {
-  std::uint64_t quarantined = 0;
+Result<uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow, std::string_view run,
+                                       std::deque<CheckpointManifest>& durable,
+                                       std::deque<CheckpointManifest>& pending) {
+  uint64_t quarantined = 0;
   PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> found, list_checkpoints(fast, run));
   for (ListedCheckpoint& one : found) {
     if (!one.manifest.ok()) {

@@ -29,9 +29,9 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& st
 // Sorts the checkpoints of the run on the fast tier, oldest first: `durable` gets those that the slow tier
 // has with the same files, `pending` the others. Moves wrong ones to quarantine, and returns their number.
 // Skips checkpoints of another version of the format. The caller holds the run's locks of both stores.
-Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow,
-                                            std::string_view run, std::deque<CheckpointManifest>& durable,
-                                            std::deque<CheckpointManifest>& pending);
+Result<uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow, std::string_view run,
+                                       std::deque<CheckpointManifest>& durable,
+                                       std::deque<CheckpointManifest>& pending);
 
 // One checkpoint of a run with all of its copies.
 struct FoundCheckpoint {

@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kPairs = "pairs";
-constexpr std::uint64_t kMostPairBytes = 100;
+constexpr uint64_t kMostPairBytes = 100;
 
 }  // namespace
 

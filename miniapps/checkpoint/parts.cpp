@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-std::string part_name(std::uint64_t rank) {
+std::string part_name(uint64_t rank) {
   return fmt::format("part-{}.json", rank);
 }
 
@@ -28,16 +28,16 @@ Result<std::unique_ptr<PendingCheckpoint>> PendingCheckpoint::join(CheckpointSto
   return std::unique_ptr<PendingCheckpoint>(new PendingCheckpoint(store, std::move(folder), false));
 }
 
-Result<void> PendingCheckpoint::report_files(std::uint64_t rank, std::span<const CheckpointFile> written) {
+Result<void> PendingCheckpoint::report_files(uint64_t rank, std::span<const CheckpointFile> written) {
   std::vector<CheckpointFile> sorted(written.begin(), written.end());
   std::sort(sorted.begin(), sorted.end(), by_rank_and_name);
   return files_.write_text(path_in(folder_, part_name(rank)), serialize_part(rank, sorted), Durability::file,
                            IfExists::fail);
 }
 
-Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(std::uint64_t ranks) {
+Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(uint64_t ranks) {
   std::vector<CheckpointFile> all;
-  for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+  for (uint64_t rank = 0; rank < ranks; ++rank) {
     const std::string object = path_in(folder_, part_name(rank));
     const auto text = files_.read_text(object, kMostSealedBytes);
     if (!text && text.error().code == Errc::not_found)
@@ -48,7 +48,7 @@ Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(std::uint64
     PENSTOCK_ASSIGN(const auto part, files_.named(parse_checkpoint_part(*text, rank, object)));
     all.insert(all.end(), part.begin(), part.end());
   }
-  for (std::uint64_t rank = 0; rank < ranks; ++rank)
+  for (uint64_t rank = 0; rank < ranks; ++rank)
     PENSTOCK_TRY(files_.remove(path_in(folder_, part_name(rank))));
   return all;
 }

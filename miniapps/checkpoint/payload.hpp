@@ -17,7 +17,7 @@ namespace penstock {
 // A file of a checkpoint that one rank saves.
 struct PayloadFile {
   std::string name;
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
 
   friend bool operator==(const PayloadFile&, const PayloadFile&) = default;
 };
@@ -27,11 +27,11 @@ struct PayloadFile {
 // else is invalid_argument, and the message lists the names.
 struct Payload {
   std::string name;
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
 
   // The files that one rank of `ranks` saves: "rank-3.bin", with sizes that differ by at most one byte
   // between ranks; or the three files of TensorFlow.
-  std::vector<PayloadFile> shard(std::uint64_t rank, std::uint64_t ranks) const;
+  std::vector<PayloadFile> shard(uint64_t rank, uint64_t ranks) const;
 };
 Result<Payload> find_payload(std::string_view text);
 
@@ -41,19 +41,19 @@ Result<Payload> find_payload(std::string_view text);
 class PayloadState {
  public:
   // exhausted if there is not enough memory. Several threads fill the memory.
-  static Result<std::unique_ptr<PayloadState>> make(std::vector<PayloadFile> files, std::uint64_t rank,
-                                                    std::uint64_t seed);
+  static Result<std::unique_ptr<PayloadState>> make(std::vector<PayloadFile> files, uint64_t rank,
+                                                    uint64_t seed);
 
-  void advance_to(std::uint64_t step);
+  void advance_to(uint64_t step);
   std::span<const PayloadFile> files() const { return files_; }
-  std::span<const std::byte> file(std::size_t index) const;
-  std::uint64_t seed() const { return seed_; }
+  std::span<const std::byte> file(size_t index) const;
+  uint64_t seed() const { return seed_; }
 
  private:
-  PayloadState(std::vector<PayloadFile> files, std::uint64_t rank, std::uint64_t seed);
+  PayloadState(std::vector<PayloadFile> files, uint64_t rank, uint64_t seed);
   std::vector<PayloadFile> files_;
-  std::uint64_t rank_ = 0;
-  std::uint64_t seed_ = 0;
+  uint64_t rank_ = 0;
+  uint64_t seed_ = 0;
   struct Memory;
   std::unique_ptr<Memory, void (*)(Memory*)> memory_;
 };
@@ -61,7 +61,7 @@ class PayloadState {
 // Checks that `bytes`, which start at `offset` of the file, are those that the PayloadState of (`rank`,
 // `seed`) has at `step`. `offset` must be a multiple of 4 KiB. `corrupt` names the first byte that differs.
 // Works on any part of a file, and needs no memory for the rest. Any thread.
-Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,
-                         std::uint64_t rank, std::uint64_t seed, std::uint64_t step);
+Result<void> prove_state(std::span<const std::byte> bytes, uint64_t offset, std::string_view file,
+                         uint64_t rank, uint64_t seed, uint64_t step);
 
 }  // namespace penstock

@@ -11,22 +11,21 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kSeed = 7;
-constexpr std::uint64_t kBytes = 9 * kPage + 13;  // the last page has only a few bytes
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSeed = 7;
+constexpr uint64_t kBytes = 9 * kPage + 13;  // the last page has only a few bytes
 
 std::vector<std::byte> copy(std::span<const std::byte> bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::unique_ptr<PayloadState> state_of(std::uint64_t rank,
-                                       std::vector<PayloadFile> files = {{"a.bin", kBytes}}) {
+std::unique_ptr<PayloadState> state_of(uint64_t rank, std::vector<PayloadFile> files = {{"a.bin", kBytes}}) {
   return PayloadState::make(std::move(files), rank, kSeed).value();
 }
 
-std::uint64_t sum(const std::vector<PayloadFile>& files) {
-  return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
-                         [](std::uint64_t bytes, const PayloadFile& file) { return bytes + file.bytes; });
+uint64_t sum(const std::vector<PayloadFile>& files) {
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t bytes, const PayloadFile& file) { return bytes + file.bytes; });
 }
 
 TEST(Payload, SizesAreThePublishedOnes) {
@@ -48,7 +47,7 @@ TEST(Payload, NamesAndSizesAreFound) {
   const Payload eighth = find_payload("alexnet-adam/8").value();
   EXPECT_EQ(eighth.name, "alexnet-adam/8");
   EXPECT_EQ(eighth.bytes, 704'390'856U / 8);
-  EXPECT_EQ(find_payload("512MiB").value().bytes, std::uint64_t{512} << 20);
+  EXPECT_EQ(find_payload("512MiB").value().bytes, uint64_t{512} << 20);
 }
 
 TEST(Payload, WhatIsNoneIsRefusedWithTheNames) {
@@ -62,11 +61,11 @@ TEST(Payload, ShardsSumToTheWhole) {
   for (const char* const name : {"alexnet-adam", "alexnet-adam-tensorflow", "alexnet-adam-tensorflow/7",
                                  "unet3d", "llama3-1t", "1000003", "5"}) {
     const Payload payload = find_payload(name).value();
-    for (const std::uint64_t ranks : {1U, 2U, 3U, 7U, 64U}) {
-      std::uint64_t all = 0;
-      std::uint64_t least = UINT64_MAX;
-      std::uint64_t most = 0;
-      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+    for (const uint64_t ranks : {1U, 2U, 3U, 7U, 64U}) {
+      uint64_t all = 0;
+      uint64_t least = UINT64_MAX;
+      uint64_t most = 0;
+      for (uint64_t rank = 0; rank < ranks; ++rank) {
         const auto files = payload.shard(rank, ranks);
         all += sum(files);
         least = std::min(least, files[0].bytes);
@@ -89,9 +88,9 @@ TEST(Payload, FilesAreNamedByRank) {
 
 TEST(PayloadState, IsProvenAtEachStepInAnyPart) {
   const auto state = state_of(2, {{"a.bin", kBytes}, {"b.bin", 5}, {"c.bin", 0}, {"d.bin", 3 << 20}});
-  for (const std::uint64_t step : {0U, 1U, 20U, 1U}) {
+  for (const uint64_t step : {0U, 1U, 20U, 1U}) {
     state->advance_to(step);
-    for (std::size_t i = 0; i < state->files().size(); ++i) {
+    for (size_t i = 0; i < state->files().size(); ++i) {
       const auto bytes = state->file(i);
       const std::string& name = state->files()[i].name;
       EXPECT_EQ(bytes.size(), state->files()[i].bytes);
@@ -107,8 +106,8 @@ TEST(PayloadState, EachWrongByteIsNamed) {
   const auto state = state_of(0);
   state->advance_to(3);
   auto bytes = copy(state->file(0));
-  for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{8}, std::size_t{kPage - 1},
-                               std::size_t{kPage}, std::size_t{5 * kPage + 1234}, std::size_t{kBytes - 1}}) {
+  for (const size_t at : {size_t{0}, size_t{7}, size_t{8}, size_t{kPage - 1}, size_t{kPage},
+                          size_t{5 * kPage + 1234}, size_t{kBytes - 1}}) {
     for (const int bit : {0, 7}) {
       bytes[at] ^= std::byte{1} << bit;
       EXPECT_ERRC(
@@ -145,13 +144,13 @@ TEST(PayloadState, WrongStepRankSeedFileAndPlaceAreFound) {
 
 TEST(PayloadState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
   std::set<std::vector<std::byte>> pages;
-  std::size_t count = 0;
-  for (const std::uint64_t rank : {0U, 1U}) {
+  size_t count = 0;
+  for (const uint64_t rank : {0U, 1U}) {
     const auto state = state_of(rank, {{"a.bin", 40 * kPage}, {"b.bin", 40 * kPage}});
-    for (const std::uint64_t step : {0U, 1U, 2U}) {
+    for (const uint64_t step : {0U, 1U, 2U}) {
       state->advance_to(step);
-      for (const std::size_t file : {0U, 1U})
-        for (std::size_t at = 0; at < 40 * kPage; at += kPage, ++count)
+      for (const size_t file : {0U, 1U})
+        for (size_t at = 0; at < 40 * kPage; at += kPage, ++count)
           pages.insert(copy(state->file(file).subspan(at, kPage)));
     }
   }
@@ -160,13 +159,13 @@ TEST(PayloadState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
 
 // Compressible data has repeated words, or some bytes that are more frequent than others.
 TEST(PayloadState, DoesNotShrink) {
-  constexpr std::size_t kWords = 1 << 17;
+  constexpr size_t kWords = 1 << 17;
   const auto state = state_of(0, {{"a.bin", kWords * 8}});
   state->advance_to(5);
-  std::vector<std::uint64_t> words(kWords);
+  std::vector<uint64_t> words(kWords);
   std::memcpy(words.data(), state->file(0).data(), kWords * 8);
   std::array<double, 256> counts{};
-  for (const std::byte byte : state->file(0)) ++counts[std::to_integer<std::size_t>(byte)];
+  for (const std::byte byte : state->file(0)) ++counts[std::to_integer<size_t>(byte)];
   constexpr double kEach = kWords * 8 / 256.0;
   double chi_squared = 0;
   for (const double count : counts) chi_squared += (count - kEach) * (count - kEach) / kEach;
@@ -177,13 +176,13 @@ TEST(PayloadState, DoesNotShrink) {
 
 TEST(PayloadState, FilesBeginWhereDirectIoCanTakeThem) {
   const auto state = state_of(0, {{"a.bin", 5}, {"b.bin", kBytes}});
-  for (const std::size_t file : {0U, 1U})
+  for (const size_t file : {0U, 1U})
     // NOLINTNEXTLINE(*-reinterpret-cast)
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(state->file(file).data()) % kPage, 0U);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(state->file(file).data()) % kPage, 0U);
 }
 
 TEST(PayloadState, WhatIsLargerThanMemoryIsRefused) {
-  EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", std::uint64_t{1} << 50}}, 0, 1), "1.0 PiB");
+  EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", uint64_t{1} << 50}}, 0, 1), "1.0 PiB");
   EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", UINT64_MAX / 2}}, 0, 1));
 }
 

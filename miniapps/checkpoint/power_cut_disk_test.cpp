@@ -14,7 +14,7 @@ class OnDisk : public testing::TestWithParam<const char*> {
   }
 
   // Makes one trial in folders of its own. Returns whether the power cut happened.
-  bool trial(std::uint64_t n, const Mutant& mutant, Sweep& swept) {
+  bool trial(uint64_t n, const Mutant& mutant, Sweep& swept) {
     const std::filesystem::path root = disk_->path() / std::to_string(trials_++);
     for (const char* tier : {"fast", "slow"}) std::filesystem::create_directories(root / tier);
     EXPECT_OK(disk_->sync());
@@ -43,16 +43,16 @@ class OnDisk : public testing::TestWithParam<const char*> {
     swept.add("operation " + std::to_string(n), check(*after, told));
     return power.happened();
   }
-  Sweep sweep(const Mutant& mutant, std::uint64_t stride) {
+  Sweep sweep(const Mutant& mutant, uint64_t stride) {
     Sweep swept;
-    for (std::uint64_t n = 1; trial(n, mutant, swept); n += stride) {
+    for (uint64_t n = 1; trial(n, mutant, swept); n += stride) {
     }
     return swept;
   }
 
  private:
   std::unique_ptr<LoopDisk> disk_;
-  std::uint64_t trials_ = 0;
+  uint64_t trials_ = 0;
 };
 
 TEST_P(OnDisk, PowerCutsLeaveWhatWasAcknowledged) {

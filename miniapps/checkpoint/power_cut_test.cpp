@@ -31,27 +31,26 @@ class InMemory : public testing::Test {
     }
   };
 
-  static std::uint64_t operations(const Mutant& mutant = {}) {
+  static uint64_t operations(const Mutant& mutant = {}) {
     Trial trial;
     EXPECT_OK(train(trial.tiers(mutant), mutant, trial.told));
     EXPECT_TRUE(trial.told.durable.at(kSteps - 1) && trial.told.fast.at(kSteps));
     return trial.machine.operations();
   }
   // Trains until operation n, and starts again with what is left.
-  static void train_until(Trial& trial, std::uint64_t n, const Mutant& mutant, Kept kept,
-                          std::uint64_t seed) {
+  static void train_until(Trial& trial, uint64_t n, const Mutant& mutant, Kept kept, uint64_t seed) {
     trial.machine.cut_at(n);
     static_cast<void>(train(trial.tiers(mutant), mutant, trial.told).ok());
     trial.machine.power_on(kept, seed);
   }
-  static std::string at(std::uint64_t n, std::uint64_t seed = 0) {
+  static std::string at(uint64_t n, uint64_t seed = 0) {
     return "operation " + std::to_string(n) + (seed == 0 ? "" : ", seed " + std::to_string(seed));
   }
-  static Sweep sweep(const Mutant& mutant, Kept kept, std::uint64_t seeds) {
+  static Sweep sweep(const Mutant& mutant, Kept kept, uint64_t seeds) {
     Sweep sweep;
-    const std::uint64_t last = operations(mutant) + 1;
-    for (std::uint64_t n = 1; n <= last; ++n) {
-      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const uint64_t last = operations(mutant) + 1;
+    for (uint64_t n = 1; n <= last; ++n) {
+      for (uint64_t seed = 1; seed <= seeds; ++seed) {
         Trial trial;
         train_until(trial, n, mutant, kept, seed);
         sweep.add(at(n, seeds == 1 ? 0 : seed), check(trial.tiers({}), trial.told));
@@ -82,8 +81,8 @@ TEST_F(InMemory, EveryPowerCutThatKeepsSomethingByChanceDoesToo) {
 // The process that recovers did not make the files that it finds: they may not be on the disk yet.
 TEST_F(InMemory, WhatIsAcknowledgedAfterAKillSurvivesThePowerCutThatFollows) {
   Sweep swept;
-  const std::uint64_t last = operations() + 1;
-  for (std::uint64_t n = 1; n <= last; ++n) {
+  const uint64_t last = operations() + 1;
+  for (uint64_t n = 1; n <= last; ++n) {
     Trial trial;
     train_until(trial, n, {}, Kept::all, 0);
     const auto recovered = recover(trial.tiers({}), trial.told);
@@ -97,14 +96,14 @@ TEST_F(InMemory, WhatIsAcknowledgedAfterAKillSurvivesThePowerCutThatFollows) {
 
 TEST_F(InMemory, RecoveriesMayBeCutAgainAndAgain) {
   Sweep swept;
-  const std::uint64_t last = operations() + 1;
-  const std::uint64_t rounds = full() ? 60 : 2;
-  for (std::uint64_t n = 1; n <= last; ++n) {
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
+  const uint64_t last = operations() + 1;
+  const uint64_t rounds = full() ? 60 : 2;
+  for (uint64_t n = 1; n <= last; ++n) {
+    for (uint64_t round = 1; round <= rounds; ++round) {
       const RandomStream random = RandomStream(round, "recovery").substream(n);
       Trial trial;
       train_until(trial, n, {}, random.below(0, 2) == 0 ? Kept::all : Kept::some, round);
-      for (std::uint64_t again = 1; again <= 5; ++again) {
+      for (uint64_t again = 1; again <= 5; ++again) {
         trial.machine.cut_at(1 + random.below(again, 80));
         static_cast<void>(recover(trial.tiers({}), trial.told).ok());
         trial.machine.power_on(random.below(again + 10, 2) == 0 ? Kept::all : Kept::some, round + again);

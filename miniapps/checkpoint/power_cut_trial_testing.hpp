@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kSteps = 3;
+inline constexpr uint64_t kSteps = 3;
 inline constexpr const char* kRun = "run";
 
 // Whether to run all tests, also those that take minutes.
@@ -24,7 +24,7 @@ inline bool full() {
   return std::getenv("PENSTOCK_FULL") != nullptr;
 }
 
-inline std::vector<std::byte> bytes_of_step(std::uint64_t step, unsigned rank) {
+inline std::vector<std::byte> bytes_of_step(uint64_t step, unsigned rank) {
   return pattern(rank == 0 ? 30'000 : 1'001, unsigned(step) * 2 + rank);
 }
 
@@ -89,7 +89,7 @@ inline Result<Stores> start(const Tiers& tiers) {
   return stores;
 }
 
-inline Result<CheckpointManifest> write_files(PendingCheckpoint& staged, std::uint64_t step) {
+inline Result<CheckpointManifest> write_files(PendingCheckpoint& staged, uint64_t step) {
   CheckpointManifest manifest;
   manifest.run = kRun;
   manifest.id = {step, 0};
@@ -109,7 +109,7 @@ inline Result<void> drain_and_evict(Stores& stores, const CheckpointManifest& ma
   return stores.fast->remove(kRun, manifest.id);
 }
 
-inline Result<void> evict_and_drain(Stores& stores, std::uint64_t step, bool& durable) {
+inline Result<void> evict_and_drain(Stores& stores, uint64_t step, bool& durable) {
   PENSTOCK_ASSIGN(const auto staged, stores.slow->stage(kRun, "drain", 40'000, 0));
   PENSTOCK_ASSIGN(CheckpointManifest manifest, write_files(*staged, step));
   PENSTOCK_TRY(stores.fast->remove(kRun, manifest.id));
@@ -120,7 +120,7 @@ inline Result<void> evict_and_drain(Stores& stores, std::uint64_t step, bool& du
 
 inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged& told) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
-  for (std::uint64_t step = 1; step <= kSteps; ++step) {
+  for (uint64_t step = 1; step <= kSteps; ++step) {
     PENSTOCK_ASSIGN(const auto staged, stores.fast->stage(kRun, "save", 40'000, 0));
     PENSTOCK_ASSIGN(CheckpointManifest manifest, write_files(*staged, step));
     PENSTOCK_ASSIGN(manifest, staged->commit(manifest));
@@ -146,8 +146,8 @@ inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
 using Violations = std::vector<std::string>;
 
 // The steps whose checkpoint is whole to the byte. Every other listed checkpoint is a violation.
-inline std::set<std::uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
-  std::set<std::uint64_t> whole;
+inline std::set<uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
+  std::set<uint64_t> whole;
   const auto listed = list_checkpoints(store, kRun);
   if (!listed) violations.push_back("cannot be listed: " + listed.error().message());
   if (!listed) return whole;
@@ -158,7 +158,7 @@ inline std::set<std::uint64_t> whole_steps(const CheckpointStore& store, Violati
     for (const CheckpointFile& file : one.manifest->files) {
       const auto wanted = bytes_of_step(one.id.step, unsigned(file.rank));
       if (good)
-        good = store.read_file(kRun, one.id, file, [&](std::uint64_t offset, auto bytes) {
+        good = store.read_file(kRun, one.id, file, [&](uint64_t offset, auto bytes) {
           const bool equal =
               offset == 0 && std::equal(bytes.begin(), bytes.end(), wanted.begin(), wanted.end());
           return equal ? success() : make_error(Errc::corrupt, "other bytes than were saved");
@@ -176,7 +176,7 @@ inline Violations check(const Tiers& tiers, const Acknowledged& told) {
   Violations violations;
   const auto fast = whole_steps(*stores->fast, violations);
   const auto slow = whole_steps(*stores->slow, violations);
-  for (std::uint64_t step = 1; step <= kSteps; ++step) {
+  for (uint64_t step = 1; step <= kSteps; ++step) {
     if (told.durable.at(step) && !slow.contains(step))
       violations.push_back("durable step " + std::to_string(step) + " is not on the slow tier");
     if (told.fast.at(step) && !fast.contains(step) && !slow.contains(step))
@@ -187,8 +187,8 @@ inline Violations check(const Tiers& tiers, const Acknowledged& told) {
 
 // The result of cuts at many operations: their number, and how many had violations.
 struct Sweep {
-  std::uint64_t points = 0;
-  std::uint64_t bad = 0;
+  uint64_t points = 0;
+  uint64_t bad = 0;
   std::string first{};  // the first violation
 
   void add(const std::string& where, const Violations& violations) {

@@ -11,7 +11,7 @@ bool provable(const CheckpointManifest& manifest) {
 
 Result<void> read_and_prove(const CheckpointStore& store, const CheckpointManifest& manifest,
                             const CheckpointFile& file, const CheckpointStore::TakeChunk& take) {
-  const auto prove = [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Result<void> {
+  const auto prove = [&](uint64_t offset, std::span<const std::byte> bytes) -> Result<void> {
     PENSTOCK_TRY(check_interrupt());
     if (provable(manifest)) {
       Result<void> proven =

@@ -16,7 +16,7 @@ namespace penstock {
 Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, const CheckpointId& id,
                                  const Error& why);
 
-enum class DrainFate : std::uint8_t {
+enum class DrainFate : uint8_t {
   try_again,         // a tier failed, or the copy was damaged on the way: another try may succeed
   slow_quarantined,  // a wrong copy was in ckpt/ of the slow tier, and is in quarantine now
   name_taken,        // the slow tier has another valid checkpoint of that name: both stay

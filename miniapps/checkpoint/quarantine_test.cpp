@@ -17,7 +17,7 @@ class FailedDrains : public testing::Test {
     EXPECT_FALSE(copied.ok());
     return look_into_failed_drain(*fast_, *slow_, manifest_, copied.error());
   }
-  static std::size_t quarantined(TestStore& store) { return names_in(store.backend(), "quarantine").size(); }
+  static size_t quarantined(TestStore& store) { return names_in(store.backend(), "quarantine").size(); }
 
   TestStore fast_{StoreRole::fast};
   TestStore slow_{StoreRole::slow};

@@ -76,12 +76,11 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
         nlohmann::json::parse(reinterpret_cast<const char*>(bytes.data()),
                               reinterpret_cast<const char*>(bytes.data()) + bytes.size());
     restart.run = json.at("run").get<std::string>();
-    restart.lost_steps = json.at("lost_steps").get<std::uint64_t>();
+    restart.lost_steps = json.at("lost_steps").get<uint64_t>();
     for (const nlohmann::json& row : json.at("rejected"))
-      restart.rejected.push_back(
-          {row.at("tier").get<std::string>(),
-           {row.at("step").get<std::uint64_t>(), row.at("generation").get<std::uint64_t>()},
-           row.at("why").get<std::string>()});
+      restart.rejected.push_back({row.at("tier").get<std::string>(),
+                                  {row.at("step").get<uint64_t>(), row.at("generation").get<uint64_t>()},
+                                  row.at("why").get<std::string>()});
     uuid = json.at("store").get<std::string>();
     manifest = json.at("manifest").get<std::string>();
   } catch (const nlohmann::json::exception& problem) {
@@ -109,7 +108,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
   Restart restart;
   restart.run = run;
   if (all.empty()) return std::optional(std::move(restart));
-  const std::uint64_t newest_step = all.back().id.step;
+  const uint64_t newest_step = all.back().id.step;
   std::optional<Error> read_error;
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     const CheckpointId& id = found->id;

@@ -28,7 +28,7 @@ struct Restart {
   const CheckpointStore* store = nullptr;  // null: the run has no checkpoint, or none is complete
   CheckpointManifest manifest;
   std::vector<RejectedCheckpoint> rejected;  // newer checkpoints or other copies, each with the reason
-  std::uint64_t lost_steps = 0;              // steps from the chosen one to the newest that any store has
+  uint64_t lost_steps = 0;                   // steps from the chosen one to the newest that any store has
 };
 
 // Tries the checkpoints of all stores from the greatest (step, generation) down, the copy on the fast tier
@@ -39,8 +39,8 @@ struct Restart {
 struct RestartRequest {
   bool read_files = true;
   bool quarantine_wrong = false;
-  std::optional<std::uint64_t> ranks{};  // only checkpoints of this number of ranks
-  std::optional<std::uint64_t> step{};   // only checkpoints of this step
+  std::optional<uint64_t> ranks{};  // only checkpoints of this number of ranks
+  std::optional<uint64_t> step{};   // only checkpoints of this step
 };
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request = {});

@@ -22,7 +22,7 @@ class Restarts : public testing::Test {
     return choose_restart(stores, "run", request);
   }
   // Saves a checkpoint to the fast store and copies it to the slow one.
-  CheckpointManifest on_both(std::uint64_t step) {
+  CheckpointManifest on_both(uint64_t step) {
     const CheckpointManifest manifest = save(*fast_, "run", {step, 0}, two_files(unsigned(step)));
     EXPECT_OK(copy_checkpoint(*fast_, *slow_, manifest));
     return manifest;
@@ -139,7 +139,7 @@ TEST_F(Restarts, WithNothingWholeNameAllThatIsWrong) {
 TEST_F(Restarts, ByManifestsAloneReadNothing) {
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "rank-0.bin");
-  const std::uint64_t before = fast_.backend().moved_bytes().read;
+  const uint64_t before = fast_.backend().moved_bytes().read;
   const auto restart = choose({.read_files = false});
   ASSERT_OK(restart);
   EXPECT_EQ(restart->store, &*fast_);

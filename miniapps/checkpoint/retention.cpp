@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
-                                        const std::optional<CheckpointId>& saved) {
+Result<uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, uint64_t keep,
+                                   const std::optional<CheckpointId>& saved) {
   // The drainer's thread and the thread that commits may both prune, so one waits for the other. The mutex is
   // held also during reads and removals.
   static std::mutex prune_mutex;
@@ -24,10 +24,10 @@ Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view
   if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
   PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
   std::erase_if(found, [](const ListedCheckpoint& one) { return !one.manifest.ok(); });
-  if (found.size() <= keep) return std::uint64_t{0};
+  if (found.size() <= keep) return uint64_t{0};
   if (keep == 1) PENSTOCK_TRY(store.verify(run, *found.back().manifest));
-  std::uint64_t removed_count = 0;
-  for (std::uint64_t i = 0; i < found.size() - keep; ++i) {
+  uint64_t removed_count = 0;
+  for (uint64_t i = 0; i < found.size() - keep; ++i) {
     if (saved && found[i].id >= *saved) break;
     const Result<void> removed = store.remove(run, found[i].id);
     if (!removed.ok() && removed.error().code != Errc::not_found) return removed.error();

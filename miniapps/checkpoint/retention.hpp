@@ -15,7 +15,7 @@ namespace penstock {
 // wrong manifest are neither counted nor removed.
 // `saved`: a checkpoint that was just committed; it and all newer ones stay, even if that is more than
 // `keep`. Any thread; calls of several threads run one at a time.
-Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
-                                        const std::optional<CheckpointId>& saved = {});
+Result<uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, uint64_t keep,
+                                   const std::optional<CheckpointId>& saved = {});
 
 }  // namespace penstock

@@ -22,26 +22,26 @@ namespace penstock {
 namespace {
 // A pending checkpoint writes a new note after this many more bytes. Until then these bytes count twice: as
 // allocated and as reserved.
-constexpr std::uint64_t kBytesPerNote = 16U << 20;
+constexpr uint64_t kBytesPerNote = 16U << 20;
 constexpr std::chrono::seconds kLockPatience{5};
 constexpr std::chrono::milliseconds kLockPause{10};
 
-std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
+uint64_t sum_of(uint64_t a, uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
 // The number in a file of reserved/ or taken/. 0 for a text that a power cut has torn: the process that wrote
 // it is then dead, too.
-std::uint64_t bytes_in_text(std::string_view text) {
-  std::uint64_t bytes = 0;
+uint64_t bytes_in_text(std::string_view text) {
+  uint64_t bytes = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   return failure == std::errc{} && stop != text.data() + text.size() && *stop == '\n' ? bytes : 0;
 }
 
 // The number in each object of the folder, by the last part of the object's name.
-Result<std::map<std::string, std::uint64_t>> bytes_by_name(const StoreFiles& files, std::string_view folder) {
+Result<std::map<std::string, uint64_t>> bytes_by_name(const StoreFiles& files, std::string_view folder) {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
-  std::map<std::string, std::uint64_t> found;
+  std::map<std::string, uint64_t> found;
   for (const Entry& entry : entries) {
     const auto text = files.read_text(entry.name, kMostSmallText);
     if (!text && text.error().code == Errc::not_found) continue;  // committed or removed meanwhile
@@ -52,8 +52,8 @@ Result<std::map<std::string, std::uint64_t>> bytes_by_name(const StoreFiles& fil
 }
 
 struct PendingBytes {
-  std::uint64_t unallocated = 0;  // reserved and not yet allocated
-  std::uint64_t taken = 0;        // allocated by pending checkpoints
+  uint64_t unallocated = 0;  // reserved and not yet allocated
+  uint64_t taken = 0;        // allocated by pending checkpoints
 };
 
 Result<PendingBytes> pending_bytes(const StoreFiles& files) {
@@ -61,7 +61,7 @@ Result<PendingBytes> pending_bytes(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const auto notes, bytes_by_name(files, kStoreTaken));
   PendingBytes all;
   for (const auto& [pending_name, bytes] : reserved) {
-    std::uint64_t taken = 0;
+    uint64_t taken = 0;
     for (auto note = notes.lower_bound(pending_name);
          note != notes.end() && note->first.starts_with(pending_name); ++note)
       if (is_note_of(note->first, pending_name)) taken = sum_of(taken, note->second);
@@ -72,7 +72,7 @@ Result<PendingBytes> pending_bytes(const StoreFiles& files) {
 }
 
 // UINT64_MAX if the back end does not know.
-Result<std::uint64_t> free_bytes(const StoreFiles& files) {
+Result<uint64_t> free_bytes(const StoreFiles& files) {
   const auto free = files.named(files.backend().names().free_bytes());
   if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
   return free;
@@ -94,7 +94,7 @@ bool is_note_of(std::string_view name, std::string_view pending_name) {
          name.find_first_not_of("0123456789", pending_name.size() + 1) == std::string_view::npos;
 }
 
-void PendingCheckpoint::before_create(std::uint64_t rank, std::uint64_t bytes) {
+void PendingCheckpoint::before_create(uint64_t rank, uint64_t bytes) {
   if (!note_rank_) note_rank_ = rank;
   file_bytes_ = bytes;
   allocated_whole_ = false;
@@ -107,14 +107,14 @@ void PendingCheckpoint::before_create(std::uint64_t rank, std::uint64_t bytes) {
 // by the file's size at its creation, the whole file counts as taken.
 void PendingCheckpoint::after_create() {
   if (free_before_ == 0) return;
-  const std::uint64_t free_after = files_.backend().names().free_bytes().value_or(free_before_);
+  const uint64_t free_after = files_.backend().names().free_bytes().value_or(free_before_);
   allocated_whole_ = free_after < free_before_ && free_before_ - free_after >= file_bytes_;
   if (!allocated_whole_) return;
   allocated_bytes_ += file_bytes_;
   write_note();
 }
 
-void PendingCheckpoint::after_write(std::uint64_t bytes) {
+void PendingCheckpoint::after_write(uint64_t bytes) {
   if (allocated_whole_) return;
   allocated_bytes_ += bytes;
   if (allocated_bytes_ - noted_bytes_ >= kBytesPerNote) write_note();
@@ -130,17 +130,17 @@ void PendingCheckpoint::write_note() {
 
 // Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
 // still reserved: the result is too low, never too high.
-Result<std::uint64_t> CheckpointStore::free_space() const {
+Result<uint64_t> CheckpointStore::free_space() const {
   PENSTOCK_ASSIGN(const PendingBytes pending, pending_bytes(files_));
-  PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
+  PENSTOCK_ASSIGN(const uint64_t free, free_bytes(files_));
   return free == UINT64_MAX ? free : free - std::min(free, pending.unallocated);
 }
 
-Result<std::uint64_t> CheckpointStore::space_if_emptied() const {
+Result<uint64_t> CheckpointStore::space_if_emptied() const {
   PENSTOCK_ASSIGN(const PendingBytes pending, pending_bytes(files_));
-  PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
+  PENSTOCK_ASSIGN(const uint64_t free, free_bytes(files_));
   if (free == UINT64_MAX) return free;
-  std::uint64_t space = sum_of(free, pending.taken);
+  uint64_t space = sum_of(free, pending.taken);
   PENSTOCK_ASSIGN(const std::vector<std::string> all, runs());
   for (const std::string& run : all) {
     PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*this, run));

@@ -37,10 +37,10 @@ Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
   return success();
 }
 
-Result<std::uint64_t> sweep_run(CheckpointStore& store, const std::string& run) {
-  std::uint64_t swept = 0;
+Result<uint64_t> sweep_run(CheckpointStore& store, const std::string& run) {
+  uint64_t swept = 0;
   for (const std::string_view purpose : kRunPurposes) {
-    PENSTOCK_ASSIGN(const std::uint64_t removed, store.sweep(run, purpose));
+    PENSTOCK_ASSIGN(const uint64_t removed, store.sweep(run, purpose));
     swept += removed;
   }
   return swept;

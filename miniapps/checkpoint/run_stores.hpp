@@ -28,7 +28,7 @@ inline constexpr std::string_view kRunPurposes[] = {"save", "drain"};
 Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
                             std::vector<std::unique_ptr<Lock>>& locks);
 // Calls CheckpointStore::sweep() for each of kRunPurposes. The caller holds the locks.
-Result<std::uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
+Result<uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
 
 // For the one process that owns the run. Opens or makes the stores, and takes the locks of both. busy, with
 // no change made: another training, a drain or gc holds one. Records to which store the run drains, and

@@ -81,7 +81,7 @@ std::optional<double> drain_overlap(std::span<const CheckpointTimes> times) {
 }
 
 std::optional<double> step_inflation(std::span<const Period> steps, std::span<const CheckpointTimes> times) {
-  constexpr std::size_t kFewestSteps = 3;
+  constexpr size_t kFewestSteps = 3;
   const std::vector<Period> drain_periods = merged(drains(times));
   std::vector<double> ratios;
   // Step times, grouped by drain. between[i] has the steps in the gap before drain i, which overlap no drain;
@@ -93,14 +93,14 @@ std::optional<double> step_inflation(std::span<const Period> steps, std::span<co
     const double length = step.end_s - step.begin_s;
     const auto drain = std::find_if(drain_periods.begin(), drain_periods.end(),
                                     [&](const Period& period) { return period.end_s > step.begin_s; });
-    const auto at = std::size_t(drain - drain_periods.begin());
+    const auto at = size_t(drain - drain_periods.begin());
     const double overlap = drain == drain_periods.end() ? 0 : overlap_s(step, *drain);
     if (overlap <= 0)
       between[at].push_back(length);
     else if (overlap >= length / 2)
       during[at].push_back(length);
   }
-  for (std::size_t i = 0; i < drain_periods.size(); ++i) {
+  for (size_t i = 0; i < drain_periods.size(); ++i) {
     std::vector<double> around = between[i];
     around.insert(around.end(), between[i + 1].begin(), between[i + 1].end());
     if (during[i].size() < kFewestSteps || around.size() < kFewestSteps) continue;

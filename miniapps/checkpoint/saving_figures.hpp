@@ -19,7 +19,7 @@ struct Period {
 
 // What a failure takes. process: the processes only. node: the machine with its fast tier. power: the power
 // of all machines, and with it what is in memory.
-enum class Failure : std::uint8_t { process, node, power };
+enum class Failure : uint8_t { process, node, power };
 
 // The work that must be repeated if the failure comes at a random time of the run, each time equally likely.
 // Seconds from when save() was called for the newest surviving checkpoint (or from the start) to the failure.

@@ -30,9 +30,7 @@ void record_checkpoint(const CheckpointTimes& one, const MetricInfo& time_to_dur
 }
 
 void record_counts(const CheckpointCounts& counts, Trial& trial) {
-  const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
-    trial.sample(metric, double(value));
-  };
+  const auto count = [&](const MetricInfo& metric, uint64_t value) { trial.sample(metric, double(value)); };
   count(saving_metrics::kSaves, counts.saves);
   count(saving_metrics::kSkips, counts.skips);
   count(saving_metrics::kWrittenThrough, counts.written_through);

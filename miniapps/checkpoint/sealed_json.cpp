@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostDepth = 8;  // deeper than any of our JSON; even deeper input could exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
-constexpr std::size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last one is for the newline
+constexpr size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last one is for the newline
 
 std::string seal_of(std::string_view body) {
   return fmt::format("{}{:08x}\n", kSealBegins, crc32c(std::as_bytes(std::span(body))));
@@ -50,7 +50,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
   try {
     if (json.at("penstock").get<std::string>() != kind)
       return not_sealed(object, fmt::format("is no {}", kind));
-    if (const std::uint64_t format = count_at(json, "format"); format != kSealedFormat)
+    if (const uint64_t format = count_at(json, "format"); format != kSealedFormat)
       return make_error(Errc::unsupported,
                         "'{}' is of format {}, and this penstock reads {}: "
                         "use the version that wrote it",
@@ -61,11 +61,11 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
   return json;
 }
 
-std::uint64_t count_at(const Json& json, const char* key) {
+uint64_t count_at(const Json& json, const char* key) {
   const Json& number = json.at(key);
   // Without this check, get() would convert a negative or fractional number.
   if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
-  return number.get<std::uint64_t>();
+  return number.get<uint64_t>();
 }
 
 }  // namespace penstock

@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kSealedFormat = 1;            // the same for all kinds of sealed JSON
-inline constexpr std::size_t kMostSealedBytes = 256U << 20;  // far more than any checkpoint needs
+inline constexpr uint64_t kSealedFormat = 1;            // the same for all kinds of sealed JSON
+inline constexpr size_t kMostSealedBytes = 256U << 20;  // far more than any checkpoint needs
 
 // Adds `kind` and the format's version before the members of `json`, which is an object.
 std::string seal_json(std::string_view kind, const nlohmann::ordered_json& json);
@@ -24,6 +24,6 @@ Result<nlohmann::ordered_json> unseal_json(std::string_view kind, std::string_vi
                                            std::string_view object);
 
 // Returns a member that must exist and must be an unsigned integer; else throws std::exception.
-std::uint64_t count_at(const nlohmann::ordered_json& json, const char* key);
+uint64_t count_at(const nlohmann::ordered_json& json, const char* key);
 
 }  // namespace penstock

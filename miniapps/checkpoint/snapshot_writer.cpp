@@ -44,8 +44,8 @@ SnapshotWriter::~SnapshotWriter() {
 }
 
 Result<void> SnapshotWriter::reserve_memory(std::span<const FileView> files) {
-  std::size_t bytes = 0;
-  for (const FileView& file : files) bytes += std::size_t(whole_blocks(file.bytes.size()));
+  size_t bytes = 0;
+  for (const FileView& file : files) bytes += size_t(whole_blocks(file.bytes.size()));
   try {
     memory_.grow(bytes);
   } catch (const std::bad_alloc&) {
@@ -54,12 +54,12 @@ Result<void> SnapshotWriter::reserve_memory(std::span<const FileView> files) {
   return success();
 }
 
-void SnapshotWriter::copy_and_write(std::uint64_t step, std::span<FileView> files) {
-  std::size_t at = 0;
+void SnapshotWriter::copy_and_write(uint64_t step, std::span<FileView> files) {
+  size_t at = 0;
   for (FileView& file : files) {
     std::memcpy(memory_.data() + at, file.bytes.data(), file.bytes.size());
     file.bytes = std::span(memory_.data() + at, file.bytes.size());
-    at += std::size_t(whole_blocks(file.bytes.size()));
+    at += size_t(whole_blocks(file.bytes.size()));
   }
   step_ = step;
   given_up_ = false;
@@ -93,8 +93,8 @@ struct SnapshotWriter::Reports {
 Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point look_until,
                                                          Clock::time_point until) {
   const State own_state = wait_while_busy(look_until);
-  std::array<std::uint64_t, 5> any{own_state == State::busy, own_state == State::full,
-                                   own_state == State::failed, Clock::now() >= until, interrupted()};
+  std::array<uint64_t, 5> any{own_state == State::busy, own_state == State::full, own_state == State::failed,
+                              Clock::now() >= until, interrupted()};
   PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));
   const Reports reports{any[0] != 0, any[1] != 0, any[2] != 0, any[3] != 0, any[4] != 0};
   if (reports.busy && (reports.full || reports.failed)) given_up_ = true;

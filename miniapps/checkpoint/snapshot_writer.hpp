@@ -36,7 +36,7 @@ class SnapshotWriter {
   // copies the bytes to that memory, in place of the last snapshot, and makes the thread write them; `files`
   // then refer to the copy. Call neither while a snapshot is being written.
   Result<void> reserve_memory(std::span<const FileView> files);
-  void copy_and_write(std::uint64_t step, std::span<FileView> files);
+  void copy_and_write(uint64_t step, std::span<FileView> files);
 
   // Collective. Whether any rank is still writing the last snapshot. A rank whose own part is written learns
   // here and in wait_for_all_ranks() whether all ranks have.
@@ -56,7 +56,7 @@ class SnapshotWriter {
 
  private:
   // full: the tier had no free space, and the copy stays in memory for another try. failed: any other error.
-  enum class State : std::uint8_t { free, busy, full, failed };
+  enum class State : uint8_t { free, busy, full, failed };
   struct Reports;
 
   State wait_while_busy(std::chrono::steady_clock::time_point until);
@@ -67,7 +67,7 @@ class SnapshotWriter {
   const WritePart write_;
   const OnFailure on_failure_;
   Buffer memory_;
-  std::uint64_t step_ = 0;  // of the last snapshot
+  uint64_t step_ = 0;  // of the last snapshot
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> heed_signals_ = false;
 

@@ -52,7 +52,7 @@ TEST_F(Snapshots, AreWaitedForNoLongerThanForRoom) {
   ASSERT_TRUE(saver->wait(first.id, Reached::durable, kLong).ok());
   EXPECT_TRUE(save(*saver, 60).ok()) << "a save that took too long is no failed run";
   ASSERT_TRUE(saver->finalize(kLong).ok());
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 60}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 60}));
 }
 
 TEST_F(Snapshots, AreNotWaitedForThroughASignal) {
@@ -67,7 +67,7 @@ TEST_F(Snapshots, AreNotWaitedForThroughASignal) {
     EXPECT_TRUE(saver->finalize(kLong).ok()) << "what was saved has its grace";
   }
   simulate_interrupt(0);
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20}));
 }
 
 TEST_F(Snapshots, LeaveNothingWhereTheGraceIsOver) {
@@ -92,7 +92,7 @@ TEST_F(Snapshots, AreLeftOutWhileTheMemoryIsTaken) {
   EXPECT_TRUE(second.skipped);
   EXPECT_EQ(saver->counts().skips, 1U);
   ASSERT_TRUE(saver->finalize(kLong).ok());
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20}));
 }
 
 TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
@@ -106,7 +106,7 @@ TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
   EXPECT_EQ(again.id.generation, 1U) << "of the first, which may not be there yet";
   ASSERT_TRUE(saver->finalize(kLong).ok());
   EXPECT_EQ(newest(slow), noise(kBytes, 40));
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 20, 40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 20, 40}));
 }
 
 TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
@@ -129,7 +129,7 @@ TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
       ASSERT_TRUE(saver->finalize(kLong).ok());
       EXPECT_TRUE(save(*saver, 60).ok());
       ASSERT_TRUE(saver->finalize(kLong).ok());
-      const std::vector<std::uint64_t> there = steps(slow, policy_.run);
+      const std::vector<uint64_t> there = steps(slow, policy_.run);
       EXPECT_EQ(there.back(), 60U);
       const CheckpointCounts counts = saver->counts();
       EXPECT_EQ(counts.written_through >= 1, policy == OnFull::writethrough);
@@ -152,7 +152,7 @@ TEST_F(Snapshots, ThatWaitForRoomInVainStayInMemory) {
     EXPECT_EQ(saver->finalize(10ms).error().code, Errc::timed_out);
   }
   EXPECT_EQ(saver->counts().saves, 2U);
-  EXPECT_EQ(steps(fast), (std::vector<std::uint64_t>{20}));
+  EXPECT_EQ(steps(fast), (std::vector<uint64_t>{20}));
 }
 
 TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
@@ -162,7 +162,7 @@ TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
     ASSERT_TRUE(save(*saver, 20).ok());
     EXPECT_TRUE(save(*saver, 40).ok());
     EXPECT_TRUE(saver->finalize(kLong).ok());
-    EXPECT_EQ(steps(once), (std::vector<std::uint64_t>{20, 40}));
+    EXPECT_EQ(steps(once), (std::vector<uint64_t>{20, 40}));
   }
   const Tier full = tier("slow", ",fail=write/rank-0.bin:enospc@1.0");
   const auto saver = open(full, nullptr).value();
@@ -183,7 +183,7 @@ TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
   const Tier fast = tier("fast", ",fail=write/rank-2.bin:enospc@#1");
   RankThreads::run(4, [&](Communicator& ranks) {
     const auto saver = Checkpointer::open(policy_, slow, &fast, ranks).value();
-    for (const std::uint64_t step : {20U, 40U}) {
+    for (const uint64_t step : {20U, 40U}) {
       const std::vector<std::byte> state = noise(kBytes, step, ranks.rank());
       const Result<CheckpointTimes> saved =
           saver->save({.step = step, .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}});
@@ -192,7 +192,7 @@ TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
     const Result<void> over = saver->finalize(kLong);
     EXPECT_TRUE(over.ok()) << over.error().what;
   });
-  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 40}));
+  EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 40}));
   for (int rank = 0; rank < 4; ++rank)
     EXPECT_EQ(newest(slow, "rank-" + std::to_string(rank) + ".bin"), noise(kBytes, 40, rank));
 }

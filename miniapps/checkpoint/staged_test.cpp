@@ -76,21 +76,21 @@ TEST_P(StagedCheckpoint, TakesPiecesInOrderAndTheirErrors) {
   const auto bytes = pattern(kCheckpointChunk + 9);
   const auto staged = store_->stage("run", "save", bytes.size(), 0);
   ASSERT_OK(staged);
-  std::vector<std::uint64_t> asked;
-  const auto file = (*staged)->write_pieces("a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<Span> {
+  std::vector<uint64_t> asked;
+  const auto file = (*staged)->write_pieces("a", 0, bytes.size(), [&](uint64_t offset) -> Result<Span> {
     asked.push_back(offset);
-    return Span(bytes).subspan(offset, std::min<std::uint64_t>(kCheckpointChunk, bytes.size() - offset));
+    return Span(bytes).subspan(offset, std::min<uint64_t>(kCheckpointChunk, bytes.size() - offset));
   });
   ASSERT_OK(file);
-  EXPECT_EQ(asked, (std::vector<std::uint64_t>{0, kCheckpointChunk}));
+  EXPECT_EQ(asked, (std::vector<uint64_t>{0, kCheckpointChunk}));
   ASSERT_OK((*staged)->write("b", 0, bytes));
-  EXPECT_ERRC(Errc::timed_out,
-              (*staged)->write_pieces(
-                  "c", 0, bytes.size(),
-                  [&](std::uint64_t) -> Result<Span> { return make_error(Errc::timed_out, "late"); }),
-              "late");
+  EXPECT_ERRC(
+      Errc::timed_out,
+      (*staged)->write_pieces("c", 0, bytes.size(),
+                              [&](uint64_t) -> Result<Span> { return make_error(Errc::timed_out, "late"); }),
+      "late");
   EXPECT_ERRC(Errc::internal,
-              (*staged)->write_pieces("d", 0, bytes.size(), [&](std::uint64_t) { return Span(bytes); }));
+              (*staged)->write_pieces("d", 0, bytes.size(), [&](uint64_t) { return Span(bytes); }));
   EXPECT_EQ(names_in(store_.backend(), (*staged)->folder()), (std::set<std::string>{"a", "b"}));
 }
 
@@ -139,7 +139,7 @@ TEST_P(StagedCheckpoint, IsMadeByAllRanksAndCommittedByOne) {
   const auto staged = store_->stage("run", "save", 1000, 0);
   ASSERT_OK(staged);
   std::vector<CheckpointFile> all;
-  for (std::uint64_t rank = 0; rank < 3; ++rank) {
+  for (uint64_t rank = 0; rank < 3; ++rank) {
     const auto joined = rank == 0 ? nullptr : *PendingCheckpoint::join(*store_, (*staged)->folder());
     PendingCheckpoint& mine = rank == 0 ? **staged : *joined;
     std::vector<CheckpointFile> files;
@@ -233,7 +233,7 @@ class JournalBackend final : public BackendWrapper {
  public:
   JournalBackend(std::unique_ptr<Backend> backend, Journal& journal)
       : BackendWrapper(std::move(backend)), journal_(journal), names_(inner().names(), journal) {}
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<JournalWriter>(std::move(writer), name, journal_);
   }
@@ -281,7 +281,7 @@ TEST_P(StagedCheckpoint, HoldsWhateverFails) {
   int failed = 0;
   for (int n = 1, held = 0; held < 10; ++n) {  // until the fault comes after the last operation
     ASSERT_LT(n, 200);
-    const CheckpointId id{std::uint64_t(n), 0};
+    const CheckpointId id{uint64_t(n), 0};
     const Tier faulty = store_.place().tier("slow", "fail=eio@#" + std::to_string(n));
     const auto store = CheckpointStore::open(faulty);
     if (!store) continue;
@@ -309,7 +309,7 @@ TEST_P(StagedCheckpoint, IsNeverAcknowledgedWhereASyncFailed) {
   int n = 1;
   for (;; ++n) {
     ASSERT_LT(n, 20);
-    const CheckpointId id{std::uint64_t(n), 0};
+    const CheckpointId id{uint64_t(n), 0};
     const Tier faulty = store_.place().tier("slow", "fail=sync:eio@#" + std::to_string(n));
     const auto store = CheckpointStore::open(faulty);
     ASSERT_OK(store);

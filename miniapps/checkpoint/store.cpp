@@ -35,9 +35,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kStoreFormat = 1;
+constexpr uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
-constexpr std::size_t kLongestPurpose = 20;
+constexpr size_t kLongestPurpose = 20;
 
 constexpr std::string_view kRoleNames[] = {"fast", "slow"};  // indexed by the values of StoreRole
 constexpr std::string_view kNodeDurability = "node";
@@ -77,7 +77,7 @@ Result<StoreFacts> parse_facts(std::string_view text) {
       return not_a_store("something else of penstock");
     const Json& format = json.at("format");
     if (!format.is_number_unsigned()) return not_a_store("no format");
-    if (format.get<std::uint64_t>() != kStoreFormat)
+    if (format.get<uint64_t>() != kStoreFormat)
       return make_error(Errc::unsupported,
                         "'{}' is of format {}, and this penstock reads {}: use the version that "
                         "wrote it",
@@ -145,7 +145,7 @@ Result<void> make_store_folders(const StoreFiles& files) {
 }  // namespace
 
 std::string_view role_name(StoreRole role) {
-  return kRoleNames[std::size_t(role)];
+  return kRoleNames[size_t(role)];
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier) {
@@ -214,9 +214,8 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, st
 }
 
 Result<std::unique_ptr<PendingCheckpoint>> CheckpointStore::stage(std::string_view run,
-                                                                  std::string_view purpose,
-                                                                  std::uint64_t bytes,
-                                                                  std::uint64_t headroom) {
+                                                                  std::string_view purpose, uint64_t bytes,
+                                                                  uint64_t headroom) {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
@@ -224,7 +223,7 @@ Result<std::unique_ptr<PendingCheckpoint>> CheckpointStore::stage(std::string_vi
   std::unique_ptr<PendingCheckpoint> pending(new PendingCheckpoint(*this, path_in(kStoreTmp, name), true));
   {
     PENSTOCK_ASSIGN(const auto lock, lock_space());
-    PENSTOCK_ASSIGN(const std::uint64_t free, free_space());
+    PENSTOCK_ASSIGN(const uint64_t free, free_space());
     if (headroom > free || bytes > free - headroom)
       return files_.error(
           Errc::no_space,
@@ -253,15 +252,15 @@ void PendingCheckpoint::discard() {
   remove_reservation(files_, last_part(folder_));
 }
 
-Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, std::uint64_t rank,
-                                                       std::uint64_t bytes, const Pieces& next_piece) {
+Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, uint64_t rank, uint64_t bytes,
+                                                       const Pieces& next_piece) {
   PENSTOCK_TRY(files_.named(check_checkpoint_file_name(name)));
   CheckpointFile file{.name = std::string(name), .rank = rank, .bytes = bytes, .chunks = {}};
   const std::string object = path_in(folder_, name);
   before_create(rank, bytes);
   PENSTOCK_ASSIGN(const auto writer, files_.named(files_.backend().create(object, bytes)));
   after_create();
-  for (std::uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
+  for (uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
     PENSTOCK_ASSIGN(const auto piece, next_piece(offset));
     if (piece.size() != std::min(kCheckpointChunk, bytes - offset))
       return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
@@ -274,15 +273,15 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, st
 
 // The checksums are computed on another thread while the bytes are written. For a tier in memory they take a
 // quarter of the time of the writing.
-Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, std::uint64_t rank,
+Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t rank,
                                                 std::span<const std::byte> bytes) {
-  std::vector<std::uint32_t> chunks(chunk_count(bytes.size()));
-  const auto piece = [&](std::uint64_t offset) {
+  std::vector<uint32_t> chunks(chunk_count(bytes.size()));
+  const auto piece = [&](uint64_t offset) {
     return bytes.subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));
   };
   std::atomic<bool> given_up = false;
   const auto compute_checksums = [&] {
-    for (std::size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
+    for (size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
       chunks[i] = crc32c(piece(i * kCheckpointChunk));
   };
   // If the writing fails, given_up ends this thread after its chunk, and the destructor joins it.
@@ -292,7 +291,7 @@ Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, std::uint
   } catch (const std::system_error&) {
     // no thread: the checksums are computed after the writing
   }
-  const auto next_piece = [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
+  const auto next_piece = [&](uint64_t offset) -> Result<std::span<const std::byte>> {
     PENSTOCK_TRY(check_interrupt());
     return piece(offset);
   };
@@ -311,7 +310,7 @@ Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, std::uint
 // checkpoint.
 Result<void> PendingCheckpoint::check_all_written(const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
-  std::map<std::string_view, std::uint64_t> sizes;
+  std::map<std::string_view, uint64_t> sizes;
   for (const Entry& entry : entries) {
     if (entry.folder || entry.link) continue;
     sizes.emplace(last_part(entry.name), entry.bytes);
@@ -403,9 +402,9 @@ Error StoreFiles::error(Errc code, std::string_view what) const {
   return named(make_error(code, std::string(what)));
 }
 
-Result<std::string> StoreFiles::read_text(std::string_view name, std::uint64_t most) const {
+Result<std::string> StoreFiles::read_text(std::string_view name, uint64_t most) const {
   PENSTOCK_ASSIGN(const auto reader, named(backend().open(name)));
-  PENSTOCK_ASSIGN(const std::uint64_t bytes, named(reader->size()));
+  PENSTOCK_ASSIGN(const uint64_t bytes, named(reader->size()));
   if (bytes > most) return error(Errc::corrupt, fmt::format("'{}' has {} bytes: none of ours", name, bytes));
   std::string text(bytes, '\0');
   PENSTOCK_TRY(named(reader->read_at(0, std::as_writable_bytes(std::span(text)))));

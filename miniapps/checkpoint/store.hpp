@@ -56,9 +56,9 @@ inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
 
-inline constexpr std::size_t kUuidDigits = 32;
+inline constexpr size_t kUuidDigits = 32;
 // The most bytes of STORE.json and of a file in reserved/ or taken/.
-inline constexpr std::uint64_t kMostSmallText = 64U << 10;
+inline constexpr uint64_t kMostSmallText = 64U << 10;
 
 // Returns "a/b" for "a" and "b".
 std::string path_in(std::string_view folder, std::string_view name);
@@ -92,7 +92,7 @@ class StoreFiles {
   const Tier& tier() const { return *tier_; }
 
   // Reads an object of at most `most` bytes; a larger one is corrupt.
-  Result<std::string> read_text(std::string_view name, std::uint64_t most) const;
+  Result<std::string> read_text(std::string_view name, uint64_t most) const;
   Result<void> write_text(std::string_view name, std::string_view text, Durability wanted,
                           IfExists if_exists) const;
 
@@ -120,7 +120,7 @@ class StoreFiles {
   const Tier* tier_;
 };
 
-enum class StoreRole : std::uint8_t { fast, slow };
+enum class StoreRole : uint8_t { fast, slow };
 // The text in STORE.json: "fast" or "slow".
 std::string_view role_name(StoreRole role);
 // The durability of a store whose bytes survive the end of the process, and no power failure.
@@ -140,12 +140,12 @@ class PendingCheckpoint {
 
   // Writes one file and syncs its bytes; returns its entry for the manifest, with the CRC32C of each chunk.
   // Ctrl-C ends it between two chunks.
-  Result<CheckpointFile> write(std::string_view name, std::uint64_t rank, std::span<const std::byte> bytes);
+  Result<CheckpointFile> write(std::string_view name, uint64_t rank, std::span<const std::byte> bytes);
   // As write(), but without CRCs, and Ctrl-C does not end it. `more` returns the file's bytes piece by piece,
   // in order. Each piece is a whole kCheckpointChunk, only the last may be shorter. An error of `more` ends
   // the writing.
-  using Pieces = std::function<Result<std::span<const std::byte>>(std::uint64_t offset)>;
-  Result<CheckpointFile> write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
+  using Pieces = std::function<Result<std::span<const std::byte>>(uint64_t offset)>;
+  Result<CheckpointFile> write_pieces(std::string_view name, uint64_t rank, uint64_t bytes,
                                       const Pieces& more);
 
   // Writes MANIFEST, syncs, and renames the folder into ckpt/. Sets `store_uuid` and `commit_time`.
@@ -160,8 +160,8 @@ class PendingCheckpoint {
   // How ranks report what they wrote to the rank that commits. report_files(): writes the list of this rank's
   // files into the folder and syncs it. collect_files(): reads the lists of all ranks and then removes them.
   // not_found if the list of a rank is missing.
-  Result<void> report_files(std::uint64_t rank, std::span<const CheckpointFile> files);
-  Result<std::vector<CheckpointFile>> collect_files(std::uint64_t ranks);
+  Result<void> report_files(uint64_t rank, std::span<const CheckpointFile> files);
+  Result<std::vector<CheckpointFile>> collect_files(uint64_t ranks);
 
  private:
   friend class CheckpointStore;
@@ -174,9 +174,9 @@ class PendingCheckpoint {
   // before a file is created, after_create() when its writer exists, and after_write() after each write. If a
   // caller writes the files of several ranks, all notes are under the first rank. A failed note does no harm:
   // its bytes only stay reserved.
-  void before_create(std::uint64_t rank, std::uint64_t bytes);
+  void before_create(uint64_t rank, uint64_t bytes);
   void after_create();
-  void after_write(std::uint64_t bytes);
+  void after_write(uint64_t bytes);
   void write_note();
 
   CheckpointStore& store_;
@@ -185,12 +185,12 @@ class PendingCheckpoint {
   const bool is_owner_;  // false after join(): then the destructor removes nothing
   bool finished_ = false;
 
-  std::optional<std::uint64_t> note_rank_;  // the rank in the names of the notes
-  std::uint64_t file_bytes_ = 0;
-  std::uint64_t free_before_ = 0;  // free bytes before the file was created; 0: unknown
-  bool allocated_whole_ = false;   // the tier allocated the whole file when it was created
-  std::uint64_t allocated_bytes_ = 0;
-  std::uint64_t noted_bytes_ = 0;
+  std::optional<uint64_t> note_rank_;  // the rank in the names of the notes
+  uint64_t file_bytes_ = 0;
+  uint64_t free_before_ = 0;      // free bytes before the file was created; 0: unknown
+  bool allocated_whole_ = false;  // the tier allocated the whole file when it was created
+  uint64_t allocated_bytes_ = 0;
+  uint64_t noted_bytes_ = 0;
 };
 
 class CheckpointStore {
@@ -230,17 +230,17 @@ class CheckpointStore {
   // all other reservations are subtracted. The caller holds the run's lock for `purpose`. Takes the lock of
   // the store meanwhile: waits for it up to 5 s, then `busy`.
   Result<std::unique_ptr<PendingCheckpoint>> stage(std::string_view run, std::string_view purpose,
-                                                   std::uint64_t bytes, std::uint64_t headroom);
+                                                   uint64_t bytes, uint64_t headroom);
   // The bytes that stage() would find free, without headroom. Each byte of a pending checkpoint counts once:
   // as used on the tier if it is allocated, else as reserved.
-  Result<std::uint64_t> free_space() const;
+  Result<uint64_t> free_space() const;
   // As free_space(), but as if all committed and pending checkpoints were removed.
-  Result<std::uint64_t> space_if_emptied() const;
+  Result<uint64_t> space_if_emptied() const;
 
   // Removes the files that dead processes left in tmp/, reserved/ and taken/ for this run and `purpose`, and
   // all of trash/. The caller holds the run's lock for `purpose`. Returns the number of folders that it
   // removed. It also syncs ckpt/: a process may have been killed between its rename and its sync.
-  Result<std::uint64_t> sweep(std::string_view run, std::string_view purpose);
+  Result<uint64_t> sweep(std::string_view run, std::string_view purpose);
 
   // Removes the files of a killed ceiling measurement that are at least one hour old; returns whether there
   // were any. sweep() calls it too.
@@ -257,7 +257,7 @@ class CheckpointStore {
   // Reads a file of a committed checkpoint from its beginning to its end. Checks each chunk before it passes
   // the chunk to `take` (which may be null). corrupt or truncated, naming the file and the byte; not_found if
   // another process removed the checkpoint meanwhile.
-  using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
+  using TakeChunk = std::function<Result<void>(uint64_t offset, std::span<const std::byte> bytes)>;
   Result<void> read_file(std::string_view run, const CheckpointId& id, const CheckpointFile& file,
                          const TakeChunk& take) const;
   // Reads and checks all files of the checkpoint, as read_file() does.

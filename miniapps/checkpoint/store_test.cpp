@@ -146,7 +146,7 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   // An error is right: an empty list would be wrong.
   EXPECT_ERRC(Errc::io, list_checkpoints(store, "another"));
   std::string another = facts;
-  const std::size_t uuid = another.find(store.uuid());
+  const size_t uuid = another.find(store.uuid());
   another[uuid] = another[uuid] == '0' ? '1' : '0';
   put_text(*tier.backend, "STORE.json", another);
   refused();
@@ -189,7 +189,7 @@ TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
 
 TEST(CheckpointRoom, IsGivenBackByACommit) {
   TestStore store(StoreRole::fast, "mem", "capacity=100MiB");
-  const std::uint64_t before = *store->free_space();
+  const uint64_t before = *store->free_space();
   const CheckpointManifest saved = save(*store, "run", {1, 0});
   EXPECT_LE(*store->free_space(), before - saved.bytes());
   EXPECT_GT(*store->free_space(), before - saved.bytes() - 4096);
@@ -201,18 +201,18 @@ TEST(CheckpointRoom, IsGivenBackByACommit) {
 // A checkpoint that is being written uses space of the tier. Its bytes must count once, and not again as
 // promised space.
 TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
-  constexpr std::uint64_t kMiB = 1U << 20U;
+  constexpr uint64_t kMiB = 1U << 20U;
   for (const std::string backend : {"mem", "posix"}) {
     SCOPED_TRACE(backend);
     TestStore store(StoreRole::fast, backend, "capacity=100MiB");
-    const std::uint64_t empty = *store->free_space();
+    const uint64_t empty = *store->free_space();
     const std::vector<std::byte> bytes = pattern(40 * kMiB);
     {
       const auto staged = store->stage("run", "save", bytes.size(), 0);
       ASSERT_OK(staged);
-      std::uint64_t least = empty;
+      uint64_t least = empty;
       const auto written = (*staged)->write_pieces(
-          "a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
+          "a", 0, bytes.size(), [&](uint64_t offset) -> Result<std::span<const std::byte>> {
             least = std::min(least, *store->free_space());
             return std::span(bytes).subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));
           });
@@ -234,7 +234,7 @@ TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
   const std::string pending_name = "a.save." + std::string(32, 'a');
   put_text(store.backend(), "reserved/" + pending_name, "500000\n");
-  const std::uint64_t before = *store->free_space();
+  const uint64_t before = *store->free_space();
   put_text(store.backend(), "taken/" + pending_name + "0.0", "400000\n");
   put_text(store.backend(), "taken/" + pending_name + ".x", "400000\n");
   put_text(store.backend(), "taken/" + pending_name, "400000\n");
@@ -252,7 +252,7 @@ TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
 
 TEST(CheckpointRoom, TornPromisesPromiseNothing) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
-  const std::uint64_t before = *store->free_space();
+  const uint64_t before = *store->free_space();
   put_text(store.backend(), "reserved/a", "");
   put_text(store.backend(), "reserved/b", "99999999999999999999999\n");
   put_text(store.backend(), "reserved/c", "5000");

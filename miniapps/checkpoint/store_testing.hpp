@@ -110,7 +110,7 @@ inline CheckpointManifest manifest_of(std::string run, const CheckpointId& id) {
 // Saves the files as a checkpoint of a job with one rank.
 inline Result<CheckpointManifest> try_save(CheckpointStore& store, const std::string& run,
                                            const CheckpointId& id, const TestFiles& files = two_files()) {
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   for (const auto& file : files) bytes += file.second.size();
   PENSTOCK_ASSIGN(const auto staged, store.stage(run, "save", bytes, 0));
   CheckpointManifest manifest = manifest_of(run, id);
@@ -161,7 +161,7 @@ inline void change(Backend& backend, const std::string& name, const std::functio
 
 // Flips one bit of a committed file.
 inline void damage(Backend& backend, const CheckpointManifest& manifest, const std::string& file,
-                   std::size_t at = 10) {
+                   size_t at = 10) {
   change(backend, CheckpointStore::folder(manifest.run, manifest.id) + "/" + file,
          [&](std::string& text) { text.at(at) = char(text.at(at) ^ 1); });
 }

@@ -48,11 +48,11 @@ Result<void> sync_committed(const StoreFiles& files) {
 
 }  // namespace
 
-Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view purpose) {
+Result<uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view purpose) {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
-  std::uint64_t swept = 0;
+  uint64_t swept = 0;
   for (const std::string_view folder : {kStoreReserved, kStoreTaken, kStoreTmp, kStoreTrash}) {
     PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list_if_there(folder));
     if (folder == kStoreTrash) PENSTOCK_TRY(sync_committed(files_));

@@ -36,14 +36,14 @@ class Bench {
         order_(context.seed, "checkpoint.bench") {}
 
   Result<void> measure() {
-    const std::uint64_t arm_runs = setup_.repeat * setup_.arms.size();
+    const uint64_t arm_runs = setup_.repeat * setup_.arms.size();
     Progress progress(context_.output.progress && context_.communicator.root(), "checkpoint bench",
                       arm_runs * setup_.steps, "steps");
-    for (std::uint64_t pair = 0; pair < setup_.repeat; ++pair) {
+    for (uint64_t pair = 0; pair < setup_.repeat; ++pair) {
       progress.set_note("what the tiers take at best");
       PENSTOCK_TRY(measure_ceilings());
       std::vector<std::string_view> arms = setup_.arms;
-      for (std::size_t left = arms.size(); left > 1; --left)
+      for (size_t left = arms.size(); left > 1; --left)
         std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
       for (const std::string_view arm : arms) PENSTOCK_TRY(run_arm(arm, pair, progress));
     }
@@ -65,7 +65,7 @@ class Bench {
     return success();
   }
 
-  Result<void> run_arm(std::string_view arm, std::uint64_t pair, Progress& progress) {
+  Result<void> run_arm(std::string_view arm, uint64_t pair, Progress& progress) {
     progress.set_note(fmt::format("{}, {} of {}", arm, pair + 1, setup_.repeat));
     Trial trial = run_.trial();
     trial.parameter("arm", std::string(arm));
@@ -150,7 +150,7 @@ class Bench {
   static std::vector<double> steps_ended(const SavingRun& done) {
     std::vector<double> steps_per_interval(done.slow_bytes.size());
     for (const Period& step : done.steps) {
-      const auto interval = std::size_t(step.end_s / done.interval_s);
+      const auto interval = size_t(step.end_s / done.interval_s);
       if (interval < steps_per_interval.size()) steps_per_interval[interval] += 1;
     }
     return steps_per_interval;
@@ -180,13 +180,13 @@ Result<int> run_bench(const CommandContext& context) {
   const Result<BenchSetup> resolved = resolve_bench(context);
   PENSTOCK_TRY(all_ok(ranks, resolved));
   const BenchSetup& setup = *resolved;
-  const auto rank = std::uint64_t(ranks.rank());
+  const auto rank = uint64_t(ranks.rank());
   const SignalsForAll signals(ranks);
   PENSTOCK_TRY(on_root(ranks, [&] { return sweep_dead_runs(setup); }));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.check_tier(tier);
   Result<std::unique_ptr<PayloadState>> state =
-      PayloadState::make(setup.payload.shard(rank, std::uint64_t(ranks.size())), rank, context.seed);
+      PayloadState::make(setup.payload.shard(rank, uint64_t(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {
     PENSTOCK_TRY(ranks.barrier());  // all ranks calibrate at the same time, as they will also work

@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kBenchPrefix = "bench-";
-constexpr std::size_t kNumberDigits = 16;
+constexpr size_t kNumberDigits = 16;
 
 // The folders of a store with entries that are named after runs. A process that was killed early may have
 // left entries in some of them only.
@@ -37,7 +37,7 @@ Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {
 
 }  // namespace
 
-std::string bench_run_name(std::string_view arm, std::uint64_t number) {
+std::string bench_run_name(std::string_view arm, uint64_t number) {
   return fmt::format("{}{}-{:016x}", kBenchPrefix, arm, number);
 }
 
@@ -63,9 +63,9 @@ Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run) {
   return true;
 }
 
-Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store) {
+Result<uint64_t> sweep_bench_runs(CheckpointStore& store) {
   PENSTOCK_ASSIGN(const std::set<std::string> runs, bench_runs(store));
-  std::uint64_t swept = 0;
+  uint64_t swept = 0;
   for (const std::string& run : runs) {
     PENSTOCK_ASSIGN(const bool removed, remove_bench_run(store, run));
     swept += removed ? 1U : 0U;

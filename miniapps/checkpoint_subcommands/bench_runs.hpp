@@ -17,7 +17,7 @@ inline constexpr std::string_view kSnapshotArm = "snapshot";
 inline constexpr std::string_view kSavingArms[] = {kDirectArm, kBurstBufferArm, kSnapshotArm};
 
 // A name such as "bench-direct-0123456789abcdef".
-std::string bench_run_name(std::string_view arm, std::uint64_t number);
+std::string bench_run_name(std::string_view arm, uint64_t number);
 bool is_bench_run(std::string_view run);
 
 // Removes a run of `checkpoint bench` and all its checkpoints from the store. False if another process holds
@@ -25,6 +25,6 @@ bool is_bench_run(std::string_view run);
 Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run);
 
 // Removes the bench runs that no process uses: those of killed processes. Returns how many it removed.
-Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store);
+Result<uint64_t> sweep_bench_runs(CheckpointStore& store);
 
 }  // namespace penstock

@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::chrono::hours kLongestStep{24};
 constexpr double kMostProcessors = 4096;
-constexpr std::uint64_t kBenchKeeps = 5;  // durable checkpoints that stay if --keep is not given
+constexpr uint64_t kBenchKeeps = 5;  // durable checkpoints that stay if --keep is not given
 
 Result<std::vector<std::string_view>> arms_of(const std::string& words, bool has_fast) {
   std::vector<std::string_view> arms;
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t comma = std::min(words.find(',', at), words.size());
+  for (size_t at = 0; at <= words.size();) {
+    const size_t comma = std::min(words.find(',', at), words.size());
     const std::string word = words.substr(at, comma - at);
     at = comma + 1;
     const auto* const found = std::find(std::begin(kSavingArms), std::end(kSavingArms), word);
@@ -51,8 +51,8 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : default_arms, has_fast));
   PENSTOCK_ASSIGN(setup.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
-  setup.steps = std::uint64_t(options.integer("steps"));
-  setup.save_every = std::uint64_t(options.integer("every"));
+  setup.steps = uint64_t(options.integer("steps"));
+  setup.save_every = uint64_t(options.integer("every"));
   setup.step_time = options.duration("step-time");
   if (setup.step_time > kLongestStep)
     return make_error(Errc::invalid_argument, "--step-time {} is too long: at most {}",
@@ -68,7 +68,7 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
     return make_error(Errc::invalid_argument, "--every {} is more than --steps {}: nothing would be saved",
                       setup.save_every, setup.steps);
   PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
-  setup.repeat = std::uint64_t(options.integer("repeat"));
+  setup.repeat = uint64_t(options.integer("repeat"));
   setup.mtbf_s = std::chrono::duration<double>(options.duration("mtbf")).count();
   setup.policy = policy_of(options);
   if (!options.given("keep")) setup.policy.keep_on_slow = kBenchKeeps;

@@ -23,14 +23,14 @@ namespace penstock {
 struct BenchSetup {
   std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
   std::vector<std::string_view> arms;
-  std::uint64_t steps = 100;
-  std::uint64_t save_every = 20;  // steps from one checkpoint to the next
+  uint64_t steps = 100;
+  uint64_t save_every = 20;  // steps from one checkpoint to the next
   std::chrono::nanoseconds step_time{0};
   std::unique_ptr<Burner> burner;  // does the work of a step; null: steps sleep
   CheckpointPolicy policy;
   Payload payload;
   double processors = 0;  // processors that a step uses
-  std::uint64_t repeat = 1;
+  uint64_t repeat = 1;
   double mtbf_s = 0;
 
   const Tier& slow() const { return tiers.front(); }

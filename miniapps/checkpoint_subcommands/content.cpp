@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kReadPieceBytes = std::uint64_t{16} << 20;  // bytes between two checks for a signal
+constexpr uint64_t kReadPieceBytes = uint64_t{16} << 20;  // bytes between two checks for a signal
 
 Result<std::vector<Entry>> files_of(Tier& tier) {
   std::vector<Entry> all;
@@ -36,16 +36,16 @@ Result<std::vector<Entry>> files_of(Tier& tier) {
   return all;
 }
 
-Result<void> read_whole(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& memory) {
+Result<void> read_whole(Tier& tier, const std::string& name, uint64_t bytes, Buffer& memory) {
   try {
     memory.grow(bytes);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for the {} of '{}'", format_size(bytes), name);
   }
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, tier.backend->open(name));
-  for (std::uint64_t at = 0; at < bytes; at += kReadPieceBytes) {
+  for (uint64_t at = 0; at < bytes; at += kReadPieceBytes) {
     PENSTOCK_TRY(check_interrupt());
-    const std::uint64_t length = std::min(kReadPieceBytes, bytes - at);
+    const uint64_t length = std::min(kReadPieceBytes, bytes - at);
     PENSTOCK_TRY(reader->read_at(at, std::span(memory.data() + at, length)));
   }
   return success();
@@ -53,20 +53,20 @@ Result<void> read_whole(Tier& tier, const std::string& name, std::uint64_t bytes
 
 }  // namespace
 
-Result<SavedContent> SavedContent::of_payload(const std::string& payload, std::uint64_t rank,
-                                              std::uint64_t ranks, std::uint64_t seed, std::uint64_t step) {
+Result<SavedContent> SavedContent::of_payload(const std::string& payload, uint64_t rank, uint64_t ranks,
+                                              uint64_t seed, uint64_t step) {
   PENSTOCK_ASSIGN(const Payload found, find_payload(payload));
   SavedContent content;
   content.payload_ = found.name;
   PENSTOCK_ASSIGN(content.state_, PayloadState::make(found.shard(rank, ranks), rank, seed));
   content.state_->advance_to(step);
-  for (std::size_t i = 0; i < content.state_->files().size(); ++i)
+  for (size_t i = 0; i < content.state_->files().size(); ++i)
     content.files_.push_back({content.state_->files()[i].name, content.state_->file(i)});
   return content;
 }
 
-Result<SavedContent> SavedContent::of_folder(const std::string& folder, NamedTiers named, std::uint64_t rank,
-                                             std::uint64_t ranks) {
+Result<SavedContent> SavedContent::of_folder(const std::string& folder, NamedTiers named, uint64_t rank,
+                                             uint64_t ranks) {
   PENSTOCK_ASSIGN(Tier tier, open_tier(folder, named));
   PENSTOCK_ASSIGN(const std::vector<Entry> all, files_of(tier));
   if (all.size() < ranks || all.empty())
@@ -74,7 +74,7 @@ Result<SavedContent> SavedContent::of_folder(const std::string& folder, NamedTie
                       "--from '{}' has {} files, and each of {} ranks is to save at least one", tier.root,
                       all.size(), ranks);
   SavedContent content;
-  for (std::uint64_t i = rank; i < all.size(); i += ranks) {
+  for (uint64_t i = rank; i < all.size(); i += ranks) {
     Buffer& memory = content.memory_.emplace_back();
     PENSTOCK_TRY(read_whole(tier, all[i].name, all[i].bytes, memory));
     content.files_.push_back({all[i].name, memory.first(all[i].bytes)});

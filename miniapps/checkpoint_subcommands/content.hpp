@@ -18,13 +18,13 @@ namespace penstock {
 class SavedContent {
  public:
   // The bytes of the payload for this rank, as they are at `step`.
-  static Result<SavedContent> of_payload(const std::string& payload, std::uint64_t rank, std::uint64_t ranks,
-                                         std::uint64_t seed, std::uint64_t step);
+  static Result<SavedContent> of_payload(const std::string& payload, uint64_t rank, uint64_t ranks,
+                                         uint64_t seed, uint64_t step);
   // The files of a folder or TIER, distributed over the ranks in the order of their names. invalid_argument
   // if the folder has subfolders or other names that a checkpoint cannot have, or if a rank would get no
   // file.
-  static Result<SavedContent> of_folder(const std::string& folder, NamedTiers named, std::uint64_t rank,
-                                        std::uint64_t ranks);
+  static Result<SavedContent> of_folder(const std::string& folder, NamedTiers named, uint64_t rank,
+                                        uint64_t ranks);
 
   // For a SaveRequest: the files, and the name of their payload ("" for a folder's files).
   const std::vector<FileView>& files() const { return files_; }

@@ -34,7 +34,7 @@ class Drain {
   // Call it with the locks of both tiers held. The results are in the public members.
   Result<void> drain_all();
 
-  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, not_durable = 0;
+  uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, not_durable = 0;
   bool timed_out = false;
   std::vector<std::string> problems;
   double seconds = 0;
@@ -47,7 +47,7 @@ class Drain {
   // Records that a checkpoint is not durable and stays on the fast tier.
   Result<void> record_not_durable(std::string problem);
   void made_durable(const CheckpointManifest& copy, bool newly_durable);
-  std::uint64_t keep_fast() const;
+  uint64_t keep_fast() const;
   Result<void> evict(const std::vector<FoundCheckpoint>& all);
 
   CheckpointStore& fast_;
@@ -91,7 +91,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_existing, Prog
   CopyRequest request{
       .read_back = context_.options.flag("read-back"), .read_existing = read_existing, .memory = &memory_};
   bool newly_durable = !found.is_durable();
-  request.on_written = [&](std::uint64_t more) {
+  request.on_written = [&](uint64_t more) {
     progress.advance(more);
     return check_may_continue();
   };
@@ -132,12 +132,12 @@ void Drain::made_durable(const CheckpointManifest& copy, bool newly_durable) {
   slow_.hint_latest(run_, copy.id);
 }
 
-std::uint64_t Drain::keep_fast() const {
-  return context_.options.given("keep-fast") ? std::uint64_t(context_.options.integer("keep-fast")) : 0;
+uint64_t Drain::keep_fast() const {
+  return context_.options.given("keep-fast") ? uint64_t(context_.options.integer("keep-fast")) : 0;
 }
 
 Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
-  std::uint64_t to_keep = keep_fast();
+  uint64_t to_keep = keep_fast();
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     if (std::find(durable_.begin(), durable_.end(), found->id) == durable_.end()) continue;
     if (to_keep > 0) {
@@ -162,16 +162,16 @@ Result<void> Drain::drain_all() {
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
   // The bytes of an old slow copy may have become wrong, so it is read before its fast copy is removed. The
   // newest keep_fast() checkpoints are never evicted, so their slow copies need no read.
-  const auto read_existing = [&](std::size_t i) {
+  const auto read_existing = [&](size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };
-  std::uint64_t bytes_to_read = 0;
-  for (std::size_t i = 0; i < all.size(); ++i)
+  uint64_t bytes_to_read = 0;
+  for (size_t i = 0; i < all.size(); ++i)
     if (all[i].manifest() != nullptr && (!all[i].is_durable() || read_existing(i)))
       bytes_to_read += all[i].manifest()->bytes();
   Progress progress(context_.output.progress, "drain", bytes_to_read, "B");
   Result<void> done = success();
-  for (std::size_t i = 0; i < all.size() && done.ok(); ++i) {
+  for (size_t i = 0; i < all.size() && done.ok(); ++i) {
     done = drain(all[i], read_existing(i), progress);
     if (!done.ok()) not_durable += all.size() - i;
   }

@@ -25,7 +25,7 @@ namespace {
 
 struct ClearedRun {
   std::string run;
-  std::uint64_t swept = 0, pruned = 0, evicted = 0;
+  uint64_t swept = 0, pruned = 0, evicted = 0;
   std::string locked;  // who holds the lock; "": it was free
 };
 
@@ -33,8 +33,8 @@ struct ClearedRun {
 Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std::set<std::string>& runs) {
   const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry& entry) {
     const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
-    const std::size_t before_uuid = name.rfind('.');
-    const std::size_t before_purpose =
+    const size_t before_uuid = name.rfind('.');
+    const size_t before_purpose =
         before_uuid == 0 || before_uuid == std::string::npos ? before_uuid : name.rfind('.', before_uuid - 1);
     if (before_purpose != std::string::npos && check_run_name(name.substr(0, before_purpose)).ok())
       runs.insert(name.substr(0, before_purpose));
@@ -63,10 +63,10 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
 }
 
 // Removes only checkpoints that are older than `keep` others that were read completely and found right.
-Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::uint64_t keep) {
+Result<uint64_t> prune(CheckpointStore& slow, const std::string& run, uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> listed, list_checkpoints(slow, run));
-  std::uint64_t verified_count = 0;
-  std::uint64_t pruned = 0;
+  uint64_t verified_count = 0;
+  uint64_t pruned = 0;
   for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
     PENSTOCK_TRY(check_interrupt());
     if (!each->manifest.ok()) continue;  // stays here; `checkpoint verify` reports it
@@ -89,10 +89,9 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
 // Removes copies on the fast tier that the slow store also has, except the `to_keep` newest. Skips a
 // checkpoint if this slow store is not the one that the run drains to. Verifies the slow copy before the
 // removal.
-Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
-                            std::uint64_t to_keep) {
+Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run, uint64_t to_keep) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
-  std::uint64_t evicted = 0;
+  uint64_t evicted = 0;
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     const ListedCheckpoint* const fast = found->valid_copy_in(StoreRole::fast);
     const ListedCheckpoint* const slow = found->valid_copy_in(StoreRole::slow);
@@ -130,14 +129,14 @@ Result<ClearedRun> clear(std::span<CheckpointStore* const> stores, const std::st
     PENSTOCK_TRY(locked);
   }
   for (CheckpointStore* store : stores) {
-    PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_run(*store, run));
+    PENSTOCK_ASSIGN(const uint64_t swept, sweep_run(*store, run));
     cleared.swept += swept;
     if (!options.given("keep") || store->role() != StoreRole::slow) continue;
-    PENSTOCK_ASSIGN(const std::uint64_t pruned, prune(*store, run, std::uint64_t(options.integer("keep"))));
+    PENSTOCK_ASSIGN(const uint64_t pruned, prune(*store, run, uint64_t(options.integer("keep"))));
     cleared.pruned += pruned;
   }
   if (options.given("keep-fast")) {
-    PENSTOCK_ASSIGN(cleared.evicted, evict(stores, run, std::uint64_t(options.integer("keep-fast"))));
+    PENSTOCK_ASSIGN(cleared.evicted, evict(stores, run, uint64_t(options.integer("keep-fast"))));
   }
   return cleared;
 }
@@ -150,7 +149,7 @@ Result<int> run_gc(const CommandContext& context) {
     if (ceiling)
       note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
     if (context.options.has("run")) continue;
-    PENSTOCK_ASSIGN(const std::uint64_t runs, sweep_bench_runs(*store));
+    PENSTOCK_ASSIGN(const uint64_t runs, sweep_bench_runs(*store));
     if (runs > 0)
       note(fmt::format("removed {} that a bench left in '{}' when it was killed",
                        runs == 1 ? "the run" : format_count(runs) + " runs", store->tier().name));

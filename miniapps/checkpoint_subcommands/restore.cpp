@@ -57,7 +57,7 @@ Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Ti
   if (to != nullptr) {
     PENSTOCK_ASSIGN(writer, to->backend->create(file.name, file.bytes));
   }
-  const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
+  const auto take = [&](uint64_t, std::span<const std::byte> bytes) -> Result<void> {
     progress.advance(bytes.size());
     return writer ? writer->append(bytes) : success();
   };
@@ -70,8 +70,8 @@ Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Ti
 // ranks now.
 Result<void> restore_share(const Restart& restart, const CommandContext& context, Tier* to) {
   const Communicator& ranks = context.communicator;
-  const auto rank_count = std::uint64_t(ranks.size());
-  const auto own_rank = std::uint64_t(ranks.rank());
+  const auto rank_count = uint64_t(ranks.size());
+  const auto own_rank = uint64_t(ranks.rank());
   Progress progress(context.output.progress, "restore", restart.manifest.bytes() / rank_count, "B");
   for (const CheckpointFile& file : restart.manifest.files)
     if (file.rank % rank_count == own_rank)
@@ -122,15 +122,14 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
 }
 
 // For --step N: why that step cannot be restored, and which other steps exist by their manifests.
-Error step_not_restorable(const Restart& restart, std::uint64_t step,
-                          std::span<CheckpointStore* const> stores) {
+Error step_not_restorable(const Restart& restart, uint64_t step, std::span<CheckpointStore* const> stores) {
   std::string text = restart.rejected.empty()
                          ? fmt::format("there is no step {} of run '{}'", step, restart.run)
                          : fmt::format("step {} of run '{}' is not whole ({})", step, restart.run,
                                        restart.rejected.front().why);
   const Result<std::vector<FoundCheckpoint>> all = find_checkpoints(stores, restart.run);
   if (!all.ok()) return all.error();
-  std::set<std::uint64_t> other_steps;
+  std::set<uint64_t> other_steps;
   for (const FoundCheckpoint& found : *all)
     if (found.manifest() != nullptr && found.id.step != step) other_steps.insert(found.id.step);
   text += other_steps.empty() ? "; there are no others"
@@ -153,7 +152,7 @@ Result<Restart> choose_checkpoint(const CommandContext& context,
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const std::string run, on_root(ranks, [&] { return one_run(stores, context.options); }));
   RestartRequest request;
-  if (context.options.given("step")) request.step = std::uint64_t(context.options.integer("step"));
+  if (context.options.given("step")) request.step = uint64_t(context.options.integer("step"));
   return choose_restart(stores, run, request, ranks);
 }
 
@@ -197,7 +196,7 @@ Result<int> run_restore(const CommandContext& context) {
     if (is_root && !context.output.json) print_rejected(restart);
     const Error why =
         is_root && context.options.given("step")
-            ? step_not_restorable(restart, std::uint64_t(context.options.integer("step")), stores.existing())
+            ? step_not_restorable(restart, uint64_t(context.options.integer("step")), stores.existing())
             : nothing_restorable(restart);
     return fail_with_4(context, why);
   }

@@ -96,8 +96,8 @@ Result<std::string> run_to_save(const PreparedSave& prepared, const Options& opt
   return runs.empty() ? std::string(kFirstRun) : one_run(stores, options);
 }
 
-std::uint64_t step_of(const Options& options) {
-  return options.has("step") ? std::uint64_t(options.integer("step")) : 0;
+uint64_t step_of(const Options& options) {
+  return options.has("step") ? uint64_t(options.integer("step")) : 0;
 }
 
 Result<PreparedSave> prepare(const CommandContext& context) {
@@ -106,8 +106,8 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   if (options.given("payload") == options.given("from"))
     return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_slow_and_fast(context));
-  const auto rank = std::uint64_t(ranks.rank());
-  const auto rank_count = std::uint64_t(ranks.size());
+  const auto rank = uint64_t(ranks.rank());
+  const auto rank_count = uint64_t(ranks.size());
   PENSTOCK_ASSIGN(SavedContent content,
                   options.given("from")
                       ? SavedContent::of_folder(options.text("from"), context.named_tiers, rank, rank_count)
@@ -189,8 +189,8 @@ Result<std::optional<Run>> begin_record(const CommandContext& context, const Pre
 }
 
 // Collective if the save succeeded.
-Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& prepared,
-                          std::uint64_t bytes, Run& run) {
+Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& prepared, uint64_t bytes,
+                          Run& run) {
   Trial trial = run.trial();
   trial.tier("checkpoint", prepared.slow());
   if (prepared.fast() != nullptr) trial.tier("burst_buffer", *prepared.fast());
@@ -212,7 +212,7 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_TRY(all_ok(ranks, prepared));
   PENSTOCK_ASSIGN(const std::string name,
                   on_root(ranks, [&] { return run_to_save(*prepared, context.options); }));
-  std::uint64_t bytes = 0;  // of all ranks
+  uint64_t bytes = 0;  // of all ranks
   for (const FileView& file : prepared->content.files()) bytes += file.bytes.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
   PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *prepared));

@@ -67,10 +67,10 @@ class ByteSeries {
         std::unique_lock lock(mutex_);
         ended = changed_.wait_until(lock, next, [&] { return ended_; });
       }
-      const std::uint64_t slow_now = slow_.backend->moved_bytes().written;
+      const uint64_t slow_now = slow_.backend->moved_bytes().written;
       slow_bytes.push_back(double(slow_now - std::exchange(slow_before_, slow_now)));
       if (fast_ == nullptr) continue;
-      const std::uint64_t fast_now = fast_->backend->moved_bytes().written;
+      const uint64_t fast_now = fast_->backend->moved_bytes().written;
       fast_bytes.push_back(double(fast_now - std::exchange(fast_before_, fast_now)));
     }
   }
@@ -78,8 +78,8 @@ class ByteSeries {
   const Tier& slow_;
   const Tier* const fast_;
   const std::chrono::nanoseconds interval_;
-  std::uint64_t slow_before_;
-  std::uint64_t fast_before_;
+  uint64_t slow_before_;
+  uint64_t fast_before_;
   std::mutex mutex_;  // guards ended_
   std::condition_variable changed_;
   bool ended_ = false;
@@ -96,11 +96,11 @@ Result<void> remove_run(const Tier& tier, const std::string& run) {
   return outcome_of(remove_bench_run(*store, run));
 }
 
-SaveRequest request_of(const PayloadState& state, std::uint64_t step, const Payload& payload) {
+SaveRequest request_of(const PayloadState& state, uint64_t step, const Payload& payload) {
   SaveRequest request{.step = step, .payload = payload.name, .payload_seed = state.seed()};
   request.trainer.step_of_epoch = step;
   request.trainer.seed = state.seed();
-  for (std::size_t i = 0; i < state.files().size(); ++i)
+  for (size_t i = 0; i < state.files().size(); ++i)
     request.files.push_back({.name = state.files()[i].name, .bytes = state.file(i)});
   return request;
 }
@@ -109,13 +109,13 @@ SaveRequest request_of(const PayloadState& state, std::uint64_t step, const Payl
 // signal.
 Result<void> wait_until_durable(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
   Clock::time_point last_drain = Clock::now();
-  std::uint64_t drained_before = 0;
+  uint64_t drained_before = 0;
   for (;;) {
     const Result<void> finalized = saver.finalize(kFinalizePoll);
     if (finalized.ok() || finalized.error().code != Errc::timed_out) return finalized;
     const auto look = [&]() -> Result<void> {
       PENSTOCK_TRY(check_interrupt());
-      const std::uint64_t drained_now = saver.counts().drained;
+      const uint64_t drained_now = saver.counts().drained;
       if (drained_now != drained_before) last_drain = Clock::now();
       drained_before = drained_now;
       return Clock::now() - last_drain < patience ? success() : finalized;
@@ -130,7 +130,7 @@ Result<void> train_and_save(const BenchSetup& setup, Checkpointer& saver, Payloa
                             Communicator& ranks, Clock::time_point begin, SavingRun& result,
                             const std::function<void()>& tick) {
   Result<void> own_result = success();
-  for (std::uint64_t step = 1; step <= setup.steps; ++step) {
+  for (uint64_t step = 1; step <= setup.steps; ++step) {
     if (own_result.ok()) {
       const Clock::time_point step_begin = Clock::now();
       own_result = setup.burner == nullptr ? sleep_until(step_begin + setup.step_time)
@@ -199,16 +199,16 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
 Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Communicator& ranks) {
   Backend& backend = *tier.backend;
   const std::string folder = std::string(kCeilingFolder) + "/";
-  const auto write = [&]() -> Result<std::uint64_t> {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < state.files().size(); ++i) {
+  const auto write = [&]() -> Result<uint64_t> {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < state.files().size(); ++i) {
       std::span<const std::byte> rest = state.file(i);
       bytes += rest.size();
       PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer,
                       backend.create(folder + state.files()[i].name, rest.size()));
       while (!rest.empty()) {
         PENSTOCK_TRY(check_interrupt());
-        const std::size_t piece = std::min<std::size_t>(kCheckpointChunk, rest.size());
+        const size_t piece = std::min<size_t>(kCheckpointChunk, rest.size());
         PENSTOCK_TRY(writer->append(rest.first(piece)));
         rest = rest.subspan(piece);
       }
@@ -218,7 +218,7 @@ Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Commun
   };
   PENSTOCK_TRY(ranks.barrier());
   const Clock::time_point begin = Clock::now();
-  const Result<std::uint64_t> written = write();
+  const Result<uint64_t> written = write();
   double took_s = seconds_since(begin, Clock::now());
   Result<void> removed = success();
   for (const PayloadFile& file : state.files()) {
@@ -228,7 +228,7 @@ Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Commun
   PENSTOCK_TRY(all_ok(ranks, written));
   PENSTOCK_TRY(all_ok(ranks, removed));
   if (ranks.root()) static_cast<void>(backend.names().remove(kCeilingFolder));
-  std::uint64_t bytes = *written;
+  uint64_t bytes = *written;
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
   PENSTOCK_TRY(ranks.all_reduce(std::span(&took_s, 1), Reduction::max));
   return took_s > 0 ? double(bytes) / took_s : 0.0;

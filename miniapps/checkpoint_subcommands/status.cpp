@@ -34,10 +34,10 @@ struct HeldLock {
 
 struct StoreStatus {
   const CheckpointStore* store = nullptr;
-  std::uint64_t checkpoints = 0, bytes = 0, wrong = 0;
-  std::uint64_t pending = 0, quarantined = 0, trash = 0;
-  std::optional<std::uint64_t> backlog_bytes;  // none: it is a slow store, or no slow store was named
-  std::optional<std::uint64_t> room_bytes;     // none: the back end does not know
+  uint64_t checkpoints = 0, bytes = 0, wrong = 0;
+  uint64_t pending = 0, quarantined = 0, trash = 0;
+  std::optional<uint64_t> backlog_bytes;  // none: it is a slow store, or no slow store was named
+  std::optional<uint64_t> room_bytes;     // none: the back end does not know
   std::optional<std::vector<HeldLock>> locks;
 };
 
@@ -55,7 +55,7 @@ Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) 
   if (lock.l_type == F_UNLCK) return std::optional<std::string>();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string holder(text.data(), length > 0 ? std::size_t(length) : 0);
+  std::string holder(text.data(), length > 0 ? size_t(length) : 0);
   while (!holder.empty() && holder.back() == '\n') holder.pop_back();
   return std::optional<std::string>(std::move(holder));
 }
@@ -75,7 +75,7 @@ Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& s
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     const std::string file(last_part(name));
-    const std::size_t dot = file.rfind('.');
+    const size_t dot = file.rfind('.');
     const auto path = backend.native_path(path_in(kStoreLocks, file));
     if (dot == std::string::npos || !path) continue;
     PENSTOCK_ASSIGN(std::optional<std::string> holder, holder_of(*path));
@@ -84,8 +84,8 @@ Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& s
   return std::optional<std::vector<HeldLock>>(std::move(held));
 }
 
-Result<std::uint64_t> entry_count(const CheckpointStore& store, std::string_view folder) {
-  std::uint64_t count = 0;
+Result<uint64_t> entry_count(const CheckpointStore& store, std::string_view folder) {
+  uint64_t count = 0;
   const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry&) {
     ++count;
     return true;
@@ -100,7 +100,7 @@ Result<StoreStatus> inspect_store(const CheckpointStore& store) {
   PENSTOCK_ASSIGN(status.quarantined, entry_count(store, "quarantine"));
   PENSTOCK_ASSIGN(status.trash, entry_count(store, "trash"));
   PENSTOCK_ASSIGN(status.locks, held_locks(store));
-  if (const Result<std::uint64_t> room = store.free_space(); room.ok()) status.room_bytes = *room;
+  if (const Result<uint64_t> room = store.free_space(); room.ok()) status.room_bytes = *room;
   return status;
 }
 
@@ -117,7 +117,7 @@ void add_checkpoints(std::vector<StoreStatus>& all, const std::vector<FoundCheck
         if (status.store != copy.store) continue;
         ++status.checkpoints;
         status.wrong += copy.manifest.ok() ? 0U : 1U;
-        const std::uint64_t bytes = copy.manifest.ok() ? copy.manifest->bytes() : 0;
+        const uint64_t bytes = copy.manifest.ok() ? copy.manifest->bytes() : 0;
         status.bytes += bytes;
         if (status.backlog_bytes && !each.is_durable()) *status.backlog_bytes += bytes;
       }
@@ -161,7 +161,7 @@ void print_all(const std::vector<StoreStatus>& all, const Output& output) {
                {"in the making"},
                {"quarantine"},
                {"uuid", Align::left}});
-  const auto size = [&](const std::optional<std::uint64_t>& bytes) {
+  const auto size = [&](const std::optional<uint64_t>& bytes) {
     return bytes ? format_bytes(double(*bytes), output) : std::string("-");
   };
   std::string text;

@@ -16,8 +16,8 @@ namespace {
 
 Result<void> check_distinct(const NamedStores& stores) {
   const std::vector<CheckpointStore*> all = stores.existing();
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
+  for (size_t i = 0; i < all.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
       if (all[i]->uuid() == all[j]->uuid())
         return make_error(Errc::invalid_argument,
                           "'{}' and '{}' are the same checkpoint store: name each store once",

@@ -11,8 +11,8 @@ namespace penstock {
 
 CheckpointPolicy policy_of(const Options& options) {
   CheckpointPolicy policy;
-  if (options.given("keep")) policy.keep_on_slow = std::uint64_t(options.integer("keep"));
-  if (options.given("keep-fast")) policy.keep_on_fast = std::uint64_t(options.integer("keep-fast"));
+  if (options.given("keep")) policy.keep_on_slow = uint64_t(options.integer("keep"));
+  if (options.given("keep-fast")) policy.keep_on_fast = uint64_t(options.integer("keep-fast"));
   policy.on_full = on_full_of(options.text("on-full"));
   policy.block_for = options.duration("on-full-timeout");
   policy.fail_oversize = options.text("oversize") == "fail";

@@ -23,7 +23,7 @@ struct VerifiedCopy {
   std::string tier;
   std::string run;
   CheckpointId id;
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   bool proven = false;  // also checked against the seed
   bool gone = false;    // removed before it was read: by a training, a drain or gc
   std::string problem;  // "": the copy is right, or gone
@@ -65,7 +65,7 @@ Result<VerifiedCopy> verify_copy(const FoundCheckpoint& found, ListedCheckpoint&
 }
 
 Result<std::vector<VerifiedCopy>> verify_all(std::vector<FoundCheckpoint>& all, const Output& output) {
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   for (const FoundCheckpoint& found : all)
     for (const ListedCheckpoint& copy : found.copies)
       bytes += copy.manifest.ok() ? copy.manifest->bytes() : 0;
@@ -88,7 +88,7 @@ Result<std::vector<VerifiedCopy>> verify_all(std::vector<FoundCheckpoint>& all, 
 }
 
 struct Sums {
-  std::uint64_t present = 0, wrong = 0, gone = 0, bytes = 0, proven = 0;
+  uint64_t present = 0, wrong = 0, gone = 0, bytes = 0, proven = 0;
 };
 
 Sums sum_up(const std::vector<VerifiedCopy>& all) {

@@ -77,7 +77,7 @@ class EmulatedAccelerator final : public Accelerator {
         random_(group.seed, "train.accelerator") {}
 
   nanoseconds nominal_step() const override { return step_; }
-  Result<void> prepare(std::string_view layout, std::size_t /*samples*/) override {
+  Result<void> prepare(std::string_view layout, size_t /*samples*/) override {
     PENSTOCK_TRY(check_layout(layout));
     if (!burner_) return success();
     PENSTOCK_TRY(burner_->calibrate());
@@ -117,15 +117,15 @@ class EmulatedAccelerator final : public Accelerator {
     if (jitter_.count() == 0) return;
     nanoseconds longest_step{0};
     nanoseconds sum_of_steps{0};
-    for (std::uint64_t i = 0; i < group_.count; ++i) {
+    for (uint64_t i = 0; i < group_.count; ++i) {
       const double share = 2 * random_.uniform(steps_ * group_.total_count + group_.first_number + i) - 1;
-      const nanoseconds step_time = step_ + nanoseconds(std::int64_t(share * double(jitter_.count())));
+      const nanoseconds step_time = step_ + nanoseconds(int64_t(share * double(jitter_.count())));
       longest_step = std::max(longest_step, step_time);
       sum_of_steps += step_time;
     }
     ++steps_;
     step.nominal = longest_step;
-    step.busy = sum_of_steps / std::int64_t(group_.count);
+    step.busy = sum_of_steps / int64_t(group_.count);
   }
 
   const nanoseconds step_;
@@ -134,11 +134,11 @@ class EmulatedAccelerator final : public Accelerator {
   const AcceleratorGroup group_;
   const RandomStream random_;
   bool calibrated_ = false;
-  std::uint64_t steps_ = 0;
+  uint64_t steps_ = 0;
   std::optional<SteadyTime> idle_since_;  // the deadline of the last step, or what set_step_end() set
 };
 
-Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64_t accelerators) {
+Result<std::unique_ptr<Burner>> make_burner(const std::string& text, uint64_t accelerators) {
   if (text.empty()) return std::unique_ptr<Burner>();
   double cores = 0;
   const char* const end = text.data() + text.size();
@@ -157,7 +157,7 @@ std::vector<OptionWord> option_list(std::string_view options_text) {
   while (!options_text.empty()) {
     const std::string_view word = options_text.substr(0, options_text.find(','));
     options_text.remove_prefix(std::min(options_text.size(), word.size() + 1));
-    const std::size_t equals = std::min(word.find('='), word.size());
+    const size_t equals = std::min(word.find('='), word.size());
     words.push_back(
         {std::string(word.substr(0, equals)), std::string(word.substr(std::min(word.size(), equals + 1)))});
   }
@@ -185,7 +185,7 @@ Result<std::unique_ptr<Accelerator>> make_emulated(const std::vector<OptionWord>
 }  // namespace
 
 Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, const AcceleratorGroup& group) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
+  const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view kind = text.substr(0, colon);
   if (kind == "none" && colon == text.size()) return no_accelerator();
   if (kind == "none") return make_error(Errc::invalid_argument, "accelerator 'none' takes no options");

@@ -13,10 +13,10 @@ namespace penstock {
 // The accelerators of this process and their numbers within the whole job. Each draws its jitter by `seed`
 // and its number.
 struct AcceleratorGroup {
-  std::uint64_t seed = 0;
-  std::uint64_t count = 1;
-  std::uint64_t first_number = 0;  // number of the first accelerator of this process
-  std::uint64_t total_count = 1;   // accelerators of all processes
+  uint64_t seed = 0;
+  uint64_t count = 1;
+  uint64_t first_number = 0;  // number of the first accelerator of this process
+  uint64_t total_count = 1;   // accelerators of all processes
 };
 
 // "none" takes each batch and computes nothing. "emulated:step=10ms" is busy for exactly 10 ms a step:

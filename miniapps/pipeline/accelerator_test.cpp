@@ -98,7 +98,7 @@ TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
 }
 
 TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
-  const auto steps = [](std::uint64_t seed) {
+  const auto steps = [](uint64_t seed) {
     const auto accelerator = make_accelerator("emulated:step=400us,jitter=300us", {.seed = seed}).value();
     EXPECT_EQ(accelerator->nominal_step(), 400us);
     Batch batch;
@@ -120,14 +120,14 @@ TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
 }
 
 TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {
-  const auto group = [](std::uint64_t first, std::uint64_t count) {
+  const auto group = [](uint64_t first, uint64_t count) {
     return make_accelerator("emulated:step=300us,jitter=200us",
                             {.seed = 3, .count = count, .first_number = first, .total_count = 5})
         .value();
   };
   const auto all = group(0, 5);
   std::vector<std::unique_ptr<Accelerator>> single;
-  for (std::uint64_t i = 0; i < 5; ++i) single.push_back(group(i, 1));
+  for (uint64_t i = 0; i < 5; ++i) single.push_back(group(i, 1));
   Batch batch;
   for (int i = 0; i < 10; ++i) {
     std::chrono::nanoseconds longest{0};

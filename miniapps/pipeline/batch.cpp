@@ -13,13 +13,13 @@
 namespace penstock {
 namespace {
 
-void grow_touched(Buffer& buffer, std::uint64_t bytes) {
+void grow_touched(Buffer& buffer, uint64_t bytes) {
   if (bytes == 0) return;
-  buffer.grow(std::size_t(bytes));
-  std::memset(buffer.data(), 0, std::size_t(bytes));
+  buffer.grow(size_t(bytes));
+  std::memset(buffer.data(), 0, size_t(bytes));
 }
 
-Batch touched_batch(std::size_t samples, std::size_t slot_bytes) {
+Batch touched_batch(size_t samples, size_t slot_bytes) {
   Batch batch;
   batch.slot_bytes = slot_bytes;
   batch.index.resize(samples);
@@ -31,12 +31,12 @@ Batch touched_batch(std::size_t samples, std::size_t slot_bytes) {
 
 }  // namespace
 
-std::uint64_t bytes_for_samples() {
-  const std::uint64_t free_bytes = available_memory();
-  return free_bytes != 0 ? free_bytes - free_bytes / 16 : std::numeric_limits<std::uint64_t>::max();
+uint64_t bytes_for_samples() {
+  const uint64_t free_bytes = available_memory();
+  return free_bytes != 0 ? free_bytes - free_bytes / 16 : std::numeric_limits<uint64_t>::max();
 }
 
-void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_slot) {
+void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot) {
   to.index[to_slot] = from.index[from_slot];
   to.label[to_slot] = from.label[from_slot];
   to.length[to_slot] = from.length[from_slot];
@@ -48,16 +48,15 @@ void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_s
   }
 }
 
-Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {
+Result<BatchPool> BatchPool::make(const BatchShape& shape, uint64_t prefetch) {
   __extension__ using Wide = unsigned __int128;
-  constexpr std::size_t kFactsBytes =
-      sizeof(Batch::index[0]) + sizeof(Batch::label[0]) + sizeof(Batch::length[0]);
-  const std::uint64_t stored_bytes = shape.in_place ? 0 : whole_blocks(shape.stored_bytes);
-  const std::uint64_t sample_bytes =
+  constexpr size_t kFactsBytes = sizeof(Batch::index[0]) + sizeof(Batch::label[0]) + sizeof(Batch::length[0]);
+  const uint64_t stored_bytes = shape.in_place ? 0 : whole_blocks(shape.stored_bytes);
+  const uint64_t sample_bytes =
       shape.slot_bytes != 0 ? shape.slot_bytes : stored_bytes + sizeof(StoredSample);
   const Wide wanted_bytes = (static_cast<Wide>(prefetch) + 1) *
                             (sizeof(Batch) + static_cast<Wide>(shape.samples) * (sample_bytes + kFactsBytes));
-  const std::uint64_t usable_bytes = bytes_for_samples();
+  const uint64_t usable_bytes = bytes_for_samples();
   const std::string what = "a prefetch queue of " + std::to_string(prefetch) + " batches of " +
                            std::to_string(shape.samples) + " samples";
   if (wanted_bytes > usable_bytes) {
@@ -68,7 +67,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
   try {
     BatchPool pool;
     pool.shape_ = shape;
-    pool.batches_.resize(std::size_t(prefetch) + 1);
+    pool.batches_.resize(size_t(prefetch) + 1);
     for (Batch& batch : pool.batches_) {
       batch = touched_batch(shape.samples, shape.slot_bytes);
       batch.stored.resize(shape.slot_bytes == 0 ? shape.samples : 0);
@@ -77,7 +76,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     return pool;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, what + " does not fit in memory (" +
-                                           format_size(std::uint64_t(wanted_bytes)) +
+                                           format_size(uint64_t(wanted_bytes)) +
                                            "): choose a smaller --prefetch or --batch");
   }
 }
@@ -87,16 +86,16 @@ void BatchPool::free_all_samples() {
   copied_batch_ = {};
 }
 
-Result<void> BatchPool::allocate_all_samples(std::uint64_t samples, std::size_t batch) {
-  const std::size_t slot_bytes = shape_.slot_bytes;
+Result<void> BatchPool::allocate_all_samples(uint64_t samples, size_t batch) {
+  const size_t slot_bytes = shape_.slot_bytes;
   const auto no_memory = [&] {
     return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
                                            " do not fit in memory, where this app holds them");
   };
   free_all_samples();  // before bytes_for_samples(), so that this memory counts as free
-  if (samples > bytes_for_samples() / std::max<std::size_t>(1, slot_bytes)) return no_memory();
+  if (samples > bytes_for_samples() / std::max<size_t>(1, slot_bytes)) return no_memory();
   try {
-    all_samples_ = touched_batch(std::size_t(samples), slot_bytes);
+    all_samples_ = touched_batch(size_t(samples), slot_bytes);
     copied_batch_ = touched_batch(batch, slot_bytes);
     return success();
   } catch (const std::bad_alloc&) {

@@ -16,15 +16,15 @@ namespace penstock {
 
 // How many bytes of memory samples may use. One sixteenth of the free memory is reserved for everything else:
 // a larger allocation could succeed, and the kernel could kill the process later.
-std::uint64_t bytes_for_samples();
+uint64_t bytes_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, without gaps. So a batch is one
 // tensor whose outermost dimension is the sample. If `slot_bytes` is 0, samples keep the form in which they
 // are stored: each in its own memory of about `stored_bytes`, or `in_place`, in the memory of the back end.
 struct BatchShape {
-  std::size_t samples = 0;
-  std::size_t slot_bytes = 0;
-  std::uint64_t stored_bytes = 0;
+  size_t samples = 0;
+  size_t slot_bytes = 0;
+  uint64_t stored_bytes = 0;
   bool in_place = false;  // needs Caps::zero_copy and why_copied() == ""
 
   bool operator==(const BatchShape&) const = default;
@@ -42,19 +42,19 @@ struct Batch {
   Buffer memory;
   std::span<const std::byte> view{};  // if not empty: the memory of all slots, instead of `memory`
   std::vector<StoredSample> stored;   // used only if slot_bytes is 0
-  std::size_t slot_bytes = 0;
-  std::vector<std::uint64_t> index;                 // index of the sample in the manifest
-  std::vector<std::uint32_t> label;                 // kNoLabel if the sample has none
-  std::vector<std::uint64_t> length;                // bytes of the sample as stored
-  std::uint64_t epoch = 0;                          // counts from 0
+  size_t slot_bytes = 0;
+  std::vector<uint64_t> index;                      // index of the sample in the manifest
+  std::vector<uint32_t> label;                      // kNoLabel if the sample has none
+  std::vector<uint64_t> length;                     // bytes of the sample as stored
+  uint64_t epoch = 0;                               // counts from 0
   std::chrono::steady_clock::time_point filled_at;  // when its last slot was filled
 
-  std::size_t samples() const { return index.size(); }
-  std::span<const std::byte> slot(std::size_t i) const {
+  size_t samples() const { return index.size(); }
+  std::span<const std::byte> slot(size_t i) const {
     return slot_bytes == 0 ? stored[i].bytes : tensor().subspan(i * slot_bytes, slot_bytes);
   }
   // The memory of slot i, for writing. Needs slot_bytes > 0.
-  std::span<std::byte> slot_memory(std::size_t i) {
+  std::span<std::byte> slot_memory(size_t i) {
     return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   }
   // The memory of all slots, one after another. Needs slot_bytes > 0.
@@ -65,7 +65,7 @@ struct Batch {
 
 // Copies or swaps a sample from a slot of one batch to a slot of another batch of the same shape. Afterwards
 // the slot that it came from has either its old sample or that of the other slot. Does not allocate.
-void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_slot);
+void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot);
 
 // A fixed number of batches. make() touches their memory: the first touch of a page costs more than filling
 // it, and would slow the first batches of the run. If slot_bytes is 0, each sample has `stored_bytes` of
@@ -76,16 +76,16 @@ class BatchPool {
  public:
   // `prefetch` + 1 batches: those that are prepared ahead, and the one that the accelerator uses. exhausted,
   // with both sizes, if they need more memory than is free.
-  static Result<BatchPool> make(const BatchShape& shape, std::uint64_t prefetch);
+  static Result<BatchPool> make(const BatchShape& shape, uint64_t prefetch);
 
   const BatchShape& shape() const { return shape_; }
-  std::size_t size() const { return batches_.size(); }
-  Batch& operator[](std::size_t i) { return batches_[i]; }
+  size_t size() const { return batches_.size(); }
+  Batch& operator[](size_t i) { return batches_[i]; }
 
   // For an app that holds all samples in memory: makes all_samples(), with `samples` slots, and
   // copied_batch(), with `batch` slots. Touches their memory, so that no step of the run pays for that.
   // exhausted if there is less memory.
-  Result<void> allocate_all_samples(std::uint64_t samples, std::size_t batch);
+  Result<void> allocate_all_samples(uint64_t samples, size_t batch);
   void free_all_samples();  // frees what allocate_all_samples() allocated
   Batch& all_samples() { return all_samples_; }
   // The batch of samples that are copied from all_samples() for the next step.

@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
-                     MoveSample move, SpanBuffer* spans)
+BatchPlan::BatchPlan(Sampler sampler, uint32_t batch, uint64_t prefetch, PlanLimits limits, MoveSample move,
+                     SpanBuffer* spans)
     : sampler_(sampler),
       batch_samples_(batch),
       prefetch_(prefetch),
@@ -15,21 +15,21 @@ BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetc
       move_sample_(std::move(move)),
       spans_(spans),
       next_epoch_(limits.start.epoch) {
-  for (std::size_t count = std::size_t(prefetch) + 1; count > 0; --count) free_batches_.push_back(count - 1);
+  for (size_t count = size_t(prefetch) + 1; count > 0; --count) free_batches_.push_back(count - 1);
   open_more_batches();
 }
 
 // The loader holds its lock during every call of this class. Epochs have consecutive numbers, so the number
 // minus the first one is the index in epochs_.
-BatchPlan::Epoch& BatchPlan::epoch(std::uint64_t number) {
-  return epochs_[std::size_t(number - epochs_.front().number)];
+BatchPlan::Epoch& BatchPlan::epoch(uint64_t number) {
+  return epochs_[size_t(number - epochs_.front().number)];
 }
 
 void BatchPlan::close_if_short(Epoch& source) const {
   if (source.order.left() < batch_samples_) source.closed = true;
 }
 
-EpochOrder BatchPlan::order_of(std::uint64_t number) const {
+EpochOrder BatchPlan::order_of(uint64_t number) const {
   if (number != limits_.start.epoch) return sampler_.epoch(number);
   EpochOrder order = sampler_.epoch(number, limits_.start.used_samples);
   order.skip(limits_.start.own_extra_samples);
@@ -44,7 +44,7 @@ EpochOrder BatchPlan::next_order() const {
                .end_ns = span_ns(std::chrono::steady_clock::now()),
                .number = PENSTOCK_NO_NUMBER,
                .bytes = 0,
-               .epoch = std::uint32_t(next_epoch_),
+               .epoch = uint32_t(next_epoch_),
                .thread = span_thread(),
                .component = PENSTOCK_SHUFFLE,
                .detail = 0,
@@ -82,7 +82,7 @@ bool BatchPlan::open_next() {
   batch.pool_index = free_batches_.back();
   free_batches_.pop_back();
   batch.indices.reserve(batch_samples_);
-  for (std::uint32_t slot = 0; slot < batch_samples_; ++slot) batch.indices.push_back(source.order.next());
+  for (uint32_t slot = 0; slot < batch_samples_; ++slot) batch.indices.push_back(source.order.next());
   batch.untried_slots = batch_samples_;
   ++source.open_batches;
   close_if_short(source);
@@ -92,7 +92,7 @@ bool BatchPlan::open_next() {
 // Opens as many batches as the prefetch depth allows, then sets head_.
 void BatchPlan::open_more_batches() {
   if (head_ == Head::empty_epoch) return;
-  const std::uint64_t most_open = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
+  const uint64_t most_open = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
   while (open_batches_.size() < most_open && open_next()) {
   }
   if (open_batches_.empty()) {
@@ -118,11 +118,11 @@ bool BatchPlan::can_take() const {
          (!refills_.empty() || first_untaken_batch_ < head_number_ + open_batches_.size());
 }
 
-std::uint64_t BatchPlan::startable_samples() const {
+uint64_t BatchPlan::startable_samples() const {
   if (!can_take()) return 0;
-  const std::uint64_t untaken_batches = head_number_ + open_batches_.size() - first_untaken_batch_;
-  const std::uint64_t taken_samples =
-      untaken_batches > 0 ? open_batches_[std::size_t(first_untaken_batch_ - head_number_)].taken_slots : 0;
+  const uint64_t untaken_batches = head_number_ + open_batches_.size() - first_untaken_batch_;
+  const uint64_t taken_samples =
+      untaken_batches > 0 ? open_batches_[size_t(first_untaken_batch_ - head_number_)].taken_slots : 0;
   return refills_.size() + untaken_batches * batch_samples_ - taken_samples;
 }
 
@@ -133,7 +133,7 @@ std::optional<Ticket> BatchPlan::take() {
     refills_.pop_front();
     return ticket;
   }
-  OpenBatch& batch = open_batches_[std::size_t(first_untaken_batch_ - head_number_)];
+  OpenBatch& batch = open_batches_[size_t(first_untaken_batch_ - head_number_)];
   Ticket ticket;
   ticket.batch = first_untaken_batch_;
   ticket.epoch = batch.epoch;
@@ -147,7 +147,7 @@ std::optional<Ticket> BatchPlan::take() {
 // Counts a sample as tried. After the last one of its batch, the head may be decided: that batch is the head,
 // or the head waits for one of its samples.
 bool BatchPlan::count_tried(const Ticket& ticket) {
-  if (--open_batches_[std::size_t(ticket.batch - head_number_)].untried_slots > 0) return false;
+  if (--open_batches_[size_t(ticket.batch - head_number_)].untried_slots > 0) return false;
   if (head_ == Head::ready || open_batches_.front().untried_slots > 0) return false;
   decide_head();
   return true;
@@ -159,17 +159,17 @@ bool BatchPlan::record_filled(const Ticket& ticket) {
 
 bool BatchPlan::record_failed(const Ticket& ticket) {
   ++skipped_;
-  open_batches_[std::size_t(ticket.batch - head_number_)].holes.push_back(ticket.slot);
+  open_batches_[size_t(ticket.batch - head_number_)].holes.push_back(ticket.slot);
   return count_tried(ticket);
 }
 
 // Fills the first holes of the head with the next positions of its epoch, as many as the epoch has left.
 void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
-  const auto refill_count = std::ptrdiff_t(std::min<std::uint64_t>(source.order.left(), batch.holes.size()));
-  for (std::ptrdiff_t i = 0; i < refill_count; ++i)
+  const auto refill_count = ptrdiff_t(std::min<uint64_t>(source.order.left(), batch.holes.size()));
+  for (ptrdiff_t i = 0; i < refill_count; ++i)
     refills_.push_back(
-        {head_number_, batch.epoch, source.order.next(), batch.holes[std::size_t(i)], batch.pool_index});
-  batch.untried_slots = std::uint32_t(refill_count);
+        {head_number_, batch.epoch, source.order.next(), batch.holes[size_t(i)], batch.pool_index});
+  batch.untried_slots = uint32_t(refill_count);
   batch.holes.erase(batch.holes.begin(), batch.holes.begin() + refill_count);
   close_if_short(source);
 }
@@ -177,8 +177,8 @@ void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
 // Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
 // has a good or an untried sample. If it has an untried one, the head waits for it. Returns the batch's index
 // in open_batches_, or 0 (the head itself) if there is none.
-std::size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
-  for (std::size_t i = open_batches_.size() - 1; i > 0; --i)
+size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
+  for (size_t i = open_batches_.size() - 1; i > 0; --i)
     if (open_batches_[i].epoch == to.epoch &&
         (open_batches_[i].untried_slots > 0 || open_batches_[i].holes.size() < batch_samples_))
       return i;
@@ -188,7 +188,7 @@ std::size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
 // Moves the last good sample of a batch into the first hole of the head.
 void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   std::sort(from.holes.begin(), from.holes.end());
-  std::uint32_t slot = batch_samples_ - 1;
+  uint32_t slot = batch_samples_ - 1;
   for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole == slot; ++hole) --slot;
   move_sample_({.slot = slot, .pool_index = from.pool_index},
                {.slot = to.holes.front(), .pool_index = to.pool_index});
@@ -209,7 +209,7 @@ void BatchPlan::decide_head() {
       refill(batch, source);
       return;
     }
-    if (const std::size_t donor = find_donor_batch(batch); donor != 0) {
+    if (const size_t donor = find_donor_batch(batch); donor != 0) {
       if (open_batches_[donor].untried_slots > 0) return;
       move_last_sample(open_batches_[donor], batch);
     } else {
@@ -222,7 +222,7 @@ void BatchPlan::decide_head() {
 // Removes the head from open_batches_: `handed_over` to the consumer, or given up. Closes its epoch after the
 // epoch's last batch, then opens the next batches, which allocates.
 void BatchPlan::retire_head(bool handed_over) {
-  const std::uint64_t number = open_batches_.front().epoch;
+  const uint64_t number = open_batches_.front().epoch;
   if (handed_over) {
     consumer_batch_ = open_batches_.front().pool_index;
   } else {
@@ -246,8 +246,8 @@ void BatchPlan::retire_head(bool handed_over) {
   open_more_batches();
 }
 
-std::size_t BatchPlan::hand_over() {
-  const std::size_t pool_index = open_batches_.front().pool_index;
+size_t BatchPlan::hand_over() {
+  const size_t pool_index = open_batches_.front().pool_index;
   requested_ = false;
   retire_head(true);
   decide_head();

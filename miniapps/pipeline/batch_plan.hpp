@@ -35,20 +35,20 @@ namespace penstock {
 
 // One sample to be loaded.
 struct Ticket {
-  std::uint64_t batch = 0;  // number of its batch, from 0 in this process
-  std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  // index of the sample in the manifest
-  std::uint32_t slot = 0;
-  std::size_t pool_index = 0;  // index of its batch in the pool
+  uint64_t batch = 0;  // number of its batch, from 0 in this process
+  uint64_t epoch = 0;
+  uint64_t index = 0;  // index of the sample in the manifest
+  uint32_t slot = 0;
+  size_t pool_index = 0;  // index of its batch in the pool
 };
 
 // Where a run continues that earlier runs have started.
 struct PlanStart {
-  std::uint64_t batches = 0;       // batches that earlier runs handed over
-  std::uint64_t epoch = 0;         // the epoch to continue
-  std::uint64_t used_samples = 0;  // samples of that epoch that all ranks together have used
+  uint64_t batches = 0;       // batches that earlier runs handed over
+  uint64_t epoch = 0;         // the epoch to continue
+  uint64_t used_samples = 0;  // samples of that epoch that all ranks together have used
   // Further samples of that epoch that this rank alone has used. Needed only if ranks used different numbers.
-  std::uint64_t own_extra_samples = 0;
+  uint64_t own_extra_samples = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
 };
@@ -56,11 +56,11 @@ struct PlanStart {
 // When to stop: at the first limit that is reached. 0: no limit. Both limits count from the start of the
 // whole run, including earlier runs.
 struct PlanLimits {
-  std::uint64_t batches = 0;  // batches to hand over
-  std::uint64_t epochs = 0;
+  uint64_t batches = 0;  // batches to hand over
+  uint64_t epochs = 0;
   PlanStart start{};
 
-  bool reached(std::uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
+  bool reached(uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
 };
 
 // One thread at a time: the loader calls every function with its mutex_ held. Functions that open a batch,
@@ -69,7 +69,7 @@ struct PlanLimits {
 // a stop or a signal.
 class BatchPlan {
  public:
-  enum class Head : std::uint8_t {
+  enum class Head : uint8_t {
     pending,      // the next batch is not complete
     ready,        // it may be handed over
     ended,        // the limits are reached
@@ -83,7 +83,7 @@ class BatchPlan {
   // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. record_filled(),
   // record_failed() and hand_over() call `move` and rely on the sample being moved when it returns. `spans`
   // is borrowed and may be null; it gets one PENSTOCK_SHUFFLE span for each epoch whose order is made.
-  BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits, MoveSample move,
+  BatchPlan(Sampler sampler, uint32_t batch, uint64_t prefetch, PlanLimits limits, MoveSample move,
             SpanBuffer* spans = nullptr);
 
   // Called when the consumer calls next(): frees the batch that it had and requests the next one.
@@ -92,41 +92,41 @@ class BatchPlan {
   // slot.
   std::optional<Ticket> take();
   bool can_take() const;
-  std::uint64_t startable_samples() const;  // how many samples take() would return now
+  uint64_t startable_samples() const;  // how many samples take() would return now
   // By a worker: the ticket's slot is filled, or it stays empty because the sample failed. True: head() may
   // have changed, or more samples can be taken.
   bool record_filled(const Ticket& ticket);
   bool record_failed(const Ticket& ticket);
 
   Head head() const { return head_; }
-  std::uint64_t head_epoch() const { return open_batches_.front().epoch; }  // needs head() == ready
+  uint64_t head_epoch() const { return open_batches_.front().epoch; }  // needs head() == ready
   // Needs head() == ready. By the consumer: the head belongs to it until its next request(). Returns the
   // batch's index in the pool.
-  std::size_t hand_over();
+  size_t hand_over();
 
-  std::uint64_t skipped() const { return skipped_; }  // samples that failed
+  uint64_t skipped() const { return skipped_; }  // samples that failed
   // Good or untried samples at the end of an epoch that filled no batch.
-  std::uint64_t dropped_tail() const { return dropped_tail_; }
+  uint64_t dropped_tail() const { return dropped_tail_; }
 
  private:
   struct Epoch {
-    std::uint64_t number = 0;
-    EpochOrder order;                // the positions left in it belong to no batch and filled no hole
-    std::uint64_t open_batches = 0;  // how many of its batches are in open_batches_
-    bool had_batch = false;          // a batch of it was handed over, perhaps by an earlier run
-    bool closed = false;             // no further batch of it will open
+    uint64_t number = 0;
+    EpochOrder order;           // the positions left in it belong to no batch and filled no hole
+    uint64_t open_batches = 0;  // how many of its batches are in open_batches_
+    bool had_batch = false;     // a batch of it was handed over, perhaps by an earlier run
+    bool closed = false;        // no further batch of it will open
   };
   struct OpenBatch {
-    std::uint64_t epoch = 0;
-    std::size_t pool_index = 0;
-    std::vector<std::uint64_t> indices;  // the samples of its slots, as chosen when it opened
-    std::uint32_t taken_slots = 0;       // slots whose first sample take() has returned
-    std::uint32_t untried_slots = 0;     // slots that are neither filled nor holes
-    std::vector<std::uint32_t> holes;
+    uint64_t epoch = 0;
+    size_t pool_index = 0;
+    std::vector<uint64_t> indices;  // the samples of its slots, as chosen when it opened
+    uint32_t taken_slots = 0;       // slots whose first sample take() has returned
+    uint32_t untried_slots = 0;     // slots that are neither filled nor holes
+    std::vector<uint32_t> holes;
   };
 
-  Epoch& epoch(std::uint64_t number);
-  EpochOrder order_of(std::uint64_t number) const;
+  Epoch& epoch(uint64_t number);
+  EpochOrder order_of(uint64_t number) const;
   EpochOrder next_order() const;
   bool begin_epoch();
   void open_more_batches();
@@ -135,30 +135,30 @@ class BatchPlan {
   bool count_tried(const Ticket& ticket);
   void decide_head();
   void refill(OpenBatch& batch, Epoch& source);
-  std::size_t find_donor_batch(const OpenBatch& to);
+  size_t find_donor_batch(const OpenBatch& to);
   void move_last_sample(OpenBatch& from, OpenBatch& to);
   void retire_head(bool handed_over);
 
   const Sampler sampler_;
-  const std::uint32_t batch_samples_;
-  const std::uint64_t prefetch_;
+  const uint32_t batch_samples_;
+  const uint64_t prefetch_;
   const PlanLimits limits_;
   const MoveSample move_sample_;
   SpanBuffer* const spans_;
 
   std::deque<Epoch> epochs_;  // epochs with open batches, and the epoch of the next batch to open
-  std::uint64_t next_epoch_ = 0;
+  uint64_t next_epoch_ = 0;
   std::deque<OpenBatch> open_batches_;  // the open batches, in order; the first is the head
-  std::uint64_t head_number_ = 0;       // number of the head: batches handed over or given up
-  std::uint64_t given_up_batches_ = 0;
-  std::vector<std::size_t> free_batches_;      // indices of free batches in the pool
-  std::optional<std::size_t> consumer_batch_;  // index in the pool of the batch that the consumer has
-  std::deque<Ticket> refills_;                 // samples that fill holes; take() returns them first
-  std::uint64_t first_untaken_batch_ = 0;      // number of the first batch with untaken samples
+  uint64_t head_number_ = 0;            // number of the head: batches handed over or given up
+  uint64_t given_up_batches_ = 0;
+  std::vector<size_t> free_batches_;      // indices of free batches in the pool
+  std::optional<size_t> consumer_batch_;  // index in the pool of the batch that the consumer has
+  std::deque<Ticket> refills_;            // samples that fill holes; take() returns them first
+  uint64_t first_untaken_batch_ = 0;      // number of the first batch with untaken samples
   bool requested_ = false;
   Head head_ = Head::pending;
-  std::uint64_t skipped_ = 0;
-  std::uint64_t dropped_tail_ = 0;
+  uint64_t skipped_ = 0;
+  uint64_t dropped_tail_ = 0;
 };
 
 }  // namespace penstock

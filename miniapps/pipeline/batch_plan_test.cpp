@@ -12,18 +12,18 @@ namespace penstock {
 namespace {
 
 struct Outcome {
-  std::vector<std::vector<std::uint64_t>> batches;  // manifest indices, in the order of slots
-  std::vector<std::uint64_t> epochs;                // the epoch of each batch
+  std::vector<std::vector<uint64_t>> batches;  // manifest indices, in the order of slots
+  std::vector<uint64_t> epochs;                // the epoch of each batch
   BatchPlan::Head end = BatchPlan::Head::pending;
-  std::uint64_t skipped = 0;
-  std::uint64_t dropped_tail = 0;
-  std::map<std::uint64_t, int> tries;  // how often each index was tried
+  uint64_t skipped = 0;
+  uint64_t dropped_tail = 0;
+  std::map<uint64_t, int> tries;  // how often each index was tried
 };
 
 struct Game {
-  std::uint64_t samples = 0;
-  std::uint32_t batch = 4;
-  std::uint64_t prefetch = 0;
+  uint64_t samples = 0;
+  uint32_t batch = 4;
+  uint64_t prefetch = 0;
   PlanLimits limits{0, 1};
   Shuffle shuffle = Shuffle::none;
 };
@@ -34,9 +34,9 @@ void ignore_move(const Ticket& /*from*/, const Ticket& /*to*/) {
 
 // Executes a plan to its end with up to `workers` tickets at a time. `timing` decides in which order they
 // finish.
-Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timing, std::size_t workers) {
+Outcome play(const Game& game, const std::set<uint64_t>& bad, unsigned timing, size_t workers) {
   std::vector<Ticket> in_hand;
-  std::map<std::size_t, std::vector<std::uint64_t>> pool;
+  std::map<size_t, std::vector<uint64_t>> pool;
   BatchPlan plan(Sampler(game.samples, game.shuffle, 3), game.batch, game.prefetch, game.limits,
                  [&](const Ticket& from, const Ticket& to) {
                    for (const Ticket& ticket : in_hand)
@@ -46,7 +46,7 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
                  });
   std::mt19937 random(timing);
   Outcome result;
-  std::optional<std::size_t> held;
+  std::optional<size_t> held;
   while (true) {
     plan.request();
     held.reset();
@@ -61,10 +61,10 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
         ADD_FAILURE() << "nothing in hand, nothing to take, and the head is not ready";
         return result;
       }
-      const std::size_t which = random() % in_hand.size();
+      const size_t which = random() % in_hand.size();
       const Ticket ticket = in_hand[which];
-      in_hand.erase(in_hand.begin() + std::ptrdiff_t(which));
-      std::vector<std::uint64_t>& slots = pool[ticket.pool_index];
+      in_hand.erase(in_hand.begin() + ptrdiff_t(which));
+      std::vector<uint64_t>& slots = pool[ticket.pool_index];
       slots.resize(game.batch);
       slots[ticket.slot] = ticket.index;
       if (bad.contains(ticket.index)) {
@@ -86,11 +86,11 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
 }
 
 TEST(BatchPlan, PutsPositionIIntoSlotIModuloB) {
-  for (const std::uint64_t prefetch : {0U, 1U, 4U, 50U}) {
+  for (const uint64_t prefetch : {0U, 1U, 4U, 50U}) {
     const Outcome result = play({.samples = 22, .prefetch = prefetch}, {}, 1, 3);
     ASSERT_EQ(result.batches.size(), 5U);
-    for (std::uint64_t b = 0; b < 5; ++b)
-      for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(result.batches[b][i], b * 4 + i);
+    for (uint64_t b = 0; b < 5; ++b)
+      for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(result.batches[b][i], b * 4 + i);
     EXPECT_EQ(result.end, BatchPlan::Head::ended);
     EXPECT_EQ(result.dropped_tail, 2U);
     EXPECT_EQ(result.skipped, 0U);
@@ -102,13 +102,13 @@ TEST(BatchPlan, UsesEverySampleOnceAnEpoch) {
     const Outcome result =
         play({.samples = 103, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle}, {}, 5, 4);
     ASSERT_EQ(result.batches.size(), 3U * 25U);
-    std::vector<std::vector<std::uint64_t>> orders(3);
-    for (std::size_t b = 0; b < result.batches.size(); ++b) {
+    std::vector<std::vector<uint64_t>> orders(3);
+    for (size_t b = 0; b < result.batches.size(); ++b) {
       EXPECT_EQ(result.epochs[b], b / 25);
-      for (const std::uint64_t index : result.batches[b]) orders[result.epochs[b]].push_back(index);
+      for (const uint64_t index : result.batches[b]) orders[result.epochs[b]].push_back(index);
     }
-    for (const std::vector<std::uint64_t>& order : orders) {
-      EXPECT_EQ(std::set<std::uint64_t>(order.begin(), order.end()).size(), 100U);
+    for (const std::vector<uint64_t>& order : orders) {
+      EXPECT_EQ(std::set<uint64_t>(order.begin(), order.end()).size(), 100U);
       EXPECT_LT(*std::max_element(order.begin(), order.end()), 103U);
     }
     EXPECT_NE(orders[0], orders[1]) << "an epoch is shuffled anew";
@@ -119,13 +119,13 @@ TEST(BatchPlan, UsesEverySampleOnceAnEpoch) {
 TEST(BatchPlan, StepsGoOnIntoTheNextEpochs) {
   const Outcome result = play({.samples = 10, .prefetch = 3, .limits = {7, 0}}, {}, 9, 2);
   EXPECT_EQ(result.batches.size(), 7U);
-  EXPECT_EQ(result.epochs, (std::vector<std::uint64_t>{0, 0, 1, 1, 2, 2, 3}));
+  EXPECT_EQ(result.epochs, (std::vector<uint64_t>{0, 0, 1, 1, 2, 2, 3}));
 }
 
 TEST(BatchPlan, TakesOnlyWhatTheStepsNeed) {
   const Outcome result = play({.samples = 100, .prefetch = 8, .limits = {3, 0}}, {}, 9, 2);
-  std::uint64_t tried = 0;
-  for (const auto& [index, times] : result.tries) tried += std::uint64_t(times);
+  uint64_t tried = 0;
+  for (const auto& [index, times] : result.tries) tried += uint64_t(times);
   EXPECT_EQ(tried, 12U);
 }
 
@@ -144,8 +144,8 @@ TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
 
 TEST(BatchPlan, OpensAtMostTheDepthAhead) {
   BatchPlan plan(Sampler(1000, Shuffle::none, 0), 2, 3, {}, ignore_move);
-  std::uint64_t handed = 0;
-  std::uint64_t newest = 0;
+  uint64_t handed = 0;
+  uint64_t newest = 0;
   for (int step = 0; step < 10; ++step) {
     while (const std::optional<Ticket> ticket = plan.take()) {
       newest = ticket->batch;
@@ -161,25 +161,25 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
 
 // Checks a plan with bad samples: batches contain none of them and no sample twice in an epoch, and every
 // sample is accounted for.
-void check_holes(const Game& game, const std::set<std::uint64_t>& bad, const Outcome& outcome) {
-  std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
-  for (std::size_t b = 0; b < outcome.batches.size(); ++b)
-    for (const std::uint64_t index : outcome.batches[b]) {
+void check_holes(const Game& game, const std::set<uint64_t>& bad, const Outcome& outcome) {
+  std::map<uint64_t, std::multiset<uint64_t>> used;
+  for (size_t b = 0; b < outcome.batches.size(); ++b)
+    for (const uint64_t index : outcome.batches[b]) {
       EXPECT_FALSE(bad.contains(index));
       used[outcome.epochs[b]].insert(index);
     }
   for (const auto& [epoch, indices] : used)
-    EXPECT_EQ(std::set<std::uint64_t>(indices.begin(), indices.end()).size(), indices.size());
+    EXPECT_EQ(std::set<uint64_t>(indices.begin(), indices.end()).size(), indices.size());
   for (const auto& [index, times] : outcome.tries) EXPECT_LE(times, 2) << "once an epoch";
-  const std::uint64_t consumed = outcome.batches.size() * game.batch;
+  const uint64_t consumed = outcome.batches.size() * game.batch;
   EXPECT_EQ(consumed + outcome.skipped + outcome.dropped_tail, 2U * game.samples);
 }
 
 TEST(BatchPlan, FillsHolesTheSameWayWhateverTheTiming) {
-  std::set<std::uint64_t> bad;
-  for (std::uint64_t i = 0; i < 211; i += 7) bad.insert(i);
+  std::set<uint64_t> bad;
+  for (uint64_t i = 0; i < 211; i += 7) bad.insert(i);
   for (const Shuffle shuffle : {Shuffle::global, Shuffle::buffer(20)}) {
-    for (const std::uint64_t prefetch : {0U, 1U, 3U, 20U}) {
+    for (const uint64_t prefetch : {0U, 1U, 3U, 20U}) {
       const Game game{.samples = 211, .batch = 5, .prefetch = prefetch, .limits = {0, 2}, .shuffle = shuffle};
       const Outcome alone = play(game, bad, 0, 1);
       for (unsigned timing = 1; timing < 40; ++timing) {
@@ -196,10 +196,10 @@ TEST(BatchPlan, FillsHolesTheSameWayWhateverTheTiming) {
 TEST(BatchPlan, ReplacesABadSampleInItsSlotByTheNextOneThatHasNoBatch) {
   const Outcome result = play({.samples = 14, .batch = 4, .prefetch = 2}, {1, 12}, 1, 1);
   ASSERT_EQ(result.batches.size(), 3U);
-  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{0, 8, 2, 3}))
+  EXPECT_EQ(result.batches[0], (std::vector<uint64_t>{0, 8, 2, 3}))
       << "batches 0 and 1 were open: 8 comes next";
-  EXPECT_EQ(result.batches[1], (std::vector<std::uint64_t>{4, 5, 6, 7}));
-  EXPECT_EQ(result.batches[2], (std::vector<std::uint64_t>{9, 10, 11, 13}))
+  EXPECT_EQ(result.batches[1], (std::vector<uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(result.batches[2], (std::vector<uint64_t>{9, 10, 11, 13}))
       << "12 is bad: the tail's 13 takes its slot";
   EXPECT_EQ(result.skipped, 2U);
   EXPECT_EQ(result.dropped_tail, 0U);
@@ -208,9 +208,9 @@ TEST(BatchPlan, ReplacesABadSampleInItsSlotByTheNextOneThatHasNoBatch) {
 TEST(BatchPlan, AnEpochHasTheBatchesThatItsGoodSamplesFill) {
   std::mt19937 random(5);
   for (unsigned round = 0; round < 200; ++round) {
-    std::set<std::uint64_t> bad;
+    std::set<uint64_t> bad;
     while (bad.size() < round % 60) bad.insert(random() % 200);
-    for (const std::uint64_t prefetch : {0U, 1U, 3U, 10U, 50U}) {
+    for (const uint64_t prefetch : {0U, 1U, 3U, 10U, 50U}) {
       const Game game{.samples = 200, .batch = 20, .prefetch = prefetch, .shuffle = Shuffle::global};
       const Outcome result = play(game, bad, round, 1 + round % 5);
       EXPECT_EQ(result.batches.size(), (200 - bad.size()) / 20) << "prefetch " << prefetch;
@@ -223,9 +223,9 @@ TEST(BatchPlan, AnEpochHasTheBatchesThatItsGoodSamplesFill) {
 TEST(BatchPlan, TheLastBatchAheadGivesItsLastSamples) {
   const Outcome result = play({.samples = 16, .batch = 4, .prefetch = 4}, {1, 2, 15}, 1, 1);
   ASSERT_EQ(result.batches.size(), 3U);
-  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{0, 14, 13, 3})) << "15 is bad";
-  EXPECT_EQ(result.batches[1], (std::vector<std::uint64_t>{4, 5, 6, 7}));
-  EXPECT_EQ(result.batches[2], (std::vector<std::uint64_t>{8, 9, 10, 11}));
+  EXPECT_EQ(result.batches[0], (std::vector<uint64_t>{0, 14, 13, 3})) << "15 is bad";
+  EXPECT_EQ(result.batches[1], (std::vector<uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(result.batches[2], (std::vector<uint64_t>{8, 9, 10, 11}));
   EXPECT_EQ(result.dropped_tail, 1U);
 }
 
@@ -238,15 +238,15 @@ TEST(BatchPlan, ABatchOfAnotherEpochGivesNothing) {
 TEST(BatchPlan, GivesUpABatchThatCannotBeFilled) {
   const Outcome result = play({.samples = 8, .batch = 4, .prefetch = 2}, {2}, 1, 1);
   ASSERT_EQ(result.batches.size(), 1U);
-  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{0, 1, 7, 3}));
+  EXPECT_EQ(result.batches[0], (std::vector<uint64_t>{0, 1, 7, 3}));
   EXPECT_EQ(result.dropped_tail, 3U);
   EXPECT_EQ(result.end, BatchPlan::Head::ended);
 }
 
 TEST(BatchPlan, EndsWhenAWholeEpochIsBad) {
-  std::set<std::uint64_t> all;
-  for (std::uint64_t i = 0; i < 50; ++i) all.insert(i);
-  for (const std::uint64_t prefetch : {0U, 1U, 4U, 30U}) {
+  std::set<uint64_t> all;
+  for (uint64_t i = 0; i < 50; ++i) all.insert(i);
+  for (const uint64_t prefetch : {0U, 1U, 4U, 30U}) {
     const Outcome result = play({.samples = 50, .prefetch = prefetch, .limits = {1000, 0}}, all, 4, 3);
     EXPECT_EQ(result.end, BatchPlan::Head::empty_epoch);
     EXPECT_TRUE(result.batches.empty());
@@ -265,14 +265,14 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
     const Game game{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
     const Outcome whole = play(game, {}, 1, 3);
     ASSERT_EQ(whole.batches.size(), 15U);
-    for (std::uint64_t made = 0; made <= 15; ++made) {
+    for (uint64_t made = 0; made <= 15; ++made) {
       Game rest = game;
       rest.limits.start = {.batches = made, .epoch = made / 5, .used_samples = made % 5 * 4};
       if (made > 0 && made % 5 == 0)  // also the position after the last step of an epoch
         rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used_samples = 20};
       const Outcome result = play(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);
-      const auto from = std::ptrdiff_t(made);
+      const auto from = ptrdiff_t(made);
       EXPECT_EQ(result.batches, std::vector(whole.batches.begin() + from, whole.batches.end())) << made;
       EXPECT_EQ(result.epochs, std::vector(whole.epochs.begin() + from, whole.epochs.end())) << made;
     }
@@ -283,7 +283,7 @@ TEST(BatchPlan, LimitsAreOfTheWholeRun) {
   Game game{.samples = 22, .prefetch = 2, .limits = {12, 0}};
   game.limits.start = {.batches = 10, .epoch = 2, .used_samples = 0};
   const Outcome rest = play(game, {}, 1, 2);
-  EXPECT_EQ(rest.epochs, (std::vector<std::uint64_t>{2, 2}));
+  EXPECT_EQ(rest.epochs, (std::vector<uint64_t>{2, 2}));
   game.limits.start.batches = 12;
   EXPECT_TRUE(play(game, {}, 1, 2).batches.empty());
   game.limits = {0, 2, {.batches = 10, .epoch = 2}};
@@ -293,7 +293,7 @@ TEST(BatchPlan, LimitsAreOfTheWholeRun) {
 TEST(BatchPlan, LeavesOutWhatOneRankAloneHasUsed) {
   Game game{.samples = 22, .batch = 1, .limits = {0, 1}};
   game.limits.start = {.own_extra_samples = 20};
-  EXPECT_EQ(play(game, {}, 1, 2).batches, (std::vector<std::vector<std::uint64_t>>{{20}, {21}}));
+  EXPECT_EQ(play(game, {}, 1, 2).batches, (std::vector<std::vector<uint64_t>>{{20}, {21}}));
 }
 
 }  // namespace

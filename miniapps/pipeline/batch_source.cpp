@@ -8,16 +8,16 @@
 namespace penstock {
 namespace {
 
-double to_seconds(std::uint64_t ns) {
+double to_seconds(uint64_t ns) {
   return double(ns) * 1e-9;
 }
 
-double sum_s(std::span<const std::uint64_t> ns) {
-  return to_seconds(std::accumulate(ns.begin(), ns.end(), std::uint64_t{0}));
+double sum_s(std::span<const uint64_t> ns) {
+  return to_seconds(std::accumulate(ns.begin(), ns.end(), uint64_t{0}));
 }
 
 std::string skipped_text(const SkippedObject& object) {
-  const std::uint64_t other_samples = object.samples - 1;
+  const uint64_t other_samples = object.samples - 1;
   if (object.is_one_sample)
     return other_samples == 0 ? object.why : object.why + " (" + format_count(other_samples + 1) + " times)";
   return object.why + " (the sample at byte " + std::to_string(object.offset) +
@@ -26,7 +26,7 @@ std::string skipped_text(const SkippedObject& object) {
 
 }  // namespace
 
-SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, const Error& error) {
+SkippedObject skipped_object(const Manifest& manifest, uint64_t index, const Error& error) {
   const SampleEntry& entry = manifest.sample(index);
   std::string scratch;
   return {.name = std::string(manifest.object_name(entry.object, scratch)),
@@ -56,7 +56,7 @@ void LoaderLosses::name(const SkippedObject& object) {
 
 std::vector<std::string> LoaderLosses::warnings() const {
   std::vector<std::string> lines;
-  std::uint64_t unnamed_samples = skipped;
+  uint64_t unnamed_samples = skipped;
   for (const SkippedObject& object : named) {
     lines.push_back("skipped: " + skipped_text(object));
     unnamed_samples -= std::min(unnamed_samples, object.samples);
@@ -66,9 +66,9 @@ std::vector<std::string> LoaderLosses::warnings() const {
 }
 
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
-                                      std::span<const std::uint64_t> spent_ns) {
+                                      std::span<const uint64_t> spent_ns) {
   std::vector<StageTally> tallies;
-  for (std::size_t i = 0; i <= stages.size(); ++i)
+  for (size_t i = 0; i <= stages.size(); ++i)
     tallies.push_back({.stage = i == 0 ? "read" : std::string(stages[i - 1]),
                        .busy_s = to_seconds(spent_ns[i]),
                        .starved_s = sum_s(spent_ns.first(i)),
@@ -77,13 +77,13 @@ std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
 }
 
 std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
-                                    std::span<const std::uint64_t> worked_ns, std::uint64_t waited_ns,
-                                    std::uint64_t late_ns) {
+                                    std::span<const uint64_t> worked_ns, uint64_t waited_ns,
+                                    uint64_t late_ns) {
   std::vector<LostTime> parts{{"read", 0}};
   for (const std::string_view stage : stages) parts.push_back({std::string(stage), 0});
   parts.push_back({"collate", 0});
   const double all_s = sum_s(worked_ns);
-  for (std::size_t i = 0; all_s > 0 && i < parts.size(); ++i)
+  for (size_t i = 0; all_s > 0 && i < parts.size(); ++i)
     parts[i].seconds = to_seconds(waited_ns) * to_seconds(worked_ns[i]) / all_s;
   // If no worker finished a part during the wait, the wait was too short to divide: all of it is "queue".
   parts.push_back({"queue", to_seconds(all_s > 0 ? late_ns : late_ns + waited_ns)});

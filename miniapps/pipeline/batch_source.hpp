@@ -19,20 +19,20 @@ namespace penstock {
 struct SkippedObject {
   std::string name;
   bool is_one_sample = true;  // the object is one sample
-  std::uint64_t samples = 1;  // how often its samples failed; each may fail once an epoch
-  std::uint64_t offset = 0;   // bytes before the first bad sample in the object
+  uint64_t samples = 1;       // how often its samples failed; each may fail once an epoch
+  uint64_t offset = 0;        // bytes before the first bad sample in the object
   std::string why;            // why that sample failed
 };
 
 // Describes a failed sample: `index` is its index in the manifest, `error` its failure.
-SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, const Error& error);
+SkippedObject skipped_object(const Manifest& manifest, uint64_t index, const Error& error);
 
 // The samples that no batch contains, so far.
 struct LoaderLosses {
-  std::uint64_t skipped = 0;         // how often samples failed; each may fail once an epoch
-  std::uint64_t dropped_tail = 0;    // good samples that filled no batch
+  uint64_t skipped = 0;              // how often samples failed; each may fail once an epoch
+  uint64_t dropped_tail = 0;         // good samples that filled no batch
   std::vector<SkippedObject> named;  // the first kMostNamed objects with failed samples
-  static constexpr std::size_t kMostNamed = 10;
+  static constexpr size_t kMostNamed = 10;
 
   void add(const LoaderLosses& more);
   void name(const SkippedObject& object);
@@ -54,7 +54,7 @@ struct StageTally {
 // Makes the tallies of "read" and of the transform's own stages. `spent_ns` has one entry for each of them,
 // and a last one for the threads' wait for a free slot.
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
-                                      std::span<const std::uint64_t> spent_ns);
+                                      std::span<const uint64_t> spent_ns);
 
 // The time that the consumer waited in next(), in seconds, divided by cause. "read" and the transform's own
 // stages: in proportion to their share of the workers' time during the wait. "collate": workers had no work
@@ -67,8 +67,8 @@ struct LostTime {
 // `worked_ns`: the threads' time during the waits, as in stage_tallies(); empty if no worker finished a part.
 // `waited_ns`: the wait until the batch was ready. `late_ns`: the wait after that.
 std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
-                                    std::span<const std::uint64_t> worked_ns, std::uint64_t waited_ns,
-                                    std::uint64_t late_ns);
+                                    std::span<const uint64_t> worked_ns, uint64_t waited_ns,
+                                    uint64_t late_ns);
 
 // Hands out batches in a fixed order, whatever the timing of its own threads. One thread, the consumer, makes
 // it, calls next() and close(), and destroys it. The destructor asks the threads to stop, waits without a
@@ -94,7 +94,7 @@ class BatchSource {
   virtual std::vector<LostTime> lost() const = 0;
 
   // Whole files whose samples were used, so far; 0 if samples are read one by one.
-  virtual std::uint64_t files_used() const { return 0; }
+  virtual uint64_t files_used() const { return 0; }
 
   // By the consumer. Asks the workers to stop and waits for them, at most for `patience`. False: a worker is
   // still inside a call of the back end. Then the source and everything that it borrows must exist until the

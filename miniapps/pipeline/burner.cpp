@@ -27,8 +27,8 @@ constexpr nanoseconds kSlice = std::chrono::milliseconds(1);
 // Time for the processors to reach their full clock rate.
 constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);
 constexpr nanoseconds kMeasuringTime = std::chrono::milliseconds(20);
-constexpr std::size_t kMeasurements = 9;
-constexpr std::size_t kWords = 512;  // 4 KiB, so that they fit in the first-level cache
+constexpr size_t kMeasurements = 9;
+constexpr size_t kWords = 512;  // 4 KiB, so that they fit in the first-level cache
 
 double seconds(nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -38,8 +38,8 @@ double seconds(nanoseconds time) {
 
 // The words that a thread computes on, and how far it is with the job.
 struct Burner::Worker {
-  alignas(64) std::array<std::uint64_t, kWords> words{};
-  std::uint64_t rounds = 0;
+  alignas(64) std::array<uint64_t, kWords> words{};
+  uint64_t rounds = 0;
   nanoseconds work_time{0};
 
   // Takes some microseconds for multiplications and additions. The compiler cannot omit any: each round
@@ -47,17 +47,16 @@ struct Burner::Worker {
   void round() {
     constexpr int kPasses = 8;
     for (int pass = 0; pass < kPasses; ++pass)
-      for (std::uint64_t& word : words) word = word * 6364136223846793005U + 1442695040888963407U;
+      for (uint64_t& word : words) word = word * 6364136223846793005U + 1442695040888963407U;
   }
 
   void work_off(const Job& job, const std::stop_token& stop) {
     // A worker tests the clock, the stop and Ctrl-C once every 16 rounds.
-    constexpr std::uint64_t kRoundsBetweenTests = 16;
+    constexpr uint64_t kRoundsBetweenTests = 16;
     const Clock::time_point begin = Clock::now();
     for (rounds = 0; rounds < job.rounds;) {
       if (stop.stop_requested() || interrupted() || Clock::now() >= job.until) break;
-      for (const std::uint64_t end = std::min(job.rounds, rounds + kRoundsBetweenTests); rounds < end;
-           ++rounds)
+      for (const uint64_t end = std::min(job.rounds, rounds + kRoundsBetweenTests); rounds < end; ++rounds)
         round();
     }
     work_time = Clock::now() - begin;
@@ -71,7 +70,7 @@ Result<std::unique_ptr<Burner>> Burner::make(double cores) {
   try {
     std::unique_ptr<Burner> burner(new Burner(cores - (thread_count - 1)));
     for (double i = 0; i < thread_count; ++i) burner->workers_.push_back(std::make_unique<Worker>());
-    for (std::size_t i = 1; i < burner->workers_.size(); ++i)
+    for (size_t i = 1; i < burner->workers_.size(); ++i)
       burner->threads_.emplace_back([self = burner.get(), worker = burner->workers_[i].get()](
                                         const std::stop_token& stop) { self->serve(*worker, stop); });
     return burner;
@@ -91,7 +90,7 @@ Burner::~Burner() {
 // number and not the job, since two equal jobs may follow each other. Holds the lock, but not during the
 // work.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
-  std::uint64_t seen_number = 0;
+  uint64_t seen_number = 0;
   std::unique_lock lock(mutex_);
   while (job_changed_.wait(lock, stop, [&] { return job_number_ != seen_number; })) {
     seen_number = job_number_;
@@ -140,7 +139,7 @@ double Burner::measure_rate(nanoseconds length) {
 Result<void> Burner::calibrate() {
   measure_rate(kWarmUp);
   std::vector<double> rates;
-  for (std::size_t i = 0; i < kMeasurements; ++i) {
+  for (size_t i = 0; i < kMeasurements; ++i) {
     PENSTOCK_TRY(check_interrupt());
     rates.push_back(measure_rate(kMeasuringTime));
   }
@@ -159,9 +158,9 @@ void Burner::work_in_slices(nanoseconds duration) {
     const nanoseconds slice = std::min(kSlice, duration);
     duration -= slice;
     const double busy_s = seconds(slice) * caller_share_;
-    workers_.front()->work_off({.rounds = std::uint64_t(std::llround(busy_s * rounds_per_s_))}, {});
+    workers_.front()->work_off({.rounds = uint64_t(std::llround(busy_s * rounds_per_s_))}, {});
     total_rounds_ += workers_.front()->rounds;
-    const nanoseconds sleep_time(std::int64_t(seconds(slice) * (1 - caller_share_) * 1e9));
+    const nanoseconds sleep_time(int64_t(seconds(slice) * (1 - caller_share_) * 1e9));
     const nanoseconds sleep_left = sleep_time - overslept_;
     if (sleep_left.count() <= 0) {
       overslept_ -= sleep_time;
@@ -174,7 +173,7 @@ void Burner::work_in_slices(nanoseconds duration) {
 }
 
 Result<void> Burner::work(nanoseconds duration) {
-  const auto rounds = std::uint64_t(std::llround(seconds(duration) * rounds_per_s_));
+  const auto rounds = uint64_t(std::llround(seconds(duration) * rounds_per_s_));
   begin({.rounds = rounds});
   if (caller_share_ < 1) {
     work_in_slices(duration);
@@ -183,7 +182,7 @@ Result<void> Burner::work(nanoseconds duration) {
     total_rounds_ += workers_.front()->rounds;
   }
   wait_for_all();
-  for (std::size_t i = 1; i < workers_.size(); ++i) total_rounds_ += workers_[i]->rounds;
+  for (size_t i = 1; i < workers_.size(); ++i) total_rounds_ += workers_[i]->rounds;
   return check_interrupt();
 }
 

@@ -40,12 +40,12 @@ class Burner {
   // idle. For a fraction of a processor the caller also sleeps. Returns when all threads are done.
   // Errc::interrupted within some milliseconds once interrupted().
   Result<void> work(std::chrono::nanoseconds duration);
-  std::uint64_t rounds() const { return total_rounds_; }  // done by work(), on all threads
+  uint64_t rounds() const { return total_rounds_; }  // done by work(), on all threads
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Job {
-    std::uint64_t rounds = 0;
+    uint64_t rounds = 0;
     Clock::time_point until = Clock::time_point::max();  // ends earlier if this time comes first
   };
   struct Worker;
@@ -60,15 +60,15 @@ class Burner {
   const double caller_share_;
   double rounds_per_s_ = 0;
   double spread_ = 0;
-  std::uint64_t total_rounds_ = 0;
+  uint64_t total_rounds_ = 0;
   // How much later than planned sleeps ended. The next sleeps are shorter by this time.
   std::chrono::nanoseconds overslept_{0};
   std::mutex mutex_;  // protects job_, job_number_ and busy_threads_
   std::condition_variable_any job_changed_;
   std::condition_variable_any job_done_;
   Job job_;
-  std::uint64_t job_number_ = 0;                  // number of the current job; workers start when it changes
-  std::uint64_t busy_threads_ = 0;                // threads that still work on the current job
+  uint64_t job_number_ = 0;                       // number of the current job; workers start when it changes
+  uint64_t busy_threads_ = 0;                     // threads that still work on the current job
   std::vector<std::unique_ptr<Worker>> workers_;  // the first is for the caller's thread
   std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };

@@ -28,7 +28,7 @@ std::unique_ptr<Burner> calibrated(double cores) {
 // Other load changes how long the work takes, but not how much work is done.
 TEST(Burner, WorkIsTheSameHoweverLongItTakes) {
   const std::unique_ptr<Burner> burner = calibrated(2);
-  const auto of_each = std::uint64_t(std::llround(0.02 * burner->rounds_per_s()));
+  const auto of_each = uint64_t(std::llround(0.02 * burner->rounds_per_s()));
   ASSERT_OK(burner->work(20ms));
   EXPECT_EQ(burner->rounds(), 2 * of_each);
   std::atomic<bool> over{false};

@@ -30,12 +30,12 @@ constexpr OptionSpec kCpuOptions[] = {{.name = "threads",
                                        .fallback = "1000",
                                        .help = "what the network tells apart: labels from 0 to below",
                                        .at_least = 2}};
-constexpr std::int64_t kMostThreads = 4096;
-constexpr std::int64_t kMostClasses = 1'000'000;
+constexpr int64_t kMostThreads = 4096;
+constexpr int64_t kMostClasses = 1'000'000;
 
 class CpuAccelerator final : public Accelerator {
  public:
-  CpuAccelerator(Network network, unsigned threads, std::uint64_t seed)
+  CpuAccelerator(Network network, unsigned threads, uint64_t seed)
       : network_(std::move(network)), threads_(threads), seed_(seed) {}
 
   std::chrono::nanoseconds nominal_step() const override { return std::chrono::nanoseconds{0}; }
@@ -44,7 +44,7 @@ class CpuAccelerator final : public Accelerator {
     PENSTOCK_TRY(axes_of(layout));
     return success();
   }
-  Result<void> prepare(std::string_view layout, std::size_t samples) override;
+  Result<void> prepare(std::string_view layout, size_t samples) override;
   Result<Step> step(const Batch& batch) override;
   void set_step_end(SteadyTime /*when*/) override {}
   void record(Trial& trial) const override;
@@ -55,9 +55,9 @@ class CpuAccelerator final : public Accelerator {
 
   const Network network_;
   const unsigned threads_;
-  const std::uint64_t seed_;
+  const uint64_t seed_;
   std::unique_ptr<NetworkTrainer> trainer_;
-  std::vector<std::uint32_t> labels_;
+  std::vector<uint32_t> labels_;
   std::optional<double> first_loss_;
   double last_loss_ = 0;
 };
@@ -75,7 +75,7 @@ Result<Axes> CpuAccelerator::axes_of(std::string_view layout) const {
                         std::string(layout) + "': take train alexnet with its own --set type and image");
 }
 
-Result<void> CpuAccelerator::prepare(std::string_view layout, std::size_t samples) {
+Result<void> CpuAccelerator::prepare(std::string_view layout, size_t samples) {
   PENSTOCK_ASSIGN(const Axes axes, axes_of(layout));
   PENSTOCK_ASSIGN(trainer_, make_network_trainer({.network = network_,
                                                   .samples = samples,
@@ -91,13 +91,13 @@ Result<void> CpuAccelerator::read_labels(const Batch& batch) {
   if (trainer_ == nullptr || batch.samples() != labels_.size() ||
       batch.slot_bytes != network_input(network_, Axes::nhwc).bytes())
     return make_error(Errc::internal, "the accelerator 'cpu' got a batch that it was not prepared for");
-  for (std::size_t i = 0; i < labels_.size(); ++i) {
+  for (size_t i = 0; i < labels_.size(); ++i) {
     labels_[i] = batch.label[i] == kNoLabel ? 0 : batch.label[i];
     if (labels_[i] >= network_.classes())
       return make_error(Errc::invalid_argument,
                         "a sample has label " + std::to_string(labels_[i]) + ", the network has " +
                             std::to_string(network_.classes()) + " classes: --accelerator cpu:classes=" +
-                            std::to_string(labels_[i] + std::uint64_t{1}) + " or more");
+                            std::to_string(labels_[i] + uint64_t{1}) + " or more");
   }
   return success();
 }
@@ -128,8 +128,8 @@ void CpuAccelerator::record(Trial& trial) const {
 Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const OptionWord> words,
                                                           const AcceleratorGroup& group) {
   PENSTOCK_ASSIGN(const Options options, Options::parse(kCpuOptions, words, "accelerator option"));
-  const std::int64_t threads = options.given("threads") ? options.integer("threads") : 0;
-  const std::int64_t classes = options.integer("classes");
+  const int64_t threads = options.given("threads") ? options.integer("threads") : 0;
+  const int64_t classes = options.integer("classes");
   if (threads > kMostThreads || classes > kMostClasses)
     return make_error(Errc::invalid_argument,
                       "the accelerator 'cpu' takes at most threads=" + std::to_string(kMostThreads) +
@@ -139,11 +139,11 @@ Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const Option
                       "the accelerator 'cpu' is this process's processors, which are there once: leave out "
                       "--accelerators, or start more ranks");
   PENSTOCK_TRY(network_trainer_available());
-  return make_training_accelerator(alexnet(std::uint32_t(classes)), unsigned(threads), group.seed);
+  return make_training_accelerator(alexnet(uint32_t(classes)), unsigned(threads), group.seed);
 }
 
 std::unique_ptr<Accelerator> make_training_accelerator(const Network& network, unsigned threads,
-                                                       std::uint64_t seed) {
+                                                       uint64_t seed) {
   return std::make_unique<CpuAccelerator>(network, threads, seed);
 }
 

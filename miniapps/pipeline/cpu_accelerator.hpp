@@ -22,6 +22,6 @@ Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const Option
 // label has class 0. A label that is not a class of the network is invalid_argument. Metrics: `loss_first`
 // and `loss_last`, the mean losses of the first and the last batch.
 std::unique_ptr<Accelerator> make_training_accelerator(const Network& network, unsigned threads,
-                                                       std::uint64_t seed);
+                                                       uint64_t seed);
 
 }  // namespace penstock

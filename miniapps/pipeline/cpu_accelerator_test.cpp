@@ -19,9 +19,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSamples = 6;
-constexpr std::uint32_t kSide = 20;
-constexpr std::uint32_t kClasses = 5;
+constexpr size_t kSamples = 6;
+constexpr uint32_t kSide = 20;
+constexpr uint32_t kClasses = 5;
 
 // Has one layer of each kind, pools before convolutions and before dense layers, and odd sizes.
 Network small_network() {
@@ -43,20 +43,20 @@ PictureTensor picture(Axes axes) {
 }
 
 // A batch of noise, with the same values in both orders of axes.
-Batch some_batch(Axes axes, std::size_t samples = kSamples) {
+Batch some_batch(Axes axes, size_t samples = kSamples) {
   Batch batch;
   batch.slot_bytes = picture(axes).bytes();
   batch.memory.grow(samples * batch.slot_bytes);
   const RandomStream random(11, "pictures");
   std::vector<float> values(batch.slot_bytes / sizeof(float));
-  for (std::size_t i = 0; i < samples; ++i) {
+  for (size_t i = 0; i < samples; ++i) {
     batch.index.push_back(i);
-    batch.label.push_back(std::uint32_t(i) % kClasses);
+    batch.label.push_back(uint32_t(i) % kClasses);
     batch.length.push_back(1000);
-    for (std::size_t n = 0; n < values.size(); ++n) {
-      const std::size_t pixel = n / kPictureChannels;
-      const std::size_t channel = n % kPictureChannels;
-      const std::size_t at = axes == Axes::nhwc ? n : channel * kSide * kSide + pixel;
+    for (size_t n = 0; n < values.size(); ++n) {
+      const size_t pixel = n / kPictureChannels;
+      const size_t channel = n % kPictureChannels;
+      const size_t at = axes == Axes::nhwc ? n : channel * kSide * kSide + pixel;
       values[at] = float(random.normal(i * values.size() + n));
     }
     std::memcpy(batch.slot_memory(i).data(), values.data(), batch.slot_bytes);
@@ -72,15 +72,14 @@ class CpuAccelerator : public ::testing::Test {
   }
 
   // Uses one thread, because the thread sanitizer does not understand those of OpenMP.
-  static std::unique_ptr<Accelerator> prepared(Axes axes, std::uint64_t seed = 1,
-                                               std::size_t samples = kSamples) {
+  static std::unique_ptr<Accelerator> prepared(Axes axes, uint64_t seed = 1, size_t samples = kSamples) {
     auto made = make_training_accelerator(small_network(), 1, seed);
     const Result<void> ready = made->prepare(picture(axes).text(), samples);
     EXPECT_TRUE(ready.ok()) << (ready.ok() ? "" : ready.error().what);
     return made;
   }
 
-  static std::vector<double> losses(Axes axes, std::uint64_t seed, int steps) {
+  static std::vector<double> losses(Axes axes, uint64_t seed, int steps) {
     const std::unique_ptr<NetworkTrainer> trainer =
         make_network_trainer(
             {.network = small_network(), .samples = kSamples, .axes = axes, .threads = 1, .seed = seed})
@@ -115,17 +114,17 @@ TEST_F(CpuAccelerator, LearnsABatchByHeart) {
 // tested code.
 class Reference {
  public:
-  Reference(const Network& network, std::uint64_t seed) : network_(network) {
-    std::size_t inputs = kPictureChannels;
-    std::size_t side = network.side;
-    for (std::size_t i = 0; i < network.layers.size(); ++i) {
+  Reference(const Network& network, uint64_t seed) : network_(network) {
+    size_t inputs = kPictureChannels;
+    size_t side = network.side;
+    for (size_t i = 0; i < network.layers.size(); ++i) {
       const Layer& layer = network.layers[i];
       const bool dense = layer.kind == Layer::Kind::dense;
-      const std::size_t fan_in = inputs * (dense ? side * side : std::size_t{layer.kernel} * layer.kernel);
+      const size_t fan_in = inputs * (dense ? side * side : size_t{layer.kernel} * layer.kernel);
       const RandomStream random = RandomStream(seed, "train.network").substream(i);
       const double bound = std::sqrt(3.0 / double(fan_in));
       std::vector<double>& drawn = weights.emplace_back(layer.outputs * fan_in);
-      for (std::size_t n = 0; n < drawn.size(); ++n) drawn[n] = bound * (2 * random.uniform(n) - 1);
+      for (size_t n = 0; n < drawn.size(); ++n) drawn[n] = bound * (2 * random.uniform(n) - 1);
       biases.emplace_back(layer.outputs, 0.0);
       if (layer.outputs != 0) inputs = layer.outputs;
       side = dense ? 1 : (side + 2 * layer.padding - layer.kernel) / layer.stride + 1;
@@ -133,10 +132,9 @@ class Reference {
   }
 
   // `pictures` in the order channel, height, width.
-  double loss(const std::vector<std::vector<double>>& pictures,
-              const std::vector<std::uint32_t>& labels) const {
+  double loss(const std::vector<std::vector<double>>& pictures, const std::vector<uint32_t>& labels) const {
     double sum = 0;
-    for (std::size_t i = 0; i < pictures.size(); ++i) {
+    for (size_t i = 0; i < pictures.size(); ++i) {
       const std::vector<double> said = answer(pictures[i]);
       double all = 0;
       for (const double one : said) all += std::exp(one);
@@ -150,16 +148,16 @@ class Reference {
 
  private:
   std::vector<double> answer(std::vector<double> values) const {
-    std::size_t channels = kPictureChannels;
-    std::size_t side = network_.side;
-    for (std::size_t i = 0; i < network_.layers.size(); ++i) {
+    size_t channels = kPictureChannels;
+    size_t side = network_.side;
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
       const Layer& layer = network_.layers[i];
       const bool dense = layer.kind == Layer::Kind::dense;
-      const std::size_t kernel = dense ? side : layer.kernel;
-      const std::size_t out_side = dense ? 1 : (side + 2 * layer.padding - kernel) / layer.stride + 1;
-      const std::size_t outputs = layer.outputs != 0 ? layer.outputs : channels;
+      const size_t kernel = dense ? side : layer.kernel;
+      const size_t out_side = dense ? 1 : (side + 2 * layer.padding - kernel) / layer.stride + 1;
+      const size_t outputs = layer.outputs != 0 ? layer.outputs : channels;
       std::vector<double> out;
-      for (std::size_t place = 0; place < outputs * out_side * out_side; ++place)
+      for (size_t place = 0; place < outputs * out_side * out_side; ++place)
         out.push_back(one(i, values, channels, side, kernel, place, out_side));
       values = std::move(out);
       channels = outputs;
@@ -169,18 +167,18 @@ class Reference {
   }
 
   // One output value of layer `i`.
-  double one(std::size_t i, const std::vector<double>& values, std::size_t channels, std::size_t side,
-             std::size_t kernel, std::size_t place, std::size_t out_side) const {
+  double one(size_t i, const std::vector<double>& values, size_t channels, size_t side, size_t kernel,
+             size_t place, size_t out_side) const {
     const Layer& layer = network_.layers[i];
     const bool pool = layer.kind == Layer::Kind::max_pool;
-    const std::size_t output = place / (out_side * out_side);
-    const std::size_t top = place / out_side % out_side * layer.stride;
-    const std::size_t left = place % out_side * layer.stride;
+    const size_t output = place / (out_side * out_side);
+    const size_t top = place / out_side % out_side * layer.stride;
+    const size_t left = place % out_side * layer.stride;
     double result = pool ? -1e9 : biases[i][output];
-    for (std::size_t c = pool ? output : 0; c < (pool ? output + 1 : channels); ++c) {
-      for (std::size_t n = 0; n < kernel * kernel; ++n) {
-        const std::size_t y = top + n / kernel - layer.padding;  // wraps to a large number if negative
-        const std::size_t x = left + n % kernel - layer.padding;
+    for (size_t c = pool ? output : 0; c < (pool ? output + 1 : channels); ++c) {
+      for (size_t n = 0; n < kernel * kernel; ++n) {
+        const size_t y = top + n / kernel - layer.padding;  // wraps to a large number if negative
+        const size_t x = left + n % kernel - layer.padding;
         if (y >= side || x >= side) continue;
         const double value = values[(c * side + y) * side + x];
         if (pool)
@@ -209,14 +207,14 @@ Network tiny_network() {
 // The reference gets its gradient by finite differences, so the test covers forward, backward and update.
 TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
   const Network network = tiny_network();
-  constexpr std::size_t kPictures = 2;
+  constexpr size_t kPictures = 2;
   constexpr double kRate = 0.05;
-  const std::vector<std::uint32_t> labels{2, 0};
+  const std::vector<uint32_t> labels{2, 0};
   const RandomStream random(5, "pictures");
-  const std::size_t each = std::size_t{network.side} * network.side * kPictureChannels;
+  const size_t each = size_t{network.side} * network.side * kPictureChannels;
   std::vector<float> together;
   std::vector<std::vector<double>> apart(kPictures);
-  for (std::size_t n = 0; n < kPictures * each; ++n) {
+  for (size_t n = 0; n < kPictures * each; ++n) {
     together.push_back(float(random.normal(n)));
     apart[n / each].push_back(together.back());
   }
@@ -233,8 +231,8 @@ TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
     const Reference before = reference;
     Reference moved = reference;
     const auto descend = [&](std::vector<std::vector<double>> Reference::*numbers) {
-      for (std::size_t layer = 0; layer < (reference.*numbers).size(); ++layer) {
-        for (std::size_t n = 0; n < (reference.*numbers)[layer].size(); ++n) {
+      for (size_t layer = 0; layer < (reference.*numbers).size(); ++layer) {
+        for (size_t n = 0; n < (reference.*numbers)[layer].size(); ++n) {
           constexpr double kNudge = 1e-5;
           double& number = (moved.*numbers)[layer][n];
           const double was = number;
@@ -256,7 +254,7 @@ TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
 TEST_F(CpuAccelerator, TakesBothOrdersOfAxesForTheSamePictures) {
   const std::vector<double> one = losses(Axes::nhwc, 3, 10);
   const std::vector<double> other = losses(Axes::nchw, 3, 10);
-  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], other[i], 1e-3 * one[i]);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], other[i], 1e-3 * one[i]);
   EXPECT_NE(losses(Axes::nhwc, 4, 1).front(), one.front()) << "other weights to begin with";
 }
 
@@ -368,15 +366,15 @@ TEST(CpuAcceleratorArguments, OtherLayoutsAreRefusedWithTheRemedy) {
 
 TEST(CpuAcceleratorNetwork, AlexNetIsThePapers) {
   const Network network = alexnet(1000);
-  std::uint64_t weights = 0;
-  std::uint64_t side = network.side;
-  std::uint64_t inputs = kPictureChannels;
+  uint64_t weights = 0;
+  uint64_t side = network.side;
+  uint64_t inputs = kPictureChannels;
   for (const Layer& layer : network.layers) {
     if (layer.kind == Layer::Kind::dense) {
       weights += inputs * side * side * layer.outputs + layer.outputs;
       side = 1;
     } else {
-      side = (side + 2 * std::uint64_t{layer.padding} - layer.kernel) / layer.stride + 1;
+      side = (side + 2 * uint64_t{layer.padding} - layer.kernel) / layer.stride + 1;
       if (layer.kind == Layer::Kind::convolution)
         weights += inputs * layer.kernel * layer.kernel * layer.outputs + layer.outputs;
     }

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-Permutation file_order(std::uint64_t seed, std::uint64_t epoch, std::uint64_t file, std::uint32_t samples) {
+Permutation file_order(uint64_t seed, uint64_t epoch, uint64_t file, uint32_t samples) {
   const RandomStream seeds = RandomStream(seed, "train.file").substream(file);
   return Permutation(samples, seeds.bits(epoch));
 }
@@ -26,7 +26,7 @@ Result<std::unique_ptr<FileBatches>> FileBatches::make(std::unique_ptr<BatchSour
   try {
     std::unique_ptr<FileBatches> result(new FileBatches(std::move(files), settings));
     if (settings.batch > 1) {
-      const std::size_t bytes = settings.batch * settings.sample_bytes;
+      const size_t bytes = settings.batch * settings.sample_bytes;
       result->batch_.memory.grow(bytes);
       std::memset(result->batch_.memory.data(), 0, bytes);
     }
@@ -57,17 +57,17 @@ Result<bool> FileBatches::take_file() {
     last_epoch_ = file_->epoch;
   }
   ++files_used_;
-  const std::uint64_t file = file_->index[0];
-  const std::uint32_t samples = settings_.files->samples_of_object[std::size_t(file)].samples;
+  const uint64_t file = file_->index[0];
+  const uint32_t samples = settings_.files->samples_of_object[size_t(file)].samples;
   file_samples_ = samples;
   if (files_used_ == 1) used_samples_ = settings_.used_of_first_file;
   order_ = file_order(settings_.seed, file_->epoch, file, samples);
   return !(is_new_epoch && settings_.pauses_between_epochs);
 }
 
-void FileBatches::set_slot_facts(std::size_t slot, std::uint64_t position) {
-  const auto& file_samples = settings_.files->samples_of_object[std::size_t(file_->index[0])];
-  const std::uint64_t index = file_samples.first_sample + order_.at(position);
+void FileBatches::set_slot_facts(size_t slot, uint64_t position) {
+  const auto& file_samples = settings_.files->samples_of_object[size_t(file_->index[0])];
+  const uint64_t index = file_samples.first_sample + order_.at(position);
   const SampleEntry& entry = settings_.corpus->sample(index);
   batch_.index[slot] = index;
   batch_.label[slot] = entry.label;
@@ -75,9 +75,9 @@ void FileBatches::set_slot_facts(std::size_t slot, std::uint64_t position) {
 }
 
 const Batch* FileBatches::view_batch() {
-  const std::size_t bytes = settings_.sample_bytes;
-  for (std::size_t i = 0; i < settings_.batch; ++i) set_slot_facts(i, used_samples_ + i);
-  batch_.view = file_->slot(0).subspan(std::size_t(used_samples_) * bytes, settings_.batch * bytes);
+  const size_t bytes = settings_.sample_bytes;
+  for (size_t i = 0; i < settings_.batch; ++i) set_slot_facts(i, used_samples_ + i);
+  batch_.view = file_->slot(0).subspan(size_t(used_samples_) * bytes, settings_.batch * bytes);
   batch_.epoch = file_->epoch;
   batch_.filled_at = file_->filled_at;
   used_samples_ += settings_.batch;
@@ -86,12 +86,12 @@ const Batch* FileBatches::view_batch() {
 
 void FileBatches::copy_samples() {
   const auto since = std::chrono::steady_clock::now();
-  const std::size_t bytes = settings_.sample_bytes;
+  const size_t bytes = settings_.sample_bytes;
   const auto count =
-      std::size_t(std::min<std::uint64_t>(settings_.batch - filled_slots_, file_samples_ - used_samples_));
-  for (std::size_t i = 0; i < count; ++i) set_slot_facts(filled_slots_ + i, used_samples_ + i);
+      size_t(std::min<uint64_t>(settings_.batch - filled_slots_, file_samples_ - used_samples_));
+  for (size_t i = 0; i < count; ++i) set_slot_facts(filled_slots_ + i, used_samples_ + i);
   std::memcpy(batch_.memory.data() + filled_slots_ * bytes,
-              file_->slot(0).data() + std::size_t(used_samples_) * bytes, count * bytes);
+              file_->slot(0).data() + size_t(used_samples_) * bytes, count * bytes);
   batch_.epoch = file_->epoch;
   filled_slots_ += count;
   used_samples_ += count;

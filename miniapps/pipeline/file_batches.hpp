@@ -26,18 +26,18 @@ namespace penstock {
 
 // The order in which the samples of a file are used: at(i) is the sample at position i. `file` is its index
 // in WholeObjects. Any thread. Needs samples > 0.
-Permutation file_order(std::uint64_t seed, std::uint64_t epoch, std::uint64_t file, std::uint32_t samples);
+Permutation file_order(uint64_t seed, uint64_t epoch, uint64_t file, uint32_t samples);
 
 struct FileBatchesSettings {
   const Manifest* corpus = nullptr;     // the manifest of the samples
   const WholeObjects* files = nullptr;  // the files that upstream loads; both are borrowed
-  std::size_t sample_bytes = 0;         // bytes of one sample's tensor
-  std::size_t batch = 1;
+  size_t sample_bytes = 0;              // bytes of one sample's tensor
+  size_t batch = 1;
   // The most batches to hand out, including those of earlier runs (`handed_batches`). 0: no limit.
-  std::uint64_t most_batches = 0;
-  std::uint64_t handed_batches = 0;      // batches that an earlier run handed out, which this run continues
-  std::uint64_t used_of_first_file = 0;  // samples of the first file that the earlier run used
-  std::uint64_t seed = 0;                // the seed for file_order()
+  uint64_t most_batches = 0;
+  uint64_t handed_batches = 0;      // batches that an earlier run handed out, which this run continues
+  uint64_t used_of_first_file = 0;  // samples of the first file that the earlier run used
+  uint64_t seed = 0;                // the seed for file_order()
   // next() returns null at the end of each epoch, when the first file of the next epoch is loaded. The next
   // call of next() continues with that file.
   bool pauses_between_epochs = false;
@@ -58,28 +58,28 @@ class FileBatches final : public BatchSource {
   std::vector<LostTime> lost() const override;
   bool close(std::chrono::nanoseconds patience) override { return file_source_->close(patience); }
   bool stalled() const override { return file_source_->stalled(); }
-  std::uint64_t files_used() const override { return files_used_; }
+  uint64_t files_used() const override { return files_used_; }
 
  private:
   FileBatches(std::unique_ptr<BatchSource> files, const FileBatchesSettings& settings);
   Result<bool> take_file();
-  void set_slot_facts(std::size_t slot, std::uint64_t position);
+  void set_slot_facts(size_t slot, uint64_t position);
   const Batch* view_batch();
   void copy_samples();
 
   const FileBatchesSettings settings_;
   const std::unique_ptr<BatchSource> file_source_;
-  const Batch* file_ = nullptr;     // upstream's batch with the current file
-  std::uint64_t file_samples_ = 0;  // samples in that file
-  std::uint64_t used_samples_ = 0;  // how many samples of that file batches have used
-  Permutation order_{0, 0};         // order of that file's samples
-  Batch batch_;                     // what next() returns; its memory is used only by copied samples
-  std::size_t filled_slots_ = 0;    // filled slots of batch_ while a batch is copied
-  std::uint64_t handed_batches_ = 0;
-  std::uint64_t handed_before_epoch_ = 0;    // what handed_batches_ was when the epoch of file_ began
-  std::optional<std::uint64_t> last_epoch_;  // epoch of the last file
-  std::uint64_t files_used_ = 0;
-  std::uint64_t dropped_tail_ = 0;
+  const Batch* file_ = nullptr;  // upstream's batch with the current file
+  uint64_t file_samples_ = 0;    // samples in that file
+  uint64_t used_samples_ = 0;    // how many samples of that file batches have used
+  Permutation order_{0, 0};      // order of that file's samples
+  Batch batch_;                  // what next() returns; its memory is used only by copied samples
+  size_t filled_slots_ = 0;      // filled slots of batch_ while a batch is copied
+  uint64_t handed_batches_ = 0;
+  uint64_t handed_before_epoch_ = 0;    // what handed_batches_ was when the epoch of file_ began
+  std::optional<uint64_t> last_epoch_;  // epoch of the last file
+  uint64_t files_used_ = 0;
+  uint64_t dropped_tail_ = 0;
   std::chrono::nanoseconds copy_time_{0};  // time spent on copying
 };
 

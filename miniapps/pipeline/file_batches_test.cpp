@@ -10,24 +10,23 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSampleBytes = 16;
-constexpr std::uint64_t kSeed = 5;
+constexpr size_t kSampleBytes = 16;
+constexpr uint64_t kSeed = 5;
 
 // A corpus of files with these numbers of samples.
 struct Files {
   Manifest corpus;
   WholeObjects files;
 
-  explicit Files(const std::vector<std::uint32_t>& held)
+  explicit Files(const std::vector<uint32_t>& held)
       : corpus(made(held)), files(whole_objects(corpus).value()) {}
 
-  static Manifest made(const std::vector<std::uint32_t>& held) {
+  static Manifest made(const std::vector<uint32_t>& held) {
     ManifestBuilder builder(ManifestFacts{});
-    std::uint32_t label = 0;
-    for (std::size_t file = 0; file < held.size(); ++file) {
-      const std::uint32_t object =
-          builder.add_object("file" + std::to_string(file), held[file] * kSampleBytes);
-      for (std::uint32_t i = 0; i < held[file]; ++i)
+    uint32_t label = 0;
+    for (size_t file = 0; file < held.size(); ++file) {
+      const uint32_t object = builder.add_object("file" + std::to_string(file), held[file] * kSampleBytes);
+      for (uint32_t i = 0; i < held[file]; ++i)
         builder.add_sample(
             {.offset = i * kSampleBytes, .length = kSampleBytes, .object = object, .label = label++});
     }
@@ -40,7 +39,7 @@ struct Files {
 class FileSource final : public BatchSource {
  public:
   // Starts at file `given` of all epochs.
-  FileSource(const Files& files, std::uint64_t epochs, std::uint64_t given = 0)
+  FileSource(const Files& files, uint64_t epochs, uint64_t given = 0)
       : files_(files), epochs_(epochs), given_(given) {
     file_.index.resize(1);
     file_.label.resize(1);
@@ -52,15 +51,15 @@ class FileSource final : public BatchSource {
   Result<const Batch*> next() override {
     // Overwrite the bytes that were delivered before.
     std::memset(file_.memory.data(), 0xee, file_.slot_bytes);
-    const std::uint64_t files = files_.files.samples_of_object.size();
+    const uint64_t files = files_.files.samples_of_object.size();
     if (given_ == epochs_ * files) return static_cast<const Batch*>(nullptr);
-    const std::uint64_t file = given_ % files;
+    const uint64_t file = given_ % files;
     file_.epoch = given_ / files;
     file_.index[0] = file;
-    const WholeObjects::ObjectSamples& held = files_.files.samples_of_object[std::size_t(file)];
+    const WholeObjects::ObjectSamples& held = files_.files.samples_of_object[size_t(file)];
     const Permutation order = file_order(kSeed, file_.epoch, file, held.samples);
-    for (std::uint32_t i = 0; i < held.samples; ++i) {
-      const std::uint64_t sample = held.first_sample + order.at(i);
+    for (uint32_t i = 0; i < held.samples; ++i) {
+      const uint64_t sample = held.first_sample + order.at(i);
       std::memcpy(file_.memory.data() + i * kSampleBytes, &sample, sizeof sample);
     }
     ++given_;
@@ -74,13 +73,13 @@ class FileSource final : public BatchSource {
 
  private:
   const Files& files_;
-  const std::uint64_t epochs_;
-  std::uint64_t given_;
+  const uint64_t epochs_;
+  uint64_t given_;
   Batch file_;
 };
 
-std::unique_ptr<FileBatches> batches_of(const Files& files, std::uint64_t epochs, std::size_t batch,
-                                        std::uint64_t most = 0) {
+std::unique_ptr<FileBatches> batches_of(const Files& files, uint64_t epochs, size_t batch,
+                                        uint64_t most = 0) {
   return FileBatches::make(std::make_unique<FileSource>(files, epochs), {.corpus = &files.corpus,
                                                                          .files = &files.files,
                                                                          .sample_bytes = kSampleBytes,
@@ -91,8 +90,7 @@ std::unique_ptr<FileBatches> batches_of(const Files& files, std::uint64_t epochs
 }
 
 // The samples of the next batch; empty at the end. Checks that each holds the bytes of its index.
-std::vector<std::uint64_t> pull(FileBatches& batches, const Manifest& corpus,
-                                std::uint64_t* epoch = nullptr) {
+std::vector<uint64_t> pull(FileBatches& batches, const Manifest& corpus, uint64_t* epoch = nullptr) {
   const Result<const Batch*> got = batches.next();
   if (!got.ok()) {
     ADD_FAILURE() << got.error().message();
@@ -100,8 +98,8 @@ std::vector<std::uint64_t> pull(FileBatches& batches, const Manifest& corpus,
   }
   if (*got == nullptr) return {};
   const Batch& batch = **got;
-  for (std::size_t i = 0; i < batch.samples(); ++i) {
-    std::uint64_t held = 0;
+  for (size_t i = 0; i < batch.samples(); ++i) {
+    uint64_t held = 0;
     EXPECT_EQ(batch.slot(i).size(), kSampleBytes);
     std::memcpy(&held, batch.slot(i).data(), sizeof held);
     EXPECT_EQ(held, batch.index[i]);
@@ -115,14 +113,13 @@ std::vector<std::uint64_t> pull(FileBatches& batches, const Manifest& corpus,
 
 TEST(FileBatches, EverySampleComesOnceAnEpoch) {
   const Files files({5, 3, 4});
-  for (const std::size_t batch : {1U, 2U, 3U, 4U, 6U, 12U}) {
+  for (const size_t batch : {1U, 2U, 3U, 4U, 6U, 12U}) {
     const auto batches = batches_of(files, 2, batch);
-    std::vector<std::set<std::uint64_t>> seen(2);
-    for (std::uint64_t epoch = 0;;) {
+    std::vector<std::set<uint64_t>> seen(2);
+    for (uint64_t epoch = 0;;) {
       const auto samples = pull(*batches, files.corpus, &epoch);
       if (samples.empty()) break;
-      for (const std::uint64_t sample : samples)
-        EXPECT_TRUE(seen[std::size_t(epoch)].insert(sample).second) << "twice";
+      for (const uint64_t sample : samples) EXPECT_TRUE(seen[size_t(epoch)].insert(sample).second) << "twice";
     }
     for (const auto& epoch : seen) EXPECT_EQ(epoch.size(), 12U) << "batches of " << batch;
     EXPECT_EQ(batches->files_used(), 6U);
@@ -133,9 +130,9 @@ TEST(FileBatches, EverySampleComesOnceAnEpoch) {
 TEST(FileBatches, AFileIsUsedUpBeforeTheNext) {
   const Files files({4, 4, 4});
   const auto batches = batches_of(files, 1, 2);
-  for (std::uint64_t file = 0; file < 3; ++file)
+  for (uint64_t file = 0; file < 3; ++file)
     for (int half = 0; half < 2; ++half) {
-      for (const std::uint64_t sample : pull(*batches, files.corpus)) EXPECT_EQ(sample / 4, file);
+      for (const uint64_t sample : pull(*batches, files.corpus)) EXPECT_EQ(sample / 4, file);
       EXPECT_EQ(batches->files_used(), file + 1) << "none is asked for before it is needed";
     }
   EXPECT_TRUE(pull(*batches, files.corpus).empty());
@@ -144,20 +141,20 @@ TEST(FileBatches, AFileIsUsedUpBeforeTheNext) {
 TEST(FileBatches, EpochsNeverMix) {
   const Files files({5, 6});
   const auto batches = batches_of(files, 3, 4);
-  std::vector<std::uint64_t> counts(3, 0);
-  std::uint64_t epoch = 0;
-  while (!pull(*batches, files.corpus, &epoch).empty()) ++counts[std::size_t(epoch)];
-  EXPECT_EQ(counts, (std::vector<std::uint64_t>{2, 2, 2}));
+  std::vector<uint64_t> counts(3, 0);
+  uint64_t epoch = 0;
+  while (!pull(*batches, files.corpus, &epoch).empty()) ++counts[size_t(epoch)];
+  EXPECT_EQ(counts, (std::vector<uint64_t>{2, 2, 2}));
   EXPECT_EQ(batches->losses().dropped_tail, 2U + 3 * 3);
 }
 
 TEST(FileBatches, OrdersDifferByEpochAndFile) {
   const Files files({64, 64});
   const auto batches = batches_of(files, 2, 64);
-  std::set<std::vector<std::uint64_t>> orders;
+  std::set<std::vector<uint64_t>> orders;
   for (int i = 0; i < 4; ++i) {
-    std::vector<std::uint64_t> order = pull(*batches, files.corpus);
-    for (std::uint64_t& sample : order) sample %= 64;
+    std::vector<uint64_t> order = pull(*batches, files.corpus);
+    for (uint64_t& sample : order) sample %= 64;
     orders.insert(order);
   }
   EXPECT_EQ(orders.size(), 4U);
@@ -184,7 +181,7 @@ TEST(FileBatches, PausesBetweenEpochsWithOneFileInHand) {
   EXPECT_EQ(batches->files_used(), 2U);
   EXPECT_TRUE(pull(*batches, files.corpus).empty());
   EXPECT_EQ(batches->files_used(), 3U) << "although a batch takes two";
-  std::uint64_t epoch = 0;
+  uint64_t epoch = 0;
   EXPECT_EQ(pull(*batches, files.corpus, &epoch).size(), 8U);
   EXPECT_EQ(epoch, 1U);
   EXPECT_TRUE(pull(*batches, files.corpus).empty());
@@ -213,7 +210,7 @@ TEST(WholeObjects, AreTheCorpusFileByFile) {
   EXPECT_EQ(files.files.samples_of_object[2].first_sample, 4U);
   EXPECT_EQ(files.files.largest_sample_count(), 3U);
   EXPECT_EQ(files.files.smallest_sample_count(), 1U);
-  const std::vector<std::uint64_t> places{2, 0};
+  const std::vector<uint64_t> places{2, 0};
   const auto chosen = select_objects(files.files, places);
   ASSERT_OK(chosen);
   std::string scratch;
@@ -224,8 +221,8 @@ TEST(WholeObjects, AreTheCorpusFileByFile) {
 
 TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
   ManifestBuilder builder(ManifestFacts{});
-  const std::uint32_t a = builder.add_object("a", 2);
-  const std::uint32_t b = builder.add_object("b", 1);
+  const uint32_t a = builder.add_object("a", 2);
+  const uint32_t b = builder.add_object("b", 1);
   builder.add_sample({.offset = 0, .length = 1, .object = a});
   builder.add_sample({.offset = 0, .length = 1, .object = b});
   builder.add_sample({.offset = 1, .length = 1, .object = a});
@@ -237,13 +234,13 @@ TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
 TEST(FileBatches, GoOnInTheMiddleOfAFile) {
   const Files files({5, 3, 7});
   const auto whole = batches_of(files, 2, 4);
-  std::vector<std::vector<std::uint64_t>> expected;
-  for (std::vector<std::uint64_t> batch = pull(*whole, files.corpus); !batch.empty();
+  std::vector<std::vector<uint64_t>> expected;
+  for (std::vector<uint64_t> batch = pull(*whole, files.corpus); !batch.empty();
        batch = pull(*whole, files.corpus))
     expected.push_back(batch);
   ASSERT_EQ(expected.size(), 6U);
   struct Left {
-    std::uint64_t batches, files, in_file;
+    uint64_t batches, files, in_file;
   };
   for (const Left& left : {Left{1, 0, 4}, Left{2, 2, 0}, Left{3, 2, 4}, Left{4, 3, 4}}) {
     const auto rest = FileBatches::make(std::make_unique<FileSource>(files, 2, left.files),
@@ -256,7 +253,7 @@ TEST(FileBatches, GoOnInTheMiddleOfAFile) {
                                          .used_of_first_file = left.in_file,
                                          .seed = kSeed})
                           .value();
-    for (std::size_t i = left.batches; i < expected.size(); ++i)
+    for (size_t i = left.batches; i < expected.size(); ++i)
       EXPECT_EQ(pull(*rest, files.corpus), expected[i]) << i << " behind " << left.batches;
     EXPECT_TRUE(pull(*rest, files.corpus).empty());
   }

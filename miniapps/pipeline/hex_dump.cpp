@@ -7,48 +7,48 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kAddressDigits = 8;
-constexpr std::size_t kLineOctets = 16;                               // bytes of a full line
-constexpr std::size_t kLineChars = kAddressDigits + 3 * kLineOctets;  // characters without the line end
+constexpr size_t kAddressDigits = 8;
+constexpr size_t kLineOctets = 16;                               // bytes of a full line
+constexpr size_t kLineChars = kAddressDigits + 3 * kLineOctets;  // characters without the line end
 
-constexpr std::uint8_t kNoDigit = 0x80;
-constexpr std::array<std::uint8_t, 256> make_digits() {
-  std::array<std::uint8_t, 256> digits{};
+constexpr uint8_t kNoDigit = 0x80;
+constexpr std::array<uint8_t, 256> make_digits() {
+  std::array<uint8_t, 256> digits{};
   digits.fill(kNoDigit);
-  for (std::uint8_t i = 0; i < 10; ++i) digits[std::size_t('0') + i] = i;
-  for (std::uint8_t i = 0; i < 6; ++i) {
-    digits[std::size_t('A') + i] = std::uint8_t(10 + i);
-    digits[std::size_t('a') + i] = std::uint8_t(10 + i);
+  for (uint8_t i = 0; i < 10; ++i) digits[size_t('0') + i] = i;
+  for (uint8_t i = 0; i < 6; ++i) {
+    digits[size_t('A') + i] = uint8_t(10 + i);
+    digits[size_t('a') + i] = uint8_t(10 + i);
   }
   return digits;
 }
-constexpr std::array<std::uint8_t, 256> kDigits = make_digits();
+constexpr std::array<uint8_t, 256> kDigits = make_digits();
 
 // One byte, written as " 5D" or " ??". Errors collect as bits in `errors`, so the loop has no branch for
 // them.
-std::uint8_t parse_octet(const std::uint8_t* at, std::uint8_t& errors) {
+uint8_t parse_octet(const uint8_t* at, uint8_t& errors) {
   if (at[1] == '?' && at[2] == '?' && at[0] == ' ') return 0;
-  const std::uint8_t high = kDigits[at[1]];
-  const std::uint8_t low = kDigits[at[2]];
-  errors = std::uint8_t(errors | high | low | (at[0] == ' ' ? 0 : kNoDigit));
-  return std::uint8_t(high << 4U | low);
+  const uint8_t high = kDigits[at[1]];
+  const uint8_t low = kDigits[at[2]];
+  errors = uint8_t(errors | high | low | (at[0] == ' ' ? 0 : kNoDigit));
+  return uint8_t(high << 4U | low);
 }
 
 // The length of the line end after a full line: 1 for LF, 2 for CR LF. Returns 0 if this is not a full line.
-std::size_t line_end_length(const std::uint8_t* line, std::size_t left) {
+size_t line_end_length(const uint8_t* line, size_t left) {
   if (left > kLineChars && line[kLineChars] == '\n') return 1;
   return left > kLineChars + 1 && line[kLineChars] == '\r' && line[kLineChars + 1] == '\n' ? 2 : 0;
 }
 
 // The fast path, since nearly all lines are full. Returns false if this line has another form or an error.
-bool parse_full_line(const std::uint8_t* line, std::uint8_t* out) {
-  std::uint8_t errors = 0;
-  for (std::size_t i = 0; i < kAddressDigits; ++i) errors = std::uint8_t(errors | kDigits[line[i]]);
-  for (std::size_t i = 0; i < kLineOctets; ++i) out[i] = parse_octet(line + kAddressDigits + 3 * i, errors);
+bool parse_full_line(const uint8_t* line, uint8_t* out) {
+  uint8_t errors = 0;
+  for (size_t i = 0; i < kAddressDigits; ++i) errors = uint8_t(errors | kDigits[line[i]]);
+  for (size_t i = 0; i < kLineOctets; ++i) out[i] = parse_octet(line + kAddressDigits + 3 * i, errors);
   return (errors & kNoDigit) == 0;
 }
 
-Error corrupt(std::size_t offset) {
+Error corrupt(size_t offset) {
   return make_error(Errc::corrupt,
                     "the text at byte " + std::to_string(offset) +
                         " is no line of a hexadecimal dump: an address and octets such as '00401000 56 8D'");
@@ -56,33 +56,33 @@ Error corrupt(std::size_t offset) {
 
 }  // namespace
 
-Result<std::size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<std::uint8_t>& octets) {
-  const auto* const begin = reinterpret_cast<const std::uint8_t*>(text.data());
-  const std::size_t most_octets = text.size() / 3 + kLineOctets;
+Result<size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<uint8_t>& octets) {
+  const auto* const begin = reinterpret_cast<const uint8_t*>(text.data());
+  const size_t most_octets = text.size() / 3 + kLineOctets;
   if (octets.size() < most_octets) octets.resize(most_octets);
-  std::uint8_t* out = octets.data();
-  std::size_t at = 0;
+  uint8_t* out = octets.data();
+  size_t at = 0;
   while (at < text.size()) {
-    const std::size_t left = text.size() - at;
-    const std::size_t end = line_end_length(begin + at, left);
+    const size_t left = text.size() - at;
+    const size_t end = line_end_length(begin + at, left);
     if (end != 0 && parse_full_line(begin + at, out)) {
       out += kLineOctets;
       at += kLineChars + end;
       continue;
     }
-    const std::uint8_t* const line = begin + at;
-    std::size_t length = std::size_t(std::find(line, line + left, '\n') - line);
-    const std::size_t next = at + std::min(length + 1, left);
+    const uint8_t* const line = begin + at;
+    size_t length = size_t(std::find(line, line + left, '\n') - line);
+    const size_t next = at + std::min(length + 1, left);
     if (length > 0 && line[length - 1] == '\r') --length;
-    const std::size_t address = std::size_t(std::find(line, line + length, ' ') - line);
+    const size_t address = size_t(std::find(line, line + length, ' ') - line);
     if (address == 0 || (length - address) % 3 != 0) return corrupt(at);
-    std::uint8_t errors = 0;
-    for (std::size_t i = 0; i < address; ++i) errors = std::uint8_t(errors | kDigits[line[i]]);
-    for (std::size_t i = address; i < length; i += 3) *out++ = parse_octet(line + i, errors);
+    uint8_t errors = 0;
+    for (size_t i = 0; i < address; ++i) errors = uint8_t(errors | kDigits[line[i]]);
+    for (size_t i = address; i < length; i += 3) *out++ = parse_octet(line + i, errors);
     if ((errors & kNoDigit) != 0) return corrupt(at);
     at = next;
   }
-  return std::size_t(out - octets.data());
+  return size_t(out - octets.data());
 }
 
 }  // namespace penstock

@@ -14,6 +14,6 @@ namespace penstock {
 // each after one space. "??" is an unknown byte, which becomes 0. Lines end with LF or CR LF. `octets` grows
 // if needed and never shrinks; the result is the number of bytes in it. corrupt, with the offset, if a line
 // has another form.
-Result<std::size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<std::uint8_t>& octets);
+Result<size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<uint8_t>& octets);
 
 }  // namespace penstock

@@ -8,11 +8,11 @@
 namespace penstock {
 namespace {
 
-using Octets = std::vector<std::uint8_t>;
+using Octets = std::vector<uint8_t>;
 
 Result<Octets> parse(std::string_view text) {
   Octets octets;
-  const Result<std::size_t> count = parse_hex_dump(std::as_bytes(std::span(text)), octets);
+  const Result<size_t> count = parse_hex_dump(std::as_bytes(std::span(text)), octets);
   if (!count.ok()) return count.error();
   octets.resize(*count);
   return octets;

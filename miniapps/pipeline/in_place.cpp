@@ -7,24 +7,24 @@
 namespace penstock {
 namespace {
 
-std::uint64_t most_open_objects(std::uint64_t objects, const Backend& backend) {
-  const std::uint64_t most_open = max_open_objects(objects);
+uint64_t most_open_objects(uint64_t objects, const Backend& backend) {
+  const uint64_t most_open = max_open_objects(objects);
   return backend.caps().zero_copy ? std::min(most_open, kMostMappings) : most_open;
 }
 
 }  // namespace
 
-std::uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend) {
+uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend) {
   return manifest.one_object_per_sample() ? 0 : most_open_objects(manifest.objects(), backend);
 }
 
-std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
-                            std::uint64_t samples) {
+std::string_view why_copied(const Manifest& manifest, const Backend& backend, size_t depth,
+                            uint64_t samples) {
   const Caps& caps = backend.caps();
   if (!caps.zero_copy) return "its back end reads into memory";
   if (caps.emulated) return "the tier is slowed or given faults";
   if (depth != 1) return "--depth is above 1";
-  const std::uint64_t objects = manifest.objects();
+  const uint64_t objects = manifest.objects();
   if (!manifest.one_object_per_sample() && most_open_objects(objects, backend) == objects) return "";
   if (objects != manifest.samples())
     return "not all of its objects, which hold several samples, can be held open at once";

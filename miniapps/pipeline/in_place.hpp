@@ -14,17 +14,16 @@ namespace penstock {
 
 // Linux allows 65,530 mappings for a process. At most this many are for objects that are held open, and at
 // most this many for samples in place. A back end may keep half of the 65,530 in addition (mmap's keep=1).
-inline constexpr std::uint64_t kMostMappings = 12'288;
+inline constexpr uint64_t kMostMappings = 12'288;
 
 // The number of objects that the HeldObjects of a pipeline hold open. It is 0 if each object is one sample.
 // Otherwise it is max_open_objects(), but at most kMostMappings if the back end maps objects.
-std::uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend);
+uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend);
 
 // Why `samples` samples of a manifest cannot be in place at the same time; "" if they can. They can if the
 // back end supports it, no decorator (which counts operations or changes bytes) is around the back end, and
 // the depth is 1. In addition, either all objects must be held open, or each object is one sample and
 // `samples` objects can be open and mapped at once.
-std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
-                            std::uint64_t samples);
+std::string_view why_copied(const Manifest& manifest, const Backend& backend, size_t depth, uint64_t samples);
 
 }  // namespace penstock

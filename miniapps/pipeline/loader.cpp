@@ -33,8 +33,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
-std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
-  return std::uint64_t((StageTimer::Clock::now() - then).count());
+uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
+  return uint64_t((StageTimer::Clock::now() - then).count());
 }
 
 // True: the sample is bad, so another one may take its slot. False: no memory, Ctrl-C or a bug of Penstock.
@@ -44,21 +44,20 @@ bool blames_sample(Errc code) {
 
 }  // namespace
 
-SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
-                           std::size_t depth, bool in_place)
+SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects, size_t depth,
+                           bool in_place)
     : manifest_(manifest),
       whole_objects_(manifest.one_object_per_sample()),
       depth_(depth),
       in_place_(in_place),
       slots_(depth == 1 ? 1 : depth + 1),
       reader_(backend, objects, whole_objects_, slots_.size()) {
-  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(std::uint32_t(i));
+  for (size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(uint32_t(i));
   completions_.reserve(slots_.size());
 }
 
 Result<std::unique_ptr<SampleLoader>> SampleLoader::make(const Manifest& manifest, Backend& backend,
-                                                         HeldObjects& objects, std::size_t depth,
-                                                         bool in_place) {
+                                                         HeldObjects& objects, size_t depth, bool in_place) {
   std::unique_ptr<SampleLoader> reader(new SampleLoader(manifest, backend, objects, depth, in_place));
   if (depth > 1) PENSTOCK_TRY(reader->reader_.use_queue(depth));
   return reader;
@@ -73,14 +72,14 @@ Result<void> SampleLoader::locate(Slot& slot) {
 }
 
 void SampleLoader::grow(Slot& slot) const {
-  const auto bytes = std::size_t(whole_blocks(slot.sample.length));
+  const auto bytes = size_t(whole_blocks(slot.sample.length));
   slot.stored.memory.grow(bytes);
   slot.target = slot.stored.memory.first(bytes);
 }
 
 // By next(): finds the sample's bytes in place. Opens a whole object for each sample, as a read does. Reads
 // the bytes if the back end has none in place: a mapping may have lost pages that the object still has.
-Result<std::uint64_t> SampleLoader::find_in_place(std::uint32_t index) {
+Result<uint64_t> SampleLoader::find_in_place(uint32_t index) {
   Slot& slot = slots_[index];
   const SampleList::Sample& sample = slot.sample;
   if (whole_objects_) reader_.close(index);
@@ -92,7 +91,7 @@ Result<std::uint64_t> SampleLoader::find_in_place(std::uint32_t index) {
     return sample.length;
   }
   grow(slot);
-  PENSTOCK_TRY(reader->read_at(sample.offset, slot.target.first(std::size_t(sample.length))));
+  PENSTOCK_TRY(reader->read_at(sample.offset, slot.target.first(size_t(sample.length))));
   return sample.length;
 }
 
@@ -100,7 +99,7 @@ Result<std::uint64_t> SampleLoader::find_in_place(std::uint32_t index) {
 void SampleLoader::request(const Ticket& ticket) {
   // At a depth of 1 the caller has the only slot. This call takes it back.
   if (free_slots_.empty()) set_free(*std::exchange(returned_slot_, std::nullopt));
-  const std::uint32_t index = free_slots_.back();
+  const uint32_t index = free_slots_.back();
   Slot& slot = slots_[index];
   free_slots_.pop_back();
   ++in_flight_;
@@ -126,7 +125,7 @@ void SampleLoader::move_to(StoredSample& other) {
 }
 
 // At a depth of 1 the object stays open for the next sample. With more slots each would keep an object open.
-void SampleLoader::set_free(std::uint32_t slot) {
+void SampleLoader::set_free(uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
   free_slots_.push_back(slot);
 }
@@ -145,7 +144,7 @@ SampleLoader::Slot& SampleLoader::next() {
   // First frees the slot that the caller got last: with this call its use ends.
   if (returned_slot_) set_free(*std::exchange(returned_slot_, std::nullopt));
   if (unread_slot_) {
-    const std::uint32_t index = *std::exchange(unread_slot_, std::nullopt);
+    const uint32_t index = *std::exchange(unread_slot_, std::nullopt);
     Slot& slot = slots_[index];
     completions_.push_back(
         {index, in_place_ ? find_in_place(index) : reader_.read(index, slot.name, slot.sample, slot.target)});
@@ -160,7 +159,7 @@ SampleLoader::Slot& SampleLoader::next() {
   Completion completion = std::move(completions_.back());
   completions_.pop_back();
   --in_flight_;
-  returned_slot_ = std::uint32_t(completion.tag);
+  returned_slot_ = uint32_t(completion.tag);
   Slot& slot = slots_[*returned_slot_];
   slot.in_flight = false;
   slot.outcome = success();
@@ -169,7 +168,7 @@ SampleLoader::Slot& SampleLoader::next() {
   } else if (*completion.bytes != slot.sample.length) {
     slot.outcome = truncated_error(slot.name, *completion.bytes, slot.sample.length - *completion.bytes);
   } else if (!slot.in_place) {
-    slot.stored.bytes = slot.stored.memory.first(std::size_t(*completion.bytes));
+    slot.stored.bytes = slot.stored.memory.first(size_t(*completion.bytes));
   }
   return slot;
 }
@@ -178,7 +177,7 @@ BatchLoader::BatchLoader(const LoaderSettings& settings)
     : settings_(settings),
       objects_(*settings.backend, objects_to_hold(*settings.manifest, *settings.backend)),
       plan_(
-          settings.sampler, std::uint32_t(settings.pool->shape().samples), settings.pool->size() - 1,
+          settings.sampler, uint32_t(settings.pool->shape().samples), settings.pool->size() - 1,
           settings.limits,
           [pool = settings.pool](const Ticket& from, const Ticket& to) {
             move_sample((*pool)[from.pool_index], from.slot, (*pool)[to.pool_index], to.slot);
@@ -186,8 +185,8 @@ BatchLoader::BatchLoader(const LoaderSettings& settings)
           settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
 
 Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& settings) {
-  const std::uint64_t epoch_samples = settings.sampler.per_epoch();
-  const std::uint64_t batch_samples = settings.pool->shape().samples;
+  const uint64_t epoch_samples = settings.sampler.per_epoch();
+  const uint64_t batch_samples = settings.pool->shape().samples;
   if (epoch_samples < batch_samples) {
     return make_error(Errc::invalid_argument, "an epoch has " + std::to_string(epoch_samples) +
                                                   " samples, fewer than one batch of " +
@@ -228,7 +227,7 @@ BatchLoader::~BatchLoader() {
   threads_.clear();
   if (!in_place()) return;
   // A Reader must be destroyed before the back end that made it.
-  for (std::size_t i = 0; i < settings_.pool->size(); ++i)
+  for (size_t i = 0; i < settings_.pool->size(); ++i)
     for (StoredSample& sample : (*settings_.pool)[i].stored) sample = {};
 }
 
@@ -248,9 +247,9 @@ bool BatchLoader::stalled() const {
 // most its share of the startable samples, so that all workers end at about the same time. False: no work.
 bool BatchLoader::take_tickets(Worker& worker) {
   worker.taken_tickets.clear();
-  const std::uint64_t share = (plan_.startable_samples() + settings_.threads - 1) / settings_.threads;
-  const std::size_t free_reads = worker.reader->depth() - worker.reader->in_flight();
-  while (worker.taken_tickets.size() < std::min<std::uint64_t>(free_reads, share)) {
+  const uint64_t share = (plan_.startable_samples() + settings_.threads - 1) / settings_.threads;
+  const size_t free_reads = worker.reader->depth() - worker.reader->in_flight();
+  while (worker.taken_tickets.size() < std::min<uint64_t>(free_reads, share)) {
     const std::optional<Ticket> ticket = plan_.take();
     if (!ticket) break;
     worker.taken_tickets.push_back(*ticket);
@@ -266,7 +265,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
     if (settings_.spans != nullptr)  // each worker has its own buffer
-      worker.timer.record_spans((*settings_.spans)[std::size_t(&worker - workers_.data())],
+      worker.timer.record_spans((*settings_.spans)[size_t(&worker - workers_.data())],
                                 settings_.app_transform->stages);
     const Result<void> served = serve(stop, worker);
     if (!served.ok()) failure = served.error();
@@ -291,7 +290,7 @@ void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::s
   worker.waiting_since = StageTimer::Clock::now();
   if (work_available_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
     const StageTimer::Clock::time_point now = StageTimer::Clock::now();
-    worker.waited_ns += std::uint64_t((now - *worker.waiting_since).count());
+    worker.waited_ns += uint64_t((now - *worker.waiting_since).count());
     worker.timer.span(PENSTOCK_WAIT, PENSTOCK_WAIT_ROOM, *worker.waiting_since, now, false);
   }
   worker.waiting_since.reset();
@@ -390,10 +389,10 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
 }
 
 // With the lock held. Sums the workers' time: each part, then waits for a slot. `so_far`: also unended waits.
-std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
-  std::vector<std::uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
+std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
+  std::vector<uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
-    for (std::size_t i = 0; i + 1 < sum.size(); ++i) sum[i] += worker.spent_ns[i];
+    for (size_t i = 0; i + 1 < sum.size(); ++i) sum[i] += worker.spent_ns[i];
     sum.back() += worker.waited_ns;
     if (so_far && worker.waiting_since) sum.back() += nanoseconds_since(*worker.waiting_since);
   }
@@ -401,13 +400,13 @@ std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
 }
 
 // By the consumer, with the lock held. Divides its wait in proportion to the workers' time in each part.
-void BatchLoader::account_wait(StageTimer::Clock::time_point since,
-                               const std::vector<std::uint64_t>& spent_before, const Batch* batch) {
-  const std::vector<std::uint64_t> spent_after = spent_ns(true);
+void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<uint64_t>& spent_before,
+                               const Batch* batch) {
+  const std::vector<uint64_t> spent_after = spent_ns(true);
   worked_ns_.resize(spent_after.size(), 0);
-  for (std::size_t i = 0; i < spent_after.size(); ++i) worked_ns_[i] += spent_after[i] - spent_before[i];
-  const std::uint64_t waited_ns = nanoseconds_since(since);
-  const std::uint64_t late_ns =
+  for (size_t i = 0; i < spent_after.size(); ++i) worked_ns_[i] += spent_after[i] - spent_before[i];
+  const uint64_t waited_ns = nanoseconds_since(since);
+  const uint64_t late_ns =
       batch == nullptr ? 0 : std::min(waited_ns, nanoseconds_since(std::max(since, batch->filled_at)));
   woke_late_ns_ += late_ns;
   consumer_waited_ns_ += waited_ns - late_ns;
@@ -424,7 +423,7 @@ Result<const Batch*> BatchLoader::next() try {
   plan_.request();
   if (plan_.can_take()) work_available_.notify_all();
   if (failure_ || plan_.head() != BatchPlan::Head::pending) return wait_for_batch(lock);
-  const std::vector<std::uint64_t> spent_before = spent_ns(true);
+  const std::vector<uint64_t> spent_before = spent_ns(true);
   const auto since = StageTimer::Clock::now();
   Result<const Batch*> batch = wait_for_batch(lock);
   account_wait(since, spent_before, batch.ok() ? *batch : nullptr);
@@ -445,7 +444,7 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
                                    [](const Worker& worker) { return !worker.pending_tickets.empty(); });
   if (waiter != workers_.end()) {
     std::string scratch;
-    const std::uint64_t object = settings_.manifest->sample(waiter->pending_tickets.front().index).object;
+    const uint64_t object = settings_.manifest->sample(waiter->pending_tickets.front().index).object;
     what +=
         "; among those asked for is '" + std::string(settings_.manifest->object_name(object, scratch)) + "'";
   }
@@ -462,7 +461,7 @@ Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& l
     if (failure_) return *failure_;
     switch (plan_.head()) {
       case BatchPlan::Head::ready: {
-        const std::uint64_t epoch = plan_.head_epoch();
+        const uint64_t epoch = plan_.head_epoch();
         Batch& batch = (*settings_.pool)[plan_.hand_over()];
         if (plan_.can_take()) work_available_.notify_all();
         batch.epoch = epoch;

@@ -43,7 +43,7 @@
 
 namespace penstock {
 
-enum class BadSample : std::uint8_t {
+enum class BadSample : uint8_t {
   fail,  // the first bad sample ends the run: next() returns its error
   skip,  // a bad sample is counted and named, and another sample takes its slot
 };
@@ -58,7 +58,7 @@ struct LoaderSettings {
   PlanLimits limits;
   unsigned threads = 1;
   BadSample bad_sample = BadSample::fail;
-  std::size_t depth = 1;                 // reads in flight for each thread
+  size_t depth = 1;                      // reads in flight for each thread
   std::chrono::nanoseconds patience{0};  // next() fails if no sample came in this time; 0: no limit
   // One buffer for the spans of each worker, and one more at the end for spans of making an epoch's order.
   SpanLog* spans = nullptr;
@@ -72,7 +72,7 @@ class SampleLoader {
   // deep_queue(). `in_place`: samples are not read into memory, but used where the back end has them (see
   // why_copied()).
   static Result<std::unique_ptr<SampleLoader>> make(const Manifest& manifest, Backend& backend,
-                                                    HeldObjects& objects, std::size_t depth, bool in_place);
+                                                    HeldObjects& objects, size_t depth, bool in_place);
 
   // One sample that the worker asked for with request().
   struct Slot {
@@ -91,9 +91,9 @@ class SampleLoader {
     bool in_place = false;
   };
 
-  std::size_t depth() const { return depth_; }
+  size_t depth() const { return depth_; }
   // Samples that request() asked for and next() has not returned.
-  std::size_t in_flight() const { return in_flight_; }
+  size_t in_flight() const { return in_flight_; }
   // Needs in_flight() < depth(). Asks for a sample; its read starts by this call or by next(). A failure
   // to start comes as the result of next(). Running out of memory counts as such a failure.
   void request(const Ticket& ticket);
@@ -108,24 +108,23 @@ class SampleLoader {
   void move_to(StoredSample& other);
 
  private:
-  SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth,
-               bool in_place);
-  void set_free(std::uint32_t slot);
+  SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects, size_t depth, bool in_place);
+  void set_free(uint32_t slot);
   Slot& fail_lost_sample();
   Result<void> locate(Slot& slot);
   void grow(Slot& slot) const;
-  Result<std::uint64_t> find_in_place(std::uint32_t index);
+  Result<uint64_t> find_in_place(uint32_t index);
 
   const Manifest& manifest_;
   const bool whole_objects_;
-  const std::size_t depth_;
+  const size_t depth_;
   const bool in_place_;
   std::vector<Slot> slots_;  // depth + 1, since the caller uses one; only 1 at a depth of 1
-  std::vector<std::uint32_t> free_slots_;
-  std::optional<std::uint32_t> unread_slot_;  // only at a depth of 1: the slot that next() reads
-  std::vector<Completion> completions_;       // complete, not returned yet; next() returns the last one first
-  std::size_t in_flight_ = 0;
-  std::optional<std::uint32_t> returned_slot_;  // the slot that next() returned last
+  std::vector<uint32_t> free_slots_;
+  std::optional<uint32_t> unread_slot_;  // only at a depth of 1: the slot that next() reads
+  std::vector<Completion> completions_;  // complete, not returned yet; next() returns the last one first
+  size_t in_flight_ = 0;
+  std::optional<uint32_t> returned_slot_;  // the slot that next() returned last
   SampleReader reader_;  // declared last, so destroyed first: a read in flight may still write to the slots
 };
 
@@ -156,8 +155,8 @@ class BatchLoader final : public BatchSource {
     std::vector<Ticket> pending_tickets;   // taken tickets without an outcome; protected by mutex_
     StageTimer timer{1};
     // mutex_ protects the following three members.
-    std::vector<std::uint64_t> spent_ns;  // time of each part of the timer, copied in record_outcome()
-    std::uint64_t waited_ns = 0;          // time of all waits for a slot that have ended
+    std::vector<uint64_t> spent_ns;  // time of each part of the timer, copied in record_outcome()
+    uint64_t waited_ns = 0;          // time of all waits for a slot that have ended
     std::optional<StageTimer::Clock::time_point> waiting_since;  // set while the worker waits for a slot
   };
 
@@ -171,8 +170,8 @@ class BatchLoader final : public BatchSource {
   Result<void> transform(Worker& worker, const SampleLoader::Slot& sample, std::span<std::byte> slot);
   Result<const Batch*> wait_for_batch(std::unique_lock<std::mutex>& lock);
   void check_progress(StageTimer::Clock::time_point waiting_since);
-  std::vector<std::uint64_t> spent_ns(bool so_far) const;
-  void account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& spent_before,
+  std::vector<uint64_t> spent_ns(bool so_far) const;
+  void account_wait(StageTimer::Clock::time_point since, const std::vector<uint64_t>& spent_before,
                     const Batch* batch);
   void record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome);
 
@@ -187,13 +186,13 @@ class BatchLoader final : public BatchSource {
   std::optional<Error> failure_;
   LoaderLosses bad_objects_;  // only the names of bad objects; plan_ counts the samples
   bool stalled_ = false;
-  std::size_t running_workers_ = 0;  // workers whose thread still runs or may use the back end
+  size_t running_workers_ = 0;  // workers whose thread still runs or may use the back end
   StageTimer::Clock::time_point last_outcome_time_;  // when a worker last recorded an outcome
   // Work and waits of all workers while the consumer waited: one entry for each stage, the last one for
   // waits.
-  std::vector<std::uint64_t> worked_ns_;
-  std::uint64_t consumer_waited_ns_ = 0;  // wait of the consumer until its batch was ready
-  std::uint64_t woke_late_ns_ = 0;        // wait from the ready batch until the consumer ran again
+  std::vector<uint64_t> worked_ns_;
+  uint64_t consumer_waited_ns_ = 0;  // wait of the consumer until its batch was ready
+  uint64_t woke_late_ns_ = 0;        // wait from the ready batch until the consumer ran again
 
   std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };

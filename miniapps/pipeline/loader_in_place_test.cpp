@@ -26,33 +26,33 @@ void put(Backend& backend, std::string_view name, std::span<const std::byte> byt
 
 class InPlace : public testing::TestWithParam<const char*> {
  protected:
-  static constexpr std::uint64_t kSamples = 40;
+  static constexpr uint64_t kSamples = 40;
 
   void SetUp() override {
     const std::string tier = GetParam();
-    const std::size_t options = std::min(tier.find(','), tier.size());
+    const size_t options = std::min(tier.find(','), tier.size());
     const std::string path = tier == "mem" ? "in-place-test" : scratch_.path().string();
     backend_ = open_tier("t=" + tier.substr(0, options) + ":" + path + tier.substr(options), kNoNamedTiers)
                    .value()
                    .backend;
   }
 
-  static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
-  static std::size_t length(std::uint64_t i) { return 3000 + std::size_t(i) * 501; }
+  static std::string name(uint64_t i) { return "s" + std::to_string(i); }
+  static size_t length(uint64_t i) { return 3000 + size_t(i) * 501; }
 
   // Makes objects with `an_object` samples each after a header.
-  void make(std::uint64_t an_object, std::size_t header = 0) {
+  void make(uint64_t an_object, size_t header = 0) {
     ManifestBuilder builder(ManifestFacts{
         .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
-    std::uint64_t sample = 0;
-    for (std::uint32_t object = 0; sample < kSamples; ++object) {
-      std::size_t bytes = header;
-      for (std::uint64_t i = 0; i < an_object; ++i) bytes += length(sample + i);
+    uint64_t sample = 0;
+    for (uint32_t object = 0; sample < kSamples; ++object) {
+      size_t bytes = header;
+      for (uint64_t i = 0; i < an_object; ++i) bytes += length(sample + i);
       const std::vector<std::byte> content = pattern(bytes, 1 + object);
       put(*backend_, name(object), content);
       builder.add_object(name(object), bytes);
-      std::size_t at = header;
-      for (std::uint64_t i = 0; i < an_object; ++i, ++sample) {
+      size_t at = header;
+      for (uint64_t i = 0; i < an_object; ++i, ++sample) {
         builder.add_sample({.offset = at,
                             .length = length(sample),
                             .object = object,
@@ -63,8 +63,7 @@ class InPlace : public testing::TestWithParam<const char*> {
     manifest_.emplace(Manifest::from_bytes(builder.finish().value()).value());
   }
 
-  std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail,
-                                     std::size_t batch = 8) {
+  std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail, size_t batch = 8) {
     pool_.emplace(BatchPool::make({.samples = batch, .in_place = true}, 2).value());
     return BatchLoader::make({&*manifest_, backend_.get(), &as_stored_, &*pool_,
                               Sampler(kSamples, Shuffle::global, 5), limits, 3, bad})
@@ -72,13 +71,13 @@ class InPlace : public testing::TestWithParam<const char*> {
   }
 
   // Counts the batches up to the end, and checks that each slot holds the sample of its index.
-  std::uint64_t batches_of(BatchLoader& loader) const {
-    std::uint64_t batches = 0;
+  uint64_t batches_of(BatchLoader& loader) const {
+    uint64_t batches = 0;
     for (; true; ++batches) {
       const Result<const Batch*> batch = loader.next();
       EXPECT_OK(batch);
       if (!batch.ok() || *batch == nullptr) return batches;
-      for (std::size_t i = 0; i < (*batch)->samples(); ++i) {
+      for (size_t i = 0; i < (*batch)->samples(); ++i) {
         const SampleEntry& entry = manifest_->sample((*batch)->index[i]);
         const std::span<const std::byte> got = (*batch)->slot(i);
         EXPECT_EQ(got.size(), entry.length);
@@ -97,12 +96,12 @@ class InPlace : public testing::TestWithParam<const char*> {
 
 TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
   make(1);
-  const std::uint64_t before = backend_->moved_bytes().read;
+  const uint64_t before = backend_->moved_bytes().read;
   auto loader = start({.epochs = 3});
   EXPECT_EQ(batches_of(*loader), 3 * kSamples / 8);
   EXPECT_EQ(backend_->moved_bytes().read - before, 3 * manifest_->payload_bytes());
   loader.reset();
-  for (std::size_t i = 0; i < pool_->size(); ++i)
+  for (size_t i = 0; i < pool_->size(); ++i)
     for (const StoredSample& sample : (*pool_)[i].stored) {
       EXPECT_EQ(sample.reader, nullptr) << "it outlives the loader";
       EXPECT_TRUE(sample.bytes.empty());
@@ -112,12 +111,11 @@ TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
 TEST_P(InPlace, SamplesOfAnObjectAreAdjacent) {
   make(kSamples, 100);
   const auto loader = start({.batches = 5});
-  std::map<std::uint64_t, const std::byte*> places;
+  std::map<uint64_t, const std::byte*> places;
   while (const Batch* const batch = loader->next().value())
-    for (std::size_t i = 0; i < batch->samples(); ++i) places[batch->index[i]] = batch->slot(i).data();
+    for (size_t i = 0; i < batch->samples(); ++i) places[batch->index[i]] = batch->slot(i).data();
   ASSERT_EQ(places.size(), kSamples);
-  for (std::uint64_t i = 1; i < kSamples; ++i)
-    EXPECT_EQ(std::size_t(places[i] - places[i - 1]), length(i - 1));
+  for (uint64_t i = 1; i < kSamples; ++i) EXPECT_EQ(size_t(places[i] - places[i - 1]), length(i - 1));
 }
 
 TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUsed) {
@@ -140,7 +138,7 @@ TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
   make(kSamples, 100);
   HeldObjects objects(*backend_, objects_to_hold(*manifest_, *backend_));
   const auto reader = SampleLoader::make(*manifest_, *backend_, objects, 1, true).value();
-  const auto take = [&](std::uint64_t index) -> Result<std::span<const std::byte>> {
+  const auto take = [&](uint64_t index) -> Result<std::span<const std::byte>> {
     Ticket ticket;
     ticket.index = index;
     reader->request(ticket);
@@ -148,7 +146,7 @@ TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
     PENSTOCK_TRY(sample.outcome);
     return sample.stored.bytes;
   };
-  const auto whole = [&](std::uint64_t index) {
+  const auto whole = [&](uint64_t index) {
     const auto bytes = take(index);
     return bytes.ok() && crc32c(*bytes) == manifest_->sample(index).crc32c;
   };

@@ -17,60 +17,60 @@ class WatchedBackend final : public Backend {
   explicit WatchedBackend(ScriptedBackend& inner) : inner_(inner) { caps_.async = true; }
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view name) override { return inner_.open(name); }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes) override {
     return inner_.create(name, bytes);
   }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+  Result<std::unique_ptr<Queue>> queue(size_t depth) override {
     return std::unique_ptr<Queue>(std::make_unique<Watched>(*this, depth));
   }
   Namespace& names() override { return inner_.names(); }
   MovedBytes moved_bytes() const override { return inner_.moved_bytes(); }
 
-  void saw(std::size_t started) {
-    std::size_t before = most;
+  void saw(size_t started) {
+    size_t before = most;
     while (before < started && !most.compare_exchange_weak(before, started)) {
     }
   }
 
-  std::atomic<int> foreign{0};       // calls by another thread than the one that made the queue
-  std::atomic<bool> broken{false};   // reap() returns nothing
-  std::atomic<std::size_t> most{0};  // the most operations in flight
+  std::atomic<int> foreign{0};      // calls by another thread than the one that made the queue
+  std::atomic<bool> broken{false};  // reap() returns nothing
+  std::atomic<size_t> most{0};      // the most operations in flight
 
  private:
   class Watched final : public Queue {
    public:
-    Watched(WatchedBackend& owner, std::size_t depth) : owner_(owner), depth_(depth) {}
+    Watched(WatchedBackend& owner, size_t depth) : owner_(owner), depth_(depth) {}
     ~Watched() override { check(); }
-    std::size_t submit(std::span<const Operation> operations, Start start) override {
+    size_t submit(std::span<const Operation> operations, Start start) override {
       check();
-      const std::size_t taken = std::min(operations.size(), depth_ - waiting_.size());
-      waiting_.insert(waiting_.end(), operations.begin(), operations.begin() + std::ptrdiff_t(taken));
+      const size_t taken = std::min(operations.size(), depth_ - waiting_.size());
+      waiting_.insert(waiting_.end(), operations.begin(), operations.begin() + ptrdiff_t(taken));
       if (start == Start::now) started_ = waiting_.size();
       owner_.saw(started_);
       return taken;
     }
-    std::size_t reap(std::span<Completion> out, std::size_t) override {
+    size_t reap(std::span<Completion> out, size_t) override {
       check();
       started_ = waiting_.size();
       owner_.saw(started_);
       if (owner_.broken) return 0;
-      const std::size_t count = std::min(out.size(), (waiting_.size() + 1) / 2);
-      for (std::size_t i = 0; i < count; ++i) out[i] = {waiting_[i].tag, perform(owner_.inner_, waiting_[i])};
-      waiting_.erase(waiting_.begin(), waiting_.begin() + std::ptrdiff_t(count));
+      const size_t count = std::min(out.size(), (waiting_.size() + 1) / 2);
+      for (size_t i = 0; i < count; ++i) out[i] = {waiting_[i].tag, perform(owner_.inner_, waiting_[i])};
+      waiting_.erase(waiting_.begin(), waiting_.begin() + ptrdiff_t(count));
       started_ -= count;
       return count;
     }
-    std::size_t in_flight() const override { return waiting_.size(); }
+    size_t in_flight() const override { return waiting_.size(); }
 
    private:
     void check() const {
       if (std::this_thread::get_id() != thread_) ++owner_.foreign;
     }
     WatchedBackend& owner_;
-    const std::size_t depth_;
+    const size_t depth_;
     const std::thread::id thread_ = std::this_thread::get_id();
     std::vector<Operation> waiting_;
-    std::size_t started_ = 0;
+    size_t started_ = 0;
   };
 
   ScriptedBackend& inner_;
@@ -101,7 +101,7 @@ TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
   WatchedBackend watched(pipe.scripted);
   HeldObjects objects(watched, objects_to_hold(pipe.manifest, watched));
   const auto reader = SampleLoader::make(pipe.manifest, watched, objects, 8, false).value();
-  std::uint64_t next = 0;
+  uint64_t next = 0;
   for (; next < 8; ++next) reader->request({.index = next});
   ASSERT_TRUE(reader->next().outcome.ok());  // four operations have completed
   watched.most = 0;

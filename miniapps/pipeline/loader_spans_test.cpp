@@ -15,8 +15,7 @@ namespace {
 
 // All spans of a run of `epochs` epochs, by component.
 std::map<std::string_view, std::vector<penstock_span>> spans_of(Pipe& pipe, unsigned threads, SpanLog& log,
-                                                                std::uint64_t epochs = 2,
-                                                                std::size_t depth = 1) {
+                                                                uint64_t epochs = 2, size_t depth = 1) {
   const auto loader =
       BatchLoader::make({&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool,
                          Sampler(pipe.manifest.samples(), Shuffle::global, 77), PlanLimits{0, epochs},
@@ -25,22 +24,22 @@ std::map<std::string_view, std::vector<penstock_span>> spans_of(Pipe& pipe, unsi
   drain(**loader, pipe.manifest);
   EXPECT_TRUE((*loader)->close(std::chrono::hours(1)));
   std::map<std::string_view, std::vector<penstock_span>> by;
-  for (std::size_t i = 0; i < log.buffers(); ++i)
+  for (size_t i = 0; i < log.buffers(); ++i)
     for (const penstock_span& span : log[i].spans()) by[component_name(span.component)].push_back(span);
   return by;
 }
 
-std::unique_ptr<SpanLog> log_for(unsigned threads, std::size_t capacity = 10000) {
-  return SpanLog::make(std::vector<std::size_t>(threads + 1, capacity)).value();
+std::unique_ptr<SpanLog> log_for(unsigned threads, size_t capacity = 10000) {
+  return SpanLog::make(std::vector<size_t>(threads + 1, capacity)).value();
 }
 
 TEST(LoaderSpans, EverySampleIsReadDecodedAndLoadedOnce) {
-  for (const std::size_t depth : {std::size_t{1}, std::size_t{5}}) {
+  for (const size_t depth : {size_t{1}, size_t{5}}) {
     Pipe pipe(48, 8, 3);
     const auto log = log_for(3);
     const auto spans = spans_of(pipe, 3, *log, 2, depth);
     for (const char* what : {"read", "decode", "transform", "load"}) {
-      std::set<std::pair<std::uint32_t, std::uint64_t>> seen;
+      std::set<std::pair<uint32_t, uint64_t>> seen;
       for (const penstock_span& span : spans.at(what)) {
         EXPECT_TRUE(seen.insert({span.epoch, span.number}).second) << what;
         EXPECT_LE(span.begin_ns, span.end_ns);
@@ -59,9 +58,9 @@ TEST(LoaderSpans, LieWithinTheLoadOfTheirSampleOneBehindTheOther) {
   Pipe pipe(32, 8, 2);
   const auto log = log_for(2);
   const auto spans = spans_of(pipe, 2, *log, 1);
-  std::map<std::uint64_t, penstock_span> loads;
+  std::map<uint64_t, penstock_span> loads;
   for (const penstock_span& load : spans.at("load")) loads[load.number] = load;
-  std::map<std::uint64_t, std::int64_t> summed;
+  std::map<uint64_t, int64_t> summed;
   for (const char* what : {"read", "decode", "transform"}) {
     for (const penstock_span& span : spans.at(what)) {
       const penstock_span& load = loads.at(span.number);
@@ -76,7 +75,7 @@ TEST(LoaderSpans, LieWithinTheLoadOfTheirSampleOneBehindTheOther) {
 
 TEST(LoaderSpans, ABadSampleHasTheStageThatItFailedIn) {
   Pipe pipe(32, 8, 2);
-  pipe.app_transform.refused_lengths = {std::size_t(pipe.manifest.sample(5).length)};
+  pipe.app_transform.refused_lengths = {size_t(pipe.manifest.sample(5).length)};
   const auto log = log_for(1);
   const auto spans = spans_of(pipe, 1, *log, 1);
   EXPECT_EQ(spans.at("read").size(), spans.at("load").size());

@@ -26,13 +26,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-using Way = std::tuple<unsigned, std::uint64_t, std::size_t>;  // threads, prefetch, depth
+using Way = std::tuple<unsigned, uint64_t, size_t>;  // threads, prefetch, depth
 
 std::vector<Way> every_way() {
   std::vector<Way> ways;
   for (const unsigned threads : {1U, 2U, 5U, 16U})
-    for (const std::uint64_t prefetch : {0U, 1U, 4U})
-      for (const std::size_t depth : {1U, 3U, 40U}) ways.emplace_back(threads, prefetch, depth);
+    for (const uint64_t prefetch : {0U, 1U, 4U})
+      for (const size_t depth : {1U, 3U, 40U}) ways.emplace_back(threads, prefetch, depth);
   return ways;
 }
 
@@ -56,9 +56,9 @@ TEST(BatchLoader, UsesEverySampleAtMostOnceAnEpoch) {
   ASSERT_TRUE(loader.ok());
   const Indices batches = drain(**loader, pipe.manifest);
   ASSERT_EQ(batches.size(), 24U);
-  for (std::size_t epoch = 0; epoch < 2; ++epoch) {
-    std::set<std::uint64_t> seen;
-    for (std::size_t b = 0; b < 12; ++b)
+  for (size_t epoch = 0; epoch < 2; ++epoch) {
+    std::set<uint64_t> seen;
+    for (size_t b = 0; b < 12; ++b)
       seen.insert(batches[epoch * 12 + b].begin(), batches[epoch * 12 + b].end());
     EXPECT_EQ(seen.size(), 96U);
   }
@@ -68,8 +68,8 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
   ScriptedBackend scripted;
   const Manifest manifest = scripted_shards(scripted, 6);
   CopyingTransform app_transform;
-  std::uint64_t read = 0;
-  for (const std::size_t depth : {1U, 5U}) {
+  uint64_t read = 0;
+  for (const size_t depth : {1U, 5U}) {
     BatchPool pool = BatchPool::make({7, kSlotBytes}, 2).value();
     const auto loader = BatchLoader::make({&manifest, &scripted, &app_transform, &pool,
                                            Sampler(manifest.samples(), Shuffle::global, 1), PlanLimits{0, 1},
@@ -89,7 +89,7 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
 }
 
 TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWithoutATransform) {
-  for (const std::size_t depth : {1U, 5U}) {
+  for (const size_t depth : {1U, 5U}) {
     Pipe pipe(100, 8, 2);
     const auto as_stored = leave_as_stored();
     for (const char* name : {"s0004", "s0050", "s0095"}) pipe.scripted.fail_on(name);
@@ -98,13 +98,13 @@ TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWithoutATransform) {
         BatchLoader::make({&pipe.manifest, &pipe.scripted, &as_stored, &pool,
                            Sampler(100, Shuffle::global, 1), PlanLimits{0, 3}, 3, BadSample::skip, depth});
     ASSERT_TRUE(loader.ok());
-    std::uint64_t batches = 0;
+    uint64_t batches = 0;
     while (true) {
       const Result<const Batch*> batch = (*loader)->next();
       ASSERT_TRUE(batch.ok());
       if (*batch == nullptr) break;
       ++batches;
-      for (std::size_t i = 0; i < 8; ++i) {
+      for (size_t i = 0; i < 8; ++i) {
         const std::span<const std::byte> got = (*batch)->slot(i);
         const SampleEntry& entry = pipe.manifest.sample((*batch)->index[i]);
         ASSERT_EQ(got.size(), entry.length);
@@ -142,7 +142,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
                            Sampler(manifest.samples(), Shuffle::none, 1), PlanLimits{1, 0}, 2, bad});
     const Result<const Batch*> batch = (*loader)->next();
     if (!batch.ok()) return batch.error().message();
-    for (std::size_t i = 0; i < 8; ++i) {
+    for (size_t i = 0; i < 8; ++i) {
       EXPECT_EQ((*batch)->slot(i)[0], samples[i].fields[0][0]) << i;
       EXPECT_EQ((*batch)->slot(i)[1], std::byte{20});
       EXPECT_EQ((*batch)->length[i], made.placed[i].length) << "what was read";
@@ -163,7 +163,7 @@ TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnd
   const auto loader = pipe.start({0, 1}, 4);
   ASSERT_TRUE(loader.ok());
   EXPECT_TRUE(pipe.scripted.reads().empty()) << "nothing begins before the first batch is asked for";
-  for (std::size_t step = 0; step < 8; ++step) {
+  for (size_t step = 0; step < 8; ++step) {
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_TRUE(batch.ok());
     ASSERT_NE(*batch, nullptr);
@@ -174,26 +174,26 @@ TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnd
 }
 
 TEST(BatchLoader, RunsAheadByItsDepthAndNoFurther) {
-  constexpr std::size_t kDepth = 3;
+  constexpr size_t kDepth = 3;
   Pipe pipe(200, 5, kDepth);
   const auto loader = pipe.start({0, 1}, 4);
   ASSERT_TRUE(loader.ok());
-  const auto settled_reads = [&](std::size_t expected) {
+  const auto settled_reads = [&](size_t expected) {
     while (pipe.scripted.reads().size() < expected) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     return pipe.scripted.reads().size();
   };
   EXPECT_EQ(settled_reads(kDepth * 5), kDepth * 5) << "before anybody pulls";
-  for (std::size_t step = 0; step < 20; ++step) {
+  for (size_t step = 0; step < 20; ++step) {
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_TRUE(batch.ok());
-    const std::size_t expected = (step + 1 + kDepth) * 5;
+    const size_t expected = (step + 1 + kDepth) * 5;
     EXPECT_EQ(settled_reads(expected), expected) << "during step " << step;
   }
 }
 
 TEST(BatchLoader, FailsWithTheNameOfTheBadSample) {
-  for (const std::uint64_t prefetch : {0U, 4U}) {
+  for (const uint64_t prefetch : {0U, 4U}) {
     Pipe pipe(60, 6, prefetch);
     pipe.scripted.fail_on("s0041");
     const auto loader = pipe.start({0, 0}, 3);
@@ -235,15 +235,15 @@ TEST(BatchLoader, SkipsAndReplacesDeterministically) {
     EXPECT_GE(losses.skipped, 3U);
     EXPECT_EQ(losses.named.size(), losses.skipped);
     for (const auto& batch : batches)
-      for (const std::uint64_t index : batch) EXPECT_NE(index, 7U);
+      for (const uint64_t index : batch) EXPECT_NE(index, 7U);
   }
 }
 
 // At the end of an epoch, samples of a later batch fill the gaps of an earlier one.
 TEST(BatchLoader, ManyBadSamplesCostOnlyThemselves) {
-  for (const std::uint64_t prefetch : {0U, 3U, 10U}) {
+  for (const uint64_t prefetch : {0U, 3U, 10U}) {
     Pipe pipe(200, 20, prefetch);
-    for (std::uint64_t i = 0; i < 200; i += 8) {
+    for (uint64_t i = 0; i < 200; i += 8) {
       const std::string digits = std::to_string(i);
       pipe.scripted.fail_on("s" + std::string(4 - digits.size(), '0') + digits);
     }
@@ -272,9 +272,9 @@ TEST(BatchLoader, SurvivesAFlakyTier) {
 }
 
 TEST(BatchLoader, SaysSoWhenEverythingIsBad) {
-  for (const std::uint64_t prefetch : {0U, 1U, 5U}) {
+  for (const uint64_t prefetch : {0U, 1U, 5U}) {
     Pipe pipe(50, 8, prefetch);
-    for (std::size_t length = 1; length <= 97; ++length) pipe.app_transform.refused_lengths.insert(length);
+    for (size_t length = 1; length <= 97; ++length) pipe.app_transform.refused_lengths.insert(length);
     const auto loader = pipe.start({1000, 0}, 3, BadSample::skip);
     ASSERT_TRUE(loader.ok());
     const Result<const Batch*> batch = (*loader)->next();
@@ -339,7 +339,7 @@ TEST(BatchLoader, ABugIsNotTheSamplesFault) {
 
 TEST(BatchLoader, StopsWhenItIsDestroyedInTheMiddle) {
   for (int round = 0; round < 20; ++round) {
-    Pipe pipe(500, 16, std::uint64_t(round % 4));
+    Pipe pipe(500, 16, uint64_t(round % 4));
     auto loader = pipe.start({0, 0}, 4);
     ASSERT_TRUE(loader.ok());
     for (int i = 0; i < round % 5; ++i) ASSERT_TRUE((*loader)->next().ok());
@@ -414,7 +414,7 @@ TEST(BatchLoader, EveryStagesTimesAddUpToTheSameWorkerTime) {
 }
 
 TEST(BatchLoader, SaysWhatItWasWaitedFor) {
-  for (const std::uint64_t prefetch : {0U, 2U}) {
+  for (const uint64_t prefetch : {0U, 2U}) {
     Pipe pipe(16, 8, prefetch);
     pipe.app_transform.close_gate();
     const auto begin = std::chrono::steady_clock::now();
@@ -444,15 +444,15 @@ TEST(BatchLoader, SaysWhatItWasWaitedFor) {
 TEST(BatchPool, HasTheMemoryOfStoredSamplesBeforeAnyIsRead) {
   BatchPool pool = BatchPool::make({.samples = 3, .slot_bytes = 0, .stored_bytes = 5000}, 1).value();
   ASSERT_EQ(pool.size(), 2U);
-  for (std::size_t i = 0; i < pool.size(); ++i) {
+  for (size_t i = 0; i < pool.size(); ++i) {
     ASSERT_EQ(pool[i].stored.size(), 3U);
     for (const StoredSample& sample : pool[i].stored) EXPECT_EQ(sample.memory.capacity(), 8192U);
   }
 }
 
 TEST(BatchPool, RefusesMoreThanTheMachineHas) {
-  for (const std::uint64_t prefetch : {std::uint64_t{1} << 40U, UINT64_MAX}) {
-    const Result<BatchPool> pool = BatchPool::make({64, std::size_t{602112}}, prefetch);
+  for (const uint64_t prefetch : {uint64_t{1} << 40U, UINT64_MAX}) {
+    const Result<BatchPool> pool = BatchPool::make({64, size_t{602112}}, prefetch);
     ASSERT_FALSE(pool.ok());
     EXPECT_EQ(pool.error().code, Errc::exhausted);
     EXPECT_NE(pool.error().what.find("--prefetch"), std::string::npos);

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kSlotBytes = 8;
+inline constexpr size_t kSlotBytes = 8;
 
 // Stores a sample's first byte and length, and refuses samples that begin with `refused`. A closed `gate`
 // blocks every worker.
@@ -34,9 +34,9 @@ class CopyingTransform final : public Transform {
   CopyingTransform(const CopyingTransform&) = delete;
   CopyingTransform& operator=(const CopyingTransform&) = delete;
 
-  std::set<std::size_t> refused_lengths;
+  std::set<size_t> refused_lengths;
   bool throws = false;
-  mutable std::atomic<std::uint64_t> applied{0};
+  mutable std::atomic<uint64_t> applied{0};
 
   void close_gate() { gate_closed_ = true; }  // call it before any worker starts
   void open_gate() {
@@ -85,7 +85,7 @@ struct Pipe {
   CopyingTransform app_transform;
   BatchPool pool;
 
-  Pipe(std::uint64_t samples, std::size_t batch, std::uint64_t prefetch)
+  Pipe(uint64_t samples, size_t batch, uint64_t prefetch)
       : manifest(scripted_files(scripted, samples)),
         pool(BatchPool::make({batch, kSlotBytes}, prefetch).value()) {}
 
@@ -94,7 +94,7 @@ struct Pipe {
   }
   Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
                                              BadSample bad = BadSample::fail,
-                                             Shuffle shuffle = Shuffle::global, std::size_t depth = 1) {
+                                             Shuffle shuffle = Shuffle::global, size_t depth = 1) {
     LoaderSettings own = settings(Sampler(manifest.samples(), shuffle, 77), limits, threads);
     own.bad_sample = bad;
     own.depth = depth;
@@ -102,7 +102,7 @@ struct Pipe {
   }
 };
 
-using Indices = std::vector<std::vector<std::uint64_t>>;
+using Indices = std::vector<std::vector<uint64_t>>;
 
 // Takes all batches, and checks that each slot holds the sample of its index.
 inline Indices drain(BatchLoader& loader, const Manifest& manifest) {
@@ -115,8 +115,8 @@ inline Indices drain(BatchLoader& loader, const Manifest& manifest) {
     }
     if (*batch == nullptr) return batches;
     const Batch& got = **batch;
-    for (std::size_t i = 0; i < got.samples(); ++i) {
-      const std::uint64_t index = got.index[i];
+    for (size_t i = 0; i < got.samples(); ++i) {
+      const uint64_t index = got.index[i];
       EXPECT_EQ(got.slot(i)[0], static_cast<std::byte>(index * 31));
       EXPECT_EQ(got.slot(i)[1], static_cast<std::byte>(manifest.sample(index).length));
       EXPECT_EQ(got.length[i], manifest.sample(index).length);

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 class MemoryBatches final : public BatchSource {
  public:
   MemoryBatches(std::unique_ptr<BatchSource> samples, BatchPool& pool, const PlanLimits& limits,
-                std::function<Sampler(std::uint64_t samples)> sampler_of)
+                std::function<Sampler(uint64_t samples)> sampler_of)
       : limits_(limits),
         sampler_of_(std::move(sampler_of)),
         sample_source_(std::move(samples)),
@@ -39,18 +39,18 @@ class MemoryBatches final : public BatchSource {
   void copy_batch();
 
   const PlanLimits limits_;
-  const std::function<Sampler(std::uint64_t samples)> sampler_of_;
+  const std::function<Sampler(uint64_t samples)> sampler_of_;
   const std::unique_ptr<BatchSource> sample_source_;
   Batch& all_samples_;
   Batch& batch_;
-  std::uint64_t loaded_samples_ = 0;
+  uint64_t loaded_samples_ = 0;
   bool loaded_ = false;
   bool ended_ = false;
   std::optional<Sampler> sampler_;  // orders the samples that upstream gave
   EpochOrder order_;
-  std::uint64_t epoch_;  // the next epoch to begin
-  std::uint64_t handed_batches_ = 0;
-  std::uint64_t dropped_tail_ = 0;
+  uint64_t epoch_;  // the next epoch to begin
+  uint64_t handed_batches_ = 0;
+  uint64_t dropped_tail_ = 0;
   std::chrono::nanoseconds copy_time_{0};  // time spent on copying
 };
 
@@ -59,11 +59,11 @@ Result<void> MemoryBatches::load() {
     PENSTOCK_ASSIGN(const Batch* const sample, sample_source_->next());
     if (sample == nullptr) break;
     const auto since = Clock::now();
-    std::memcpy(all_samples_.slot_memory(std::size_t(loaded_samples_)).data(), sample->slot(0).data(),
+    std::memcpy(all_samples_.slot_memory(size_t(loaded_samples_)).data(), sample->slot(0).data(),
                 all_samples_.slot_bytes);
-    all_samples_.index[std::size_t(loaded_samples_)] = sample->index[0];
-    all_samples_.label[std::size_t(loaded_samples_)] = sample->label[0];
-    all_samples_.length[std::size_t(loaded_samples_)] = sample->length[0];
+    all_samples_.index[size_t(loaded_samples_)] = sample->index[0];
+    all_samples_.label[size_t(loaded_samples_)] = sample->label[0];
+    all_samples_.length[size_t(loaded_samples_)] = sample->length[0];
     ++loaded_samples_;
     copy_time_ += Clock::now() - since;
   }
@@ -82,8 +82,8 @@ bool MemoryBatches::begin_epoch() {
 }
 
 void MemoryBatches::copy_batch() {
-  for (std::size_t i = 0; i < batch_.samples(); ++i) {
-    const auto sample = std::size_t(order_.next());
+  for (size_t i = 0; i < batch_.samples(); ++i) {
+    const auto sample = size_t(order_.next());
     std::memcpy(batch_.slot_memory(i).data(), all_samples_.slot(sample).data(), all_samples_.slot_bytes);
     batch_.index[i] = all_samples_.index[sample];
     batch_.label[i] = all_samples_.label[sample];
@@ -129,7 +129,7 @@ std::vector<LostTime> MemoryBatches::lost() const {
 
 std::unique_ptr<BatchSource> make_memory_batches(std::unique_ptr<BatchSource> samples, BatchPool& pool,
                                                  const PlanLimits& limits,
-                                                 std::function<Sampler(std::uint64_t samples)> sampler_of) {
+                                                 std::function<Sampler(uint64_t samples)> sampler_of) {
   return std::make_unique<MemoryBatches>(std::move(samples), pool, limits, std::move(sampler_of));
 }
 

@@ -22,6 +22,6 @@ namespace penstock {
 // batch.
 std::unique_ptr<BatchSource> make_memory_batches(std::unique_ptr<BatchSource> samples, BatchPool& pool,
                                                  const PlanLimits& limits,
-                                                 std::function<Sampler(std::uint64_t samples)> sampler_of);
+                                                 std::function<Sampler(uint64_t samples)> sampler_of);
 
 }  // namespace penstock

@@ -11,12 +11,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBytes = 16;
+constexpr size_t kBytes = 16;
 
 // Delivers samples 0 to `count` - 1, one per batch. Fails at sample `bad`.
 class SampleSource final : public BatchSource {
  public:
-  explicit SampleSource(std::uint64_t count, std::uint64_t bad = UINT64_MAX) : count_(count), bad_(bad) {
+  explicit SampleSource(uint64_t count, uint64_t bad = UINT64_MAX) : count_(count), bad_(bad) {
     sample_.index.resize(1);
     sample_.label.resize(1);
     sample_.length.resize(1);
@@ -29,7 +29,7 @@ class SampleSource final : public BatchSource {
     if (given_ == count_) return static_cast<const Batch*>(nullptr);
     std::memset(sample_.memory.data(), int(given_), kBytes);
     sample_.index[0] = given_;
-    sample_.label[0] = std::uint32_t(given_ + 100);
+    sample_.label[0] = uint32_t(given_ + 100);
     sample_.length[0] = 7;
     ++given_;
     return static_cast<const Batch*>(&sample_);
@@ -41,13 +41,13 @@ class SampleSource final : public BatchSource {
   bool stalled() const override { return false; }
 
  private:
-  const std::uint64_t count_;
-  const std::uint64_t bad_;
-  std::uint64_t given_ = 0;
+  const uint64_t count_;
+  const uint64_t bad_;
+  uint64_t given_ = 0;
   Batch sample_;
 };
 
-BatchPool pool_for(std::uint64_t samples, std::size_t batch) {
+BatchPool pool_for(uint64_t samples, size_t batch) {
   BatchPool pool = BatchPool::make({.samples = 1, .slot_bytes = kBytes}, 0).value();
   EXPECT_TRUE(pool.allocate_all_samples(samples, batch).ok());
   return pool;
@@ -58,23 +58,22 @@ struct Batches {
   BatchPool pool;
   std::unique_ptr<BatchSource> batches;
 
-  Batches(std::unique_ptr<BatchSource> source, std::uint64_t samples, std::size_t batch,
-          const PlanLimits& limits, std::function<Sampler(std::uint64_t)> sampler_of)
+  Batches(std::unique_ptr<BatchSource> source, uint64_t samples, size_t batch, const PlanLimits& limits,
+          std::function<Sampler(uint64_t)> sampler_of)
       : pool(pool_for(samples, batch)),
         batches(make_memory_batches(std::move(source), pool, limits, std::move(sampler_of))) {}
 };
 
-std::unique_ptr<Batches> batches_of(std::uint64_t samples, std::size_t batch, PlanLimits limits, int rank = 0,
+std::unique_ptr<Batches> batches_of(uint64_t samples, size_t batch, PlanLimits limits, int rank = 0,
                                     int ranks = 1, Shuffle shuffle = Shuffle::global) {
-  return std::make_unique<Batches>(
-      std::make_unique<SampleSource>(samples), samples, batch, limits,
-      [=](std::uint64_t count) { return Sampler(count, shuffle, 3, rank, ranks); });
+  return std::make_unique<Batches>(std::make_unique<SampleSource>(samples), samples, batch, limits,
+                                   [=](uint64_t count) { return Sampler(count, shuffle, 3, rank, ranks); });
 }
 
 // The samples of all batches by epoch. Checks that each slot holds the sample of its index.
-std::vector<std::vector<std::uint64_t>> drain(Batches& all) {
+std::vector<std::vector<uint64_t>> drain(Batches& all) {
   BatchSource& batches = *all.batches;
-  std::vector<std::vector<std::uint64_t>> epochs;
+  std::vector<std::vector<uint64_t>> epochs;
   while (true) {
     const Result<const Batch*> got = batches.next();
     if (!got.ok()) {
@@ -83,12 +82,12 @@ std::vector<std::vector<std::uint64_t>> drain(Batches& all) {
     }
     if (*got == nullptr) return epochs;
     const Batch& batch = **got;
-    epochs.resize(std::max<std::size_t>(epochs.size(), std::size_t(batch.epoch) + 1));
-    for (std::size_t i = 0; i < batch.samples(); ++i) {
+    epochs.resize(std::max<size_t>(epochs.size(), size_t(batch.epoch) + 1));
+    for (size_t i = 0; i < batch.samples(); ++i) {
       EXPECT_EQ(batch.slot(i)[kBytes - 1], static_cast<std::byte>(batch.index[i]));
       EXPECT_EQ(batch.label[i], batch.index[i] + 100);
       EXPECT_EQ(batch.length[i], 7U);
-      epochs[std::size_t(batch.epoch)].push_back(batch.index[i]);
+      epochs[size_t(batch.epoch)].push_back(batch.index[i]);
     }
   }
 }
@@ -103,7 +102,7 @@ TEST(MemoryBatches, EveryEpochIsAnotherOrderOfAll) {
 }
 
 TEST(MemoryBatches, RanksShareAnEpoch) {
-  std::vector<std::uint64_t> both;
+  std::vector<uint64_t> both;
   for (int rank = 0; rank < 2; ++rank) {
     const auto epochs = drain(*batches_of(24, 4, {.epochs = 1}, rank, 2));
     both.insert(both.end(), epochs.at(0).begin(), epochs.at(0).end());
@@ -123,7 +122,7 @@ TEST(MemoryBatches, TailsAreDroppedAndCounted) {
 TEST(MemoryBatches, StepsGoOnIntoFurtherEpochs) {
   const auto epochs = drain(*batches_of(8, 4, {.batches = 5}, 0, 1, Shuffle::none));
   ASSERT_EQ(epochs.size(), 3U);
-  EXPECT_EQ(epochs[0], (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(epochs[0], (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(epochs[2].size(), 4U);
 }
 
@@ -135,7 +134,7 @@ TEST(MemoryBatches, TheEndIsTheEnd) {
 }
 
 TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
-  const auto in_order = [](std::uint64_t count) { return Sampler(count, Shuffle::none, 3); };
+  const auto in_order = [](uint64_t count) { return Sampler(count, Shuffle::none, 3); };
   Batches broken(std::make_unique<SampleSource>(8, 3), 8, 2, {.epochs = 1}, in_order);
   EXPECT_ERRC(Errc::corrupt, broken.batches->next(), "sample 3");
   Batches few(std::make_unique<SampleSource>(3), 8, 4, {.epochs = 1}, in_order);
@@ -144,7 +143,7 @@ TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
 
 TEST(MemoryBatches, WhatDoesNotFitIsSaid) {
   BatchPool pool = pool_for(1, 1);
-  EXPECT_ERRC(Errc::exhausted, pool.allocate_all_samples(std::uint64_t{1} << 50, 1), "do not fit");
+  EXPECT_ERRC(Errc::exhausted, pool.allocate_all_samples(uint64_t{1} << 50, 1), "do not fit");
 }
 
 TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {
@@ -153,7 +152,7 @@ TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {
   const auto rest = drain(*batches_of(23, 4, limits));
   ASSERT_EQ(rest.size(), 3U);
   EXPECT_TRUE(rest[0].empty());
-  EXPECT_EQ(rest[1], std::vector<std::uint64_t>(whole[1].begin() + 8, whole[1].end()));
+  EXPECT_EQ(rest[1], std::vector<uint64_t>(whole[1].begin() + 8, whole[1].end()));
   EXPECT_EQ(rest[2], whole[2]);
   limits.start = {.batches = 10, .epoch = 1, .used_samples = 20};  // as after the last step of the epoch
   EXPECT_EQ(drain(*batches_of(23, 4, limits)).at(2), whole[2]);

@@ -2,7 +2,7 @@
 
 namespace penstock {
 
-Network alexnet(std::uint32_t classes) {
+Network alexnet(uint32_t classes) {
   using Kind = Layer::Kind;
   const Layer pool{.kind = Kind::max_pool, .kernel = 3, .stride = 2};
   const Layer conv_384{.kind = Kind::convolution, .outputs = 384, .kernel = 3, .padding = 1, .relu = true};

@@ -7,28 +7,28 @@
 namespace penstock {
 
 struct Layer {
-  enum class Kind : std::uint8_t { convolution, max_pool, dense };
+  enum class Kind : uint8_t { convolution, max_pool, dense };
   Kind kind = Kind::dense;
-  std::uint32_t outputs = 0;  // channels or units; unused for a pool, which keeps its input's channels
-  std::uint32_t kernel = 1;   // height and width (stride and padding too); unused for dense layers
-  std::uint32_t stride = 1;
-  std::uint32_t padding = 0;  // zeros added at each side of the input
+  uint32_t outputs = 0;  // channels or units; unused for a pool, which keeps its input's channels
+  uint32_t kernel = 1;   // height and width (stride and padding too); unused for dense layers
+  uint32_t stride = 1;
+  uint32_t padding = 0;  // zeros added at each side of the input
   bool relu = false;
 };
 
 // A network for square pictures in red, green and blue. The last layer is dense, has no ReLU and has one
 // output per class.
 struct Network {
-  std::uint32_t side = 0;
+  uint32_t side = 0;
   std::vector<Layer> layers;
 
-  std::uint32_t classes() const { return layers.back().outputs; }
+  uint32_t classes() const { return layers.back().outputs; }
 };
-inline constexpr std::uint32_t kPictureChannels = 3;
+inline constexpr uint32_t kPictureChannels = 3;
 
 // AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), in one tower: pictures of 224x224, five
 // convolutions (11x11/4 x96, 5x5 x256, 3x3 x384, x384, x256), three pools, dense layers of
 // 9216-4096-4096-`classes`. Without local response normalisation and without dropout.
-Network alexnet(std::uint32_t classes);
+Network alexnet(uint32_t classes);
 
 }  // namespace penstock

@@ -16,12 +16,12 @@ namespace penstock {
 
 struct TrainerRequest {
   Network network;
-  std::size_t samples = 0;  // samples of each batch
+  size_t samples = 0;  // samples of each batch
   Axes axes = Axes::nhwc;
   unsigned threads = 0;  // 0: one for each processor
   // Seed of the initial weights. Those of layer i are uniform in +-sqrt(3 / inputs), drawn by substream i of
   // the stream "train.network", in the order output, input, line, column. Biases are 0.
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   float rate = 0.001F;  // learning rate: AlexNet diverges at 0.01 from these weights
   // Called before each part of a layer; an error ends the step. Null: no call.
   Result<void> (*may_go_on)() = nullptr;
@@ -36,7 +36,7 @@ class NetworkTrainer {
   // values of a whole batch, `labels` one class below Network::classes() for each sample. Returns the loss
   // before the update: softmax and cross entropy, the mean over the samples. After an error the weights are
   // undefined.
-  virtual Result<double> step(std::span<const float> pictures, std::span<const std::uint32_t> labels) = 0;
+  virtual Result<double> step(std::span<const float> pictures, std::span<const uint32_t> labels) = 0;
 };
 
 // Success, or `unsupported` with the remedy if this build has no oneDNN.

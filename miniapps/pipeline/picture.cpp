@@ -14,15 +14,15 @@ namespace penstock {
 namespace {
 
 constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
-constexpr std::size_t kPartDecode = kPartFirstOwn;
-constexpr std::size_t kPartResize = kPartFirstOwn + 1;
+constexpr size_t kPartDecode = kPartFirstOwn;
+constexpr size_t kPartResize = kPartFirstOwn + 1;
 
 // The largest factor to shrink a picture by while decoding. No side may become shorter than 4/5 of the
 // result's side. So the usual 500x375 is decoded as 250x188 for a result of 224x224. libjpeg-turbo also has
 // factors such as 7/8 and 6/8, but they are slower than decoding every pixel.
 unsigned largest_shrink(const PicturePart& part, const PictureTensor& tensor) {
-  const auto large_enough = [](std::uint32_t side, unsigned shrink, std::uint32_t target) {
-    return std::uint64_t{5} * (side / shrink) >= std::uint64_t{4} * target;
+  const auto large_enough = [](uint32_t side, unsigned shrink, uint32_t target) {
+    return uint64_t{5} * (side / shrink) >= uint64_t{4} * target;
   };
   for (const unsigned shrink : {8U, 4U, 2U})
     if (large_enough(part.width, shrink, tensor.width) && large_enough(part.height, shrink, tensor.height))
@@ -32,7 +32,7 @@ unsigned largest_shrink(const PicturePart& part, const PictureTensor& tensor) {
 
 // The position of a part in a picture that was shrunk while decoding, rounded to whole pixels.
 PicturePart part_after_shrink(const PicturePart& part, unsigned shrink, const Image& image) {
-  const auto shrunk = [shrink](std::uint32_t at) { return (at + shrink / 2) / shrink; };
+  const auto shrunk = [shrink](uint32_t at) { return (at + shrink / 2) / shrink; };
   PicturePart result;
   result.left = std::min(shrunk(part.left), image.width - 1);
   result.top = std::min(shrunk(part.top), image.height - 1);
@@ -46,16 +46,16 @@ constexpr double kLeastCropArea = 0.08;
 constexpr double kNarrowestAspect = 3.0 / 4.0;
 constexpr double kWidestAspect = 4.0 / 3.0;
 
-std::uint32_t rounded(double length) {
-  return std::uint32_t(std::lround(length));
+uint32_t rounded(double length) {
+  return uint32_t(std::lround(length));
 }
 
 // The n-th random number, as an integer from 0 to `most`.
-std::uint32_t random_up_to(const RandomStream& random, std::uint64_t n, std::uint32_t most) {
-  return std::uint32_t(random.below(n, std::uint64_t{most} + 1));
+uint32_t random_up_to(const RandomStream& random, uint64_t n, uint32_t most) {
+  return uint32_t(random.below(n, uint64_t{most} + 1));
 }
 
-PicturePart middle_crop(std::uint32_t width, std::uint32_t height) {
+PicturePart middle_crop(uint32_t width, uint32_t height) {
   const double aspect = double(width) / height;
   PicturePart part{0, 0, width, height};
   if (aspect < kNarrowestAspect) part.height = std::clamp(rounded(width / kNarrowestAspect), 1U, height);
@@ -71,7 +71,7 @@ class PictureSampleTransform final : public SampleTransform {
       : settings_(settings),
         resizer_(settings.resize, settings.tensor.width, settings.tensor.height),
         writer_(settings.tensor),
-        line_(std::size_t{3} * settings.tensor.width + 1) {}
+        line_(size_t{3} * settings.tensor.width + 1) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
@@ -80,7 +80,7 @@ class PictureSampleTransform final : public SampleTransform {
     timer.end_part(kPartDecode);
     const bool mirrored = settings_.mirror && random.substream(1).bits(0) % 2 == 1;
     resizer_.begin(image_, wanted, mirrored);
-    for (std::uint32_t y = 0; y < settings_.tensor.height; ++y) {
+    for (uint32_t y = 0; y < settings_.tensor.height; ++y) {
       resizer_.line(y, line_);
       writer_.write(y, std::span(line_).first(line_.size() - 1), slot);
     }
@@ -107,7 +107,7 @@ class PictureSampleTransform final : public SampleTransform {
     return part_after_shrink(wanted_part, shrink, image_);
   }
 
-  PicturePart choose_part(std::uint32_t width, std::uint32_t height, const RandomStream& random) const {
+  PicturePart choose_part(uint32_t width, uint32_t height, const RandomStream& random) const {
     if (!settings_.random_crop) return {0, 0, width, height};
     return random_resized_crop(width, height, random);
   }
@@ -122,16 +122,16 @@ class PictureSampleTransform final : public SampleTransform {
 
 }  // namespace
 
-PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random) {
+PicturePart random_resized_crop(uint32_t width, uint32_t height, const RandomStream& random) {
   const double whole_area = double(width) * height;
   const double log_narrowest = portable_log(kNarrowestAspect);
   const double log_widest = portable_log(kWidestAspect);
-  std::uint64_t n = 0;
+  uint64_t n = 0;
   for (int draw = 0; draw < kCropDraws; ++draw) {
     const double crop_area = whole_area * (kLeastCropArea + (1.0 - kLeastCropArea) * random.uniform(n++));
     const double aspect = portable_exp(log_narrowest + (log_widest - log_narrowest) * random.uniform(n++));
-    const std::uint32_t part_width = rounded(std::sqrt(crop_area * aspect));
-    const std::uint32_t part_height = rounded(std::sqrt(crop_area / aspect));
+    const uint32_t part_width = rounded(std::sqrt(crop_area * aspect));
+    const uint32_t part_height = rounded(std::sqrt(crop_area / aspect));
     if (part_width == 0 || part_height == 0 || part_width > width || part_height > height) continue;
     return {random_up_to(random, n, width - part_width), random_up_to(random, n + 1, height - part_height),
             part_width, part_height};

@@ -16,7 +16,7 @@
 namespace penstock {
 
 // How much of a picture is decoded.
-enum class DecodeMode : std::uint8_t {
+enum class DecodeMode : uint8_t {
   full,  // every pixel
   // Decodes at 1/2, 1/4 or 1/8 of the size, unless a side would become shorter than 4/5 of the result's side.
   // This saves most of the inverse transform (IDCT), but not the Huffman decoding.
@@ -32,17 +32,17 @@ struct PictureSettings {
   ResizeFilter resize = ResizeFilter::bilinear;
   bool random_crop = false;  // uses random_resized_crop(); otherwise the whole picture
   bool mirror = false;       // mirrors every second picture on average, at random
-  std::uint64_t seed = 0;    // for crops and mirroring
+  uint64_t seed = 0;         // for crops and mirroring
 };
 
 // The random crop of Szegedy et al. (Going deeper with convolutions, 2015), as in torchvision's
 // RandomResizedCrop: a part of 8 to 100% of the area, with a width of 3/4 to 4/3 of its height, at a random
 // position. After ten draws that do not fit, it takes the largest part in the middle whose aspect is in that
 // range.
-PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random);
+PicturePart random_resized_crop(uint32_t width, uint32_t height, const RandomStream& random);
 
 // The random numbers for cropping and mirroring one sample in one epoch.
-inline RandomStream augment_stream(std::uint64_t seed, const SampleKey& key) {
+inline RandomStream augment_stream(uint64_t seed, const SampleKey& key) {
   return RandomStream(seed, "train.augment").substream(key.epoch).substream(key.index);
 }
 

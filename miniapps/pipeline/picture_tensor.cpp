@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-std::size_t pixel_bytes(PixelType type) {
+size_t pixel_bytes(PixelType type) {
   switch (type) {
     case PixelType::f32:
       return 4;
@@ -34,30 +34,29 @@ std::string_view name_of(PixelType type) {
 
 // Converts to the bits of a binary16, without branches, so that compilers can convert several numbers at a
 // time.
-std::uint32_t half_bits(float value) {
-  constexpr std::uint32_t kInfinity = 255U << 23U;
+uint32_t half_bits(float value) {
+  constexpr uint32_t kInfinity = 255U << 23U;
   // The bits of 2^16. From there on the result is infinity. Below it, 65520 and above round to infinity.
-  constexpr std::uint32_t kLeastInfinite = 143U << 23U;
-  constexpr std::uint32_t kLeastNormal = 113U << 23U;  // bits of 2^-14
+  constexpr uint32_t kLeastInfinite = 143U << 23U;
+  constexpr uint32_t kLeastNormal = 113U << 23U;  // bits of 2^-14
   // Adding it rounds a float to a multiple of 2^-24, the distance between denormal binary16 numbers.
   constexpr float kDenormalMagic = 0.5F;
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16U) & 0x8000U;
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  const std::uint32_t odd_bit = (magnitude >> 13U) & 1U;
-  const std::uint32_t normal_bits = (magnitude - (112U << 23U) + 0xFFFU + odd_bit) >> 13U;
-  const std::uint32_t denormal_bits =
-      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + kDenormalMagic) -
-      std::bit_cast<std::uint32_t>(kDenormalMagic);
-  const std::uint32_t special_bits = magnitude > kInfinity ? 0x7E00U : 0x7C00U;
-  const std::uint32_t finite_bits = magnitude < kLeastNormal ? denormal_bits : normal_bits;
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16U) & 0x8000U;
+  const uint32_t magnitude = bits & 0x7FFFFFFFU;
+  const uint32_t odd_bit = (magnitude >> 13U) & 1U;
+  const uint32_t normal_bits = (magnitude - (112U << 23U) + 0xFFFU + odd_bit) >> 13U;
+  const uint32_t denormal_bits = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + kDenormalMagic) -
+                                 std::bit_cast<uint32_t>(kDenormalMagic);
+  const uint32_t special_bits = magnitude > kInfinity ? 0x7E00U : 0x7C00U;
+  const uint32_t finite_bits = magnitude < kLeastNormal ? denormal_bits : normal_bits;
   return sign | (magnitude >= kLeastInfinite ? special_bits : finite_bits);
 }
 
 // Four floats. GCC and clang compile arithmetic on them to vector instructions of the machine.
 using Floats = float __attribute__((vector_size(16)));
-using Ints = std::int32_t __attribute__((vector_size(16)));
-constexpr std::size_t kLanes = 4;
+using Ints = int32_t __attribute__((vector_size(16)));
+constexpr size_t kLanes = 4;
 
 Floats load(const float* from) {
   Floats lanes;
@@ -67,9 +66,8 @@ Floats load(const float* from) {
 
 #if defined(__x86_64__)
 // Converts eight numbers at a time with processor instructions that round like half_bits().
-__attribute__((target("avx,f16c"))) std::size_t put_halves_by_eight(std::span<const float> from,
-                                                                    std::uint16_t* out) {
-  std::size_t i = 0;
+__attribute__((target("avx,f16c"))) size_t put_halves_by_eight(std::span<const float> from, uint16_t* out) {
+  size_t i = 0;
   for (; i + 8 <= from.size(); i += 8) {
     const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(from.data() + i), _MM_FROUND_TO_NEAREST_INT);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), halves);
@@ -89,7 +87,7 @@ bool has_f16c() {
   return supported;
 }
 #else
-std::size_t put_halves_by_eight(std::span<const float>, std::uint16_t*) {
+size_t put_halves_by_eight(std::span<const float>, uint16_t*) {
   return 0;
 }
 bool has_f16c() {
@@ -97,39 +95,39 @@ bool has_f16c() {
 }
 #endif
 
-void put_halves(std::span<const float> from, std::uint16_t* out) {
-  std::size_t i = has_f16c() ? put_halves_by_eight(from, out) : 0;
-  for (; i < from.size(); ++i) out[i] = std::uint16_t(half_bits(from[i]));
+void put_halves(std::span<const float> from, uint16_t* out) {
+  size_t i = has_f16c() ? put_halves_by_eight(from, out) : 0;
+  for (; i < from.size(); ++i) out[i] = uint16_t(half_bits(from[i]));
 }
 
 // Rounds to nearest, halves up. The clamped numbers are not negative, so adding 0.5 and truncating is enough.
-void put_octets(std::span<const float> from, std::uint8_t* out) {
+void put_octets(std::span<const float> from, uint8_t* out) {
   constexpr float kLargest = 255.0F;
   constexpr float kHalf = 0.5F;
-  std::size_t i = 0;
+  size_t i = 0;
   for (; i + kLanes <= from.size(); i += kLanes) {
     Floats clamped = load(from.data() + i);
     clamped = clamped < 0.0F ? Floats{} : clamped;
     clamped = clamped > kLargest ? Floats{kLargest, kLargest, kLargest, kLargest} : clamped;
     const Ints integers = __builtin_convertvector(clamped + kHalf, Ints);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) out[i + lane] = std::uint8_t(integers[lane]);
+    for (size_t lane = 0; lane < kLanes; ++lane) out[i + lane] = uint8_t(integers[lane]);
   }
-  for (; i < from.size(); ++i) out[i] = std::uint8_t(int(std::clamp(from[i], 0.0F, kLargest) + kHalf));
+  for (; i < from.size(); ++i) out[i] = uint8_t(int(std::clamp(from[i], 0.0F, kLargest) + kHalf));
 }
 
 void put_numbers(std::span<const float> from, std::byte* to, PixelType type) {
   if (type == PixelType::f32) {
     std::memcpy(to, from.data(), from.size_bytes());
   } else if (type == PixelType::f16) {
-    put_halves(from, reinterpret_cast<std::uint16_t*>(to));
+    put_halves(from, reinterpret_cast<uint16_t*>(to));
   } else {
-    put_octets(from, reinterpret_cast<std::uint8_t*>(to));
+    put_octets(from, reinterpret_cast<uint8_t*>(to));
   }
 }
 
 // Separates red, green and blue of a line: planes[c * width + x] = line[3 * x + c].
-void split_channels(std::span<const float> line, std::size_t width, float* planes) {
-  std::size_t x = 0;
+void split_channels(std::span<const float> line, size_t width, float* planes) {
+  size_t x = 0;
   for (; x + kLanes <= width; x += kLanes) {
     const Floats a = load(line.data() + 3 * x);      // red green blue red
     const Floats b = load(line.data() + 3 * x + 4);  // green blue red green
@@ -142,7 +140,7 @@ void split_channels(std::span<const float> line, std::size_t width, float* plane
     std::memcpy(planes + 2 * width + x, &blue, sizeof blue);
   }
   for (; x < width; ++x)
-    for (std::size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
+    for (size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
 // The loops over whole lines do nearly all the work. They are compiled for AVX2 as well where the dynamic
@@ -154,42 +152,41 @@ void split_channels(std::span<const float> line, std::size_t width, float* plane
 #define PENSTOCK_WIDE
 #endif
 
-PENSTOCK_WIDE void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower,
-                               float fraction, std::size_t count, float* __restrict out) {
-  for (std::size_t i = 0; i < count; ++i) {
+PENSTOCK_WIDE void blend_lines(const uint8_t* __restrict upper, const uint8_t* __restrict lower,
+                               float fraction, size_t count, float* __restrict out) {
+  for (size_t i = 0; i < count; ++i) {
     const auto a = float(int(upper[i]));
     const auto b = float(int(lower[i]));
     out[i] = a + (b - a) * fraction;
   }
 }
 
-float as_float(std::uint8_t pixel) {
+float as_float(uint8_t pixel) {
   return float(int(pixel));
 }
 
 // out[i] = sum over t of weights[t] * source[t * stride + i]. Adds up to four lines at a time, since there
 // are usually three to five.
-PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size_t stride,
-                                std::span<const float> weights, std::size_t count, float* __restrict out) {
+PENSTOCK_WIDE void add_up_lines(const uint8_t* __restrict source, size_t stride,
+                                std::span<const float> weights, size_t count, float* __restrict out) {
   std::fill_n(out, count, 0.0F);
-  for (std::size_t t = 0; t < weights.size(); t += 4) {
-    const std::uint8_t* const at = source + t * stride;
+  for (size_t t = 0; t < weights.size(); t += 4) {
+    const uint8_t* const at = source + t * stride;
     const float* const w = weights.data() + t;
     switch (weights.size() - t) {
       case 1:
-        for (std::size_t i = 0; i < count; ++i) out[i] += as_float(at[i]) * w[0];
+        for (size_t i = 0; i < count; ++i) out[i] += as_float(at[i]) * w[0];
         break;
       case 2:
-        for (std::size_t i = 0; i < count; ++i)
-          out[i] += as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1];
+        for (size_t i = 0; i < count; ++i) out[i] += as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1];
         break;
       case 3:
-        for (std::size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i)
           out[i] +=
               as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1] + as_float(at[2 * stride + i]) * w[2];
         break;
       default:
-        for (std::size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i)
           out[i] += as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1] +
                     as_float(at[2 * stride + i]) * w[2] + as_float(at[3 * stride + i]) * w[3];
     }
@@ -199,33 +196,32 @@ PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size
 // out[x] is between line[first[x]] and line[first[x] + step]; fractions[x] is the weight of the second. A
 // pixel has three floats, but four are read and written. The next pixel overwrites the fourth; after the last
 // pixel it is the extra number of `out`.
-PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
-                                std::uint32_t step, const float* __restrict fractions, std::uint32_t width,
-                                float* __restrict out) {
-  for (std::uint32_t x = 0; x < width; ++x) {
+PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const uint32_t* __restrict first, uint32_t step,
+                                const float* __restrict fractions, uint32_t width, float* __restrict out) {
+  for (uint32_t x = 0; x < width; ++x) {
     const Floats left = load(line + first[x]);
     const Floats right = load(line + first[x] + step);
     const Floats pixel = left + (right - left) * fractions[x];
-    std::memcpy(out + std::size_t{3} * x, &pixel, sizeof pixel);
+    std::memcpy(out + size_t{3} * x, &pixel, sizeof pixel);
   }
 }
 
-template <std::uint32_t kTaps>
+template <uint32_t kTaps>
 __attribute__((always_inline)) inline void add_up_taps(const float* __restrict line,
-                                                       const std::uint32_t* __restrict first,
-                                                       const float* __restrict weights, std::uint32_t width,
+                                                       const uint32_t* __restrict first,
+                                                       const float* __restrict weights, uint32_t width,
                                                        float* __restrict out) {
-  for (std::uint32_t x = 0; x < width; ++x, weights += kTaps) {
+  for (uint32_t x = 0; x < width; ++x, weights += kTaps) {
     const float* const at = line + first[x];
     Floats sum = load(at) * weights[0];
-    for (std::uint32_t i = 1; i < kTaps; ++i) sum += load(at + std::size_t{3} * i) * weights[i];
-    std::memcpy(out + std::size_t{3} * x, &sum, sizeof sum);
+    for (uint32_t i = 1; i < kTaps; ++i) sum += load(at + size_t{3} * i) * weights[i];
+    std::memcpy(out + size_t{3} * x, &sum, sizeof sum);
   }
 }
 
 // out[x] = sum over i < taps of weights[x * taps + i] * line[first[x] + 3 i], pixels as in blend_pixels().
-PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
-                                 std::uint32_t taps, const float* __restrict weights, std::uint32_t width,
+PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const uint32_t* __restrict first,
+                                 uint32_t taps, const float* __restrict weights, uint32_t width,
                                  float* __restrict out) {
   switch (taps) {  // the usual numbers of taps have unrolled loops
     case 3:
@@ -241,29 +237,29 @@ PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32
     default:
       break;
   }
-  for (std::uint32_t x = 0; x < width; ++x, weights += taps) {
+  for (uint32_t x = 0; x < width; ++x, weights += taps) {
     const float* const at = line + first[x];
     Floats sum = load(at) * weights[0];
-    for (std::uint32_t i = 1; i < taps; ++i) sum += load(at + std::size_t{3} * i) * weights[i];
-    std::memcpy(out + std::size_t{3} * x, &sum, sizeof sum);
+    for (uint32_t i = 1; i < taps; ++i) sum += load(at + size_t{3} * i) * weights[i];
+    std::memcpy(out + size_t{3} * x, &sum, sizeof sum);
   }
 }
 
 // The source positions that contribute to a target position: `first` to below `end`. Support, centres and
 // bounds are those of precompute_coeffs in Pillow's Resample.c.
 struct Support {
-  std::uint32_t first = 0;
-  std::uint32_t end = 0;
+  uint32_t first = 0;
+  uint32_t end = 0;
 };
-Support support_of(double centre, double half_width, std::uint32_t source_size) {
-  return {std::uint32_t(std::max(std::lround(centre - half_width), 0L)),
-          std::min(std::uint32_t(std::lround(centre + half_width)), source_size)};
+Support support_of(double centre, double half_width, uint32_t source_size) {
+  return {uint32_t(std::max(std::lround(centre - half_width), 0L)),
+          std::min(uint32_t(std::lround(centre + half_width)), source_size)};
 }
 
 }  // namespace
 
-std::uint16_t half_from_float(float value) {
-  return std::uint16_t(half_bits(value));
+uint16_t half_from_float(float value) {
+  return uint16_t(half_bits(value));
 }
 
 Result<PixelType> parse_pixel_type(std::string_view name) {
@@ -278,8 +274,8 @@ Result<Axes> parse_axes(std::string_view name) {
   return unknown_name("order of axes", name, {"nhwc", "nchw"});
 }
 
-std::size_t PictureTensor::bytes() const {
-  return std::size_t{3} * pixel_bytes(type) * width * height;
+size_t PictureTensor::bytes() const {
+  return size_t{3} * pixel_bytes(type) * width * height;
 }
 
 std::string PictureTensor::text() const {
@@ -295,81 +291,80 @@ Result<ResizeFilter> parse_resize(std::string_view name) {
   return unknown_name("way to resize", name, {"bilinear", "antialias"});
 }
 
-Resizer::Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height)
+Resizer::Resizer(ResizeFilter filter, uint32_t width, uint32_t height)
     : filter_(filter), width_(width), height_(height) {}
 
 void Resizer::begin(const Image& image, const PicturePart& part, bool mirrored) {
-  stride_ = std::size_t{3} * image.width;
-  pixels_ = image.pixels.data() + part.top * stride_ + std::size_t{3} * part.left;
+  stride_ = size_t{3} * image.width;
+  pixels_ = image.pixels.data() + part.top * stride_ + size_t{3} * part.left;
   part_width_ = part.width;
   // One more float, since a pixel of three floats is read as four.
-  line_.resize(std::max(line_.size(), std::size_t{3} * part.width + 1));
+  line_.resize(std::max(line_.size(), size_t{3} * part.width + 1));
   Axis& columns = columns_by_mirror_[mirrored ? 1 : 0];
   compute_taps(columns, part.width, width_, 3, mirrored);
   columns_ = &columns;
   compute_taps(rows_, part.height, height_, 1, false);
 }
 
-void Resizer::line(std::uint32_t y, std::span<float> out) {
-  const std::size_t float_count = std::size_t{3} * part_width_;
-  const std::uint8_t* const source = pixels_ + rows_.first_source[y] * stride_;
+void Resizer::line(uint32_t y, std::span<float> out) {
+  const size_t float_count = size_t{3} * part_width_;
+  const uint8_t* const source = pixels_ + rows_.first_source[y] * stride_;
   if (filter_ == ResizeFilter::bilinear) {
     blend_lines(source, source + rows_.step * stride_, rows_.weights[y], float_count, line_.data());
     blend_pixels(line_.data(), columns_->first_source.data(), columns_->step, columns_->weights.data(),
                  width_, out.data());
     return;
   }
-  add_up_lines(source, stride_, std::span(rows_.weights).subspan(std::size_t{y} * rows_.taps, rows_.taps),
+  add_up_lines(source, stride_, std::span(rows_.weights).subspan(size_t{y} * rows_.taps, rows_.taps),
                float_count, line_.data());
   add_up_pixels(line_.data(), columns_->first_source.data(), columns_->taps, columns_->weights.data(), width_,
                 out.data());
 }
 
-void Resizer::compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t target_size,
-                           std::uint32_t unit, bool mirrored) const {
+void Resizer::compute_taps(Axis& axis, uint32_t source_size, uint32_t target_size, uint32_t unit,
+                           bool mirrored) const {
   if (source_size == axis.source_size) return;
   axis.source_size = source_size;
   axis.first_source.resize(target_size);
   const double ratio = double(source_size) / target_size;
-  const auto target_index = [&](std::uint32_t i) { return mirrored ? target_size - 1 - i : i; };
+  const auto target_index = [&](uint32_t i) { return mirrored ? target_size - 1 - i : i; };
   if (filter_ == ResizeFilter::bilinear) {
     axis.step = source_size > 1 ? unit : 0;
     axis.weights.resize(target_size);
-    const std::uint32_t last_neighbour = source_size > 1 ? source_size - 2 : 0;
-    for (std::uint32_t i = 0; i < target_size; ++i) {
+    const uint32_t last_neighbour = source_size > 1 ? source_size - 2 : 0;
+    for (uint32_t i = 0; i < target_size; ++i) {
       const double at = std::clamp((i + 0.5) * ratio - 0.5, 0.0, double(source_size - 1));
-      const std::uint32_t neighbour = std::min(std::uint32_t(at), last_neighbour);
+      const uint32_t neighbour = std::min(uint32_t(at), last_neighbour);
       axis.first_source[target_index(i)] = neighbour * unit;
       axis.weights[target_index(i)] = float(at - neighbour);
     }
     return;
   }
   const double half_width = std::max(ratio, 1.0);  // of the triangle filter, in source pixels
-  const auto centre_of = [ratio](std::uint32_t i) { return (i + 0.5) * ratio; };
+  const auto centre_of = [ratio](uint32_t i) { return (i + 0.5) * ratio; };
   axis.taps = 1;
-  for (std::uint32_t i = 0; i < target_size; ++i) {
+  for (uint32_t i = 0; i < target_size; ++i) {
     const Support support = support_of(centre_of(i), half_width, source_size);
     axis.taps = std::max(axis.taps, support.end - support.first);
   }
-  axis.weights.assign(std::size_t{axis.taps} * target_size, 0.0F);
-  for (std::uint32_t i = 0; i < target_size; ++i) {
+  axis.weights.assign(size_t{axis.taps} * target_size, 0.0F);
+  for (uint32_t i = 0; i < target_size; ++i) {
     const Support support = support_of(centre_of(i), half_width, source_size);
-    const auto weight = [&](std::uint32_t at) {
+    const auto weight = [&](uint32_t at) {
       return std::max(0.0, 1.0 - std::abs((at + 0.5 - centre_of(i)) / half_width));
     };
     double sum = 0;
-    for (std::uint32_t at = support.first; at < support.end; ++at) sum += weight(at);
-    const std::uint32_t from = std::min(support.first, source_size - axis.taps);
+    for (uint32_t at = support.first; at < support.end; ++at) sum += weight(at);
+    const uint32_t from = std::min(support.first, source_size - axis.taps);
     axis.first_source[target_index(i)] = from * unit;
-    float* const weights_to = axis.weights.data() + std::size_t{target_index(i)} * axis.taps;
-    for (std::uint32_t at = support.first; at < support.end; ++at)
-      weights_to[at - from] = float(weight(at) / sum);
+    float* const weights_to = axis.weights.data() + size_t{target_index(i)} * axis.taps;
+    for (uint32_t at = support.first; at < support.end; ++at) weights_to[at - from] = float(weight(at) / sum);
   }
 }
 
 LineWriter::LineWriter(const PictureTensor& tensor)
-    : tensor_(tensor), planar_(tensor.axes == Axes::nchw ? std::size_t{3} * tensor.width : 0) {
-  for (std::size_t i = 0; i < scale_.size(); ++i) {
+    : tensor_(tensor), planar_(tensor.axes == Axes::nchw ? size_t{3} * tensor.width : 0) {
+  for (size_t i = 0; i < scale_.size(); ++i) {
     const bool as_is = tensor.type == PixelType::u8;
     scale_[i] = as_is ? 1.0F : 1.0F / (255.0F * tensor.deviation[i % 3]);
     shift_[i] = as_is ? 0.0F : -tensor.mean[i % 3] / tensor.deviation[i % 3];
@@ -380,9 +375,9 @@ LineWriter::LineWriter(const PictureTensor& tensor)
 void LineWriter::normalise(std::span<const float> from, float* to) const {
   const std::array<Floats, 3> scale{load(scale_.data()), load(scale_.data() + 4), load(scale_.data() + 8)};
   const std::array<Floats, 3> shift{load(shift_.data()), load(shift_.data() + 4), load(shift_.data() + 8)};
-  std::size_t i = 0;
+  size_t i = 0;
   for (; i + scale_.size() <= from.size(); i += scale_.size()) {
-    for (std::size_t part = 0; part < 3; ++part) {
+    for (size_t part = 0; part < 3; ++part) {
       const Floats numbers = load(from.data() + i + part * kLanes) * scale[part] + shift[part];
       std::memcpy(to + i + part * kLanes, &numbers, sizeof numbers);
     }
@@ -390,8 +385,8 @@ void LineWriter::normalise(std::span<const float> from, float* to) const {
   for (; i < from.size(); ++i) to[i] = from[i] * scale_[i % 3] + shift_[i % 3];
 }
 
-void LineWriter::write(std::uint32_t y, std::span<float> line, std::span<std::byte> slot) {
-  const std::size_t element_bytes = pixel_bytes(tensor_.type);
+void LineWriter::write(uint32_t y, std::span<float> line, std::span<std::byte> slot) {
+  const size_t element_bytes = pixel_bytes(tensor_.type);
   if (tensor_.axes == Axes::nhwc) {
     std::byte* const target = slot.data() + y * line.size() * element_bytes;
     if (tensor_.type == PixelType::f32) return normalise(line, reinterpret_cast<float*>(target));
@@ -399,9 +394,9 @@ void LineWriter::write(std::uint32_t y, std::span<float> line, std::span<std::by
     return put_numbers(line, target, tensor_.type);
   }
   if (tensor_.type != PixelType::u8) normalise(line, line.data());
-  const std::size_t width = tensor_.width;
+  const size_t width = tensor_.width;
   split_channels(line, width, planar_.data());
-  for (std::size_t channel = 0; channel < 3; ++channel)
+  for (size_t channel = 0; channel < 3; ++channel)
     put_numbers(std::span(planar_).subspan(channel * width, width),
                 slot.data() + (channel * tensor_.height + y) * width * element_bytes, tensor_.type);
 }

@@ -15,13 +15,13 @@
 
 namespace penstock {
 
-enum class PixelType : std::uint8_t {
+enum class PixelType : uint8_t {
   f32,
   f16,  // IEEE 754 binary16, rounded to nearest even
   u8,   // pixels 0 to 255, rounded to nearest and not normalised
 };
 
-enum class Axes : std::uint8_t {
+enum class Axes : uint8_t {
   nhwc,  // height, width, channel: TensorFlow's default
   nchw,  // channel, height, width: PyTorch's
 };
@@ -31,19 +31,19 @@ Result<Axes> parse_axes(std::string_view name);
 
 // The form of a picture in a batch.
 struct PictureTensor {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
+  uint32_t width = 0;
+  uint32_t height = 0;
   PixelType type = PixelType::f32;
   Axes axes = Axes::nhwc;
   // f32 and f16 are normalised: (pixel / 255 - mean) / deviation, by channel (red, green, blue).
   std::array<float, 3> mean{0, 0, 0};
   std::array<float, 3> deviation{1, 1, 1};
 
-  std::size_t bytes() const;
+  size_t bytes() const;
   std::string text() const;  // "f32 NHWC 224x224x3"
 };
 
-enum class ResizeFilter : std::uint8_t {
+enum class ResizeFilter : uint8_t {
   // Interpolates between the two nearest pixel centres. Repeats edges; has no filter against aliasing:
   //   source = (target + 1/2) * source_size / target_size - 1/2, clamped to [0, source_size - 1]
   // OpenCV calls this INTER_LINEAR; in PyTorch it is bilinear without antialias.
@@ -60,34 +60,34 @@ Result<ResizeFilter> parse_resize(std::string_view name);
 // It reuses its memory: a picture of the same size as the one before allocates nothing.
 class Resizer {
  public:
-  Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height);
+  Resizer(ResizeFilter filter, uint32_t width, uint32_t height);
 
   // The pixels of `image` are borrowed until the last line. `part` must be inside the picture, and not empty.
   // `mirrored` exchanges left and right.
   void begin(const Image& image, const PicturePart& part, bool mirrored);
   // Computes line `y` of the result: red, green and blue of each pixel, 0 to 255. `out` has three numbers for
   // each pixel and one more, which becomes undefined. Call it once for each line, from top to bottom.
-  void line(std::uint32_t y, std::span<float> out);
+  void line(uint32_t y, std::span<float> out);
 
  private:
   // For each target position, the source positions that contribute to it.
   struct Axis {
-    std::uint32_t source_size = 0;  // the source size that it is prepared for
-    std::uint32_t taps = 0;         // antialias: number of source positions of each target position
+    uint32_t source_size = 0;  // the source size that it is prepared for
+    uint32_t taps = 0;         // antialias: number of source positions of each target position
     // Bilinear: distance from the first neighbour to the second; 0 if the source has one pixel.
-    std::uint32_t step = 0;
-    std::vector<std::uint32_t> first_source;  // first source position of each target position
+    uint32_t step = 0;
+    std::vector<uint32_t> first_source;  // first source position of each target position
     std::vector<float> weights;  // bilinear: weight of the second neighbour; antialias: `taps` weights each
   };
-  void compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
+  void compute_taps(Axis& axis, uint32_t source_size, uint32_t target_size, uint32_t unit,
                     bool mirrored) const;
 
   const ResizeFilter filter_;
-  const std::uint32_t width_;
-  const std::uint32_t height_;
-  const std::uint8_t* pixels_ = nullptr;  // the part's first pixel
-  std::size_t stride_ = 0;                // bytes from one line of the whole picture to the next
-  std::uint32_t part_width_ = 0;
+  const uint32_t width_;
+  const uint32_t height_;
+  const uint8_t* pixels_ = nullptr;  // the part's first pixel
+  size_t stride_ = 0;                // bytes from one line of the whole picture to the next
+  uint32_t part_width_ = 0;
   std::array<Axis, 2> columns_by_mirror_;  // [0] for pictures as they are, [1] for mirrored ones
   const Axis* columns_ = nullptr;
   Axis rows_;
@@ -101,7 +101,7 @@ class LineWriter {
 
   // `line` is one line of the picture: red, green and blue of each pixel, 0 to 255; the function may change
   // it. `slot` has tensor.bytes() bytes and is aligned to its element type.
-  void write(std::uint32_t y, std::span<float> line, std::span<std::byte> slot);
+  void write(uint32_t y, std::span<float> line, std::span<std::byte> slot);
 
  private:
   void normalise(std::span<const float> from, float* to) const;
@@ -113,6 +113,6 @@ class LineWriter {
 };
 
 // The nearest binary16, ties to even; infinity beyond 65504.
-std::uint16_t half_from_float(float value);
+uint16_t half_from_float(float value);
 
 }  // namespace penstock

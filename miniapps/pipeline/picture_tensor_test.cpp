@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kMean{0.5F, 0.4F, 0.3F};
 constexpr std::array kDeviation{0.2F, 0.25F, 0.3F};
 
-double from_half(std::uint16_t half) {
+double from_half(uint16_t half) {
   const int exponent = (half >> 10U) & 0x1FU;
   const double fraction = half & 0x3FFU;
   const double sign = (half & 0x8000U) != 0 ? -1 : 1;
@@ -24,8 +24,8 @@ double from_half(std::uint16_t half) {
 }
 
 TEST(Half, EachIsItself) {
-  for (std::uint32_t half = 0; half < 0x10000; ++half) {
-    const auto bits = std::uint16_t(half);
+  for (uint32_t half = 0; half < 0x10000; ++half) {
+    const auto bits = uint16_t(half);
     const double value = from_half(bits);
     if (std::isnan(value)) {
       EXPECT_TRUE(std::isnan(from_half(half_from_float(float(value)))));
@@ -36,9 +36,9 @@ TEST(Half, EachIsItself) {
 }
 
 TEST(Half, BetweenTwoTheNearestAndOfTwoAsNearTheEvenOne) {
-  for (std::uint32_t lower = 0; lower < 0x7BFF; ++lower) {
-    const double below = from_half(std::uint16_t(lower));
-    const double above = from_half(std::uint16_t(lower + 1));
+  for (uint32_t lower = 0; lower < 0x7BFF; ++lower) {
+    const double below = from_half(uint16_t(lower));
+    const double above = from_half(uint16_t(lower + 1));
     const auto middle = float((below + above) / 2);
     EXPECT_EQ(half_from_float(middle), lower + lower % 2) << below;
     EXPECT_EQ(half_from_float(std::nextafter(middle, 0.0F)), lower) << below;
@@ -60,8 +60,8 @@ std::vector<Number> written(PictureTensor tensor) {
   tensor.deviation = kDeviation;
   std::vector<Number> slot(tensor.bytes() / sizeof(Number) + 1, Number{77});
   LineWriter writer(tensor);
-  std::vector<float> line(std::size_t{3} * tensor.width);
-  for (std::uint32_t y = 0; y < tensor.height; ++y) {
+  std::vector<float> line(size_t{3} * tensor.width);
+  for (uint32_t y = 0; y < tensor.height; ++y) {
     std::iota(line.begin(), line.end(), float(y * line.size()));
     writer.write(y, line, std::as_writable_bytes(std::span(slot)).first(tensor.bytes()));
   }
@@ -71,9 +71,9 @@ std::vector<Number> written(PictureTensor tensor) {
 }
 
 TEST(LineWriter, NormalisesByChannel) {
-  for (const std::uint32_t width : {1U, 3U, 4U, 5U, 9U}) {
+  for (const uint32_t width : {1U, 3U, 4U, 5U, 9U}) {
     const auto floats = written<float>({width, 2, PixelType::f32, Axes::nhwc});
-    for (std::size_t i = 0; i < floats.size(); ++i)
+    for (size_t i = 0; i < floats.size(); ++i)
       EXPECT_NEAR(floats[i], (double(i) / 255.0 - kMean[i % 3]) / kDeviation[i % 3], 1e-5) << i;
   }
 }
@@ -81,20 +81,20 @@ TEST(LineWriter, NormalisesByChannel) {
 TEST(LineWriter, PutsChannelsFirst) {
   const auto last = written<float>({5, 4, PixelType::f32, Axes::nhwc});
   const auto first = written<float>({5, 4, PixelType::f32, Axes::nchw});
-  for (std::size_t pixel = 0; pixel < 20; ++pixel)
-    for (std::size_t channel = 0; channel < 3; ++channel)
+  for (size_t pixel = 0; pixel < 20; ++pixel)
+    for (size_t channel = 0; channel < 3; ++channel)
       EXPECT_EQ(first[channel * 20 + pixel], last[pixel * 3 + channel]);
 }
 
 TEST(LineWriter, RoundsToHalves) {
   const auto floats = written<float>({5, 4, PixelType::f32, Axes::nchw});
-  const auto halves = written<std::uint16_t>({5, 4, PixelType::f16, Axes::nchw});
-  for (std::size_t i = 0; i < floats.size(); ++i) EXPECT_EQ(halves[i], half_from_float(floats[i]));
+  const auto halves = written<uint16_t>({5, 4, PixelType::f16, Axes::nchw});
+  for (size_t i = 0; i < floats.size(); ++i) EXPECT_EQ(halves[i], half_from_float(floats[i]));
 }
 
 TEST(LineWriter, LeavesPixelsAsTheyAre) {
-  const auto pixels = written<std::uint8_t>({5, 4, PixelType::u8, Axes::nhwc});
-  for (std::size_t i = 0; i < pixels.size(); ++i) EXPECT_EQ(pixels[i], i);
+  const auto pixels = written<uint8_t>({5, 4, PixelType::u8, Axes::nhwc});
+  for (size_t i = 0; i < pixels.size(); ++i) EXPECT_EQ(pixels[i], i);
   LineWriter writer({2, 1, PixelType::u8, Axes::nhwc, kMean, kDeviation});
   std::vector<float> line{-0.4F, 0.49F, 0.51F, 254.6F, 255.4F, 99.5F};
   std::vector<std::byte> slot(6);

@@ -17,13 +17,13 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 // Waves in all channels: smooth and without symmetry.
-Image waves(std::uint32_t width, std::uint32_t height) {
+Image waves(uint32_t width, uint32_t height) {
   Image image{width, height, {}};
-  for (std::uint32_t y = 0; y < height; ++y)
-    for (std::uint32_t x = 0; x < width; ++x)
-      for (std::uint32_t c = 0; c < 3; ++c)
-        image.pixels.push_back(std::uint8_t(
-            128 + 100 * std::sin(std::numbers::pi * (x * (c + 1.0) / width + 0.7 * y / height + c))));
+  for (uint32_t y = 0; y < height; ++y)
+    for (uint32_t x = 0; x < width; ++x)
+      for (uint32_t c = 0; c < 3; ++c)
+        image.pixels.push_back(
+            uint8_t(128 + 100 * std::sin(std::numbers::pi * (x * (c + 1.0) / width + 0.7 * y / height + c))));
   return image;
 }
 
@@ -53,16 +53,16 @@ Bytes applied(const PictureSettings& settings, const Bytes& stored, const Sample
 
 int worst_difference(const Bytes& one, const Bytes& other) {
   int worst = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) worst = std::max(worst, std::abs(int(one[i]) - int(other[i])));
+  for (size_t i = 0; i < one.size(); ++i) worst = std::max(worst, std::abs(int(one[i]) - int(other[i])));
   return worst;
 }
 
-Bytes mirrored(const Bytes& slot, std::size_t side) {
+Bytes mirrored(const Bytes& slot, size_t side) {
   Bytes out(slot.size());
-  for (std::size_t y = 0; y < side; ++y)
-    for (std::size_t x = 0; x < side; ++x)
-      std::copy_n(slot.begin() + std::ptrdiff_t(3 * (y * side + x)), 3,
-                  out.begin() + std::ptrdiff_t(3 * (y * side + side - 1 - x)));
+  for (size_t y = 0; y < side; ++y)
+    for (size_t x = 0; x < side; ++x)
+      std::copy_n(slot.begin() + ptrdiff_t(3 * (y * side + x)), 3,
+                  out.begin() + ptrdiff_t(3 * (y * side + side - 1 - x)));
   return out;
 }
 
@@ -72,7 +72,7 @@ TEST(Picture, WhatACropNeedsIsWhatAWholeDecodeHasThere) {
   whole.random_crop = true;
   PictureSettings part = to_48();
   part.decode = DecodeMode::crop;
-  for (std::uint64_t index = 0; index < 50; ++index)
+  for (uint64_t index = 0; index < 50; ++index)
     EXPECT_EQ(applied(part, jpeg, {1, index}), applied(whole, jpeg, {1, index})) << index;
 }
 
@@ -84,7 +84,7 @@ TEST(Picture, ScaledLooksTheSame) {
   scaled.random_crop = true;
   PictureSettings whole = to_48();
   whole.random_crop = true;
-  for (std::uint64_t index = 0; index < 20; ++index)
+  for (uint64_t index = 0; index < 20; ++index)
     EXPECT_LE(worst_difference(applied(scaled, jpeg, {0, index}), applied(whole, jpeg, {0, index})), 12)
         << index;
 }
@@ -111,7 +111,7 @@ TEST(Picture, EverySecondIsMirrored) {
   PictureSettings settings = to_48();
   settings.mirror = true;
   int changed = 0;
-  for (std::uint64_t index = 0; index < 100; ++index) {
+  for (uint64_t index = 0; index < 100; ++index) {
     const Bytes got = applied(settings, jpeg, {0, index});
     if (got == plain) continue;
     EXPECT_EQ(got, mirrored(plain, 48));
@@ -159,7 +159,7 @@ TEST(Picture, SaysWhatIsInABatch) {
 TEST(RandomResizedCrop, LiesWithinAndHasTheShapesThatItSays) {
   double least = 1;
   double most = 0;
-  for (std::uint64_t index = 0; index < 2000; ++index) {
+  for (uint64_t index = 0; index < 2000; ++index) {
     const PicturePart part = random_resized_crop(500, 375, augment_stream(1, {0, index}));
     ASSERT_LE(part.left + part.width, 500U);
     ASSERT_LE(part.top + part.height, 375U);
@@ -183,7 +183,7 @@ TEST(RandomResizedCrop, TakesTheMiddleOfWhatIsTooLong) {
   const PicturePart high = random_resized_crop(10, 1000, augment_stream(1, {0, 0}));
   EXPECT_EQ(high.width, 10U);
   EXPECT_EQ(high.height, 13U);
-  for (const std::uint32_t side : {1U, 2U}) {
+  for (const uint32_t side : {1U, 2U}) {
     const PicturePart tiny = random_resized_crop(side, 1, augment_stream(1, {0, side}));
     EXPECT_GE(tiny.width, 1U);
     EXPECT_EQ(tiny.height, 1U);

@@ -16,6 +16,6 @@ struct Plane {
 
 // out[i * planes.size() + c] = planes[c].values[i] * scale + shift, for i below `pixels`. `out` must have
 // pixels * planes.size() floats, and each plane `pixels` values. One thread.
-void planes_to_pixels(std::span<const Plane> planes, std::size_t pixels, float* out);
+void planes_to_pixels(std::span<const Plane> planes, size_t pixels, float* out);
 
 }  // namespace penstock

@@ -24,7 +24,7 @@ TrainingRun run_rank(Communicator& ranks, BatchSource& input, std::string_view a
 }
 
 TEST(TrainingTogether, DividesTheWaitByWhoCameLast) {
-  std::atomic<std::uint64_t> last{0};
+  std::atomic<uint64_t> last{0};
   RankThreads::run(3, [&](Communicator& ranks) {
     ScriptedInput input(1);
     const TrainingRun run =
@@ -62,9 +62,7 @@ TEST(TrainingTogether, AnObserverThatHasEnoughEndsAllOneStepLater) {
   RankThreads::run(2, [](Communicator& ranks) {
     ScriptedInput input(9);
     ScriptedObserver observer;
-    observer.after = [&](std::uint64_t step, const Batch&) {
-      return Result<bool>(!ranks.root() || step < 2);
-    };
+    observer.after = [&](uint64_t step, const Batch&) { return Result<bool>(!ranks.root() || step < 2); };
     const TrainingRun run = run_rank(ranks, input, "none", observer);
     EXPECT_EQ(run.steps.size(), 3U) << "rank " << ranks.rank();
   });
@@ -81,17 +79,17 @@ TEST(TrainingTogether, EverySecondOfTheWallIsInOnePart) {
     EXPECT_GE(f.straggler_s, 0);
     EXPECT_GE(f.barrier_s, 0);
     EXPECT_LE(*f.utilization, 1);
-    for (std::size_t i = 1; i < run.steps.size(); ++i)
+    for (size_t i = 1; i < run.steps.size(); ++i)
       EXPECT_GE(run.steps[i].begin_ns, run.steps[i - 1].next_may_begin_ns) << "nobody goes ahead";
   });
 }
 
 TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
-  std::array<std::uint64_t, 2> last{};
+  std::array<uint64_t, 2> last{};
   RankThreads::run(2, [&](Communicator& ranks) {
     ScriptedInput input(10);
     const TrainingRun run = run_rank(ranks, input, ranks.root() ? "emulated:step=1ms" : "emulated:step=15ms");
-    last[std::size_t(ranks.rank())] = run.steps_arrived_last;
+    last[size_t(ranks.rank())] = run.steps_arrived_last;
   });
   EXPECT_EQ(last[0] + last[1], 10U) << "one of both, each time";
 }
@@ -100,19 +98,19 @@ TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
 TEST(TrainingTogether, NoRankStartsACollectiveThatOneCannotJoin) {
   RankThreads::run(3, [](Communicator& ranks) {
     ScriptedInput input(9);
-    std::vector<std::uint64_t> held;
+    std::vector<uint64_t> held;
     ScriptedObserver observer;
-    observer.due_after = [](std::uint64_t steps) { return steps % 2 == 0; };
-    observer.held = [&](std::uint64_t steps) {
+    observer.due_after = [](uint64_t steps) { return steps % 2 == 0; };
+    observer.held = [&](uint64_t steps) {
       held.push_back(steps);
       return ranks.barrier();
     };
-    observer.after = [&](std::uint64_t step, const Batch&) -> Result<bool> {
+    observer.after = [&](uint64_t step, const Batch&) -> Result<bool> {
       if (ranks.rank() == 1 && step == 3) return make_error(Errc::io, "no log");
       return true;
     };
     const TrainingRun run = run_rank(ranks, input, "none", observer);
-    EXPECT_EQ(held, std::vector<std::uint64_t>{2}) << "rank " << ranks.rank();
+    EXPECT_EQ(held, std::vector<uint64_t>{2}) << "rank " << ranks.rank();
     EXPECT_EQ(run.steps.size(), 4U);
     EXPECT_EQ(run.failure.has_value(), ranks.rank() == 1);
   });

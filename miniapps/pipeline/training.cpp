@@ -11,14 +11,14 @@
 namespace penstock {
 namespace {
 
-double seconds(std::int64_t ns) {
+double seconds(int64_t ns) {
   return double(ns) * 1e-9;
 }
 
 // AU of one epoch as DLIO calculates it. Needs at least one step.
 double dlio_epoch_utilization(std::span<const StepTimes> steps) {
-  std::int64_t computing_ns = 0;
-  std::int64_t wall_ns = steps.back().end_ns - steps.front().end_ns;
+  int64_t computing_ns = 0;
+  int64_t wall_ns = steps.back().end_ns - steps.front().end_ns;
   for (const StepTimes& step : steps.subspan(1)) {
     computing_ns += step.end_ns - step.handed_ns;
     wall_ns -= step.observer_ns;
@@ -32,7 +32,7 @@ double dlio_utilization(std::span<const StepTimes> steps) {
   while (!steps.empty()) {
     const auto next = std::find_if(steps.begin(), steps.end(),
                                    [&](const StepTimes& step) { return step.epoch != steps.front().epoch; });
-    const auto count = std::size_t(next - steps.begin());
+    const auto count = size_t(next - steps.begin());
     sum += dlio_epoch_utilization(steps.first(count));
     epochs += 1;
     steps = steps.subspan(count);
@@ -86,10 +86,10 @@ class Loop {
   // By the training loop's thread, as all functions here. Makes one step. True: there may be another one.
   Result<bool> step();
   Result<bool> wait_for_ranks(bool made, StepTimes& times);
-  Result<std::int64_t> before_step(const Batch* next);
+  Result<int64_t> before_step(const Batch* next);
   Result<bool> after_step(const Batch& batch);
   Result<bool> do_collective_work();
-  std::int64_t since_start(SteadyTime time) const {
+  int64_t since_start(SteadyTime time) const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time - start_).count();
   }
 
@@ -97,38 +97,37 @@ class Loop {
   Accelerator& accelerator_;
   const SteadyTime start_;
   const std::span<StepObserver* const> observers_;
-  Communicator* const ranks_;       // null: this rank makes its steps alone
-  SteadyTime ranks_met_at_;         // when all ranks last met in wait_for_ranks()
-  std::int64_t collective_ns_ = 0;  // time in do_collective_work() since the last step
-  bool end_announced_ = false;      // the other ranks know that this rank makes no further step
+  Communicator* const ranks_;   // null: this rank makes its steps alone
+  SteadyTime ranks_met_at_;     // when all ranks last met in wait_for_ranks()
+  int64_t collective_ns_ = 0;   // time in do_collective_work() since the last step
+  bool end_announced_ = false;  // the other ranks know that this rank makes no further step
   TrainingRun run_;
 };
 
 Result<bool> Loop::step() {
   PENSTOCK_ASSIGN(const Batch* const batch, input_.next());
-  PENSTOCK_ASSIGN(const std::int64_t observer_ns, before_step(batch));
+  PENSTOCK_ASSIGN(const int64_t observer_ns, before_step(batch));
   if (batch == nullptr) {
     run_.observer_after_ns = collective_ns_ + observer_ns;
     return false;
   }
   const SteadyTime handed_at = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(const Step step, accelerator_.step(*batch));
-  StepTimes times{
-      .epoch = batch->epoch,
-      .payload_bytes = std::accumulate(batch->length.begin(), batch->length.end(), std::uint64_t{0}),
-      .handed_ns = since_start(handed_at),
-      .begin_ns = since_start(step.begin),
-      .deadline_ns = since_start(step.deadline),
-      .end_ns = since_start(step.end),
-      .nominal_ns = step.nominal.count(),
-      .busy_ns = step.busy.count(),
-      .next_may_begin_ns = since_start(step.deadline),
-      .observer_ns = collective_ns_ + observer_ns,
-      .collective_ns = collective_ns_};
+  StepTimes times{.epoch = batch->epoch,
+                  .payload_bytes = std::accumulate(batch->length.begin(), batch->length.end(), uint64_t{0}),
+                  .handed_ns = since_start(handed_at),
+                  .begin_ns = since_start(step.begin),
+                  .deadline_ns = since_start(step.deadline),
+                  .end_ns = since_start(step.end),
+                  .nominal_ns = step.nominal.count(),
+                  .busy_ns = step.busy.count(),
+                  .next_may_begin_ns = since_start(step.deadline),
+                  .observer_ns = collective_ns_ + observer_ns,
+                  .collective_ns = collective_ns_};
   if (ranks_ != nullptr) {
     PENSTOCK_ASSIGN(const bool made_by_all, wait_for_ranks(true, times));
     if (!made_by_all) {  // the input of another rank has ended, which ends the run for all ranks
-      PENSTOCK_ASSIGN(const std::int64_t after_ns, before_step(nullptr));
+      PENSTOCK_ASSIGN(const int64_t after_ns, before_step(nullptr));
       run_.observer_after_ns = collective_ns_ + after_ns;
       return false;
     }
@@ -156,7 +155,7 @@ Result<bool> Loop::after_step(const Batch& batch) {
 // Collective if an observer has collective work. It first waits for all ranks: a rank that has failed would
 // make the others wait for ever in do_collective_work(). False: the run ends.
 Result<bool> Loop::do_collective_work() {
-  const std::uint64_t steps = run_.steps.size();
+  const uint64_t steps = run_.steps.size();
   const auto has_work = [steps](const StepObserver* observer) {
     return observer->collective_work_due(steps);
   };
@@ -177,7 +176,7 @@ Result<bool> Loop::do_collective_work() {
 
 // Returns the time that the observers took, 0 if none did anything. The next step begins no earlier than
 // their end.
-Result<std::int64_t> Loop::before_step(const Batch* next) {
+Result<int64_t> Loop::before_step(const Batch* next) {
   const SteadyTime since = std::chrono::steady_clock::now();
   bool any_took_time = false;
   for (StepObserver* const observer : observers_) {
@@ -200,9 +199,9 @@ Result<bool> Loop::wait_for_ranks(bool made, StepTimes& times) {
   end_announced_ = true;
   PENSTOCK_TRY(ranks_->all_reduce(std::span<double>(maxima), Reduction::max));
   ranks_met_at_ = std::chrono::steady_clock::now();
-  const std::int64_t waited_ns = (ranks_met_at_ - arrived).count();
+  const int64_t waited_ns = (ranks_met_at_ - arrived).count();
   times.next_may_begin_ns = since_start(ranks_met_at_);
-  times.straggler_ns = std::min(waited_ns, std::int64_t(maxima[0] - since_met_ns));
+  times.straggler_ns = std::min(waited_ns, int64_t(maxima[0] - since_met_ns));
   times.barrier_ns = waited_ns - times.straggler_ns;
   end_announced_ = maxima[1] != 0.0;
   return !end_announced_;
@@ -226,11 +225,11 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   const StepTimes& last_step = run.steps.back();
   result.wall_s = seconds(std::max(last_step.end_ns, last_step.next_may_begin_ns) + run.observer_after_ns);
   result.first_batch_s = seconds(first_step.handed_ns);
-  std::int64_t waited_ns = 0;
-  std::int64_t free_ns = 0;
-  std::int64_t computed_ns = 0;
-  std::int64_t straggled_ns = 0;
-  std::int64_t observers_ns = 0;
+  int64_t waited_ns = 0;
+  int64_t free_ns = 0;
+  int64_t computed_ns = 0;
+  int64_t straggled_ns = 0;
+  int64_t observers_ns = 0;
   for (const StepTimes& step : run.steps) {
     waited_ns += step.begin_ns - free_ns - step.observer_ns;
     observers_ns += step.observer_ns;
@@ -258,7 +257,7 @@ double input_overlap(double input_wait_s, double input_alone_s) {
   return input_alone_s > 0 ? 1.0 - input_wait_s / input_alone_s : 0.0;
 }
 
-double input_alone_s(const TrainingRun& alone, std::uint64_t steps) {
+double input_alone_s(const TrainingRun& alone, uint64_t steps) {
   if (alone.steps.empty()) return 0;
   const double first_s = seconds(alone.steps.front().end_ns);
   if (alone.steps.size() < 2) return first_s;

@@ -45,9 +45,7 @@ class Accelerator {
   virtual Result<void> check_layout(std::string_view /*layout*/) const { return success(); }
   // Prepares for batches with this layout and number of samples; it may need memory and seconds. Call it
   // once, before the first step. Errors are those of check_layout(), exhausted and interrupted.
-  virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) {
-    return check_layout(layout);
-  }
+  virtual Result<void> prepare(std::string_view layout, size_t /*samples*/) { return check_layout(layout); }
   // Occupies the accelerator with `batch` and returns when the step is over. Errc::interrupted within 100 ms
   // once interrupted(); `cpu` first ends its current part of a layer.
   virtual Result<Step> step(const Batch& batch) = 0;
@@ -62,30 +60,30 @@ std::unique_ptr<Accelerator> no_accelerator();
 
 // The times of one step, in nanoseconds since the start of the run.
 struct StepTimes {
-  std::uint64_t epoch = 0;
-  std::uint64_t payload_bytes = 0;
-  std::int64_t handed_ns = 0;  // when next() returned its batch
-  std::int64_t begin_ns = 0;   // as Step::begin
-  std::int64_t deadline_ns = 0;
-  std::int64_t end_ns = 0;
-  std::int64_t nominal_ns = 0;
-  std::int64_t busy_ns = 0;  // as Step::busy
+  uint64_t epoch = 0;
+  uint64_t payload_bytes = 0;
+  int64_t handed_ns = 0;  // when next() returned its batch
+  int64_t begin_ns = 0;   // as Step::begin
+  int64_t deadline_ns = 0;
+  int64_t end_ns = 0;
+  int64_t nominal_ns = 0;
+  int64_t busy_ns = 0;  // as Step::busy
   // When the next step could begin: at the deadline of this one, or when all ranks had ended it.
-  std::int64_t next_may_begin_ns = 0;
+  int64_t next_may_begin_ns = 0;
   // Parts of the time from end_ns to next_may_begin_ns, with several ranks.
-  std::int64_t straggler_ns = 0;  // wait for the last rank to arrive; 0: this rank was the last
-  std::int64_t barrier_ns = 0;    // time that the ranks then needed to synchronise
-  std::int64_t observer_ns = 0;   // time in observers between the step before and handed_ns
+  int64_t straggler_ns = 0;  // wait for the last rank to arrive; 0: this rank was the last
+  int64_t barrier_ns = 0;    // time that the ranks then needed to synchronise
+  int64_t observer_ns = 0;   // time in observers between the step before and handed_ns
   // Part of observer_ns: spent in do_collective_work(), directly after the step before.
-  std::int64_t collective_ns = 0;
+  int64_t collective_ns = 0;
 };
 
 struct TrainingRun {
-  std::vector<StepTimes> steps;          // steps that all ranks ended
-  std::uint64_t batch = 0;               // samples of a step
-  std::uint64_t steps_arrived_last = 0;  // steps that this rank ended as the last of several ranks
-  std::int64_t observer_after_ns = 0;    // time in observers after the last step
-  std::optional<Error> failure;          // why the run ended early; Errc::interrupted after Ctrl-C
+  std::vector<StepTimes> steps;     // steps that all ranks ended
+  uint64_t batch = 0;               // samples of a step
+  uint64_t steps_arrived_last = 0;  // steps that this rank ended as the last of several ranks
+  int64_t observer_after_ns = 0;    // time in observers after the last step
+  std::optional<Error> failure;     // why the run ended early; Errc::interrupted after Ctrl-C
 };
 
 // Work around the steps of a run: progress, logs, validation, checkpoints. The training loop's thread makes
@@ -97,18 +95,18 @@ class StepObserver {
   // Called when the batch of the next step is ready and `steps` steps are made. Called once more with null at
   // the end of the input. For work that is not training, such as validation. Returns true if it did such
   // work; the time of that work does not count as part of the next step.
-  virtual Result<bool> before_step(std::uint64_t /*steps*/, const Batch* /*next*/) { return false; }
+  virtual Result<bool> before_step(uint64_t /*steps*/, const Batch* /*next*/) { return false; }
 
   // Called after all ranks have made step number `step`, counting from 0, with this rank's batch. Returns
   // false when the run has made enough steps.
-  virtual Result<bool> after_step(std::uint64_t /*step*/, const Batch& /*batch*/) { return true; }
+  virtual Result<bool> after_step(uint64_t /*step*/, const Batch& /*batch*/) { return true; }
 
   // For work that all ranks do together between steps, such as saving a checkpoint. collective_work_due()
   // returns the same on every rank. If it is true, do_collective_work() is called after after_step() and
   // before the next batch is requested. No rank calls do_collective_work() before all ranks have arrived. If
   // one rank has failed since the step, the run ends instead.
-  virtual bool collective_work_due(std::uint64_t /*steps*/) const { return false; }
-  virtual Result<void> do_collective_work(std::uint64_t /*steps*/) { return success(); }
+  virtual bool collective_work_due(uint64_t /*steps*/) const { return false; }
+  virtual Result<void> do_collective_work(uint64_t /*steps*/) { return success(); }
 };
 
 // Runs until `input` ends, an observer has enough steps or something fails. Measurements until then are
@@ -136,7 +134,7 @@ struct TrainingFigures {
   double observer_s = 0;     // time in before_step() and do_collective_work()
   double samples = 0;
   double payload_bytes = 0;
-  std::uint64_t steps_arrived_last = 0;  // as in TrainingRun
+  uint64_t steps_arrived_last = 0;  // as in TrainingRun
   // Median of (end - begin) / nominal - 1. Absent without a nominal step.
   std::optional<double> step_overshoot;
   // Accelerator utilization (AU): time computed / (end of the last step - end of the first step - observer_s
@@ -157,6 +155,6 @@ double input_overlap(double input_wait_s, double input_alone_s);
 // The wall time that `steps` batches of an input pipeline take without an accelerator. Calculated from a run
 // that may be shorter: its first batch, then the others at its mean rate. That run has at least two steps
 // unless `steps` is 1.
-double input_alone_s(const TrainingRun& alone, std::uint64_t steps);
+double input_alone_s(const TrainingRun& alone, uint64_t steps);
 
 }  // namespace penstock

@@ -14,10 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr int64_t kMs = 1'000'000;
 
-StepTimes step(std::uint64_t epoch, std::int64_t handed_ms, std::int64_t begin_ms, std::int64_t deadline_ms,
-               std::int64_t end_ms) {
+StepTimes step(uint64_t epoch, int64_t handed_ms, int64_t begin_ms, int64_t deadline_ms, int64_t end_ms) {
   return {.epoch = epoch,
           .payload_bytes = 1000,
           .handed_ns = handed_ms * kMs,
@@ -141,9 +140,9 @@ TEST(InputOverlap, IsTheHiddenShare) {
 
 TEST(RunTraining, CountsStepsAndBytesToTheEnd) {
   ScriptedInput input(5);
-  std::vector<std::uint64_t> seen;
+  std::vector<uint64_t> seen;
   ScriptedObserver observer;
-  observer.after = [&](std::uint64_t number, const Batch& batch) -> Result<bool> {
+  observer.after = [&](uint64_t number, const Batch& batch) -> Result<bool> {
     EXPECT_EQ(batch.samples(), 3U);
     seen.push_back(number);
     return true;
@@ -152,7 +151,7 @@ TEST(RunTraining, CountsStepsAndBytesToTheEnd) {
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(run.steps.size(), 5U);
   EXPECT_EQ(run.steps.front().payload_bytes, 60U);
-  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(seen, (std::vector<uint64_t>{0, 1, 2, 3, 4}));
 }
 
 TEST(RunTraining, KeepsWhatWasMeasuredBeforeAnError) {
@@ -166,9 +165,7 @@ TEST(RunTraining, KeepsWhatWasMeasuredBeforeAnError) {
 TEST(RunTraining, EndsWhenItsObserverFails) {
   ScriptedInput input(9);
   ScriptedObserver observer;
-  observer.after = [](std::uint64_t, const Batch&) -> Result<bool> {
-    return make_error(Errc::no_space, "full");
-  };
+  observer.after = [](uint64_t, const Batch&) -> Result<bool> { return make_error(Errc::no_space, "full"); };
   const TrainingRun run = run_observed(input, *no_accelerator(), observer);
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.steps.size(), 1U);
@@ -177,10 +174,10 @@ TEST(RunTraining, EndsWhenItsObserverFails) {
 TEST(RunTraining, EndsWhenOneObserverHasEnoughAfterAllHaveSeenTheStep) {
   ScriptedInput input(9);
   ScriptedObserver first;
-  first.after = [](std::uint64_t step, const Batch&) -> Result<bool> { return step < 3; };
-  std::uint64_t seen = 0;
+  first.after = [](uint64_t step, const Batch&) -> Result<bool> { return step < 3; };
+  uint64_t seen = 0;
   ScriptedObserver second;
-  second.after = [&](std::uint64_t, const Batch&) -> Result<bool> { return ++seen > 0; };
+  second.after = [&](uint64_t, const Batch&) -> Result<bool> { return ++seen > 0; };
   StepObserver* const observers[] = {&first, &second};
   const TrainingRun run = run_training(input, *no_accelerator(), std::chrono::steady_clock::now(), observers);
   EXPECT_FALSE(run.failure);
@@ -191,9 +188,9 @@ TEST(RunTraining, EndsWhenOneObserverHasEnoughAfterAllHaveSeenTheStep) {
 TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
   ScriptedInput input(3);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
-  std::vector<std::pair<std::uint64_t, bool>> calls;
+  std::vector<std::pair<uint64_t, bool>> calls;
   ScriptedObserver observer;
-  observer.before = [&](std::uint64_t step, const Batch* next) -> Result<bool> {
+  observer.before = [&](uint64_t step, const Batch* next) -> Result<bool> {
     calls.emplace_back(step, next != nullptr);
     if (step != 1 && next != nullptr) return false;
     std::this_thread::sleep_for(3ms);
@@ -201,8 +198,7 @@ TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
   };
   const TrainingRun run = run_observed(input, *accelerator, observer);
   EXPECT_FALSE(run.failure);
-  EXPECT_EQ(calls,
-            (std::vector<std::pair<std::uint64_t, bool>>{{0, true}, {1, true}, {2, true}, {3, false}}));
+  EXPECT_EQ(calls, (std::vector<std::pair<uint64_t, bool>>{{0, true}, {1, true}, {2, true}, {3, false}}));
   ASSERT_EQ(run.steps.size(), 3U);
   EXPECT_EQ(run.steps[0].observer_ns, 0);
   EXPECT_GE(run.steps[1].observer_ns, 3 * kMs);
@@ -214,7 +210,7 @@ TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
 TEST(BetweenSteps, AnErrorEndsTheRun) {
   ScriptedInput input(3);
   ScriptedObserver observer;
-  observer.before = [](std::uint64_t step, const Batch*) -> Result<bool> {
+  observer.before = [](uint64_t step, const Batch*) -> Result<bool> {
     if (step == 2) return make_error(Errc::io, "no validation");
     return false;
   };
@@ -227,17 +223,17 @@ TEST(BetweenSteps, AnErrorEndsTheRun) {
 TEST(Collectives, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
   ScriptedInput input(4);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
-  std::vector<std::uint64_t> held;
+  std::vector<uint64_t> held;
   ScriptedObserver observer;
-  observer.due_after = [](std::uint64_t steps) { return steps % 2 == 0; };
-  observer.held = [&](std::uint64_t steps) -> Result<void> {
+  observer.due_after = [](uint64_t steps) { return steps % 2 == 0; };
+  observer.held = [&](uint64_t steps) -> Result<void> {
     held.push_back(steps);
     std::this_thread::sleep_for(3ms);
     return success();
   };
   const TrainingRun run = run_observed(input, *accelerator, observer);
   EXPECT_FALSE(run.failure);
-  EXPECT_EQ(held, (std::vector<std::uint64_t>{2, 4}));
+  EXPECT_EQ(held, (std::vector<uint64_t>{2, 4}));
   ASSERT_EQ(run.steps.size(), 4U);
   EXPECT_EQ(run.steps[1].observer_ns, 0);
   EXPECT_GE(run.steps[2].observer_ns, 3 * kMs);
@@ -250,8 +246,8 @@ TEST(Collectives, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
 TEST(Collectives, AnErrorEndsTheRun) {
   ScriptedInput input(4);
   ScriptedObserver observer;
-  observer.due_after = [](std::uint64_t steps) { return steps == 3; };
-  observer.held = [](std::uint64_t) -> Result<void> { return make_error(Errc::no_space, "full"); };
+  observer.due_after = [](uint64_t steps) { return steps == 3; };
+  observer.held = [](uint64_t) -> Result<void> { return make_error(Errc::no_space, "full"); };
   const TrainingRun run = run_observed(input, *no_accelerator(), observer);
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.failure->code, Errc::no_space);

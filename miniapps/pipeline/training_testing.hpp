@@ -39,19 +39,19 @@ class ScriptedInput final : public BatchSource {
 
 // An observer that calls those functions that are set.
 struct ScriptedObserver final : StepObserver {
-  std::function<Result<bool>(std::uint64_t, const Batch*)> before{};
-  std::function<Result<bool>(std::uint64_t, const Batch&)> after{};
-  std::function<bool(std::uint64_t)> due_after{};
-  std::function<Result<void>(std::uint64_t)> held{};
+  std::function<Result<bool>(uint64_t, const Batch*)> before{};
+  std::function<Result<bool>(uint64_t, const Batch&)> after{};
+  std::function<bool(uint64_t)> due_after{};
+  std::function<Result<void>(uint64_t)> held{};
 
-  Result<bool> before_step(std::uint64_t steps, const Batch* next) override {
+  Result<bool> before_step(uint64_t steps, const Batch* next) override {
     return before ? before(steps, next) : Result<bool>(false);
   }
-  Result<bool> after_step(std::uint64_t step, const Batch& batch) override {
+  Result<bool> after_step(uint64_t step, const Batch& batch) override {
     return after ? after(step, batch) : Result<bool>(true);
   }
-  bool collective_work_due(std::uint64_t steps) const override { return due_after && due_after(steps); }
-  Result<void> do_collective_work(std::uint64_t steps) override { return held(steps); }
+  bool collective_work_due(uint64_t steps) const override { return due_after && due_after(steps); }
+  Result<void> do_collective_work(uint64_t steps) override { return held(steps); }
 };
 
 inline TrainingRun run_observed(BatchSource& input, Accelerator& accelerator, StepObserver& observer) {

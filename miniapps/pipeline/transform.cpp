@@ -10,15 +10,15 @@ void StageTimer::record_spans(SpanBuffer& spans, std::span<const std::string_vie
   thread_ = span_thread();
 }
 
-void StageTimer::add_part_span(std::size_t part, std::uint64_t bytes, Clock::time_point now) {
+void StageTimer::add_part_span(size_t part, uint64_t bytes, Clock::time_point now) {
   spans_->add({.begin_ns = span_ns(last_end_),
                .end_ns = span_ns(now),
                .number = index_,
                .bytes = bytes,
-               .epoch = std::uint32_t(epoch_),
+               .epoch = uint32_t(epoch_),
                .thread = thread_,
                .component = part_components_[part],
-               .detail = std::uint16_t(part < kPartFirstOwn ? 0 : part - kPartFirstOwn),
+               .detail = uint16_t(part < kPartFirstOwn ? 0 : part - kPartFirstOwn),
                .reserved = 0});
 }
 
@@ -28,10 +28,10 @@ void StageTimer::add_other_span(penstock_component component, unsigned detail, C
                .end_ns = span_ns(end),
                .number = of_sample ? index_ : PENSTOCK_NO_NUMBER,
                .bytes = 0,
-               .epoch = of_sample ? std::uint32_t(epoch_) : PENSTOCK_NO_EPOCH,
+               .epoch = of_sample ? uint32_t(epoch_) : PENSTOCK_NO_EPOCH,
                .thread = thread_,
-               .component = std::uint16_t(component),
-               .detail = std::uint16_t(detail),
+               .component = uint16_t(component),
+               .detail = uint16_t(detail),
                .reserved = 0});
 }
 

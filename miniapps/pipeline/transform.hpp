@@ -25,21 +25,21 @@ class StageTimer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit StageTimer(std::size_t parts) : spent_ns_(parts, 0) {}
+  explicit StageTimer(size_t parts) : spent_ns_(parts, 0) {}
 
   // Makes the timer record spans as well. Part 0 is reading, and the other parts are these stages. Borrows
   // the buffer; call it in the thread that ends the parts.
   void record_spans(SpanBuffer& spans, std::span<const std::string_view> stages);
-  void set_sample(std::uint64_t epoch, std::uint64_t index) {
+  void set_sample(uint64_t epoch, uint64_t index) {
     epoch_ = epoch;
     index_ = index;
   }
 
   void restart() { last_end_ = Clock::now(); }
   // `bytes` goes only into the span.
-  Clock::time_point end_part(std::size_t part, std::uint64_t bytes = 0) {
+  Clock::time_point end_part(size_t part, uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
-    spent_ns_[part] += std::uint64_t((now - last_end_).count());
+    spent_ns_[part] += uint64_t((now - last_end_).count());
     if (spans_ != nullptr) add_part_span(part, bytes, now);
     last_end_ = now;
     current_part_ = part + 1;
@@ -53,31 +53,31 @@ class StageTimer {
     if (spans_ != nullptr) add_other_span(component, detail, begin, end, of_sample);
   }
   Clock::time_point last() const { return last_end_; }
-  const std::vector<std::uint64_t>& spent_ns() const { return spent_ns_; }
+  const std::vector<uint64_t>& spent_ns() const { return spent_ns_; }
 
  private:
-  void add_part_span(std::size_t part, std::uint64_t bytes, Clock::time_point now);
+  void add_part_span(size_t part, uint64_t bytes, Clock::time_point now);
   void add_other_span(penstock_component component, unsigned detail, Clock::time_point begin,
                       Clock::time_point end, bool of_sample);
 
   Clock::time_point last_end_{};
-  std::size_t current_part_ = 0;
-  std::vector<std::uint64_t> spent_ns_;
+  size_t current_part_ = 0;
+  std::vector<uint64_t> spent_ns_;
   SpanBuffer* spans_ = nullptr;
-  std::vector<std::uint16_t> part_components_;  // by part: the penstock_component of its spans
-  std::uint32_t thread_ = 0;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t index_ = 0;
+  std::vector<uint16_t> part_components_;  // by part: the penstock_component of its spans
+  uint32_t thread_ = 0;
+  uint64_t epoch_ = 0;
+  uint64_t index_ = 0;
 };
 
 // Part 0 is reading, in every app. The transform's own stages are the parts from kPartFirstOwn on.
-inline constexpr std::size_t kPartRead = 0;
-inline constexpr std::size_t kPartFirstOwn = 1;
+inline constexpr size_t kPartRead = 0;
+inline constexpr size_t kPartFirstOwn = 1;
 
 // Identifies a sample in an epoch, for random numbers.
 struct SampleKey {
-  std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  // index of the sample in the manifest
+  uint64_t epoch = 0;
+  uint64_t index = 0;  // index of the sample in the manifest
 };
 
 // Turns the stored bytes of a sample into one slot of the batch. Each worker has its own object and uses it
@@ -96,7 +96,7 @@ class SampleTransform {
 
 // Describes how an app treats its samples. Does not change after a loader has it, so any thread may read it.
 struct Transform {
-  std::size_t slot_bytes = 0;                  // bytes of one sample in a batch; 0: samples stay as stored
+  size_t slot_bytes = 0;                       // bytes of one sample in a batch; 0: samples stay as stored
   std::string layout{};                        // for the record: "f32 NHWC 224x224x3"
   std::span<const std::string_view> stages{};  // names of its stages ("decode", "resize"); not owned
   // Makes the object of one worker. Null if slot_bytes is 0.

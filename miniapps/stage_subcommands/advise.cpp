@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostThreads = 1024;
+constexpr uint64_t kMostThreads = 1024;
 
 Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   for (const char* name : {"slow", "fast"})
@@ -103,9 +103,9 @@ Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& t
   const SpeedProbe probe{.threads = probe_threads(request.threads != 0 ? request.threads : work.threads),
                          .copy_threads = request.copy_threads,
                          .min_time = options.duration("min-time"),
-                         .repeats = std::size_t(options.integer("repeat")),
+                         .repeats = size_t(options.integer("repeat")),
                          .cold = options.text("cache") == "cold" || !tiers[0].backend->caps().emulated,
-                         .seed = std::uint64_t(context.options.integer("seed")),
+                         .seed = uint64_t(context.options.integer("seed")),
                          .note = [&](std::string_view what) { progress.set_note(what); }};
   return probe_speeds(tiers[0], tiers[1], work, probe);
 }
@@ -115,11 +115,11 @@ Result<AdviceRequest> request_of(const CommandContext& context) {
   AdviceRequest request{.policy = options.text("policy"),
                         .capacity = options.size("capacity"),
                         .copy_threads = worker_threads(0),
-                        .seed = std::uint64_t(context.options.integer("seed"))};
+                        .seed = uint64_t(context.options.integer("seed"))};
   PENSTOCK_TRY(parse_policy(request.policy));
-  if (options.given("epochs")) request.epochs = std::uint64_t(options.integer("epochs"));
+  if (options.given("epochs")) request.epochs = uint64_t(options.integer("epochs"));
   if (!options.given("threads")) return request;
-  const auto threads = std::uint64_t(options.integer("threads"));
+  const auto threads = uint64_t(options.integer("threads"));
   if (threads > kMostThreads)
     return make_error(Errc::invalid_argument, "--threads {}: at most {}", threads, kMostThreads);
   request.threads = unsigned(threads);

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostNamedFiles = 5;  // files that a message names at most
+constexpr size_t kMostNamedFiles = 5;  // files that a message names at most
 
 // The path of the link farm. Adds it to the state, which apply saves before any part of the farm exists.
 Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& tiers, StagedState& state) {
@@ -72,7 +72,7 @@ std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const Fa
 
 void report_changed(const ApplyOutcome& outcome) {
   if (outcome.changed.empty()) return;
-  for (std::size_t i = 0; i < std::min(outcome.changed.size(), kMostNamedFiles); ++i)
+  for (size_t i = 0; i < std::min(outcome.changed.size(), kMostNamedFiles); ++i)
     warn(fmt::format("not copied: {}", printable(outcome.changed[i])));
   warn(fmt::format(
       "{} of the originals were changed since the plan was made, and are read from where they are: "

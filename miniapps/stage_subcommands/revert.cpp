@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostNamedEntries = 5;
+constexpr size_t kMostNamedEntries = 5;
 
 Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
   return {{"kind", "reverted"},
@@ -44,7 +44,7 @@ std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const
 }
 
 int report_reverted(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
-  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kMostNamedEntries); ++i)
+  for (size_t i = 0; i < std::min(outcome.kept.size(), kMostNamedEntries); ++i)
     warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
   if (!outcome.kept.empty())
     warn(fmt::format(

@@ -51,7 +51,7 @@ class Advisor {
     }
   }
 
-  StagingProblem problem(std::uint64_t capacity) const {
+  StagingProblem problem(uint64_t capacity) const {
     return {.items = items_,
             .capacity = capacity,
             .epoch = [this](const ReadDemand& slow, const ReadDemand& fast) {
@@ -63,11 +63,11 @@ class Advisor {
     return epoch_seconds(slow_time(slow, times), fast_time(fast, times), program_);
   }
 
-  Result<PolicyOutcome> outcome(std::string_view policy, std::uint64_t capacity) const {
+  Result<PolicyOutcome> outcome(std::string_view policy, uint64_t capacity) const {
     PENSTOCK_ASSIGN(const StagingPolicy choose, parse_policy(policy));
     const StagingProblem all = problem(capacity);
     PolicyOutcome outcome{.policy = std::string(policy), .chosen = choose(all)};
-    for (const std::size_t i : outcome.chosen) outcome.bytes += items_[i].bytes;
+    for (const size_t i : outcome.chosen) outcome.bytes += items_[i].bytes;
     outcome.after_s = all.epoch_with(outcome.chosen);
     outcome.gain = all.epoch_with({}) / outcome.after_s - 1;
     return outcome;
@@ -88,8 +88,8 @@ class Advisor {
     PredictedGain gain{
         .before_s = epoch(all, nothing, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
     const RandomStream random(request_.seed, "staging gain");
-    std::uint64_t drawn_count = 0;
-    const auto draw = [&](std::size_t n) { return std::size_t(random.below(drawn_count++, n)); };
+    uint64_t drawn_count = 0;
+    const auto draw = [&](size_t n) { return size_t(random.below(drawn_count++, n)); };
     std::vector<double> low_gains;
     std::vector<double> high_gains;
     for (int i = 0; i < kResamples; ++i) {
@@ -135,21 +135,20 @@ class Advisor {
   double copy_seconds(const Chosen& chosen) const {
     ReadDemand read{};
     ReadDemand write{};
-    for (const std::size_t i : chosen) {
+    for (const size_t i : chosen) {
       const auto bytes = double(items_[i].bytes);
       add(read, speeds_.slow.reads_of(bytes), 1 - work_.files[i].cached);
       add(write, speeds_.fast.reads_of(bytes));
     }
     double seconds = slow_time(read, medians_).seconds(request_.copy_threads) +
                      fast_time(write, medians_).seconds(request_.copy_threads);
-    for (std::size_t k = 0; k < speeds_.fast.write_s.size(); ++k)
-      seconds += write[k] * speeds_.fast.write_s[k];
+    for (size_t k = 0; k < speeds_.fast.write_s.size(); ++k) seconds += write[k] * speeds_.fast.write_s[k];
     return seconds;
   }
 
   LineFit line(const SpeedTable& table, const CellTimes& times) const {
-    std::size_t nearest = 0;
-    for (std::size_t i = 0; i < table.threads.size(); ++i)
+    size_t nearest = 0;
+    for (size_t i = 0; i < table.threads.size(); ++i)
       if (table.threads[i] <= program_.threads) nearest = i;
     return fit_line(table, times, nearest);
   }
@@ -163,14 +162,14 @@ class Advisor {
 };
 
 std::string epochs_text(double epochs) {
-  const auto whole_epochs = std::uint64_t(std::ceil(epochs));
+  const auto whole_epochs = uint64_t(std::ceil(epochs));
   return fmt::format("{} epoch{}", whole_epochs, whole_epochs == 1 ? "" : "s");
 }
 
 // Why staging does not help; "" if it helps.
 std::string why_not(const Advice& advice, const SessionWork& work, const AdviceRequest& request) {
   const PredictedGain& gain = advice.plan.predicted;
-  const double bytes = double(std::max<std::uint64_t>(work.bytes(), 1));
+  const double bytes = double(std::max<uint64_t>(work.bytes(), 1));
   if (work.cached_bytes() >= 0.99 * bytes)
     return "what it read is in this machine's page cache, and no tier is faster than that; --cache cold "
            "predicts "
@@ -200,14 +199,14 @@ std::string signed_percent(double part) {
 }
 
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
-                      std::uint64_t free_bytes) {
+                      uint64_t free_bytes) {
   Advisor advisor(work, speeds, request);
   advisor.make_items();
   Advice advice;
   advice.slow = advisor.slow_line();
   advice.fast = advisor.fast_line();
   const double room = free_bytes == UINT64_MAX ? 1e19 : double(free_bytes) * kUsableShare;
-  advice.capacity = std::uint64_t(std::min(double(request.capacity), room));
+  advice.capacity = uint64_t(std::min(double(request.capacity), room));
   PENSTOCK_ASSIGN(PolicyOutcome wanted, advisor.outcome(request.policy, advice.capacity));
   advice.outcomes.push_back(std::move(wanted));
   for (const char* other : {"density", "threshold=2MB", "best-single", "first-come"}) {
@@ -228,7 +227,7 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   if (!plan.should_stage) return advice;
   plan.reason = fmt::format("an epoch takes {:.4g} s in place of {:.4g} s", plan.predicted.after_s,
                             plan.predicted.before_s);
-  for (const std::size_t i : chosen.chosen)
+  for (const size_t i : chosen.chosen)
     plan.files.push_back({work.files[i].name, work.files[i].bytes, work.files[i].mtime_ns});
   return advice;
 }

@@ -23,18 +23,18 @@ inline constexpr double kUsableShare = 0.98;
 
 struct AdviceRequest {
   std::string policy = "density";
-  std::uint64_t capacity = 0;
-  std::uint64_t epochs = 0;  // epochs still to come; 0: unknown
-  unsigned threads = 0;      // 0: as many as in the session
+  uint64_t capacity = 0;
+  uint64_t epochs = 0;   // epochs still to come; 0: unknown
+  unsigned threads = 0;  // 0: as many as in the session
   unsigned copy_threads = 1;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
 };
 
 // The files that one policy chooses, and the epoch that results.
 struct PolicyOutcome {
   std::string policy;
   Chosen chosen;
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   double after_s = 0;  // seconds of one epoch when these files are staged
   double gain = 0;
 };
@@ -42,14 +42,14 @@ struct PolicyOutcome {
 struct Advice {
   StagingPlan plan;                     // the same for the same input, except `made` and `id`
   std::vector<PolicyOutcome> outcomes;  // the requested policy first, then the others
-  std::uint64_t capacity = 0;  // bytes that may be used: the requested ones or, if less, the free ones
-  LineFit slow;                // for the program's number of threads
+  uint64_t capacity = 0;  // bytes that may be used: the requested ones or, if less, the free ones
+  LineFit slow;           // for the program's number of threads
   LineFit fast;
 };
 
 // `free_bytes` of the fast tier; UINT64_MAX if unknown. The same seed gives the same advice.
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
-                      std::uint64_t free_bytes);
+                      uint64_t free_bytes);
 
 // A fraction as text, such as "+3.1%" for 0.031.
 std::string signed_percent(double part);

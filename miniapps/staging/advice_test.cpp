@@ -50,7 +50,7 @@ SessionWork malware() {
   return work;
 }
 
-AdviceRequest within(std::uint64_t capacity, std::string policy = "density") {
+AdviceRequest within(uint64_t capacity, std::string policy = "density") {
   AdviceRequest request;
   request.policy = std::move(policy);
   request.capacity = capacity;
@@ -150,7 +150,7 @@ TEST(Advice, CopyingHasPaidAfterSomeEpochs) {
 
 TEST(Advice, SaysWhyNot) {
   const auto reason = [](const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
-                         std::uint64_t free) {
+                         uint64_t free) {
     const auto advice = advise(work, speeds, request, free);
     EXPECT_OK(advice);
     EXPECT_FALSE(advice->plan.should_stage);
@@ -175,7 +175,7 @@ TEST(Advice, SaysWhyNot) {
 
 TEST(Advice, WhatIsCachedIsNotGained) {
   SessionWork half = malware();
-  for (std::size_t i = 0; i < half.files.size(); i += 2) half.files[i].cached = 1;
+  for (size_t i = 0; i < half.files.size(); i += 2) half.files[i].cached = 1;
   const auto advice = advise(half, disk_and_optane(), within(1U << 30U), UINT64_MAX);
   ASSERT_OK(advice);
   EXPECT_EQ(advice->plan.files.size(), 50U) << "what is cached saves nothing";

@@ -23,7 +23,7 @@ std::string session_text(const SessionWork& work, const Output& output) {
       text += fmt::format(", {} of it not in reading", format_percent(work.think_s / thread_s));
   }
   text += "\n";
-  const auto left_out = [&](std::uint64_t count, const char* why) {
+  const auto left_out = [&](uint64_t count, const char* why) {
     if (count != 0) text += fmt::format("left out: {} {}\n", format_count(count), why);
   };
   left_out(work.gone_files, "that are not there any more");
@@ -51,7 +51,7 @@ std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned thre
 
 std::string policies_table(const Advice& advice, const SessionWork& work, const Output& output) {
   Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of the bytes"}, {"epoch"}, {"gain"}});
-  const double total_bytes = double(std::max<std::uint64_t>(work.bytes(), 1));
+  const double total_bytes = double(std::max<uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
     table.row({outcome.policy, format_count(outcome.chosen.size()),
                format_bytes(double(outcome.bytes), output),
@@ -62,7 +62,7 @@ std::string policies_table(const Advice& advice, const SessionWork& work, const 
 
 std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const Output& output) {
   if (!plan.should_stage) return fmt::format("don't stage: {}\n", plan.reason);
-  std::uint64_t largest = 0;
+  uint64_t largest = 0;
   for (const PlannedFile& file : plan.files) largest = std::max(largest, file.bytes);
   const PredictedGain& gain = plan.predicted;
   return fmt::format(

@@ -10,23 +10,23 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostCuts = 2048;  // the most positions at which best_cut() calculates an epoch
-constexpr double kEquallyGood = 1.001;   // an epoch longer by this factor but with fewer files is as good
-constexpr double kGoodEnough = 0.995;    // if density saves this part of the maximum, best_fit() is not tried
+constexpr size_t kMostCuts = 2048;      // the most positions at which best_cut() calculates an epoch
+constexpr double kEquallyGood = 1.001;  // an epoch longer by this factor but with fewer files is as good
+constexpr double kGoodEnough = 0.995;   // if density saves this part of the maximum, best_fit() is not tried
 
 // Indices of the items that save time and whose size is at most the capacity.
-std::vector<std::size_t> candidates(const StagingProblem& problem) {
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < problem.items.size(); ++i)
+std::vector<size_t> candidates(const StagingProblem& problem) {
+  std::vector<size_t> all;
+  for (size_t i = 0; i < problem.items.size(); ++i)
     if (problem.items[i].saved_s > 0 && problem.items[i].bytes <= problem.capacity) all.push_back(i);
   return all;
 }
 
 // Takes items in this order; skips each that does not fit.
-Chosen fill(const StagingProblem& problem, const std::vector<std::size_t>& order) {
+Chosen fill(const StagingProblem& problem, const std::vector<size_t>& order) {
   Chosen chosen;
-  std::uint64_t left = problem.capacity;
-  for (const std::size_t i : order) {
+  uint64_t left = problem.capacity;
+  for (const size_t i : order) {
     if (problem.items[i].bytes > left) continue;
     left -= problem.items[i].bytes;
     chosen.push_back(i);
@@ -40,25 +40,24 @@ Chosen sorted(Chosen chosen) {
 }
 
 double density(const StagingItem& item) {
-  return item.saved_s / double(std::max<std::uint64_t>(item.bytes, 1));
+  return item.saved_s / double(std::max<uint64_t>(item.bytes, 1));
 }
 
-std::vector<std::size_t> by_falling_density(const StagingProblem& problem) {
-  std::vector<std::size_t> order = candidates(problem);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return density(problem.items[a]) > density(problem.items[b]);
-  });
+std::vector<size_t> by_falling_density(const StagingProblem& problem) {
+  std::vector<size_t> order = candidates(problem);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return density(problem.items[a]) > density(problem.items[b]); });
   return order;
 }
 
 // How many items of `order` to take so that the epoch is shortest.
-std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
+size_t best_cut(const StagingProblem& problem, const Chosen& order) {
   ReadDemand slow{};
   ReadDemand fast{};
   add_demands(problem.items, {}, slow, fast);
-  const std::size_t step = std::max<std::size_t>(order.size() / kMostCuts, 1);
-  std::vector<std::pair<std::size_t, double>> cuts{{0, problem.epoch(slow, fast)}};
-  for (std::size_t n = 0; n < order.size(); ++n) {
+  const size_t step = std::max<size_t>(order.size() / kMostCuts, 1);
+  std::vector<std::pair<size_t, double>> cuts{{0, problem.epoch(slow, fast)}};
+  for (size_t n = 0; n < order.size(); ++n) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
     // After many subtractions, rounding errors would be left in place of 0.
@@ -75,15 +74,15 @@ std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
 
 double saved_seconds(const StagingProblem& problem, const Chosen& chosen) {
   return std::accumulate(chosen.begin(), chosen.end(), 0.0,
-                         [&](double sum, std::size_t i) { return sum + problem.items[i].saved_s; });
+                         [&](double sum, size_t i) { return sum + problem.items[i].saved_s; });
 }
 
 // An upper limit of the seconds that any choice can save. Takes the densest items first, and only a part of
 // the item that no longer fits.
 double most_saved_seconds(const StagingProblem& problem) {
   double sum = 0;
-  std::uint64_t left = problem.capacity;
-  for (const std::size_t i : by_falling_density(problem)) {
+  uint64_t left = problem.capacity;
+  for (const size_t i : by_falling_density(problem)) {
     const StagingItem& item = problem.items[i];
     if (item.bytes > left) return sum + density(item) * double(left);
     sum += item.saved_s;
@@ -107,22 +106,20 @@ Chosen density_policy(const StagingProblem& problem) {
   return best;
 }
 
-Chosen below_threshold(const StagingProblem& problem, std::uint64_t threshold) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < problem.items.size(); ++i)
+Chosen below_threshold(const StagingProblem& problem, uint64_t threshold) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < problem.items.size(); ++i)
     if (problem.items[i].bytes < threshold) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return problem.items[a].bytes < problem.items[b].bytes;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return problem.items[a].bytes < problem.items[b].bytes; });
   return sorted(fill(problem, order));
 }
 
 Chosen by_first_read(const StagingProblem& problem) {
-  std::vector<std::size_t> order(problem.items.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return problem.items[a].first_ns < problem.items[b].first_ns;
-  });
+  std::vector<size_t> order(problem.items.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return problem.items[a].first_ns < problem.items[b].first_ns; });
   return sorted(fill(problem, order));
 }
 
@@ -130,8 +127,8 @@ Chosen by_first_read(const StagingProblem& problem) {
 
 void add_demands(std::span<const StagingItem> items, const Chosen& chosen, ReadDemand& slow,
                  ReadDemand& fast) {
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  size_t next = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
     const bool staged = next < chosen.size() && chosen[next] == i;
     if (staged) ++next;
     add(staged ? fast : slow, staged ? items[i].fast : items[i].slow);
@@ -151,7 +148,7 @@ Result<StagingPolicy> parse_policy(std::string_view text) {
   if (text == "best-single") return StagingPolicy(best_single);
   if (text == "first-come") return StagingPolicy(by_first_read);
   if (text.starts_with(kThreshold)) {
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(text.substr(kThreshold.size())));
+    PENSTOCK_ASSIGN(const uint64_t bytes, parse_size(text.substr(kThreshold.size())));
     return StagingPolicy([bytes](const StagingProblem& problem) { return below_threshold(problem, bytes); });
   }
   return unknown_name("policy", text, {"density", "threshold=SIZE", "best-single", "first-come"});
@@ -164,25 +161,24 @@ Chosen by_density(const StagingProblem& problem) {
 }
 
 Chosen best_single(const StagingProblem& problem) {
-  const std::vector<std::size_t> all = candidates(problem);
-  const auto best = std::max_element(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
+  const std::vector<size_t> all = candidates(problem);
+  const auto best = std::max_element(all.begin(), all.end(), [&](size_t a, size_t b) {
     return problem.items[a].saved_s < problem.items[b].saved_s;
   });
   return best == all.end() ? Chosen{} : Chosen{*best};
 }
 
 Chosen best_fit(const StagingProblem& problem) {
-  const std::vector<std::size_t> all = candidates(problem);
+  const std::vector<size_t> all = candidates(problem);
   if (all.empty() || all.size() > kExactItems) return {};
-  const std::uint64_t unit_bytes =
-      std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
-  const std::size_t capacity_units = std::size_t(problem.capacity / unit_bytes);
+  const uint64_t unit_bytes = std::max<uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
+  const size_t capacity_units = size_t(problem.capacity / unit_bytes);
   std::vector<double> best(capacity_units + 1, 0.0);  // best[n]: the most seconds that n units can save
   std::vector<std::vector<bool>> takes_item(all.size(), std::vector<bool>(capacity_units + 1));
-  for (std::size_t n = 0; n < all.size(); ++n) {
+  for (size_t n = 0; n < all.size(); ++n) {
     const StagingItem& item = problem.items[all[n]];
-    const std::size_t units = std::size_t((item.bytes + unit_bytes - 1) / unit_bytes);
-    for (std::size_t used_units = capacity_units + 1; used_units-- > units;) {
+    const size_t units = size_t((item.bytes + unit_bytes - 1) / unit_bytes);
+    for (size_t used_units = capacity_units + 1; used_units-- > units;) {
       const double with_item = best[used_units - units] + item.saved_s;
       if (with_item <= best[used_units]) continue;
       best[used_units] = with_item;
@@ -190,11 +186,11 @@ Chosen best_fit(const StagingProblem& problem) {
     }
   }
   Chosen chosen;
-  std::size_t used_units = capacity_units;
-  for (std::size_t n = all.size(); n-- > 0;) {
+  size_t used_units = capacity_units;
+  for (size_t n = all.size(); n-- > 0;) {
     if (!takes_item[n][used_units]) continue;
     chosen.push_back(all[n]);
-    used_units -= std::size_t((problem.items[all[n]].bytes + unit_bytes - 1) / unit_bytes);
+    used_units -= size_t((problem.items[all[n]].bytes + unit_bytes - 1) / unit_bytes);
   }
   return sorted(std::move(chosen));
 }

@@ -15,18 +15,18 @@
 namespace penstock {
 
 struct StagingItem {
-  std::uint64_t bytes = 0;  // space that the file takes on the fast tier
+  uint64_t bytes = 0;  // space that the file takes on the fast tier
   // The seconds per epoch that are saved if only this file is moved: its reading time on the slow tier minus
   // that on the fast tier.
   double saved_s = 0;
-  std::int64_t first_ns = 0;  // when it was first read
+  int64_t first_ns = 0;  // when it was first read
   // The demand of this file in one epoch: on the slow tier, or on the fast tier if it is staged.
   ReadDemand slow{};
   ReadDemand fast{};
 };
 
 // A choice: indices of items, in ascending order.
-using Chosen = std::vector<std::size_t>;
+using Chosen = std::vector<size_t>;
 
 // Adds up the demand on each tier in one epoch if the chosen items are on the fast tier.
 void add_demands(std::span<const StagingItem> items, const Chosen& chosen, ReadDemand& slow,
@@ -37,7 +37,7 @@ using EpochOf = std::function<double(const ReadDemand& slow, const ReadDemand& f
 
 struct StagingProblem {
   std::span<const StagingItem> items;
-  std::uint64_t capacity = 0;
+  uint64_t capacity = 0;
   EpochOf epoch;
 
   double epoch_with(const Chosen& chosen) const;
@@ -59,8 +59,8 @@ Chosen best_single(const StagingProblem& problem);
 // The choice with the greatest sum of saved_s that fits. Exact if the capacity is at most kExactUnits bytes;
 // otherwise sizes are rounded up to 1/kExactUnits of the capacity. Chooses nothing if there are more than
 // kExactItems items.
-inline constexpr std::size_t kExactItems = 10'000;
-inline constexpr std::uint64_t kExactUnits = 10'000;
+inline constexpr size_t kExactItems = 10'000;
+inline constexpr uint64_t kExactUnits = 10'000;
 Chosen best_fit(const StagingProblem& problem);
 
 }  // namespace penstock

@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 // An item whose demand is in seconds, in knot 0 of the slow and of the fast tier.
-StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t first_ns = 0) {
+StagingItem item(uint64_t bytes, double slow_s, double fast_s, int64_t first_ns = 0) {
   StagingItem made{.bytes = bytes, .saved_s = slow_s - fast_s, .first_ns = first_ns};
   made.slow[0] = slow_s;
   made.fast[0] = fast_s;
@@ -29,10 +29,10 @@ double most_of(const ReadDemand& slow, const ReadDemand& fast) {
 
 double best_by_trying(const StagingProblem& problem) {
   double best = problem.epoch_with({});
-  for (std::uint32_t set = 0; set < 1U << problem.items.size(); ++set) {
+  for (uint32_t set = 0; set < 1U << problem.items.size(); ++set) {
     Chosen chosen;
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < problem.items.size(); ++i)
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < problem.items.size(); ++i)
       if ((set >> i & 1U) != 0) {
         chosen.push_back(i);
         bytes += problem.items[i].bytes;
@@ -42,12 +42,12 @@ double best_by_trying(const StagingProblem& problem) {
   return best;
 }
 
-std::vector<StagingItem> random_items(const RandomStream& random, std::size_t count) {
+std::vector<StagingItem> random_items(const RandomStream& random, size_t count) {
   std::vector<StagingItem> items;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t bytes = 1 + random.below(3 * i, 100);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bytes = 1 + random.below(3 * i, 100);
     const double slow_s = 0.1 + 2 * random.uniform(3 * i + 1) + double(bytes) / 20;
-    items.push_back(item(bytes, slow_s, slow_s * 0.5 * random.uniform(3 * i + 2), std::int64_t(i)));
+    items.push_back(item(bytes, slow_s, slow_s * 0.5 * random.uniform(3 * i + 2), int64_t(i)));
   }
   return items;
 }
@@ -56,14 +56,14 @@ Chosen choose_files(const StagingProblem& problem, std::string_view policy) {
   return parse_policy(policy).value()(problem);
 }
 
-std::uint64_t bytes_of(const StagingProblem& problem, const Chosen& chosen) {
-  std::uint64_t bytes = 0;
-  for (const std::size_t i : chosen) bytes += problem.items[i].bytes;
+uint64_t bytes_of(const StagingProblem& problem, const Chosen& chosen) {
+  uint64_t bytes = 0;
+  for (const size_t i : chosen) bytes += problem.items[i].bytes;
   return bytes;
 }
 
 TEST(ChooseFiles, ExactIsAsGoodAsTryingAll) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     const RandomStream random(seed, "exact");
     const std::vector<StagingItem> items = random_items(random, 12);
     const StagingProblem problem{items, 50 + random.below(99, 400), sum_of};
@@ -74,7 +74,7 @@ TEST(ChooseFiles, ExactIsAsGoodAsTryingAll) {
 }
 
 TEST(ChooseFiles, DensityIsAsGoodAsTryingAllWhereSavingsAdd) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     const RandomStream random(seed, "density");
     const std::vector<StagingItem> items = random_items(random, 12);
     const StagingProblem problem{items, 50 + random.below(99, 400), sum_of};
@@ -86,7 +86,7 @@ TEST(ChooseFiles, DensityIsAsGoodAsTryingAllWhereSavingsAdd) {
 
 TEST(ChooseFiles, DensityIsNearTheBestWhereTheTiersOverlap) {
   double worst = 1;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     const RandomStream random(seed, "overlap");
     const std::vector<StagingItem> items = random_items(random, 12);
     const StagingProblem problem{items, 100 + random.below(99, 600), most_of};
@@ -99,7 +99,7 @@ TEST(ChooseFiles, DensityIsNearTheBestWhereTheTiersOverlap) {
 
 TEST(ChooseFiles, WithEqualReadsTheSmallestComeFirst) {
   std::vector<StagingItem> items;
-  for (const std::uint64_t bytes : {800U, 100U, 400U, 200U})
+  for (const uint64_t bytes : {800U, 100U, 400U, 200U})
     items.push_back(item(bytes, 1 + double(bytes) / 1000, double(bytes) / 10'000));
   const StagingProblem problem{items, 750, sum_of};
   EXPECT_EQ(by_density(problem), (Chosen{1, 2, 3}));

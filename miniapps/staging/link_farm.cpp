@@ -109,7 +109,7 @@ void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std:
     kept.push_back(path.string());
     return;
   }
-  const std::size_t kept_before = kept.size();
+  const size_t kept_before = kept.size();
   std::vector<fs::path> children;
   if (!is_our_link)
     for (fs::directory_iterator entries(path, failed); !failed && entries != fs::directory_iterator();

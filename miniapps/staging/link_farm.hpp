@@ -16,8 +16,8 @@ namespace penstock {
 
 struct FarmOutcome {
   std::string path{};  // "": no farm was made
-  std::uint64_t to_fast = 0;
-  std::uint64_t to_slow = 0;
+  uint64_t to_fast = 0;
+  uint64_t to_slow = 0;
 };
 
 // Whether a farm may be made at `farm`: it does not exist, is empty, or was made by this plan

@@ -33,11 +33,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostParts = 6;                // groups of files of nearly one size
-constexpr std::size_t kMostFilesOfPart = 256;        // files of a part that are read on the slow tier
-constexpr std::uint64_t kWrittenBytes = 16U << 20U;  // written for each size, but at least kFewestFiles
-constexpr std::uint64_t kFewestFiles = 2;
-constexpr std::uint64_t kMostWrittenFiles = 64;
+constexpr size_t kMostParts = 6;                // groups of files of nearly one size
+constexpr size_t kMostFilesOfPart = 256;        // files of a part that are read on the slow tier
+constexpr uint64_t kWrittenBytes = 16U << 20U;  // written for each size, but at least kFewestFiles
+constexpr uint64_t kFewestFiles = 2;
+constexpr uint64_t kMostWrittenFiles = 64;
 constexpr int kMostRepeats = 64;
 constexpr double kLongestReadBytes = 64U << 20U;  // reading more of a file adds no information
 
@@ -58,17 +58,17 @@ double mean_bytes(const SampleList& files) {
 
 // The positions below `count` in steps of about the golden ratio. So the first n of these files have, for any
 // n, about the mean size of all.
-std::vector<std::size_t> spread_order(std::size_t count) {
-  std::size_t step = std::max<std::size_t>(std::size_t(double(count) * 0.618), 1);
+std::vector<size_t> spread_order(size_t count) {
+  size_t step = std::max<size_t>(size_t(double(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;
-  std::vector<std::size_t> order(count);
-  for (std::size_t i = 0; i < count; ++i) order[i] = i * step % count;
+  std::vector<size_t> order(count);
+  for (size_t i = 0; i < count; ++i) order[i] = i * step % count;
   return order;
 }
 
 // The bytes of one read by the program: the whole file or, if it seeks in the file, one request.
-std::uint64_t length_of(const FileThatWasRead& file) {
-  return std::uint64_t(std::clamp(std::min(double(file.bytes), file.request_bytes), 1.0, kLongestReadBytes));
+uint64_t length_of(const FileThatWasRead& file) {
+  return uint64_t(std::clamp(std::min(double(file.bytes), file.request_bytes), 1.0, kLongestReadBytes));
 }
 
 // Splits the files by size, so that each part has files of nearly one size.
@@ -79,13 +79,13 @@ std::vector<SampleList> parts_of(const SessionWork& work) {
   std::sort(by_size.begin(), by_size.end(),
             [](const FileThatWasRead* a, const FileThatWasRead* b) { return length_of(*a) < length_of(*b); });
   std::vector<SampleList> parts;
-  std::size_t begin = 0;
-  for (std::size_t n = 1; n <= kMostParts; ++n) {
-    const std::size_t end = by_size.size() * n / kMostParts;
+  size_t begin = 0;
+  for (size_t n = 1; n <= kMostParts; ++n) {
+    const size_t end = by_size.size() * n / kMostParts;
     if (end == begin) continue;
-    const std::size_t count = std::min(end - begin, kMostFilesOfPart);
+    const size_t count = std::min(end - begin, kMostFilesOfPart);
     SampleList part;
-    for (const std::size_t i : spread_order(count)) {
+    for (const size_t i : spread_order(count)) {
       const FileThatWasRead& file = *by_size[begin + i * (end - begin) / count];
       part.add(file.name, length_of(file));
     }
@@ -107,14 +107,14 @@ class TierProbe {
       for (const SampleList& part : parts) table.sizes.push_back(mean_bytes(part));
       table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
     }
-    for (std::size_t t = 0; t < probe_.threads.size(); ++t) {
+    for (size_t t = 0; t < probe_.threads.size(); ++t) {
       std::vector<SizeSeen> seen;
       for (const SampleList& part : parts) {
         note_progress(part, probe_.threads[t]);
         PENSTOCK_ASSIGN(seen.emplace_back(), read_part(part, probe_.threads[t]));
       }
       const std::vector<double> times = times_at(table.sizes, seen);
-      for (std::size_t k = 0; k < parts.size(); ++k) table.read_s[t][k].push_back(times[k]);
+      for (size_t k = 0; k < parts.size(); ++k) table.read_s[t][k].push_back(times[k]);
     }
     return success();
   }
@@ -123,14 +123,13 @@ class TierProbe {
   void note_progress(const SampleList& part, unsigned threads) const {
     if (probe_.note)
       probe_.note(fmt::format("{}: files of {}, {} thread{}", tier_.name,
-                              format_size(std::uint64_t(mean_bytes(part))), threads,
-                              threads == 1 ? "" : "s"));
+                              format_size(uint64_t(mean_bytes(part))), threads, threads == 1 ? "" : "s"));
   }
 
   bool evicts() const { return probe_.cold && !tier_.facts.memory && !tier_.backend->caps().bypasses_cache; }
 
   void evict_files(const SampleList& files) const {
-    for (std::uint64_t i = 0; i < files.size(); ++i)
+    for (uint64_t i = 0; i < files.size(); ++i)
       if (const auto path = tier_.backend->native_path(files.name(files[i].object)))
         static_cast<void>(evict(*path).ok());
   }
@@ -167,29 +166,29 @@ class TierProbe {
       next_file_ += done.samples;
     }
     PENSTOCK_TRY(check_interrupt());
-    const auto files = double(std::max<std::uint64_t>(total.samples, 1));
+    const auto files = double(std::max<uint64_t>(total.samples, 1));
     return SizeSeen{.bytes = double(total.bytes) / files, .seconds = seconds / files};
   }
 
   Tier& tier_;
   const SpeedProbe& probe_;
-  std::uint64_t next_file_ = 0;
+  uint64_t next_file_ = 0;
 };
 
 // Fills the buffer with bytes that no device or file system can compress.
-void fill_with_noise(Buffer& buffer, std::uint64_t seed) {
+void fill_with_noise(Buffer& buffer, uint64_t seed) {
   const RandomStream random(seed, "staging probe");
-  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= buffer.capacity(); at += sizeof(std::uint64_t)) {
-    const std::uint64_t bits = random.bits(at);
+  for (size_t at = 0; at + sizeof(uint64_t) <= buffer.capacity(); at += sizeof(uint64_t)) {
+    const uint64_t bits = random.bits(at);
     std::memcpy(buffer.data() + at, &bits, sizeof bits);
   }
 }
 
-Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, Buffer& buffer) {
+Result<void> write_file(Tier& tier, std::string_view name, uint64_t bytes, Buffer& buffer) {
   PENSTOCK_ASSIGN(const auto writer, tier.backend->create(name, bytes));
-  for (std::uint64_t done = 0; done < bytes;) {
+  for (uint64_t done = 0; done < bytes;) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece = buffer.first(std::size_t(std::min<std::uint64_t>(bytes - done, buffer.capacity())));
+    const auto piece = buffer.first(size_t(std::min<uint64_t>(bytes - done, buffer.capacity())));
     PENSTOCK_TRY(writer->append(piece));
     done += piece.size();
   }
@@ -197,37 +196,37 @@ Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, 
 }
 
 // Writes files of the part's mean size, as a copy is written, and adds the seconds per file to write_s.
-Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like,
-                              std::size_t number, const SpeedProbe& probe, std::vector<double>& write_s) {
+Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like, size_t number,
+                              const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
-  const auto bytes = std::uint64_t(std::round(mean_bytes(like)));
-  const std::uint64_t most_files =
-      std::clamp(kWrittenBytes / std::max<std::uint64_t>(bytes, 1), kFewestFiles, kMostWrittenFiles);
-  const auto name = [&](std::uint64_t i) { return folder.object(fmt::format("size-{}", number), i); };
-  std::atomic<std::uint64_t> next_file{0};
-  const unsigned threads = unsigned(std::min<std::uint64_t>(probe.copy_threads, most_files));
+  const auto bytes = uint64_t(std::round(mean_bytes(like)));
+  const uint64_t most_files =
+      std::clamp(kWrittenBytes / std::max<uint64_t>(bytes, 1), kFewestFiles, kMostWrittenFiles);
+  const auto name = [&](uint64_t i) { return folder.object(fmt::format("size-{}", number), i); };
+  std::atomic<uint64_t> next_file{0};
+  const unsigned threads = unsigned(std::min<uint64_t>(probe.copy_threads, most_files));
   const Clock::time_point start = Clock::now();
   const auto write = [&](unsigned thread) -> Result<void> {
-    Buffer buffer(std::size_t{1} << 20U);
+    Buffer buffer(size_t{1} << 20U);
     fill_with_noise(buffer, probe.seed + thread);
     while (true) {
-      const std::uint64_t i = next_file.load();
+      const uint64_t i = next_file.load();
       if (i >= most_files || (i >= kFewestFiles && Clock::now() - start > probe.min_time)) return success();
-      if (const std::uint64_t index = next_file.fetch_add(1); index < most_files)
+      if (const uint64_t index = next_file.fetch_add(1); index < most_files)
         PENSTOCK_TRY(write_file(tier, name(index), bytes, buffer));
     }
   };
   PENSTOCK_TRY(on_threads(threads, write));
-  const std::uint64_t count = std::min(next_file.load(), most_files);
+  const uint64_t count = std::min(next_file.load(), most_files);
   write_s.push_back(seconds_since(start) / double(count));
-  for (std::uint64_t i = 0; i < count; ++i) part.add(name(i), bytes);
+  for (uint64_t i = 0; i < count; ++i) part.add(name(i), bytes);
   return part;
 }
 
 Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
-  std::uint64_t needed_bytes = 0;
+  uint64_t needed_bytes = 0;
   for (const SampleList& part : parts)
-    needed_bytes += std::max<std::uint64_t>(kWrittenBytes, kFewestFiles * std::uint64_t(mean_bytes(part)));
+    needed_bytes += std::max<uint64_t>(kWrittenBytes, kFewestFiles * uint64_t(mean_bytes(part)));
   const auto free = fast.backend->names().free_bytes();
   if (!free.ok() || *free >= needed_bytes) return success();
   return make_error(Errc::no_space,
@@ -266,7 +265,7 @@ bool add_record(const Record& record, SpeedTable& table) {
   // remaining bytes.
   const Metric* const random_read = metric_of(record, "read.random.4k.1.ops_per_s");
   std::vector<std::vector<double>> row(2);
-  for (std::size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {
+  for (size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {
     if (!(small->samples[i] > 0) || !(large->samples[i] > 0)) continue;
     double small_s = 1 / small->samples[i];
     if (random_read != nullptr && random_read->value() > 0)
@@ -295,7 +294,7 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
                    [](const Record* a, const Record* b) { return *clients_of(*a) < *clients_of(*b); });
   SpeedTable table;
   table.sizes = {kSmallFileBytes, kLargeFileBytes};
-  for (std::size_t i = 0; i < tier_records.size(); ++i)
+  for (size_t i = 0; i < tier_records.size(); ++i)
     if (i + 1 == tier_records.size() || *clients_of(*tier_records[i]) != *clients_of(*tier_records[i + 1]))
       add_record(*tier_records[i], table);
   if (!table.threads.empty()) return table;
@@ -335,7 +334,7 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
   // tiers and all cells.
   TierProbe of_slow(slow, probe);
   TierProbe of_fast(fast, probe);
-  for (std::size_t repeat = 0; repeat < probe.repeats; ++repeat) {
+  for (size_t repeat = 0; repeat < probe.repeats; ++repeat) {
     PENSTOCK_TRY(of_slow.read_round(parts, speeds.slow));
     PENSTOCK_TRY(of_fast.read_round(written, speeds.fast));
   }

@@ -21,9 +21,9 @@ struct SpeedProbe {
   std::vector<unsigned> threads;         // numbers of reading threads, ascending from 1
   unsigned copy_threads = 1;             // threads that write the files on the fast tier
   std::chrono::nanoseconds min_time{0};  // for each measurement of one size with one number of threads
-  std::size_t repeats = 1;
+  size_t repeats = 1;
   bool cold = true;  // files are evicted from the page cache before each repeat
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   std::function<void(std::string_view what)> note;  // called with what is measured next; may be empty
 };
 

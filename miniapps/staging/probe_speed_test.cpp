@@ -19,7 +19,7 @@ class ProbeSpeed : public testing::Test {
  protected:
   ProbeSpeed() {
     fs::create_directories(slow());
-    for (std::size_t i = 0; i < 40; ++i) {
+    for (size_t i = 0; i < 40; ++i) {
       FileThatWasRead& file = work_.files.emplace_back();
       file.name = "file-" + std::to_string(100 + i);
       file.bytes = 1000 * (i + 1);
@@ -45,7 +45,7 @@ class ProbeSpeed : public testing::Test {
 
 void expect_filled(const SpeedTable& table) {
   ASSERT_GT(table.sizes.size(), 1U);
-  for (std::size_t i = 1; i < table.sizes.size(); ++i) EXPECT_GT(table.sizes[i], table.sizes[i - 1]);
+  for (size_t i = 1; i < table.sizes.size(); ++i) EXPECT_GT(table.sizes[i], table.sizes[i - 1]);
   ASSERT_EQ(table.read_s.size(), table.threads.size());
   for (const auto& of_threads : table.read_s) {
     ASSERT_EQ(of_threads.size(), table.sizes.size());

@@ -58,10 +58,10 @@ bool is_penstock_file(std::string_view name) {
 
 // What was read of one file, under all of its names ("a//b", a path through a link to the root).
 struct FileReads {
-  std::uint64_t bytes = 0;  // bytes that were read
-  std::uint64_t requests = 0;
-  std::uint64_t seen_size = 0;
-  std::int64_t first_ns = INT64_MAX;
+  uint64_t bytes = 0;  // bytes that were read
+  uint64_t requests = 0;
+  uint64_t seen_size = 0;
+  int64_t first_ns = INT64_MAX;
   double busy_s = 0;
   bool written = false;
 
@@ -78,7 +78,7 @@ struct FileReads {
 };
 using FoundFiles = std::map<std::string, FileReads>;
 
-Error nothing_read_error(const Tier& slow, const std::map<std::string, std::uint64_t>& folders) {
+Error nothing_read_error(const Tier& slow, const std::map<std::string, uint64_t>& folders) {
   const auto most = std::max_element(folders.begin(), folders.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string hint =
@@ -92,7 +92,7 @@ Error nothing_read_error(const Tier& slow, const std::map<std::string, std::uint
 Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter, const Tier& slow) {
   const std::vector<std::string> roots = roots_of(slow.root);
   FoundFiles found;
-  std::map<std::string, std::uint64_t> elsewhere;
+  std::map<std::string, uint64_t> elsewhere;
   bool left_out = false;
   sums.each(
       [&](std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) {
@@ -122,8 +122,8 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
   const std::vector<std::string> roots = roots_of(slow.root);
   ThreadReadings threads;
   Reading reading;
-  std::int64_t first = INT64_MAX;
-  std::int64_t last = INT64_MIN;
+  int64_t first = INT64_MAX;
+  int64_t last = INT64_MIN;
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned) {
     const bool is_upper_layer = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
@@ -144,7 +144,7 @@ double epochs_of(const FoundFiles& found) {
   for (const auto& [name, file] : found)
     if (file.seen_size != 0) times.push_back(double(file.bytes) / double(file.seen_size));
   if (times.empty()) return 1;
-  const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  const auto middle = times.begin() + ptrdiff_t(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return std::max(*middle, 1.0);
 }
@@ -158,14 +158,14 @@ void take_file(const std::string& name, const FileReads& found, const Tier& slow
     ++work.gone_files;
   } else if (!is_utf8(name) || !check_object_name(name).ok()) {
     ++work.odd_names;
-  } else if (std::uint64_t(current.st_size) < found.seen_size) {
+  } else if (uint64_t(current.st_size) < found.seen_size) {
     ++work.shrunk_files;
   } else {
     FileThatWasRead& file = work.files.emplace_back();
     file.name = name;
-    file.bytes = std::uint64_t(current.st_size);
-    file.mtime_ns = std::int64_t{current.st_mtim.tv_sec} * 1'000'000'000 + current.st_mtim.tv_nsec;
-    const auto requests = double(std::max<std::uint64_t>(found.requests, 1));
+    file.bytes = uint64_t(current.st_size);
+    file.mtime_ns = int64_t{current.st_mtim.tv_sec} * 1'000'000'000 + current.st_mtim.tv_nsec;
+    const auto requests = double(std::max<uint64_t>(found.requests, 1));
     file.requests = requests / work.epochs;
     file.request_bytes = double(found.bytes) / requests;
     file.first_ns = found.first_ns;
@@ -173,20 +173,19 @@ void take_file(const std::string& name, const FileReads& found, const Tier& slow
 }
 
 Result<void> look_into_cache(const Tier& slow, SessionWork& work) {
-  return parallel_for(work.files.size(), worker_threads(0), 16,
-                      [&](unsigned, std::uint64_t i) -> Result<void> {
-                        FileThatWasRead& file = work.files[i];
-                        const auto resident = residency(fs::path(slow.root) / file.name);
-                        if (resident.ok() && resident->verified) file.cached = resident->fraction();
-                        return success();
-                      });
+  return parallel_for(work.files.size(), worker_threads(0), 16, [&](unsigned, uint64_t i) -> Result<void> {
+    FileThatWasRead& file = work.files[i];
+    const auto resident = residency(fs::path(slow.root) / file.name);
+    if (resident.ok() && resident->verified) file.cached = resident->fraction();
+    return success();
+  });
 }
 
 }  // namespace
 
-std::uint64_t SessionWork::bytes() const {
-  return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const FileThatWasRead& file) { return sum + file.bytes; });
+uint64_t SessionWork::bytes() const {
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t sum, const FileThatWasRead& file) { return sum + file.bytes; });
 }
 
 double SessionWork::cached_bytes() const {
@@ -210,13 +209,13 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
                       "of the {} files that the session read below {} none is there as it was: {} are "
                       "gone, {} are shorter, {} were written by the program itself",
                       found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files);
-  std::uint64_t bytes_read = 0;
+  uint64_t bytes_read = 0;
   for (const auto& [name, file] : found) bytes_read += file.bytes;
-  work.epoch_bytes = std::uint64_t(double(bytes_read) / work.epochs);
+  work.epoch_bytes = uint64_t(double(bytes_read) / work.epochs);
   Reading reading = reading_of_spans(session);
   work.by_spans = reading.bytes != 0;
   if (!work.by_spans) reading = reading_of_calls(sums, slow, found);
-  work.threads = unsigned(std::max<std::uint64_t>(reading.threads, 1));
+  work.threads = unsigned(std::max<uint64_t>(reading.threads, 1));
   if (reading.bytes != 0) {
     const double epoch_share = double(work.epoch_bytes) / double(reading.bytes);
     work.observed_s = reading.wall_s * epoch_share;

@@ -16,30 +16,30 @@ namespace penstock {
 
 // A regular file below the tier's root that was read and not written.
 struct FileThatWasRead {
-  std::string name{};         // relative to the root
-  std::uint64_t bytes = 0;    // its size now
-  std::int64_t mtime_ns = 0;  // its modification time now
-  double requests = 0;        // per epoch: reads that do not begin where the previous one ended
-  double request_bytes = 0;   // mean bytes of one request
-  double cached = 0;          // fraction of the file in this machine's page cache now
-  std::int64_t first_ns = 0;  // when it was first read
+  std::string name{};        // relative to the root
+  uint64_t bytes = 0;        // its size now
+  int64_t mtime_ns = 0;      // its modification time now
+  double requests = 0;       // per epoch: reads that do not begin where the previous one ended
+  double request_bytes = 0;  // mean bytes of one request
+  double cached = 0;         // fraction of the file in this machine's page cache now
+  int64_t first_ns = 0;      // when it was first read
 };
 
 struct SessionWork {
   std::vector<FileThatWasRead> files;  // by name
   double epochs = 0;                   // median over the files of how often each was read
-  std::uint64_t epoch_bytes = 0;
+  uint64_t epoch_bytes = 0;
   unsigned threads = 1;   // threads that read at the same time
   double observed_s = 0;  // seconds of one epoch
   double think_s = 0;     // thread-seconds of one epoch in which these threads did not read
   bool by_spans = false;  // true: the program itself reported its reading; false: from its calls
   // Numbers of files that were left out, by reason.
-  std::uint64_t gone_files = 0;     // no regular file of that name exists now
-  std::uint64_t shrunk_files = 0;   // shorter than in the session
-  std::uint64_t written_files = 0;  // written by the program itself: a copy would be out of date at once
-  std::uint64_t odd_names = 0;      // the name is not UTF-8 or is too long
+  uint64_t gone_files = 0;     // no regular file of that name exists now
+  uint64_t shrunk_files = 0;   // shorter than in the session
+  uint64_t written_files = 0;  // written by the program itself: a copy would be out of date at once
+  uint64_t odd_names = 0;      // the name is not UTF-8 or is too long
 
-  std::uint64_t bytes() const;
+  uint64_t bytes() const;
   double cached_bytes() const;
 };
 

@@ -23,13 +23,13 @@ class SessionWorkTest : public testing::Test {
 
   fs::path root() const { return folder_.path() / "slow"; }
   std::string path(std::string_view name) const { return (root() / name).string(); }
-  void make(std::string_view name, std::size_t bytes) const {
+  void make(std::string_view name, size_t bytes) const {
     std::ofstream(root() / name, std::ios::binary) << std::string(bytes, 'x');
   }
 
   // Counters of a file that one thread read from begin to end `times` times, in `pieces` reads.
-  penstock_counters read(std::string_view name, std::uint32_t thread, std::uint32_t times,
-                         std::uint32_t pieces, std::uint64_t bytes) {
+  penstock_counters read(std::string_view name, uint32_t thread, uint32_t times, uint32_t pieces,
+                         uint64_t bytes) {
     penstock_counters counters = bytes_.counters_of(path(name), thread, times * pieces, bytes / pieces);
     counters.opens = counters.closes = times;
     counters.size = bytes;
@@ -107,7 +107,7 @@ TEST_F(SessionWorkTest, SpansOfTheProgramGoBeforeItsCalls) {
     span.end_ns = end;
     span.number = PENSTOCK_NO_NUMBER;
     span.bytes = thread == 1 ? 2000 : 1000;
-    span.thread = std::uint32_t(thread);
+    span.thread = uint32_t(thread);
     span.component = PENSTOCK_READ;
     bytes_.add(span);
   }

@@ -18,7 +18,7 @@ constexpr double kUnknownError = 0.1;
 constexpr double kMedianOverMean = 1.2533;
 
 // The 97.5% quantile of Student's t distribution.
-double student_t(std::size_t degrees) {
+double student_t(size_t degrees) {
   constexpr std::array<double, 10> kFewDegrees{12.706, 4.303, 3.182, 2.776, 2.571,
                                                2.447,  2.365, 2.306, 2.262, 2.228};
   if (degrees <= kFewDegrees.size()) return kFewDegrees[degrees - 1];
@@ -28,7 +28,7 @@ double student_t(std::size_t degrees) {
 }  // namespace
 
 void add(ReadDemand& sum, const ReadDemand& more, double times) {
-  for (std::size_t i = 0; i < kMostSizes; ++i) sum[i] += more[i] * times;
+  for (size_t i = 0; i < kMostSizes; ++i) sum[i] += more[i] * times;
 }
 
 ReadDemand SpeedTable::reads_of(double bytes) const {
@@ -38,7 +38,7 @@ ReadDemand SpeedTable::reads_of(double bytes) const {
     return demand;
   }
   const auto upper = std::lower_bound(sizes.begin() + 1, sizes.end() - 1, bytes);
-  const auto high = std::size_t(upper - sizes.begin());
+  const auto high = size_t(upper - sizes.begin());
   const double upper_share = (bytes - sizes[high - 1]) / (sizes[high] - sizes[high - 1]);
   // Below the smallest size nothing was measured; fewer bytes are assumed to take the same time.
   demand[high] = std::max(upper_share, 0.0);
@@ -58,7 +58,7 @@ CellTimes median_times(const SpeedTable& table) {
 CellTimes time_errors(const SpeedTable& table) {
   CellTimes errors;  // at first the relative variances of one repeat, at the end the errors
   double squares = 0;
-  std::size_t degrees = 0;
+  size_t degrees = 0;
   for (const auto& of_threads : table.read_s) {
     auto& row = errors.emplace_back();
     for (const std::vector<double>& repeats : of_threads) {
@@ -74,10 +74,10 @@ CellTimes time_errors(const SpeedTable& table) {
     }
   }
   const double pooled = degrees == 0 ? 0 : squares / double(degrees);
-  for (std::size_t t = 0; t < errors.size(); ++t)
-    for (std::size_t k = 0; k < errors[t].size(); ++k) {
+  for (size_t t = 0; t < errors.size(); ++t)
+    for (size_t k = 0; k < errors[t].size(); ++k) {
       double& cell = errors[t][k];
-      const auto repeats = double(std::max<std::size_t>(table.read_s[t][k].size(), 1));
+      const auto repeats = double(std::max<size_t>(table.read_s[t][k].size(), 1));
       cell = degrees == 0
                  ? kUnknownError
                  : student_t(degrees) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);
@@ -87,15 +87,15 @@ CellTimes time_errors(const SpeedTable& table) {
 
 CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count) {
   constexpr double kLeastLeft = 0.1;
-  for (std::size_t t = 0; t < times.size(); ++t)
-    for (std::size_t k = 0; k < times[t].size(); ++k)
+  for (size_t t = 0; t < times.size(); ++t)
+    for (size_t k = 0; k < times[t].size(); ++k)
       times[t][k] *= std::max(1 + error_count * errors[t][k], kLeastLeft);
   return times;
 }
 
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen) {
   std::vector<double> times;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
     const SizeSeen& measured = seen[i];
     double time = measured.seconds;
     if (seen.size() > 1 && measured.bytes > 0) {
@@ -115,14 +115,14 @@ std::vector<double> times_at(const std::vector<double>& sizes, const std::vector
 
 // Minimizes the squares of the relative errors (a + b s - t) / t: a is the latency, b the seconds per byte, s
 // a size and t its time.
-LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index) {
+LineFit fit_line(const SpeedTable& table, const CellTimes& times, size_t thread_index) {
   const std::vector<double>& seconds = times[thread_index];
   double w0 = 0;
   double w1 = 0;
   double w2 = 0;
   double y0 = 0;
   double y1 = 0;
-  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+  for (size_t i = 0; i < table.sizes.size(); ++i) {
     const double t = std::max(seconds[i], kShortestSeconds);
     const double s = table.sizes[i];
     w0 += 1 / (t * t);
@@ -148,9 +148,9 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
 DemandTime::DemandTime(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand) {
   const bool is_empty = std::all_of(demand.begin(), demand.end(), [](double part) { return part == 0; });
   if (is_empty) return;
-  for (std::size_t i = 0; i < table.threads.size(); ++i) {
+  for (size_t i = 0; i < table.threads.size(); ++i) {
     double seconds = 0;
-    for (std::size_t k = 0; k < table.sizes.size(); ++k) seconds += demand[k] * times[i][k];
+    for (size_t k = 0; k < table.sizes.size(); ++k) seconds += demand[k] * times[i][k];
     rates_.emplace_back(table.threads[i], 1 / std::max(seconds, kShortestSeconds));
   }
 }

@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kMostSizes = 8;
+inline constexpr size_t kMostSizes = 8;
 
 // Reads of any sizes, expressed as a number of reads of each size in a table. The time of a demand is the sum
 // of these numbers times the measured times. A size between two measured sizes is interpolated linearly.
@@ -71,7 +71,7 @@ struct LineFit {
   double bytes_per_s = 0;
   double only_size = 0;  // bytes, if only one size was measured; else 0
 };
-LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index);
+LineFit fit_line(const SpeedTable& table, const CellTimes& times, size_t thread_index);
 
 // The time W(m) of one demand on one tier.
 class DemandTime {
@@ -108,7 +108,7 @@ CellTimes drawn_times(const SpeedTable& table, Draw draw) {
     auto& row = times.emplace_back();
     for (const std::vector<double>& repeats : of_threads) {
       double sum = 0;
-      for (std::size_t i = 0; i < repeats.size(); ++i) sum += repeats[draw(repeats.size())];
+      for (size_t i = 0; i < repeats.size(); ++i) sum += repeats[draw(repeats.size())];
       row.push_back(repeats.empty() ? 0.0 : sum / double(repeats.size()));
     }
   }

@@ -150,9 +150,9 @@ TEST(Speed, ErrorsComeFromHowFarRepeatsLieApart) {
 TEST(Speed, DrawnTimesLieWithinTheRepeats) {
   SpeedTable table = table_of(0.01, 1e8, {1});
   table.read_s[0] = {{1, 3}, {2, 4}, {5, 5}};
-  const CellTimes lows = drawn_times(table, [](std::size_t) { return std::size_t{0}; });
+  const CellTimes lows = drawn_times(table, [](size_t) { return size_t{0}; });
   EXPECT_EQ(lows[0], (std::vector<double>{1, 2, 5}));
-  const CellTimes highs = drawn_times(table, [](std::size_t n) { return n - 1; });
+  const CellTimes highs = drawn_times(table, [](size_t n) { return n - 1; });
   EXPECT_EQ(highs[0], (std::vector<double>{3, 4, 5}));
   EXPECT_EQ(median_times(table)[0], (std::vector<double>{2, 3, 5}));
 }

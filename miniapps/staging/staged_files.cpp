@@ -42,7 +42,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+constexpr size_t kPieceBytes = size_t{1} << 20U;
 
 // Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
 // process killed in between leaves a private copy, and the next apply calls this again. Any thread.
@@ -59,22 +59,22 @@ void copy_mode_owner_and_times(const Tier& from, const Tier& to, const std::stri
   static_cast<void>(::utimensat(AT_FDCWD, copy->c_str(), times.data(), 0));
 }
 
-Result<std::uint32_t> crc_of(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& buffer) {
+Result<uint32_t> crc_of(Tier& tier, const std::string& name, uint64_t bytes, Buffer& buffer) {
   PENSTOCK_ASSIGN(const auto reader, tier.backend->open(name));
   return crc32c_of(*reader, 0, bytes, buffer);
 }
 
 // If possible, drops the file from the page cache first, so that the device is read.
-Result<std::uint32_t> read_back(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& buffer) {
+Result<uint32_t> read_back(Tier& tier, const std::string& name, uint64_t bytes, Buffer& buffer) {
   const auto path = tier.backend->native_path(name);
   if (path && !tier.facts.memory) static_cast<void>(evict(*path));
   return crc_of(tier, name, bytes, buffer);
 }
 
 // The size of a file, or nothing if there is none.
-Result<std::optional<std::uint64_t>> bytes_there(Tier& tier, const std::string& name) {
+Result<std::optional<uint64_t>> bytes_there(Tier& tier, const std::string& name) {
   const auto there = tier.backend->names().stat(name);
-  if (!there.ok() && there.error().code == Errc::not_found) return std::optional<std::uint64_t>();
+  if (!there.ok() && there.error().code == Errc::not_found) return std::optional<uint64_t>();
   if (!there.ok()) return there.error();
   if (there->folder)
     return make_error(Errc::already_exists, "'{}' is a folder on tier '{}', and a file in the plan", name,
@@ -101,11 +101,11 @@ class Apply {
   Result<void> make_folders();
   Result<void> save_what_is_there(bool all_inspected);
   Result<void> stage_file(Buffer& buffer, const PlannedFile& file);
-  Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes);
+  Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes);
   Result<void> copy(Buffer& buffer, const PlannedFile& file);
-  Result<std::uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
+  Result<uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
   Result<void> forget_found(const PlannedFile& file);
-  void record_copied(const PlannedFile& file, std::uint32_t crc);
+  void record_copied(const PlannedFile& file, uint32_t crc);
   void forget_copied(const PlannedFile& file);
   void report_changed(const PlannedFile& file, const std::string& why);
 
@@ -123,7 +123,7 @@ class Apply {
 
 // Called before anything is written, so that an apply without enough space fails early.
 Result<void> Apply::check_room() {
-  std::uint64_t needed = 0;
+  uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
     PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
     if (!existing_bytes) needed += file.bytes;
@@ -169,7 +169,7 @@ Result<void> Apply::forget_found(const PlannedFile& file) {
 
 // Any thread of parallel_for() calls this and the next two functions. Each takes the lock for a short time,
 // and allocates under it.
-void Apply::record_copied(const PlannedFile& file, std::uint32_t crc) {
+void Apply::record_copied(const PlannedFile& file, uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};
 }
@@ -187,13 +187,13 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
 
 // Compares an existing file with the bytes that were copied or, if these are unknown, with the original.
 // Reads without the lock: each file of the plan belongs to one thread.
-Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
+Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
   const auto other_bytes = [&](std::string_view whose) {
     return make_error(Errc::already_exists,
                       "'{}' is on tier '{}' already, with other bytes{}: take it away, or advise anew",
                       file.name, fast_.name, whose);
   };
-  std::optional<std::uint32_t> expected_crc;
+  std::optional<uint32_t> expected_crc;
   bool found = false;
   {
     const std::lock_guard lock(mutex_);
@@ -202,7 +202,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::u
       expected_crc = known->second.crc32c;
   }
   if (bytes != file.bytes) return other_bytes(expected_crc ? " than were copied" : "");
-  PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
+  PENSTOCK_ASSIGN(const uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
   if (!expected_crc) {
     PENSTOCK_ASSIGN(expected_crc, crc_of(slow_, file.name, bytes, buffer));
   }
@@ -217,14 +217,13 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::u
 }
 
 // Copies into a file without a name, then gives it the name. Every return before the publish drops the copy.
-Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool& changed) {
+Result<uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool& changed) {
   PENSTOCK_ASSIGN(const auto reader, slow_.backend->open(file.name));
   PENSTOCK_ASSIGN(const auto writer, fast_.backend->create(file.name, file.bytes));
-  std::uint32_t crc = 0;
-  for (std::uint64_t offset = 0; offset < file.bytes;) {
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < file.bytes;) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece =
-        buffer.first(std::size_t(std::min<std::uint64_t>(file.bytes - offset, buffer.capacity())));
+    const auto piece = buffer.first(size_t(std::min<uint64_t>(file.bytes - offset, buffer.capacity())));
     if (const auto read = reader->read_at(offset, piece); !read.ok()) {
       changed = read.error().code == Errc::truncated;
       return read.error();
@@ -258,7 +257,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   if (!written.ok()) return written.error();
   record_copied(file, *written);
   copy_mode_owner_and_times(slow_, fast_, file.name);
-  PENSTOCK_ASSIGN(const std::uint32_t read_crc, read_back(fast_, file.name, file.bytes, buffer));
+  PENSTOCK_ASSIGN(const uint32_t read_crc, read_back(fast_, file.name, file.bytes, buffer));
   if (read_crc != *written) {
     if (const auto removed = fast_.backend->names().remove(file.name); removed.ok())
       forget_copied(file);
@@ -298,7 +297,7 @@ Result<ApplyOutcome> Apply::run() {
     std::vector<Buffer> buffers(threads_);
     for (Buffer& buffer : buffers) buffer.grow(kPieceBytes);
     Progress shown(show_progress_, "stage", plan_.files.size(), "files");
-    done = parallel_for(plan_.files.size(), threads_, 4, [&](unsigned worker, std::uint64_t i) {
+    done = parallel_for(plan_.files.size(), threads_, 4, [&](unsigned worker, uint64_t i) {
       Result<void> copied = stage_file(buffers[worker], plan_.files[i]);
       shown.advance(1);
       return copied;
@@ -323,7 +322,7 @@ Result<ApplyOutcome> Apply::run() {
 
 // Adds "a" and "a/b" for "a/b/c".
 void add_folders_above(std::string_view name, std::set<std::string>& folders) {
-  for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
+  for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
     folders.emplace(name.substr(0, slash));
 }
 
@@ -356,7 +355,7 @@ class Revert {
     Result<void> done = success();
     {
       Progress shown(progress, "revert", plan_.files.size(), "files");
-      done = parallel_for(plan_.files.size(), threads, 4, [&](unsigned worker, std::uint64_t i) {
+      done = parallel_for(plan_.files.size(), threads, 4, [&](unsigned worker, uint64_t i) {
         Result<void> reverted = revert_file(buffers[worker], plan_.files[i]);
         shown.advance(1);
         return reverted;
@@ -375,10 +374,10 @@ class Revert {
 
  private:
   // Why the file is not the copy that was made; "" if it is. Reads it without the lock.
-  Result<std::string> difference(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
+  Result<std::string> difference(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
     const auto known = state_.copied.find(file.name);
     if (bytes != file.bytes) return fmt::format("{} bytes in place of {}", bytes, file.bytes);
-    PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
+    PENSTOCK_ASSIGN(const uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
       return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
     // The apply that copied it was killed. A file with the bytes of the original can be removed without a

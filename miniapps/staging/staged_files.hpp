@@ -28,9 +28,9 @@ class StagedTiers {
 };
 
 struct ApplyOutcome {
-  std::uint64_t copied = 0;
-  std::uint64_t already_there = 0;  // with the right bytes, by an earlier apply or another program
-  std::uint64_t bytes_copied = 0;
+  uint64_t copied = 0;
+  uint64_t already_there = 0;  // with the right bytes, by an earlier apply or another program
+  uint64_t bytes_copied = 0;
   double seconds = 0;
   std::vector<std::string>
       changed{};  // originals that changed after the plan was made, with reasons; not copied
@@ -54,10 +54,10 @@ Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, Sta
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers);
 
 struct RevertOutcome {
-  std::uint64_t removed = 0;
-  std::uint64_t bytes_removed = 0;
-  std::uint64_t not_there = 0;
-  std::uint64_t found_before = 0;   // existed before and not copied by this plan: they stay
+  uint64_t removed = 0;
+  uint64_t bytes_removed = 0;
+  uint64_t not_there = 0;
+  uint64_t found_before = 0;        // existed before and not copied by this plan: they stay
   std::vector<std::string> kept{};  // changed after the copy: they stay; with reasons
   bool complete = false;            // false: interrupted; the same call continues
 };

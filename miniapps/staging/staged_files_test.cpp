@@ -64,8 +64,8 @@ class StagedFiles : public testing::Test {
     for (const char* name : kNames) {
       struct stat facts {};
       EXPECT_EQ(::stat((slow() / name).c_str(), &facts), 0);
-      plan.files.push_back({name, std::uint64_t(facts.st_size),
-                            std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec});
+      plan.files.push_back({name, uint64_t(facts.st_size),
+                            int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec});
     }
     return plan;
   }
@@ -91,8 +91,8 @@ class StagedFiles : public testing::Test {
   }
 
   // Counts the copies on the fast tier, and checks that each is whole.
-  std::size_t whole_copies() const {
-    std::size_t count = 0;
+  size_t whole_copies() const {
+    size_t count = 0;
     if (!fs::exists(fast())) return 0;
     for (const auto& entry : fs::recursive_directory_iterator(fast())) {
       const std::string name = entry.path().lexically_relative(fast()).string();

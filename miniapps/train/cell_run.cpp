@@ -28,10 +28,10 @@ namespace {
 
 // How long the input runs alone, without an accelerator: at most this time, but at least these batches.
 constexpr std::chrono::seconds kLongestAloneRun{20};
-constexpr std::uint64_t kLeastAloneBatches = 8;
+constexpr uint64_t kLeastAloneBatches = 8;
 constexpr std::chrono::milliseconds kClosingPoll{100};
 constexpr std::chrono::milliseconds kCloseAfterInterrupt{400};  // longest wait for the workers after Ctrl-C
-constexpr std::size_t kMostStepSamples = 100'000;               // most raw step times in a record
+constexpr size_t kMostStepSamples = 100'000;                    // most raw step times in a record
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -65,7 +65,7 @@ class CellRun {
   void describe(std::chrono::nanoseconds step);
   Result<std::unique_ptr<BatchSource>> start_input(const PlanLimits& limits, SpanLog* spans = nullptr);
   Result<TrainOutcome> train(Accelerator& accelerator);
-  Result<void> run_input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs);
+  Result<void> run_input_alone(uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs);
   Result<void> close_input(std::unique_ptr<BatchSource> input);
   template <class Source>
   bool try_close(Source& source) const;
@@ -79,7 +79,7 @@ class CellRun {
   BatchPool& pool_;
   TrainCache& cache_;
   Trial& trial_;
-  const std::uint64_t read_bytes_before_;  // bytes read from the tier before this cell
+  const uint64_t read_bytes_before_;  // bytes read from the tier before this cell
   bool stuck_ = false;
   TrainObservers observers_;
 };
@@ -142,7 +142,7 @@ Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
     stuck_ = true;
   }
   if (!try_close(observers_)) stuck_ = true;
-  std::uint64_t any_stuck = stuck_ ? 1 : 0;
+  uint64_t any_stuck = stuck_ ? 1 : 0;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&any_stuck, 1), Reduction::max));
   stuck_ = any_stuck != 0;
   return success();
@@ -162,7 +162,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   observers_.count_losses(own_outcome);
   PENSTOCK_TRY(close_input(std::move(input)));
   PENSTOCK_TRY(observers_.end(run, start, own_outcome, trial_));
-  for (std::size_t i = 0; i < std::min(run.steps.size(), kMostStepSamples); ++i)
+  for (size_t i = 0; i < std::min(run.steps.size(), kMostStepSamples); ++i)
     trial_.sample(saving_metrics::kStep, double(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
   if (ranks_.size() == 1) return own_outcome;
   return joined(ranks_, own_outcome);
@@ -171,9 +171,9 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
 // Runs one of `parts` parts of the input without an accelerator: `steps` steps, or fewer if its share of the
 // time ends first, but at least kLeastAloneBatches / parts. With a cold cache and several epochs it always
 // makes all steps, since the cache gets warm on the way.
-Result<void> CellRun::run_input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
+Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
   const bool all_steps = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
-  const std::uint64_t least_steps = kLeastAloneBatches / parts;
+  const uint64_t least_steps = kLeastAloneBatches / parts;
   const std::unique_ptr<Accelerator> idle = no_accelerator();
   PlanLimits limits{.start = plan_.limits.start};
   limits.batches = limits.start.batches + steps;
@@ -192,12 +192,12 @@ Result<void> CellRun::run_input_alone(std::uint64_t steps, unsigned parts, std::
 // Adds the totals of this process so far. A search has several runs in one process, so each run of it adds
 // only its own bytes.
 Result<void> CellRun::report_totals() {
-  std::uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
+  uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
   if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;
   if (plan_.find_accelerators) read_bytes -= read_bytes_before_;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&read_bytes, 1), Reduction::sum));
   trial_.sample(shared_metrics::kTierBytesRead, double(read_bytes));
-  const auto rank_sum = [&](std::uint64_t bytes) -> Result<std::uint64_t> {
+  const auto rank_sum = [&](uint64_t bytes) -> Result<uint64_t> {
     PENSTOCK_TRY(ranks_.all_reduce(std::span(&bytes, 1), Reduction::sum));
     return bytes;
   };
@@ -211,13 +211,13 @@ Result<void> CellRun::report_totals() {
 
 // Makes and prepares the accelerators of this process, numbered within all ranks.
 Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
-  const std::uint64_t count = plan_.accelerators;
+  const uint64_t count = plan_.accelerators;
   PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> result,
                   make_accelerator(plan_.accelerator, {.seed = plan_.seed,
                                                        .count = count,
-                                                       .first_number = std::uint64_t(ranks_.rank()) * count,
-                                                       .total_count = std::uint64_t(ranks_.size()) * count}));
-  PENSTOCK_TRY(result->prepare(plan_.transform().layout, std::size_t(plan_.step_samples())));
+                                                       .first_number = uint64_t(ranks_.rank()) * count,
+                                                       .total_count = uint64_t(ranks_.size()) * count}));
+  PENSTOCK_TRY(result->prepare(plan_.transform().layout, size_t(plan_.step_samples())));
   return result;
 }
 
@@ -231,8 +231,8 @@ Result<void> CellRun::measure() {
   describe(step);
   PENSTOCK_TRY(observers_.open());
   if (plan_.in_memory())
-    PENSTOCK_TRY(all_ok(ranks_, pool_.allocate_all_samples(plan_.corpus.manifest.samples(),
-                                                           std::size_t(plan_.step_samples()))));
+    PENSTOCK_TRY(all_ok(
+        ranks_, pool_.allocate_all_samples(plan_.corpus.manifest.samples(), size_t(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone_runs;
   const bool measures_alone = !plan_.find_accelerators && accelerator.computes();
@@ -259,7 +259,7 @@ Result<void> CellRun::measure() {
   PENSTOCK_TRY(observers_.close_log());
   if (measures_alone && !outcome.failure && outcome.steps > 0) {
     if (plan_.cache != CacheRequest::asis) PENSTOCK_TRY(cache_.prepare());
-    const std::uint64_t rest_steps = before_and_after ? outcome.steps - outcome.steps / 2 : outcome.steps;
+    const uint64_t rest_steps = before_and_after ? outcome.steps - outcome.steps / 2 : outcome.steps;
     PENSTOCK_TRY(run_input_alone(rest_steps, before_and_after ? 2 : 1, alone_runs));
     if (stuck_) return success();
     PENSTOCK_TRY(record_input_alone(ranks_, alone_runs, outcome, trial_));

@@ -31,12 +31,12 @@ Error wrong_value(std::string_view what, const Value& value) {
                     value.IsScalar() ? value.Scalar() : "a mapping or a list");
 }
 
-template <std::uint64_t DlioWorkload::*kMember>
+template <uint64_t DlioWorkload::*kMember>
 Result<void> take_count(DlioWorkload& workload, const Value& value) {
-  std::uint64_t count = 0;
+  uint64_t count = 0;
   if (!value.IsScalar() || value.Scalar().starts_with('-') ||
-      !YAML::convert<std::uint64_t>::decode(value, count) || count == 0 ||
-      count > std::numeric_limits<std::int64_t>::max())
+      !YAML::convert<uint64_t>::decode(value, count) || count == 0 ||
+      count > std::numeric_limits<int64_t>::max())
     return wrong_value("a whole number from 1 on", value);
   workload.*kMember = count;
   return success();
@@ -86,7 +86,7 @@ Result<void> take_steps(DlioWorkload& workload, const Value& value) {
   return take_count<&DlioWorkload::steps>(workload, value);
 }
 
-template <std::uint64_t DlioWorkload::*kMember>
+template <uint64_t DlioWorkload::*kMember>
 Result<void> take_count_or_none(DlioWorkload& workload, const Value& value) {
   if (value.IsScalar() && value.Scalar() == "0") {
     workload.*kMember = 0;
@@ -311,14 +311,14 @@ Result<void> take_section(DlioWorkload& workload, const std::string& section, co
 
 Result<void> take_override(DlioWorkload& workload, const std::string& word) {
   constexpr std::string_view kPrefix = "++workload.";
-  const std::size_t equals = word.find('=');
+  const size_t equals = word.find('=');
   if (!word.starts_with(kPrefix) || equals == std::string::npos)
     return make_error(Errc::invalid_argument,
                       "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
   const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
   const Value value = YAML::Load(word.substr(equals + 1));
   // The override may name one part of a value, such as the mean in train.computation_time.mean.
-  if (const std::size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
+  if (const size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
     if (const std::string parent = name.substr(0, dot); find_key(parent) != nullptr) {
       Value part;
       part[name.substr(dot + 1)] = value;
@@ -358,14 +358,14 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
   }
 }
 
-std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators) {
+uint64_t files_left_by_dlio(const DlioWorkload& workload, uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
   // The samples of a step if the batch were 1.
   const Wide step_samples = static_cast<Wide>(workload.samples_per_file) * accelerators;
   if (step_samples == 0 || workload.batch == 0) return workload.files;
   if (step_samples > files || workload.batch > files / step_samples) return 0;
-  return workload.files - std::uint64_t(files % (step_samples * workload.batch));
+  return workload.files - uint64_t(files % (step_samples * workload.batch));
 }
 
 }  // namespace penstock

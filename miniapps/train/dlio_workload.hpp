@@ -13,14 +13,14 @@ struct DlioWorkload {
   std::string name;         // model.name, or the name of the file
   std::string data_folder;  // dataset.data_folder
   std::string format = "tfrecord";
-  std::uint64_t files = 8;
-  std::uint64_t samples_per_file = 1;
-  std::uint64_t batch = 1;  // samples of a step for one accelerator
+  uint64_t files = 8;
+  uint64_t samples_per_file = 1;
+  uint64_t batch = 1;  // samples of a step for one accelerator
   // reader.read_threads; 0: the training loop reads by itself, and nothing is read ahead.
-  std::uint64_t threads = 1;
-  std::uint64_t prefetch = 2;
-  std::uint64_t epochs = 1;
-  std::uint64_t steps = 0;  // train.total_training_steps; 0: no limit
+  uint64_t threads = 1;
+  uint64_t prefetch = 2;
+  uint64_t epochs = 1;
+  uint64_t steps = 0;  // train.total_training_steps; 0: no limit
   double computation_s = 0;
   double deviation_s = 0;  // standard deviation of computation_s
   double au = 0.9;         // the accelerator utilization that the workload requires
@@ -37,6 +37,6 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 // How many of the files DLIO itself would read with `accelerators`. Since its commit ad8ce8b it rounds the
 // number of files down to a multiple of the samples of one step. It counts the step of all accelerators, and
 // treats a file as one sample.
-std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators);
+uint64_t files_left_by_dlio(const DlioWorkload& workload, uint64_t accelerators);
 
 }  // namespace penstock

@@ -153,7 +153,7 @@ TEST(FilesLeftByDlio, MayBeNone) {
   workload.files = 168;
   EXPECT_EQ(files_left_by_dlio(workload, 1), 168U);
   EXPECT_EQ(files_left_by_dlio(workload, 5), 140U);
-  workload.batch = std::uint64_t{1} << 62;
+  workload.batch = uint64_t{1} << 62;
   EXPECT_EQ(files_left_by_dlio(workload, 8), 0U) << "more than 64 bits";
 }
 

@@ -18,18 +18,17 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+constexpr size_t kPieceBytes = size_t{1} << 20;
 
 }  // namespace
 
 Result<std::unique_ptr<EpochCheckpoints>> EpochCheckpoints::make(const Tier& tier, std::string name,
-                                                                 std::uint64_t model_bytes,
-                                                                 std::uint64_t seed) {
+                                                                 uint64_t model_bytes, uint64_t seed) {
   try {
-    std::vector<std::byte> model(static_cast<std::size_t>(model_bytes));
+    std::vector<std::byte> model(static_cast<size_t>(model_bytes));
     const RandomStream random(seed, "train.checkpoint");
-    for (std::size_t at = 0; at < model.size(); at += sizeof(std::uint64_t)) {
-      const std::uint64_t bits = random.bits(at);
+    for (size_t at = 0; at < model.size(); at += sizeof(uint64_t)) {
+      const uint64_t bits = random.bits(at);
       std::memcpy(model.data() + at, &bits, std::min(sizeof bits, model.size() - at));
     }
     return std::unique_ptr<EpochCheckpoints>(new EpochCheckpoints(tier, std::move(name), std::move(model)));
@@ -46,7 +45,7 @@ Result<void> EpochCheckpoints::try_create() const {
   return error;
 }
 
-Result<bool> EpochCheckpoints::before_step(std::uint64_t steps, const Batch* next) {
+Result<bool> EpochCheckpoints::before_step(uint64_t steps, const Batch* next) {
   const bool epoch_ended = next == nullptr ? steps > 0 : epoch_ && *epoch_ != next->epoch;
   if (next != nullptr) epoch_ = next->epoch;
   if (!epoch_ended) return false;
@@ -59,11 +58,11 @@ Result<bool> EpochCheckpoints::before_step(std::uint64_t steps, const Batch* nex
 
 Result<void> EpochCheckpoints::save() {
   const auto since = std::chrono::steady_clock::now();
-  for (std::size_t at = 0; at < model_.size(); at += 4096) model_[at] ^= std::byte{1};
+  for (size_t at = 0; at < model_.size(); at += 4096) model_[at] ^= std::byte{1};
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, tier_.backend->create(name_, model_.size()));
   for (std::span<const std::byte> rest(model_); !rest.empty();) {
     PENSTOCK_TRY(check_interrupt());
-    const std::size_t piece = std::min(kPieceBytes, rest.size());
+    const size_t piece = std::min(kPieceBytes, rest.size());
     PENSTOCK_TRY(writer->append(rest.first(piece)));
     rest = rest.subspan(piece);
   }

@@ -24,14 +24,14 @@ class EpochCheckpoints final : public StepObserver {
   // Each save writes `model_bytes` to the object `name`. File systems cannot compress them. They are drawn by
   // the seed and differ a little each time, like weights. exhausted if there is no memory for them.
   static Result<std::unique_ptr<EpochCheckpoints>> make(const Tier& tier, std::string name,
-                                                        std::uint64_t model_bytes, std::uint64_t seed);
+                                                        uint64_t model_bytes, uint64_t seed);
 
   // Tests whether the tier accepts a checkpoint, as far as possible without writing one. Leaves no file.
   Result<void> try_create() const;
 
   // Replaces the object when an epoch is over, also after the last one. Errors name it. After Ctrl-C it
   // returns `interrupted` between two pieces. If the tier hangs, the call does not return.
-  Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
+  Result<bool> before_step(uint64_t steps, const Batch* next) override;
 
   // The time of each save, from its begin until the object and its name survive a power failure.
   const std::vector<double>& seconds() const { return seconds_; }
@@ -44,7 +44,7 @@ class EpochCheckpoints final : public StepObserver {
   const Tier& tier_;
   const std::string name_;
   std::vector<std::byte> model_;
-  std::optional<std::uint64_t> epoch_;  // the epoch of the last step
+  std::optional<uint64_t> epoch_;  // the epoch of the last step
   std::vector<double> seconds_;
 };
 

@@ -11,16 +11,16 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than one piece
+constexpr uint64_t kModel = (uint64_t{1} << 20) + 7;  // more than one piece
 
 std::string content(const Tier& tier) {
   const auto reader = tier.backend->open("a.ckpt").value();
-  std::string bytes(std::size_t(reader->size().value()), '\0');
+  std::string bytes(size_t(reader->size().value()), '\0');
   EXPECT_TRUE(reader->read_at(0, std::as_writable_bytes(std::span(bytes))).ok());
   return bytes;
 }
 
-Batch of_epoch(std::uint64_t epoch) {
+Batch of_epoch(uint64_t epoch) {
   Batch batch;
   batch.epoch = epoch;
   return batch;

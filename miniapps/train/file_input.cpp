@@ -19,8 +19,8 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
   if (limits.batches == 0 || files.smallest_sample_count() != files.largest_sample_count() ||
       plan.steps_an_epoch() == 0 || plan.bad_sample == BadSample::skip || limits.start.batches != 0)
     return file_limits;
-  const std::uint64_t files_per_epoch = files.samples_of_object.size() / std::uint64_t(plan.ranks->size());
-  const std::uint64_t rest_samples = limits.batches % plan.steps_an_epoch() * plan.step_samples();
+  const uint64_t files_per_epoch = files.samples_of_object.size() / uint64_t(plan.ranks->size());
+  const uint64_t rest_samples = limits.batches % plan.steps_an_epoch() * plan.step_samples();
   file_limits.batches = limits.batches / plan.steps_an_epoch() * files_per_epoch +
                         (rest_samples + files.largest_sample_count() - 1) / files.largest_sample_count();
   return file_limits;
@@ -29,13 +29,12 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
 // Finds where this rank continues in its order of files. All ranks have used the same number of samples, but
 // maybe of different numbers of files. Returns how many files are used up; `samples` becomes how many samples
 // of the next file are used.
-std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uint64_t& samples) {
+uint64_t used_files(const TrainPlan& plan, const FileInput& input, uint64_t& samples) {
   const PlanStart& start = plan.limits.start;
-  samples = start.used_samples / std::uint64_t(plan.ranks->size());
-  std::uint64_t files = 0;
+  samples = start.used_samples / uint64_t(plan.ranks->size());
+  uint64_t files = 0;
   for (EpochOrder order = plan.sampler().epoch(start.epoch); order.left() > 0; ++files) {
-    const std::uint64_t file_samples =
-        input.training.files.samples_of_object[std::size_t(order.next())].samples;
+    const uint64_t file_samples = input.training.files.samples_of_object[size_t(order.next())].samples;
     if (samples < file_samples) return files;
     samples -= file_samples;
   }
@@ -54,9 +53,9 @@ Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
   return error;
 }
 
-Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_view object,
-                                               std::string_view array, std::string_view app) {
-  Result<std::vector<std::uint64_t>> shape = hdf5_shape(backend, object, array);
+Result<std::vector<uint64_t>> first_shape(Backend& backend, std::string_view object, std::string_view array,
+                                          std::string_view app) {
+  Result<std::vector<uint64_t>> shape = hdf5_shape(backend, object, array);
   if (shape.ok() || shape.error().code != Errc::not_found || !backend.open(object).ok()) return shape;
   return make_error(Errc::invalid_argument, shape.error().what + "; " + std::string(app) +
                                                 " takes files as 'generate " + std::string(app) +
@@ -77,7 +76,7 @@ Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus
 
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
                                                        const PlanLimits& limits, LoaderSettings settings) {
-  std::uint64_t used_of_first_file = 0;  // samples of the first file that earlier runs used
+  uint64_t used_of_first_file = 0;  // samples of the first file that earlier runs used
   settings.limits = limits_in_files(plan, input, limits);
   settings.limits.start = {.epoch = limits.start.epoch,
                            .own_extra_samples = used_files(plan, input, used_of_first_file)};
@@ -86,7 +85,7 @@ Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, co
                   FileBatches::make(std::move(loader), {.corpus = input.samples.get(),
                                                         .files = &input.training.files,
                                                         .sample_bytes = input.training.sample_bytes,
-                                                        .batch = std::size_t(plan.step_samples()),
+                                                        .batch = size_t(plan.step_samples()),
                                                         .most_batches = limits.batches,
                                                         .handed_batches = limits.start.batches,
                                                         .used_of_first_file = used_of_first_file,

@@ -26,15 +26,15 @@ struct FileSet {
   // Transforms one file. Its slot has space for the samples of the fullest file, in the order of
   // file_order().
   Transform app_transform;
-  std::size_t sample_bytes = 0;
-  std::uint64_t file_bytes = 0;  // bytes of the first file
+  size_t sample_bytes = 0;
+  uint64_t file_bytes = 0;  // bytes of the first file
 };
 
 // Passes over other files between steps, as training programs validate their network.
 struct Validation {
   FileSet set;
   // Validates after that many steps. 0: after each epoch.
-  std::uint64_t every_steps = 0;
+  uint64_t every_steps = 0;
   bool at_the_end = false;  // validates after the last step as well
   // True: each pass loads all its files. False: the passes share one endless sequence of files. A pass ends
   // when the first file of the next round is loaded, and the next pass begins with that file.
@@ -44,8 +44,8 @@ struct Validation {
 // Bytes that were read: as the reproduced study calculated them (published), and as they really were
 // (corrected).
 struct StudiedBytes {
-  std::uint64_t published_bytes = 0;
-  std::uint64_t corrected_bytes = 0;
+  uint64_t published_bytes = 0;
+  uint64_t corrected_bytes = 0;
 };
 
 // How an app that loads whole files uses its corpus. The corpora that it was made from must outlive it.
@@ -53,8 +53,7 @@ struct FileInput {
   FileSet training;
   std::optional<Validation> validation{};
   // Calculates how many bytes these reads of files make. The numbers of reads are sums over all ranks.
-  StudiedBytes (*bytes)(const FileInput& input, std::uint64_t training_reads,
-                        std::uint64_t validation_reads) = nullptr;
+  StudiedBytes (*bytes)(const FileInput& input, uint64_t training_reads, uint64_t validation_reads) = nullptr;
 
   // take_files() sets these, not the app.
   Json corpus_facts{};                                   // corpus_json() of the corpus as the user gave it
@@ -72,8 +71,8 @@ Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
 
 // Like hdf5_shape(), for the first file of the app's corpus. If the file exists but has no such array, the
 // corpus is of another kind than the app needs: invalid_argument.
-Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_view object,
-                                               std::string_view array, std::string_view app);
+Result<std::vector<uint64_t>> first_shape(Backend& backend, std::string_view object, std::string_view array,
+                                          std::string_view app);
 
 struct TrainRequest;
 struct TrainPlan;

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSearchSteps = 20;  // least steps in a run of a search
+constexpr uint64_t kSearchSteps = 20;  // least steps in a run of a search
 constexpr std::chrono::duration<double> kSearchTime{2};
 
 // The metric's value in the latest run: every run of a search adds one value.
@@ -38,11 +38,11 @@ class AcceleratorSearch {
     double utilization = 0;
   };
   bool stuck = false;
-  bool run_failed = false;                   // the last trial failed: the search ends
-  std::map<std::uint64_t, NotFed> missed{};  // number of accelerators -> why the last run did not feed it
-  std::uint64_t most_fed = 0;                // the most that were fed in a run
+  bool run_failed = false;              // the last trial failed: the search ends
+  std::map<uint64_t, NotFed> missed{};  // number of accelerators -> why the last run did not feed it
+  uint64_t most_fed = 0;                // the most that were fed in a run
 
-  Result<bool> try_number(std::uint64_t accelerators, Trial& trial);
+  Result<bool> try_number(uint64_t accelerators, Trial& trial);
   std::string result_so_far() const;
 
  private:
@@ -61,7 +61,7 @@ std::string AcceleratorSearch::result_so_far() const {
 }
 
 // Makes one more run, which adds to `trial`.
-Result<bool> AcceleratorSearch::try_number(std::uint64_t accelerators, Trial& trial) {
+Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) {
   plan_.accelerators = accelerators;
   const Result<bool> trained = train_(trial);
   if (!trained.ok() && trained.error().code == Errc::exhausted) {
@@ -93,15 +93,15 @@ Result<bool> AcceleratorSearch::try_number(std::uint64_t accelerators, Trial& tr
 
 // The most accelerators with which a run still has two steps: utilization does not count the first step. With
 // a cold cache a run is one epoch.
-std::uint64_t most_to_try(const TrainPlan& plan) {
-  const std::uint64_t batches = plan.samples_an_epoch() / plan.batch;
+uint64_t most_to_try(const TrainPlan& plan) {
+  const uint64_t batches = plan.samples_an_epoch() / plan.batch;
   const bool one_step_an_epoch_is_enough = plan.limits.epochs == 0 || plan.limits.epochs > 1;
   return one_step_an_epoch_is_enough ? batches : batches / 2;
 }
 
 // The error for a run of one epoch in which even a single accelerator has fewer than two steps.
 Error too_few_samples(const TrainPlan& plan) {
-  const std::uint64_t samples = plan.samples_an_epoch();
+  const uint64_t samples = plan.samples_an_epoch();
   // With a cold cache a run is one epoch, whatever --epochs is.
   const bool cold_cache = plan.cache == CacheRequest::cold;
   std::string remedy = cold_cache ? "" : "more --epochs";
@@ -117,13 +117,13 @@ Error too_few_samples(const TrainPlan& plan) {
 
 }  // namespace
 
-Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds) {
-  std::uint64_t fed_number = 0;
-  std::uint64_t unfed_number = most + 1;
+Result<uint64_t> most_fed(uint64_t most, const FeedsThem& feeds) {
+  uint64_t fed_number = 0;
+  uint64_t unfed_number = most + 1;
   while (unfed_number - fed_number > 1) {
     const bool doubling = unfed_number == most + 1;
-    const std::uint64_t next = doubling ? std::min(std::max<std::uint64_t>(1, 2 * fed_number), most)
-                                        : fed_number + (unfed_number - fed_number) / 2;
+    const uint64_t next = doubling ? std::min(std::max<uint64_t>(1, 2 * fed_number), most)
+                                   : fed_number + (unfed_number - fed_number) / 2;
     PENSTOCK_ASSIGN(bool were_fed, feeds(next));
     if (!were_fed) {  // a single slow run may be chance
       PENSTOCK_ASSIGN(were_fed, feeds(next));
@@ -133,8 +133,8 @@ Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds) {
   return fed_number;
 }
 
-Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, const FeedsThem& feeds) {
-  for (std::uint64_t accelerators = from; accelerators > 0; --accelerators) {
+Result<uint64_t> most_fed_in_a_row(uint64_t from, unsigned in_a_row, const FeedsThem& feeds) {
+  for (uint64_t accelerators = from; accelerators > 0; --accelerators) {
     unsigned fed_runs = 0;
     while (fed_runs < in_a_row) {
       PENSTOCK_ASSIGN(const bool were_fed, feeds(accelerators));
@@ -143,32 +143,32 @@ Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, c
     }
     if (fed_runs == in_a_row) return accelerators;
   }
-  return std::uint64_t{0};
+  return uint64_t{0};
 }
 
 Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
                                const KeepTrial& keep) {
   plan.accelerators = 1;
   PENSTOCK_TRY(check_epoch_size(plan));
-  const std::uint64_t most = most_to_try(plan);
+  const uint64_t most = most_to_try(plan);
   if (most == 0) return too_few_samples(plan);
 
   AcceleratorSearch search(plan, train);
   Trial trial = run.trial();
-  Result<std::uint64_t> fed = most_fed(most, [&](std::uint64_t n) -> Result<bool> {
+  Result<uint64_t> fed = most_fed(most, [&](uint64_t n) -> Result<bool> {
     trial = run.trial();
     return search.try_number(n, trial);
   });
-  std::uint64_t trial_accelerators = 0;  // the number of accelerators in the trial's runs
+  uint64_t trial_accelerators = 0;  // the number of accelerators in the trial's runs
   if (fed.ok() && *fed > 0) {
-    fed = most_fed_in_a_row(*fed, kRunsInARow, [&](std::uint64_t n) -> Result<bool> {
+    fed = most_fed_in_a_row(*fed, kRunsInARow, [&](uint64_t n) -> Result<bool> {
       if (std::exchange(trial_accelerators, n) != n) trial = run.trial();
       return search.try_number(n, trial);
     });
   }
   if (!fed.ok()) {
     if (!search.run_failed) trial.fail(fed.error());
-    trial.parameter("fed_so_far", search.most_fed * std::uint64_t(plan.ranks->size()));
+    trial.parameter("fed_so_far", search.most_fed * uint64_t(plan.ranks->size()));
     PENSTOCK_ASSIGN(const bool ended, keep(std::move(trial), !search.stuck,
                                            "the search ended early: " + search.result_so_far() +
                                                "; the record has its last runs"));
@@ -203,8 +203,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   if (options.given("steps") && options.integer("steps") < 2)
     return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
   if (!options.given("steps") && !options.given("epochs")) {
-    request.limits = {.batches =
-                          std::max(kSearchSteps, std::uint64_t(std::ceil(kSearchTime.count() / step_s)))};
+    request.limits = {.batches = std::max(kSearchSteps, uint64_t(std::ceil(kSearchTime.count() / step_s)))};
     request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchTime);
     request.enough_steps = kSearchSteps;
   }

@@ -14,16 +14,16 @@
 namespace penstock {
 
 // Makes a run with `accelerators` and returns whether they were kept busy.
-using FeedsThem = std::function<Result<bool>(std::uint64_t accelerators)>;
+using FeedsThem = std::function<Result<bool>(uint64_t accelerators)>;
 
 // The largest number from 0 to `most` for which `feeds` returns true. Tries 1, 2, 4, ... until it returns
 // false, and then bisects. False counts only after a second false: on a busy machine a single run may be slow
 // by chance. Assumes that no number above a failed one is fed.
-Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds);
+Result<uint64_t> most_fed(uint64_t most, const FeedsThem& feeds);
 
 // Tries `from` and then smaller numbers, until one is fed `in_a_row` times without a failure. 0 if even one
 // accelerator is not.
-Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, const FeedsThem& feeds);
+Result<uint64_t> most_fed_in_a_row(uint64_t from, unsigned in_a_row, const FeedsThem& feeds);
 
 // Makes one more run of the plan for a search and adds it to the trial. exhausted if there is no memory for
 // it. Otherwise it returns what measure_training() returns.

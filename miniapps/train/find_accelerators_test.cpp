@@ -8,10 +8,10 @@ namespace penstock {
 namespace {
 
 TEST(MostFed, IsFoundWhereverItLies) {
-  for (std::uint64_t most = 1; most <= 40; ++most) {
-    for (std::uint64_t limit = 0; limit <= most; ++limit) {
-      std::uint64_t runs = 0;
-      const Result<std::uint64_t> found = most_fed(most, [&](std::uint64_t n) -> Result<bool> {
+  for (uint64_t most = 1; most <= 40; ++most) {
+    for (uint64_t limit = 0; limit <= most; ++limit) {
+      uint64_t runs = 0;
+      const Result<uint64_t> found = most_fed(most, [&](uint64_t n) -> Result<bool> {
         EXPECT_GE(n, 1U);
         EXPECT_LE(n, most);
         ++runs;
@@ -25,25 +25,24 @@ TEST(MostFed, IsFoundWhereverItLies) {
 }
 
 TEST(MostFed, IsNotStoppedByOneUnluckyRun) {
-  for (std::uint64_t unlucky = 1; unlucky <= 12; ++unlucky) {
-    std::uint64_t runs = 0;
-    const Result<std::uint64_t> found =
-        most_fed(16, [&](std::uint64_t n) -> Result<bool> { return ++runs != unlucky && n <= 11; });
+  for (uint64_t unlucky = 1; unlucky <= 12; ++unlucky) {
+    uint64_t runs = 0;
+    const Result<uint64_t> found =
+        most_fed(16, [&](uint64_t n) -> Result<bool> { return ++runs != unlucky && n <= 11; });
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(*found, 11U) << "the unlucky run was number " << unlucky;
   }
 }
 
 TEST(MostFed, StopsAtAnError) {
-  EXPECT_EQ(
-      most_fed(10, [](std::uint64_t) -> Result<bool> { return make_error(Errc::io, "gone"); }).error().code,
-      Errc::io);
+  EXPECT_EQ(most_fed(10, [](uint64_t) -> Result<bool> { return make_error(Errc::io, "gone"); }).error().code,
+            Errc::io);
 }
 
 TEST(MostFedInARow, GoesDownUntilAllRunsHold) {
-  std::vector<std::uint64_t> asked;
+  std::vector<uint64_t> asked;
   unsigned sevens = 0;
-  const Result<std::uint64_t> found = most_fed_in_a_row(8, 5, [&](std::uint64_t n) -> Result<bool> {
+  const Result<uint64_t> found = most_fed_in_a_row(8, 5, [&](uint64_t n) -> Result<bool> {
     asked.push_back(n);
     if (n == 8) return false;
     if (n == 7) return ++sevens < 5;  // the fifth time it fails
@@ -51,11 +50,11 @@ TEST(MostFedInARow, GoesDownUntilAllRunsHold) {
   });
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(*found, 6U);
-  EXPECT_EQ(asked, (std::vector<std::uint64_t>{8, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6}));
+  EXPECT_EQ(asked, (std::vector<uint64_t>{8, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6}));
 }
 
 TEST(MostFedInARow, MayBeNone) {
-  EXPECT_EQ(most_fed_in_a_row(2, 5, [](std::uint64_t) -> Result<bool> { return false; }).value(), 0U);
+  EXPECT_EQ(most_fed_in_a_row(2, 5, [](uint64_t) -> Result<bool> { return false; }).value(), 0U);
 }
 
 }  // namespace

@@ -19,13 +19,13 @@ namespace penstock {
 
 // An app's values for the flags of `train` that the user does not give.
 struct MiniAppDefaults {
-  std::uint64_t batch = 64;
-  std::uint64_t prefetch = 1;
+  uint64_t batch = 64;
+  uint64_t prefetch = 1;
   std::string_view accelerator = "none";
   std::string_view shuffle = "global";
-  std::uint64_t threads = 0;  // 0: one for each processor
-  std::uint64_t epochs = 0;   // 0: one epoch, unless `steps` is set
-  std::uint64_t steps = 0;    // 0: no limit
+  uint64_t threads = 0;  // 0: one for each processor
+  uint64_t epochs = 0;   // 0: one epoch, unless `steps` is set
+  uint64_t steps = 0;    // 0: no limit
 };
 
 struct TrainRequest;  // defined in train_plan.hpp
@@ -52,8 +52,8 @@ struct MiniAppInfo {
   // The required recipe, if bytes alone do not show whether a sample fits. "": any. For a corpus of --scan, a
   // sample is tried instead.
   std::string_view recipe{};
-  std::uint64_t sample_bytes = 0;  // the required bytes of every sample; 0: any
-  bool takes_pictures = false;     // has the flags --decode and --resize
+  uint64_t sample_bytes = 0;    // the required bytes of every sample; 0: any
+  bool takes_pictures = false;  // has the flags --decode and --resize
   MiniAppDefaults defaults;
   // Makes the transform of an app that loads single samples. Every app has either this or plan_files.
   Result<Transform> (*make)(const TrainRequest& request) = nullptr;

@@ -11,9 +11,9 @@ constexpr double kGiga = 1e9;
 
 // A row of a published table. Its seconds and GB/s are rounded to the last digit.
 struct Row {
-  std::uint64_t nodes;
+  uint64_t nodes;
   double read_s;
-  std::uint64_t reads;
+  uint64_t reads;
   double gb_per_s;
 };
 
@@ -34,11 +34,11 @@ constexpr Row kClimate[] = {{64, 1243.21, 20672, 0.294},
 
 // Five epochs over 1024 files. On 1024 nodes each rank read one file of each kind only once.
 HepcnnReads hepcnn(const Row& row) {
-  const std::uint64_t training = row.nodes < 1024 ? 5 * 1024 : 1024;
+  const uint64_t training = row.nodes < 1024 ? 5 * 1024 : 1024;
   return {.training_reads = training, .validation_reads = row.reads - training};
 }
 
-void expect_published(const Row& row, std::uint64_t bytes, double digit) {
+void expect_published(const Row& row, uint64_t bytes, double digit) {
   const double rate = published_bandwidth(bytes, row.read_s) / kGiga;
   const double by_seconds = rate * 0.005 / row.read_s;
   EXPECT_NEAR(rate, row.gb_per_s, digit / 2 + by_seconds) << row.nodes << " nodes, " << row.reads << " reads";
@@ -47,11 +47,11 @@ void expect_published(const Row& row, std::uint64_t bytes, double digit) {
 // The number of reads that the programs' code makes, which the published counts match. HEPCNNB with N ranks,
 // five epochs and F training files: 9F + N if it shuffles within ranks, 10F + N if over all. CDB makes per
 // rank ten steps and a whole validation per "epoch": 3 * (validation files / N) + 29.
-std::uint64_t hepcnn_expected_reads(std::uint64_t training_files, std::uint64_t ranks, bool global_shuffle) {
+uint64_t hepcnn_expected_reads(uint64_t training_files, uint64_t ranks, bool global_shuffle) {
   return (global_shuffle ? 10 : 9) * training_files + ranks;
 }
 
-std::uint64_t climate_expected_reads(std::uint64_t validation_files, std::uint64_t ranks) {
+uint64_t climate_expected_reads(uint64_t validation_files, uint64_t ranks) {
   return (3 * (validation_files / ranks) + 29) * ranks;
 }
 

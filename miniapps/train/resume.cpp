@@ -48,8 +48,8 @@ Result<Stores> open_on_this_rank(const StepSaving& saving) {
 Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   Result<Stores> stores = open_on_this_rank(saving);
   PENSTOCK_TRY(all_ok(ranks, stores));
-  std::array<std::uint64_t, 1> most_stores{stores->all.size()};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(most_stores), Reduction::max));
+  std::array<uint64_t, 1> most_stores{stores->all.size()};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<uint64_t>(most_stores), Reduction::max));
   const Result<void> all_visible =
       most_stores[0] == stores->all.size()
           ? success()
@@ -89,8 +89,8 @@ Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read
 Result<void> prove(const Restart& restart, const Communicator& ranks) {
   const CheckpointManifest& manifest = restart.manifest;
   for (const CheckpointFile& file : manifest.files) {
-    const auto size = std::uint64_t(ranks.size());
-    if (file.rank % size != std::uint64_t(ranks.rank())) continue;
+    const auto size = uint64_t(ranks.size());
+    if (file.rank % size != uint64_t(ranks.rank())) continue;
     PENSTOCK_TRY(read_and_prove(*restart.store, manifest, file, nullptr));
   }
   return success();
@@ -140,12 +140,12 @@ Result<void> check_resumable(const TrainPlan& plan) {
     return refuse("its order is that of --seed " + std::to_string(manifest.trainer.seed));
   if (plan.accelerator.starts_with("cpu"))
     return refuse("what --accelerator cpu learns is not in a checkpoint, whose bytes stand for a network");
-  const std::uint64_t samples =
+  const uint64_t samples =
       plan.files() != nullptr ? plan.files()->samples->samples() : plan.corpus.manifest.samples();
   if (manifest.trainer.consumed > samples)
     return refuse("it had used " + std::to_string(manifest.trainer.consumed) +
                   " samples of an epoch, and here are " + std::to_string(samples));
-  const auto ranks = std::uint64_t(plan.ranks->size());
+  const auto ranks = uint64_t(plan.ranks->size());
   const bool shared_order = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
   if (manifest.ranks == ranks || (shared_order && plan.files() == nullptr)) return success();
   return refuse("it ran over " + std::to_string(manifest.ranks) + " ranks, each of which had " +
@@ -154,7 +154,7 @@ Result<void> check_resumable(const TrainPlan& plan) {
 
 }  // namespace
 
-Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
+Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
   PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
   PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, false, ranks));
   return restart.manifest.trainer.seed;

@@ -13,7 +13,7 @@ namespace penstock {
 
 // The seed of the run to resume. Reads only manifests of checkpoints. Collective. The errors are those of
 // resume_run().
-Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
+Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
 // Finds the newest complete checkpoint of the run, on either tier. Each rank reads its part of the files and
 // checks every byte. Collective. not_found if there is none; busy if another process trains this run.

@@ -21,12 +21,12 @@ std::string file_of(const std::string& path, int rank, int ranks) {
 }
 
 // The step in a line "epoch step rank index"; empty if the line has another form.
-std::optional<std::uint64_t> step_of(std::string_view line) {
-  constexpr std::size_t kStepField = 1;
-  std::array<std::uint64_t, 4> numbers{};
+std::optional<uint64_t> step_of(std::string_view line) {
+  constexpr size_t kStepField = 1;
+  std::array<uint64_t, 4> numbers{};
   const char* at = line.data();
   const char* const end = at + line.size();
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
     const auto [rest, failure] = std::from_chars(at, end, numbers[i]);
     if (failure != std::errc{} || (i + 1 < numbers.size() ? rest == end || *rest != ' ' : rest != end))
       return std::nullopt;
@@ -36,12 +36,12 @@ std::optional<std::uint64_t> step_of(std::string_view line) {
 }
 
 // How many bytes the log's first `steps` steps have; only whole lines count.
-Result<std::uint64_t> bytes_of_steps(std::istream& log, const std::string& path, std::uint64_t steps) {
-  std::uint64_t kept_bytes = 0;
-  std::optional<std::uint64_t> last_step;
+Result<uint64_t> bytes_of_steps(std::istream& log, const std::string& path, uint64_t steps) {
+  uint64_t kept_bytes = 0;
+  std::optional<uint64_t> last_step;
   std::string line;
-  for (std::uint64_t number = 1; std::getline(log, line) && !log.eof(); ++number) {
-    const std::optional<std::uint64_t> step = step_of(line);
+  for (uint64_t number = 1; std::getline(log, line) && !log.eof(); ++number) {
+    const std::optional<uint64_t> step = step_of(line);
     if (!step || (last_step && *step < *last_step))
       return make_error(Errc::invalid_argument,
                         "'" + path + "' cannot be gone on with: line " + std::to_string(number) +
@@ -61,17 +61,17 @@ Result<std::uint64_t> bytes_of_steps(std::istream& log, const std::string& path,
 
 }  // namespace
 
-Result<void> keep_steps(const std::string& path, std::uint64_t steps) {
+Result<void> keep_steps(const std::string& path, uint64_t steps) {
   std::ifstream log(path, std::ios::binary);
   if (!log && errno == ENOENT) return success();
   if (!log) return errno_error(errno, "cannot read the sample log", path);
-  PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of_steps(log, path, steps));
+  PENSTOCK_ASSIGN(const uint64_t bytes, bytes_of_steps(log, path, steps));
   if (retry_eintr([&] { return ::truncate(path.c_str(), off_t(bytes)); }) != 0)
     return errno_error(errno, "cannot write the sample log", path);
   return success();
 }
 
-Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank, std::uint64_t made) {
+Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank, uint64_t made) {
   SampleLog log;
   log.path_ = std::move(path);
   log.rank_ = rank;
@@ -85,7 +85,7 @@ Result<SampleLog> SampleLog::open(const std::string& path, int rank, int ranks) 
   return open_as("we", file_of(path, rank, ranks), rank, 0);
 }
 
-Result<SampleLog> SampleLog::continue_log(const std::string& path, int rank, int ranks, std::uint64_t steps,
+Result<SampleLog> SampleLog::continue_log(const std::string& path, int rank, int ranks, uint64_t steps,
                                           int ranks_before) {
   const std::string own_path = file_of(path, rank, ranks);
   PENSTOCK_TRY(keep_steps(own_path, steps));
@@ -94,14 +94,14 @@ Result<SampleLog> SampleLog::continue_log(const std::string& path, int rank, int
   return open_as("ae", own_path, rank, steps);
 }
 
-Result<bool> SampleLog::after_step(std::uint64_t step, const Batch& batch) {
+Result<bool> SampleLog::after_step(uint64_t step, const Batch& batch) {
   last_result_ = write(step, batch);
   if (!last_result_.ok()) return last_result_.error();
   return true;
 }
 
-Result<void> SampleLog::write(std::uint64_t step, const Batch& batch) {
-  for (const std::uint64_t index : batch.index) {
+Result<void> SampleLog::write(uint64_t step, const Batch& batch) {
+  for (const uint64_t index : batch.index) {
     if (std::fprintf(file_.get(), "%" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n", batch.epoch,
                      steps_before_ + step, rank_, index) < 0)
       return errno_error(errno, "cannot write the sample log", path_);

@@ -19,7 +19,7 @@ class SampleLogTest : public ::testing::Test {
     all << std::ifstream(path(), std::ios::binary).rdbuf();
     return all.str();
   }
-  static Batch batch(std::uint64_t epoch, std::vector<std::uint64_t> index) {
+  static Batch batch(uint64_t epoch, std::vector<uint64_t> index) {
     Batch batch;
     batch.epoch = epoch;
     batch.index = std::move(index);

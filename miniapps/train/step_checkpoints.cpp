@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kSignalPoll{200};  // how often drain() test
 // The intervals of the steps. The time of observers between two steps is in none of them.
 std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
   std::vector<Period> periods;
-  std::int64_t may_begin_ns = 0;
+  int64_t may_begin_ns = 0;
   for (const StepTimes& step : run.steps) {
     const double begin_s = double(may_begin_ns + step.observer_ns) * 1e-9;
     periods.push_back({offset_s + begin_s, offset_s + double(step.next_may_begin_ns) * 1e-9});
@@ -33,19 +33,19 @@ std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
 
 }  // namespace
 
-StepCheckpoints::StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at,
+StepCheckpoints::StepCheckpoints(const StepSaving& saving, uint64_t made, const TrainerState& at,
                                  Communicator& ranks)
     : saving_(saving), ranks_(ranks), steps_before_(made), trainer_state_(at) {}
 
-Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving& saving, std::uint64_t made,
+Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving& saving, uint64_t made,
                                                                const TrainerState& at, Communicator& ranks) {
   std::unique_ptr<StepCheckpoints> opened(new StepCheckpoints(saving, made, at, ranks));
   StepCheckpoints& self = *opened;
   Checkpointer::OnReached on_reached;
   const auto prepare = [&]() -> Result<void> {
-    const auto rank = std::uint64_t(ranks.rank());
-    PENSTOCK_ASSIGN(self.state_, PayloadState::make(saving.payload.shard(rank, std::uint64_t(ranks.size())),
-                                                    rank, at.seed));
+    const auto rank = uint64_t(ranks.rank());
+    PENSTOCK_ASSIGN(self.state_,
+                    PayloadState::make(saving.payload.shard(rank, uint64_t(ranks.size())), rank, at.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
     PENSTOCK_ASSIGN(on_reached, log_acknowledgements(saving.ack_log));
     return success();
@@ -56,25 +56,25 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
   return opened;
 }
 
-Result<bool> StepCheckpoints::after_step(std::uint64_t /*step*/, const Batch& batch) {
+Result<bool> StepCheckpoints::after_step(uint64_t /*step*/, const Batch& batch) {
   if (batch.epoch != trainer_state_.epoch) {
     trainer_state_.epoch = batch.epoch;
     trainer_state_.step_of_epoch = trainer_state_.consumed = 0;
   }
   ++trainer_state_.step_of_epoch;
-  trainer_state_.consumed += batch.samples() * std::uint64_t(ranks_.size());
+  trainer_state_.consumed += batch.samples() * uint64_t(ranks_.size());
   return true;
 }
 
-Result<void> StepCheckpoints::do_collective_work(std::uint64_t steps) {
-  const std::uint64_t step = steps_before_ + steps;
+Result<void> StepCheckpoints::do_collective_work(uint64_t steps) {
+  const uint64_t step = steps_before_ + steps;
   state_->advance_to(step);
   SaveRequest request{.step = step,
                       .files = {},
                       .trainer = trainer_state_,
                       .payload = saving_.payload.name,
                       .payload_seed = state_->seed()};
-  for (std::size_t i = 0; i < state_->files().size(); ++i)
+  for (size_t i = 0; i < state_->files().size(); ++i)
     request.files.push_back({.name = state_->files()[i].name, .bytes = state_->file(i)});
   const Result<CheckpointTimes> saved = saver_->save(request);
   if (saved.ok()) return success();
@@ -89,7 +89,7 @@ Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
   // After a failed drain, new bytes are not progress: the next try writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
-  const std::uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
+  const uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
   if (counts.drained != drained_count_ ||
       (bytes_now != written_bytes_ && counts.drain_failures == drain_failures_))
     last_progress_ = now;

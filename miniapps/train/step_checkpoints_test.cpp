@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSeed = 11;
+constexpr uint64_t kSeed = 11;
 
 StepSaving saving_to(const std::filesystem::path& folder, const std::string& options = "") {
   StepSaving saving;
@@ -25,7 +25,7 @@ StepSaving saving_to(const std::filesystem::path& folder, const std::string& opt
   return saving;
 }
 
-Batch batch_of(std::uint64_t epoch, std::size_t samples) {
+Batch batch_of(uint64_t epoch, size_t samples) {
   Batch batch;
   batch.epoch = epoch;
   batch.index.resize(samples);
@@ -34,8 +34,8 @@ Batch batch_of(std::uint64_t epoch, std::size_t samples) {
 
 // Makes the steps of a training like run_training(): `of_first` steps of epoch 0, then `of_second` of epoch
 // 1.
-Result<void> make_steps(StepCheckpoints& saves, std::uint64_t of_first, std::uint64_t of_second) {
-  for (std::uint64_t step = 1; step <= of_first + of_second; ++step) {
+Result<void> make_steps(StepCheckpoints& saves, uint64_t of_first, uint64_t of_second) {
+  for (uint64_t step = 1; step <= of_first + of_second; ++step) {
     PENSTOCK_TRY(saves.after_step(step - 1, batch_of(step <= of_first ? 0 : 1, 4)));
     if (saves.collective_work_due(step)) PENSTOCK_TRY(saves.do_collective_work(step));
   }

@@ -32,8 +32,8 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   CheckpointPolicy policy;
   if (options.given("run")) policy.run = options.text("run");
   PENSTOCK_TRY(check_run_name(policy.run));
-  if (options.given("keep")) policy.keep_on_slow = std::uint64_t(options.integer("keep"));
-  if (options.given("keep-fast")) policy.keep_on_fast = std::uint64_t(options.integer("keep-fast"));
+  if (options.given("keep")) policy.keep_on_slow = uint64_t(options.integer("keep"));
+  if (options.given("keep-fast")) policy.keep_on_fast = uint64_t(options.integer("keep-fast"));
   if (options.given("on-full-timeout")) policy.block_for = options.duration("on-full-timeout");
   policy.on_full = on_full_of(options.text("on-full"));
   policy.fail_oversize = options.text("oversize") == "fail";
@@ -73,7 +73,7 @@ Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers
   PENSTOCK_TRY(check_dependent_flags(options));
   if (!options.given("checkpoint-every")) return std::optional<StepSaving>();
   StepSaving saving;
-  saving.every_steps = std::uint64_t(options.integer("checkpoint-every"));
+  saving.every_steps = uint64_t(options.integer("checkpoint-every"));
   PENSTOCK_ASSIGN(saving.policy, policy_of(options));
   PENSTOCK_ASSIGN(saving.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));

@@ -35,7 +35,7 @@ struct Resumed {
 };
 
 struct StepSaving {
-  std::uint64_t every_steps = 1;  // saves after this many steps, counted in the whole run
+  uint64_t every_steps = 1;  // saves after this many steps, counted in the whole run
   Tier slow;
   std::optional<Tier> fast;
   CheckpointPolicy policy;

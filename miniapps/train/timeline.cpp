@@ -21,15 +21,15 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPieceSpans = std::size_t{1} << 15;  // spans that a rank sends in one message
-constexpr double kExtraSpans = 1024;           // memory for more spans of a worker than calculated
-constexpr std::size_t kMostOrderSpans = 4096;  // most epochs whose order gets a span
+constexpr size_t kPieceSpans = size_t{1} << 15;  // spans that a rank sends in one message
+constexpr double kExtraSpans = 1024;             // memory for more spans of a worker than calculated
+constexpr size_t kMostOrderSpans = 4096;         // most epochs whose order gets a span
 
-double seconds(std::int64_t nanoseconds) {
+double seconds(int64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
 }
 
-std::int64_t wall_ns() {
+int64_t wall_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -42,10 +42,10 @@ std::string host_name() {
 
 // How many spans one worker may record: it may do all the work alone. Each sample has spans for read, load,
 // each stage, and a wait before it.
-std::size_t spans_per_worker(const TimelineRequest& request) {
+size_t spans_per_worker(const TimelineRequest& request) {
   const double needed_spans = request.samples * double(3 + request.stages.size()) + kExtraSpans;
   const double most_spans = double(request.memory_bytes) / request.threads / sizeof(penstock_span);
-  return std::size_t(std::min(needed_spans, most_spans));
+  return size_t(std::min(needed_spans, most_spans));
 }
 
 Json packed(const TimelineRank& rank) {
@@ -55,9 +55,9 @@ Json packed(const TimelineRank& rank) {
 }
 
 TimelineRank rank_from_json(const Json& json) {
-  TimelineRank rank{json[0].get<int>(), json[1].get<std::int64_t>(), json[2].get<std::string>(), {}};
+  TimelineRank rank{json[0].get<int>(), json[1].get<int64_t>(), json[2].get<std::string>(), {}};
   for (const Json& thread : json[3])
-    rank.threads.emplace_back(thread[0].get<std::uint32_t>(), thread[1].get<std::string>());
+    rank.threads.emplace_back(thread[0].get<uint32_t>(), thread[1].get<std::string>());
   return rank;
 }
 
@@ -81,30 +81,30 @@ std::string shuffle_action(const Shuffle& shuffle) {
 
 }  // namespace
 
-std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
+std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, uint32_t thread,
                                       penstock_component before_step) {
   std::vector<penstock_span> spans;
-  const auto add = [&](std::uint64_t number, std::int64_t begin, std::int64_t end, penstock_component what,
+  const auto add = [&](uint64_t number, int64_t begin, int64_t end, penstock_component what,
                        unsigned detail) {
-    const StepTimes& step = run.steps[std::size_t(number)];
+    const StepTimes& step = run.steps[size_t(number)];
     spans.push_back({.begin_ns = span_ns(start) + begin,
                      .end_ns = span_ns(start) + end,
                      .number = number,
                      .bytes = what == PENSTOCK_ITERATION ? step.payload_bytes : 0,
-                     .epoch = std::uint32_t(step.epoch),
+                     .epoch = uint32_t(step.epoch),
                      .thread = thread,
-                     .component = std::uint16_t(what),
-                     .detail = std::uint16_t(detail),
+                     .component = uint16_t(what),
+                     .detail = uint16_t(detail),
                      .reserved = 0});
   };
-  std::int64_t free_ns = 0;
-  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+  int64_t free_ns = 0;
+  for (size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
     // The end is the deadline: if this machine woke up late, that is not time of the accelerator.
-    const std::int64_t end_ns = std::min(step.deadline_ns, step.next_may_begin_ns);
+    const int64_t end_ns = std::min(step.deadline_ns, step.next_may_begin_ns);
     add(i, free_ns, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
-    const std::int64_t collective_end_ns = free_ns + step.collective_ns;
-    const std::int64_t batch_ready_ns = step.begin_ns - (step.observer_ns - step.collective_ns);
+    const int64_t collective_end_ns = free_ns + step.collective_ns;
+    const int64_t batch_ready_ns = step.begin_ns - (step.observer_ns - step.collective_ns);
     if (collective_end_ns > free_ns) add(i, free_ns, collective_end_ns, before_step, 0);
     if (batch_ready_ns > collective_end_ns)
       add(i, collective_end_ns, batch_ready_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
@@ -126,12 +126,12 @@ void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component 
 }
 
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
-                                 std::int64_t start_ns, std::int64_t wall_ns) {
+                                 int64_t start_ns, int64_t wall_ns) {
   TimelineFigures figures;
   figures.spans = workers.recorded() + steps.size();
   figures.dropped = workers.dropped();
   std::vector<TimeInterval> reads;
-  for (std::size_t i = 0; i < workers.buffers(); ++i) {
+  for (size_t i = 0; i < workers.buffers(); ++i) {
     for (const penstock_span& span : workers[i].spans()) {
       if (span.component != PENSTOCK_READ || span.end_ns > start_ns + wall_ns) continue;
       reads.push_back({span.begin_ns, span.end_ns});
@@ -162,7 +162,7 @@ Result<void> take_timeline(const Options& options, TrainRequest& request) {
   return success();
 }
 
-void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial) {
+void record_timeline(const TimelineFigures& figures, uint64_t memory, Trial& trial) {
   trial.sample(train_metrics::kSpans, double(figures.spans));
   trial.sample(train_metrics::kDroppedSpans, double(figures.dropped));
   if (figures.dropped > 0) {
@@ -186,8 +186,8 @@ Timeline::Timeline(const TimelineRequest& request, Communicator& ranks, std::uni
     : ranks_(ranks), request_(request), log_(std::move(log)) {}
 
 Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request, Communicator& ranks) {
-  std::vector<std::size_t> capacities(request.threads, spans_per_worker(request));
-  capacities.push_back(std::size_t(std::min<std::uint64_t>(request.epochs, kMostOrderSpans)));
+  std::vector<size_t> capacities(request.threads, spans_per_worker(request));
+  capacities.push_back(size_t(std::min<uint64_t>(request.epochs, kMostOrderSpans)));
   Result<std::unique_ptr<SpanLog>> log = SpanLog::make(capacities);
   PENSTOCK_TRY(all_ok(ranks, log));
   std::unique_ptr<Timeline> timeline(new Timeline(request, ranks, *std::move(log)));
@@ -204,7 +204,7 @@ TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock
   step_thread_ = span_thread();
   start_ns_ = span_ns(start);
   steps_ = step_spans(run, start, step_thread_, before_step);
-  const std::int64_t run_ns =
+  const int64_t run_ns =
       run.steps.empty() ? 0 : std::max(run.steps.back().end_ns, run.steps.back().next_may_begin_ns);
   return timeline_figures(*log_, steps_, start_ns_, run_ns);
 }
@@ -216,7 +216,7 @@ std::vector<std::span<const penstock_span>> Timeline::pieces() const {
       pieces.push_back(all.first(std::min(kPieceSpans, all.size())));
   };
   cut(steps_);
-  for (std::size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
+  for (size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
   return pieces;
 }
 
@@ -228,7 +228,7 @@ Result<std::vector<TimelineRank>> Timeline::gather_names() const {
     const auto spans = std::as_const(*log_)[i].spans();
     if (!spans.empty()) mine.threads.emplace_back(spans.front().thread, "worker " + std::to_string(i));
   }
-  const std::vector<std::uint8_t> cbor = Json::to_cbor(packed(mine));
+  const std::vector<uint8_t> cbor = Json::to_cbor(packed(mine));
   PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(cbor))));
   std::vector<TimelineRank> all;
   for (const std::vector<std::byte>& bytes : gathered) all.push_back(rank_from_json(Json::from_cbor(bytes)));
@@ -241,7 +241,7 @@ Result<void> Timeline::begin_file() {
   names.stage_names = request_.stages;
   if (manifest.facts().format.find("hdf5") != std::string::npos) names.read_action = "HDF5 File Read";
   names.shuffle_action = shuffle_action(request_.shuffle);
-  names.object = [&manifest](std::uint64_t sample, std::string& scratch) -> std::string_view {
+  names.object = [&manifest](uint64_t sample, std::string& scratch) -> std::string_view {
     return manifest.object_name(manifest.sample(sample).object, scratch);
   };
   names.start_ns = start_ns_;
@@ -261,7 +261,7 @@ Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piec
   }
   PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(shifted))));
   if (!ranks_.root()) return success();
-  const std::vector<std::byte>& bytes = gathered[std::size_t(sender)];
+  const std::vector<std::byte>& bytes = gathered[size_t(sender)];
   shifted.resize(bytes.size() / sizeof(penstock_span));
   std::memcpy(shifted.data(), bytes.data(), bytes.size());
   return file_->add(shifted);
@@ -273,16 +273,16 @@ Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   clock_offset_ns_ = offset.offset_ns;
   const std::vector<std::span<const penstock_span>> mine = pieces();
-  std::vector<std::uint64_t> counts(std::size_t(ranks_.size()), 0);
-  counts[std::size_t(ranks_.rank())] = mine.size();
+  std::vector<uint64_t> counts(size_t(ranks_.size()), 0);
+  counts[size_t(ranks_.rank())] = mine.size();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(counts), Reduction::sum));
   PENSTOCK_ASSIGN(std::vector<TimelineRank> names, gather_names());
   Result<void> result = ranks_.root() ? begin_file() : success();
   for (int rank = 0; rank < ranks_.size(); ++rank) {
-    const auto index = std::size_t(rank);
+    const auto index = size_t(rank);
     if (ranks_.root()) keep_first_error(result, file_->begin_rank(std::move(names[index])));
-    for (std::uint64_t i = 0; i < counts[index]; ++i)
-      keep_first_error(result, add_piece(rank, rank == ranks_.rank() ? mine[std::size_t(i)]
+    for (uint64_t i = 0; i < counts[index]; ++i)
+      keep_first_error(result, add_piece(rank, rank == ranks_.rank() ? mine[size_t(i)]
                                                                      : std::span<const penstock_span>()));
   }
   if (ranks_.root()) keep_first_error(result, file_->close());

@@ -22,9 +22,9 @@ namespace penstock {
 // time. Merged: the length of the union of intervals, so that simultaneous work of several workers counts
 // once.
 struct TimelineFigures {
-  std::uint64_t spans = 0;    // spans that were recorded
-  std::uint64_t dropped = 0;  // spans lost for lack of memory; if not 0, the figures below are invalid
-  std::uint64_t read_bytes = 0;
+  uint64_t spans = 0;    // spans that were recorded
+  uint64_t dropped = 0;  // spans lost for lack of memory; if not 0, the figures below are invalid
+  uint64_t read_bytes = 0;
   double read_summed_s = 0;
   double read_merged_s = 0;
   double train_merged_s = 0;
@@ -35,11 +35,11 @@ struct TimelineFigures {
 // The memory and the file of a timeline, and the names and numbers of its spans.
 struct TimelineRequest {
   std::string path;                   // ends in .csv or .json
-  std::uint64_t memory_bytes = 0;     // bytes of each rank for the spans of its workers
+  uint64_t memory_bytes = 0;          // bytes of each rank for the spans of its workers
   unsigned threads = 0;               // number of workers
   std::vector<std::string> stages{};  // names of the transform's stages
   double samples = 0;                 // the most samples that all workers together try
-  std::uint64_t epochs = 0;           // the most epochs whose order is made
+  uint64_t epochs = 0;                // the most epochs whose order is made
   const Manifest* manifest = nullptr;
   Shuffle shuffle = Shuffle::global;
 };
@@ -78,14 +78,14 @@ class Timeline {
   std::unique_ptr<SpanLog> log_;
   std::unique_ptr<TimelineFile> file_;  // only on rank 0
   std::vector<penstock_span> steps_;
-  std::uint32_t step_thread_ = 0;
-  std::int64_t start_ns_ = 0;
-  std::int64_t clock_offset_ns_ = 0;  // this rank's clock minus rank 0's clock
+  uint32_t step_thread_ = 0;
+  int64_t start_ns_ = 0;
+  int64_t clock_offset_ns_ = 0;  // this rank's clock minus rank 0's clock
 };
 
 // The spans of the steps, from the times in `run`. Each step has a span for the iteration, the wait for its
 // batch, `before_step`, the step itself, and the wait for other ranks. `start` as in run_training().
-std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
+std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 
 // Gives the spans of step_spans() to the profiler, if this process runs under it. By the thread that made the
@@ -94,10 +94,10 @@ void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component 
 
 // Adds the figures to the trial; `memory` is the limit for spans. If spans were lost, it adds only the
 // counts: an incomplete set says nothing about the whole run.
-void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial);
+void record_timeline(const TimelineFigures& figures, uint64_t memory, Trial& trial);
 
 // The figures of one rank, for the time from `start_ns` to `start_ns` + `wall_ns`.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
-                                 std::int64_t start_ns, std::int64_t wall_ns);
+                                 int64_t start_ns, int64_t wall_ns);
 
 }  // namespace penstock

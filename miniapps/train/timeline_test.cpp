@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr SteadyTime kStart{std::chrono::seconds(100)};
-constexpr std::int64_t kStartNs = 100'000'000'000;
+constexpr int64_t kStartNs = 100'000'000'000;
 
-StepTimes step(std::int64_t begin, std::int64_t deadline, std::int64_t end, std::int64_t over) {
+StepTimes step(int64_t begin, int64_t deadline, int64_t end, int64_t over) {
   return {.epoch = 1,
           .payload_bytes = 1000,
           .handed_ns = begin,
@@ -34,13 +34,13 @@ StepTimes step(std::int64_t begin, std::int64_t deadline, std::int64_t end, std:
           .next_may_begin_ns = over};
 }
 
-penstock_span reading(std::int64_t begin, std::int64_t end, std::uint64_t bytes) {
+penstock_span reading(int64_t begin, int64_t end, uint64_t bytes) {
   return {kStartNs + begin, kStartNs + end, 3, bytes, 0, 7, PENSTOCK_READ, 0, 0};
 }
 
 using Shape =
     // Component; begin and end in ns since the start.
-    std::vector<std::tuple<int, std::int64_t, std::int64_t>>;
+    std::vector<std::tuple<int, int64_t, int64_t>>;
 Shape shape(const std::vector<penstock_span>& spans) {
   Shape shape;
   for (const penstock_span& span : spans)
@@ -102,7 +102,7 @@ TEST(StepSpans, OfRanksEndWithTheWaitForTheOthers) {
 
 TEST(TimelineFigures, CountWhatSeveralDoAtATimeOnce) {
   const auto log = SpanLog::make({10, 10}).value();
-  constexpr std::int64_t kS = 1'000'000'000;
+  constexpr int64_t kS = 1'000'000'000;
   (*log)[0].add(reading(0, 4 * kS, 100));
   (*log)[1].add(reading(2 * kS, 6 * kS, 200));
   (*log)[1].add(reading(8 * kS, 9 * kS, 50));
@@ -134,7 +134,7 @@ class Ahead final : public Communicator {
   Result<void> all_reduce(std::span<double> values, Reduction how) override {
     return inner_->all_reduce(values, how);
   }
-  Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) override {
+  Result<void> all_reduce(std::span<uint64_t> values, Reduction how) override {
     return inner_->all_reduce(values, how);
   }
   Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override {
@@ -182,13 +182,13 @@ TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
     TrainingRun run;
     run.steps = {step(10, 20, 20, 20)};
     const TimelineFigures figures = timeline->end(run, kStart);
-    EXPECT_EQ(figures.spans, std::uint64_t(mine) + 3);
+    EXPECT_EQ(figures.spans, uint64_t(mine) + 3);
     EXPECT_TRUE(timeline->write().ok());
   });
   std::ifstream file(folder_ / "run.csv");
   std::map<std::string, int> rows;
   for (std::string line; std::getline(file, line);) {
-    const std::size_t rank = line.find(',');
+    const size_t rank = line.find(',');
     ++rows[line.substr(rank + 1, line.find(',', line.find(',', rank + 1) + 1) - rank - 1)];
   }
   EXPECT_EQ(rows["Rank,Action Name"], 1);

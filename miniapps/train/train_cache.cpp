@@ -30,20 +30,20 @@ std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epoch
 
 }  // namespace
 
-Result<bool> EpochCounter::before_step(std::uint64_t /*steps*/, const Batch* /*next*/) {
+Result<bool> EpochCounter::before_step(uint64_t /*steps*/, const Batch* /*next*/) {
   if (validating_ == nullptr) return false;
-  const std::uint64_t validated_before = std::exchange(validated_bytes_, validating_->bytes());
+  const uint64_t validated_before = std::exchange(validated_bytes_, validating_->bytes());
   if (!epochs_.empty()) epochs_.back().consumed += validated_bytes_ - validated_before;
   return false;
 }
 
-Result<bool> EpochCounter::after_step(std::uint64_t /*step*/, const Batch& batch) {
+Result<bool> EpochCounter::after_step(uint64_t /*step*/, const Batch& batch) {
   if (epochs_.empty() || batch.epoch != epoch_) {
     close_epoch();
     epoch_ = batch.epoch;
     epochs_.emplace_back();
   }
-  epochs_.back().consumed += std::accumulate(batch.length.begin(), batch.length.end(), std::uint64_t{0});
+  epochs_.back().consumed += std::accumulate(batch.length.begin(), batch.length.end(), uint64_t{0});
   return true;
 }
 
@@ -53,13 +53,13 @@ std::vector<EpochBytes> EpochCounter::finish() {
 }
 
 // The kernel does not count what Penstock's own network connections deliver, so the back end counts it.
-std::optional<std::uint64_t> EpochCounter::fetched() const {
+std::optional<uint64_t> EpochCounter::fetched() const {
   if (tier_.backend->caps().on_network) return tier_.backend->moved_bytes().read;
   return device_bytes_read();
 }
 
 void EpochCounter::close_epoch() {
-  const std::optional<std::uint64_t> fetched_now = fetched();
+  const std::optional<uint64_t> fetched_now = fetched();
   if (!epochs_.empty() && fetched_now && fetched_before_) {
     epochs_.back().fetched = *fetched_now - *fetched_before_;
     fetched_before_ = fetched_now;

@@ -21,8 +21,8 @@ namespace penstock {
 // Bytes that one epoch consumed, and bytes that devices and servers delivered during it. Reads ahead of the
 // accelerator count in the epoch of its current step.
 struct EpochBytes {
-  std::uint64_t consumed = 0;
-  std::uint64_t fetched = 0;
+  uint64_t consumed = 0;
+  uint64_t fetched = 0;
 };
 
 // Counts the bytes that devices and servers deliver while the accelerator is in an epoch. Bytes before the
@@ -35,20 +35,20 @@ class EpochCounter final : public StepObserver {
   EpochCounter(const Tier& tier, const Validating* validating)
       : tier_(tier), validating_(validating), fetched_before_(fetched()) {}
 
-  Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
-  Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
+  Result<bool> before_step(uint64_t steps, const Batch* next) override;
+  Result<bool> after_step(uint64_t step, const Batch& batch) override;
   // One entry for each epoch; empty if the tier's bytes cannot be counted.
   std::vector<EpochBytes> finish();
 
  private:
-  std::optional<std::uint64_t> fetched() const;
+  std::optional<uint64_t> fetched() const;
   void close_epoch();
 
   const Tier& tier_;
   const Validating* const validating_;
-  std::uint64_t validated_bytes_ = 0;  // bytes that validation has read so far
-  std::optional<std::uint64_t> fetched_before_;
-  std::uint64_t epoch_ = 0;
+  uint64_t validated_bytes_ = 0;  // bytes that validation has read so far
+  std::optional<uint64_t> fetched_before_;
+  uint64_t epoch_ = 0;
   std::vector<EpochBytes> epochs_;
 };
 
@@ -67,7 +67,7 @@ class TrainCache {
   // Whether the pipeline can run by itself before the training and still leave it the same cache state.
   bool keeps_cache_state() const;
   // Bytes read so far to warm the cache.
-  std::uint64_t warmed_bytes() const { return control_.warmed_bytes(); }
+  uint64_t warmed_bytes() const { return control_.warmed_bytes(); }
 
  private:
   TrainCache(const TrainPlan& plan, const Tier& tier, SampleList samples);

@@ -104,7 +104,7 @@ Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest
 std::string compare_with_workload(const TrainPlan& plan) {
   const Corpus& corpus = plan.corpus;
   if (plan.described_samples == 0) return "";
-  const std::uint64_t samples = corpus.manifest.samples();
+  const uint64_t samples = corpus.manifest.samples();
   const std::string& format = corpus.manifest.facts().format;
   if (samples == plan.described_samples && format == plan.described_format) return "";
   return "the workload is about " + format_count(plan.described_samples) + " samples in " +

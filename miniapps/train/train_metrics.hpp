@@ -80,9 +80,9 @@ inline constexpr MetricInfo kTimelineMetrics[] = {
 inline constexpr MetricInfo kRestartMetrics[] = {kRestartChoose, kRestart,      kRestartBytes,
                                                  kInputAlone,    kInputOverlap, kEpochDeviceBytes};
 inline constexpr MetricInfo kJobMetrics[] = {kTierBytesRead, kOverlayBytesRead, kRankRatesOfRun.least,
-                                        kRankRatesOfRun.median, kRankRatesOfRun.most};
+                                             kRankRatesOfRun.median, kRankRatesOfRun.most};
 inline constexpr auto kAll = joined_tables(
-    kMainMetric, saving_metrics::kPerCheckpoint, kStepMetrics, kAcceleratorMetrics, kFileMetrics, kTimelineMetrics,
-    kRestartMetrics, kJobMetrics, saving_metrics::kPerRun, accelerator_metrics::kAll);
+    kMainMetric, saving_metrics::kPerCheckpoint, kStepMetrics, kAcceleratorMetrics, kFileMetrics,
+    kTimelineMetrics, kRestartMetrics, kJobMetrics, saving_metrics::kPerRun, accelerator_metrics::kAll);
 
 }  // namespace penstock::train_metrics

@@ -7,7 +7,7 @@
 #include "profiling/interpose/penstock_profile.h"
 
 namespace penstock {
-Result<bool> StepCounter::after_step(std::uint64_t step, const Batch& /*batch*/) {
+Result<bool> StepCounter::after_step(uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
   // Only marks the step. profile_steps() gives the spans of all steps to the profiler at the end.
   if (marks_steps_ && penstock_profile_step != nullptr) penstock_profile_step();
@@ -15,7 +15,7 @@ Result<bool> StepCounter::after_step(std::uint64_t step, const Batch& /*batch*/)
 }
 
 // Inserts the tier's name into `path` at `position`, except for the corpus's own tier.
-std::string TrainObservers::path_of_tier(const std::string& path, std::size_t position) const {
+std::string TrainObservers::path_of_tier(const std::string& path, size_t position) const {
   if (&tier_ == &plan_.corpus.tier) return path;
   return path.substr(0, position) + "." + tier_.name + path.substr(position);
 }
@@ -73,7 +73,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   std::erase(observers_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiler_spans = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
-    profiler_spans = SpanLog::make(std::vector<std::size_t>(std::size_t(plan_.threads) + 1));
+    profiler_spans = SpanLog::make(std::vector<size_t>(size_t(plan_.threads) + 1));
   PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // some ranks may run without the profiler
   profiler_spans_ = *std::move(profiler_spans);
   return success();
@@ -125,9 +125,9 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
   }
   if (plan_.checkpoint_tier) {  // only rank 0 has the times
     std::vector<double> seconds = epoch_saves_s_;
-    std::uint64_t count = seconds.size();
+    uint64_t count = seconds.size();
     PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));
-    seconds.resize(std::size_t(count));
+    seconds.resize(size_t(count));
     if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(seconds), Reduction::max));
     record_epoch_checkpoints(plan_, seconds, trial);
   }
@@ -144,7 +144,7 @@ Result<void> TrainObservers::close_log() {
   return sample_log_ ? all_ok(*plan_.ranks, sample_log_->close()) : success();
 }
 
-std::span<StepObserver* const> TrainObservers::make_alone(std::uint64_t steps, std::uint64_t least,
+std::span<StepObserver* const> TrainObservers::make_alone(uint64_t steps, uint64_t least,
                                                           SteadyTime longest) {
   step_counter_.emplace(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name,
                         steps, false);

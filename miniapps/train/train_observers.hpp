@@ -31,21 +31,21 @@ namespace penstock {
 // Counts the steps for the progress line, and ends a run that may end before its limits.
 class StepCounter final : public StepObserver {
  public:
-  StepCounter(bool shown, const std::string& what, std::uint64_t steps, bool marks_steps)
+  StepCounter(bool shown, const std::string& what, uint64_t steps, bool marks_steps)
       : progress_(shown, what, steps, "steps"), marks_steps_(marks_steps) {}
 
   // The run ends once it has made `steps` steps and the time is `time`. Without this call it makes all its
   // steps.
-  void end_after(std::uint64_t steps, SteadyTime time) {
+  void end_after(uint64_t steps, SteadyTime time) {
     end_steps_ = steps;
     end_time_ = time;
   }
-  Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
+  Result<bool> after_step(uint64_t step, const Batch& batch) override;
 
  private:
   Progress progress_;
   const bool marks_steps_;
-  std::uint64_t end_steps_ = 0;
+  uint64_t end_steps_ = 0;
   SteadyTime end_time_ = SteadyTime::max();
 };
 
@@ -84,14 +84,14 @@ class TrainObservers {
   // Makes the observers of a run of the input alone, before make() or after end(): only a progress line. Not
   // collective. The run ends once it has made `least` of its `steps` steps and the time is `longest`. Then
   // call end_alone().
-  std::span<StepObserver* const> make_alone(std::uint64_t steps, std::uint64_t least, SteadyTime longest);
+  std::span<StepObserver* const> make_alone(uint64_t steps, uint64_t least, SteadyTime longest);
   void end_alone();
 
   // Call it instead of the destructor if a worker hangs: the worker may still use these objects. Leaks them.
   void abandon();
 
  private:
-  std::string path_of_tier(const std::string& path, std::size_t position) const;
+  std::string path_of_tier(const std::string& path, size_t position) const;
   Result<SampleLog> open_log() const;
 
   const TrainPlan& plan_;

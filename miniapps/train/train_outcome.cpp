@@ -32,7 +32,7 @@ std::vector<LostTime> lost_times(const TrainingFigures& figures, const std::vect
 std::vector<double> bytes_in_seconds(const TrainingRun& run) {
   std::vector<double> bytes;
   for (const StepTimes& step : run.steps) {
-    const auto second = std::size_t(step.end_ns / 1'000'000'000);
+    const auto second = size_t(step.end_ns / 1'000'000'000);
     if (bytes.size() <= second) bytes.resize(second + 1, 0.0);
     bytes[second] += double(step.payload_bytes);
   }

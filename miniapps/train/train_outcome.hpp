@@ -16,7 +16,7 @@ namespace penstock {
 
 struct TrainOutcome {
   TrainingFigures figures;
-  std::uint64_t steps = 0;         // the same number on all ranks
+  uint64_t steps = 0;              // the same number on all ranks
   std::vector<StageTally> stages;  // the last one is "accelerator"
   // Time that the accelerator lost, by cause. The sum of input_wait_s, straggler_s and barrier_s of the
   // figures.
@@ -24,7 +24,7 @@ struct TrainOutcome {
   LoaderLosses losses;
   std::vector<double> bytes_by_second;  // bytes that the accelerator consumed in each second
   std::optional<Error> failure;
-  std::uint64_t training_files = 0;  // files loaded by an app that loads whole files; the sum of all ranks
+  uint64_t training_files = 0;  // files loaded by an app that loads whole files; the sum of all ranks
 
   // The figures of each rank, in the order of ranks. Of other ranks only wall_s, payload_bytes, utilization
   // and steps_arrived_last are known.

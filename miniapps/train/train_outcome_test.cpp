@@ -23,7 +23,7 @@ TrainOutcome of_rank(int rank) {
                      .barrier_s = 0.5,
                      .samples = 100,
                      .payload_bytes = 1000,
-                     .steps_arrived_last = std::uint64_t(rank),
+                     .steps_arrived_last = uint64_t(rank),
                      .step_overshoot = 0.001,
                      .utilization = 0.9 - 0.1 * r,
                      .utilization_dlio = std::nullopt};
@@ -31,12 +31,12 @@ TrainOutcome of_rank(int rank) {
   outcome.stages = {{"read", 1, 2, 3}, {"accelerator", 4, 5, 6}};
   outcome.lost = {{"read", 2 + r}, {"straggler", 1}, {"barrier", 0.5}};
   outcome.losses = {.skipped = 6, .dropped_tail = 1, .named = {}};
-  for (std::uint64_t i = 0; i < 6; ++i)  // both ranks have the first of them
+  for (uint64_t i = 0; i < 6; ++i)  // both ranks have the first of them
     outcome.losses.named.push_back({.name = i == 0 ? "shard" : std::to_string(rank) + std::to_string(i),
                                     .is_one_sample = false,
-                                    .offset = std::uint64_t(100 - rank),
+                                    .offset = uint64_t(100 - rank),
                                     .why = "rank " + std::to_string(rank)});
-  outcome.bytes_by_second.assign(std::size_t(rank) + 1, 50.0);
+  outcome.bytes_by_second.assign(size_t(rank) + 1, 50.0);
   outcome.ranks = {outcome.figures};
   if (rank == 1) outcome.failure = Error{Errc::io, 5, "cannot read 'x'"};
   return outcome;
@@ -73,7 +73,7 @@ TEST(TrainOutcome, IsJoinedOverTheRanksAndTheSameOnAll) {
     EXPECT_EQ(all.failure->what, "cannot read 'x'");
     EXPECT_EQ(all.failure->sys_errno, 5);
     ASSERT_EQ(all.ranks.size(), 2U);
-    for (const std::size_t rank : {0U, 1U}) {
+    for (const size_t rank : {0U, 1U}) {
       EXPECT_EQ(all.ranks[rank].wall_s, 10.0 + double(rank));
       EXPECT_EQ(all.ranks[rank].payload_bytes, 1000);
       EXPECT_EQ(all.ranks[rank].utilization, rank == 0 ? 0.9 : 0.8);
@@ -97,7 +97,7 @@ TEST(TrainOutcome, OfATimelineIsJoinedOverTheRanksAndTheSameOnAll) {
   RankThreads::run(2, [](Communicator& ranks) {
     const double r = ranks.rank();
     const TimelineFigures mine{.spans = 100,
-                               .dropped = std::uint64_t(ranks.rank()),
+                               .dropped = uint64_t(ranks.rank()),
                                .read_bytes = 1000,
                                .read_summed_s = 8,
                                .read_merged_s = 4 + r,

@@ -19,18 +19,18 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostThreads = 4096;
-constexpr std::int64_t kMostQueueDepth = 1024;
-constexpr std::int64_t kMostAccelerators = 65536;
-constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;
-constexpr std::size_t kUsualQueueDepth = 16;
-constexpr std::uint64_t kLoadPrefetch = 255;  // prefetch depth while an app loads all samples
+constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostThreads = 4096;
+constexpr int64_t kMostQueueDepth = 1024;
+constexpr int64_t kMostAccelerators = 65536;
+constexpr int64_t kLargestBatch = int64_t{1} << 24;
+constexpr size_t kUsualQueueDepth = 16;
+constexpr uint64_t kLoadPrefetch = 255;  // prefetch depth while an app loads all samples
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
   std::vector<OptionWord> pairs;
   for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
+    const size_t equals = word.find('=');
     if (equals == 0 || equals == std::string::npos)
       return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + word + "'");
     pairs.push_back({word.substr(0, equals), word.substr(equals + 1)});
@@ -38,11 +38,11 @@ Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::strin
   return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }
 
-Result<std::uint64_t> bounded_option(const Options& options, std::string_view name, std::int64_t most,
-                                     std::uint64_t fallback) {
+Result<uint64_t> bounded_option(const Options& options, std::string_view name, int64_t most,
+                                uint64_t fallback) {
   const bool given = options.given(name);
-  const std::uint64_t value = given ? std::uint64_t(options.integer(name)) : fallback;
-  if (value > std::uint64_t(most))
+  const uint64_t value = given ? uint64_t(options.integer(name)) : fallback;
+  if (value > uint64_t(most))
     return make_error(Errc::invalid_argument, "--" + std::string(name) + " " + std::to_string(value) +
                                                   (given ? "" : " (of the workload)") +
                                                   " is too large: at most " + std::to_string(most));
@@ -136,8 +136,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   if (app.in_memory && request.prefetch != 0)
     return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
                                                   "', whose samples are all in memory");
-  const std::uint64_t cpu_count =
-      std::clamp<std::uint64_t>(allowed_cpus().size(), 1, std::uint64_t(kMostThreads));
+  const uint64_t cpu_count = std::clamp<uint64_t>(allowed_cpus().size(), 1, uint64_t(kMostThreads));
   PENSTOCK_ASSIGN(request.threads, bounded_option(options, "threads", kMostThreads,
                                                   request.threads != 0 ? request.threads : cpu_count));
   PENSTOCK_ASSIGN(request.depth, bounded_option(options, "depth", kMostQueueDepth, 0));
@@ -160,26 +159,26 @@ const Transform& TrainPlan::transform() const {
   return files() != nullptr ? files()->training.app_transform : std::get<Transform>(input);
 }
 
-Sampler TrainPlan::sampler(std::uint64_t samples) const {
+Sampler TrainPlan::sampler(uint64_t samples) const {
   return {samples, shuffle, seed, ranks->rank(), ranks->size()};
 }
 
-std::uint64_t TrainPlan::samples_an_epoch() const {
+uint64_t TrainPlan::samples_an_epoch() const {
   return sampler().per_epoch() * (files() != nullptr ? files()->training.files.smallest_sample_count() : 1);
 }
 
 // The steps of one rank, as if all files held as many samples as the fullest.
-std::uint64_t TrainPlan::steps_an_epoch() const {
-  const std::uint64_t units = corpus.manifest.samples() / std::uint64_t(ranks->size());
+uint64_t TrainPlan::steps_an_epoch() const {
+  const uint64_t units = corpus.manifest.samples() / uint64_t(ranks->size());
   return units * (files() != nullptr ? files()->training.files.largest_sample_count() : 1) / step_samples();
 }
 
-std::uint64_t TrainPlan::planned_steps() const {
+uint64_t TrainPlan::planned_steps() const {
   const PlanStart& start = limits.start;
-  std::uint64_t epoch_steps = UINT64_MAX;
+  uint64_t epoch_steps = UINT64_MAX;
   if (limits.epochs != 0) {
-    const std::uint64_t used_steps = start.used_samples / (std::uint64_t(ranks->size()) * step_samples());
-    const std::uint64_t epochs = limits.epochs - std::min(limits.epochs, start.epoch);
+    const uint64_t used_steps = start.used_samples / (uint64_t(ranks->size()) * step_samples());
+    const uint64_t epochs = limits.epochs - std::min(limits.epochs, start.epoch);
     if (__builtin_mul_overflow(epochs, steps_an_epoch(), &epoch_steps)) epoch_steps = UINT64_MAX;
     epoch_steps -= std::min(epoch_steps, used_steps);
   }
@@ -196,7 +195,7 @@ double TrainPlan::planned_loads() const {
 
 // --depth, or else the best depth: tiers with their own queue read best through it. For others a queue only
 // costs time.
-std::size_t TrainPlan::queue_depth(const Tier& tier) const {
+size_t TrainPlan::queue_depth(const Tier& tier) const {
   if (depth != 0) return depth;
   return tier.backend->caps().async && files() == nullptr ? kUsualQueueDepth : 1;
 }
@@ -204,30 +203,30 @@ std::size_t TrainPlan::queue_depth(const Tier& tier) const {
 // A batch has one slot if it is a whole file, or a sample that is loaded into memory.
 BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
-  const std::uint64_t mean_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
-  const std::size_t slot_bytes = transform().slot_bytes;
+  const uint64_t mean_bytes = manifest.payload_bytes() / std::max<uint64_t>(1, manifest.samples());
+  const size_t slot_bytes = transform().slot_bytes;
   const bool one_slot = in_memory() || files() != nullptr;
-  return {.samples = one_slot ? 1 : std::size_t(step_samples()),
+  return {.samples = one_slot ? 1 : size_t(step_samples()),
           .slot_bytes = slot_bytes,
           .stored_bytes = slot_bytes != 0 || in_place ? 0 : mean_bytes,
           .in_place = in_place};
 }
 
-std::uint64_t TrainPlan::pool_prefetch() const {
+uint64_t TrainPlan::pool_prefetch() const {
   return in_memory() ? kLoadPrefetch : prefetch;
 }
 
 std::string_view TrainPlan::why_copied(const Tier& tier) const {
-  std::uint64_t pool_samples = 0;  // samples in all batches of the pool
+  uint64_t pool_samples = 0;  // samples in all batches of the pool
   if (__builtin_add_overflow(pool_prefetch(), 1, &pool_samples) ||
-      __builtin_mul_overflow(pool_samples, std::uint64_t{batch_shape(true).samples}, &pool_samples))
+      __builtin_mul_overflow(pool_samples, uint64_t{batch_shape(true).samples}, &pool_samples))
     pool_samples = UINT64_MAX;
   return penstock::why_copied(corpus.manifest, *tier.backend, queue_depth(tier), pool_samples);
 }
 
 Result<void> check_epoch_size(const TrainPlan& plan) {
-  const std::uint64_t samples = plan.samples_an_epoch();
-  const std::uint64_t largest_batch = samples / plan.accelerators;
+  const uint64_t samples = plan.samples_an_epoch();
+  const uint64_t largest_batch = samples / plan.accelerators;
   if (largest_batch >= plan.batch) return success();
   const int ranks = plan.ranks->size();
   const std::string has_text = "'" + plan.corpus.name + "' has " + format_count(samples) + " samples" +
@@ -285,7 +284,7 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   if (!plan.in_memory()) return std::unique_ptr<BatchSource>(std::move(loader));
   return make_memory_batches(std::move(loader), pool, limits,
-                             [&plan](std::uint64_t samples) { return plan.sampler(samples); });
+                             [&plan](uint64_t samples) { return plan.sampler(samples); });
 }
 
 }  // namespace penstock

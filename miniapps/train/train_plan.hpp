@@ -36,23 +36,23 @@ namespace penstock {
 // flags that are not given. Checked as far as possible without the data.
 struct TrainRequest {
   const MiniAppInfo* app = nullptr;
-  Options app_options{};           // the app's options
-  std::string data{};              // the corpus, as given
-  NamedTiers named_tiers{};        // as CommandContext::named_tiers
-  std::string workload{};          // file that describes the run; "": only flags
-  std::string accelerator{};       // --accelerator as given; its kind is valid
-  std::uint64_t batch = 1;         // samples of a step for one accelerator
-  std::uint64_t accelerators = 1;  // accelerators of this process, which share each step
-  std::uint64_t prefetch = 1;
+  Options app_options{};      // the app's options
+  std::string data{};         // the corpus, as given
+  NamedTiers named_tiers{};   // as CommandContext::named_tiers
+  std::string workload{};     // file that describes the run; "": only flags
+  std::string accelerator{};  // --accelerator as given; its kind is valid
+  uint64_t batch = 1;         // samples of a step for one accelerator
+  uint64_t accelerators = 1;  // accelerators of this process, which share each step
+  uint64_t prefetch = 1;
   // 1 to 4096. From a workload also 0: one for each processor.
-  std::uint64_t threads = 0;
-  std::size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
+  uint64_t threads = 0;
+  size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
   // How long to wait for a back end that returns nothing. 0: no limit.
   std::chrono::nanoseconds stall_timeout{0};
   bool find_accelerators = false;
   // A run of a search may end after this time and `enough_steps` steps. 0: it runs to its limits.
   std::chrono::nanoseconds enough_time{0};
-  std::uint64_t enough_steps = 0;
+  uint64_t enough_steps = 0;
   double required_utilization = 0.9;  // accelerator utilization from which on accelerators count as fed
   PlanLimits limits{};
   Shuffle shuffle = Shuffle::none;
@@ -60,22 +60,22 @@ struct TrainRequest {
   ResizeFilter resize = ResizeFilter::bilinear;
   BadSample bad_sample = BadSample::fail;
   CacheRequest cache = CacheRequest::asis;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   Communicator* ranks = nullptr;
   // The tier for checkpoints of an app that writes one after every epoch.
   std::optional<Tier> checkpoint_tier{};
   std::optional<StepSaving> saving{};  // for --checkpoint-every; then `checkpoint_tier` is empty
   std::string sample_log{};            // "" for none
   std::string timeline{};              // "" for none; a valid name for timeline_format()
-  std::uint64_t timeline_memory_bytes = 0;
+  uint64_t timeline_memory_bytes = 0;
   bool progress = false;
 
-  std::uint64_t described_samples = 0;  // samples in the workload's description; 0 and "": it describes none
+  uint64_t described_samples = 0;  // samples in the workload's description; 0 and "": it describes none
   std::string described_format{};
 
   std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add some
 
-  std::uint64_t step_samples() const { return batch * accelerators; }
+  uint64_t step_samples() const { return batch * accelerators; }
   bool burns() const { return accelerator.find("burn=") != std::string::npos; }
   // Whether other programs that use the processors make steps longer. False if the steps only sleep.
   bool steps_are_work() const { return burns() || !accelerator.starts_with("emulated"); }
@@ -98,21 +98,21 @@ struct TrainPlan : TrainRequest {
   const Transform& transform() const;
 
   // The sampler that orders this rank's part of `samples` samples.
-  Sampler sampler(std::uint64_t samples) const;
+  Sampler sampler(uint64_t samples) const;
   Sampler sampler() const { return sampler(corpus.manifest.samples()); }
   // Samples of this rank in an epoch, with the tail. If files hold different numbers of samples, the smallest
   // possible number.
-  std::uint64_t samples_an_epoch() const;
-  std::uint64_t steps_an_epoch() const;
+  uint64_t samples_an_epoch() const;
+  uint64_t steps_an_epoch() const;
   // Steps that the run makes if nothing fails. After --resume, the steps that remain.
-  std::uint64_t planned_steps() const;
+  uint64_t planned_steps() const;
   double planned_loads() const;  // how many samples or files workers try at most
 
   // Reads in flight for each thread.
-  std::size_t queue_depth(const Tier& tier) const;
+  size_t queue_depth(const Tier& tier) const;
   // The shape of the loader's batches, and how many of them may be prepared ahead.
   BatchShape batch_shape(bool in_place) const;
-  std::uint64_t pool_prefetch() const;
+  uint64_t pool_prefetch() const;
   // Why samples without a transform are not used in place on this tier; "" if they are.
   std::string_view why_copied(const Tier& tier) const;
 };

@@ -24,13 +24,13 @@ std::string cell(const Record& record, const MetricInfo& metric, std::string (*f
 }
 
 std::string whole_text(double value) {
-  return format_count(std::uint64_t(value));
+  return format_count(uint64_t(value));
 }
 
 // Who shares a step: "3 ranks of 2 accelerators, each with ". "" for one rank with one accelerator.
 std::string sharers_text(const Record& record) {
-  const auto ranks = std::uint64_t(parameter_number(record, "ranks").value_or(1));
-  const auto accelerators = std::uint64_t(parameter_number(record, "accelerators").value_or(1));
+  const auto ranks = uint64_t(parameter_number(record, "ranks").value_or(1));
+  const auto accelerators = uint64_t(parameter_number(record, "accelerators").value_or(1));
   if (ranks < 2 && accelerators < 2) return "";
   const std::string accelerators_text = fmt::format("{} accelerators", accelerators);
   if (ranks < 2) return accelerators_text + ", each with ";
@@ -62,7 +62,7 @@ std::string heading(const Record& record, const Output& output) {
   const std::string cache = cache_text(record, "client_data");
   return fmt::format(
       "{}: {}, {}; {}batches of {} ({}{}), {}, prefetch {}, accelerator {}; client data {}\n\n",
-      parameter_text(record, "app"), count_of(std::uint64_t(member("samples")), "sample"),
+      parameter_text(record, "app"), count_of(uint64_t(member("samples")), "sample"),
       format_bytes(member("bytes"), output), sharers_text(record), parameter_text(record, "batch"),
       parameter_text(record, "layout"), transform_of(record), threads_of(record),
       parameter_text(record, "prefetch"), parameter_text(record, "accelerator"),

@@ -49,15 +49,14 @@ Json packed(const TrainOutcome& outcome) {
 void unpack(const Json& json, TrainOutcome& outcome) {
   outcome.ranks.push_back({.wall_s = json["wall_s"].get<double>(),
                            .payload_bytes = json["bytes"].get<double>(),
-                           .steps_arrived_last = json["last"].get<std::uint64_t>(),
+                           .steps_arrived_last = json["last"].get<uint64_t>(),
                            .step_overshoot = std::nullopt,
                            .utilization = number_from_json(json["utilization"]),
                            .utilization_dlio = std::nullopt});
-  LoaderLosses losses{json["skipped"].get<std::uint64_t>(), json["dropped_tail"].get<std::uint64_t>(), {}};
+  LoaderLosses losses{json["skipped"].get<uint64_t>(), json["dropped_tail"].get<uint64_t>(), {}};
   for (const Json& object : json["named"])
-    losses.named.push_back({object[0].get<std::string>(), object[1].get<bool>(),
-                            object[2].get<std::uint64_t>(), object[3].get<std::uint64_t>(),
-                            object[4].get<std::string>()});
+    losses.named.push_back({object[0].get<std::string>(), object[1].get<bool>(), object[2].get<uint64_t>(),
+                            object[3].get<uint64_t>(), object[4].get<std::string>()});
   outcome.losses.add(losses);
   if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_from_json(json["failure"]);
 }
@@ -67,7 +66,7 @@ Result<void> sum_over_ranks(Communicator& ranks, std::span<double* const> values
   std::vector<double> sums;
   for (const double* const value : values) sums.push_back(*value);
   PENSTOCK_TRY(ranks.all_reduce(std::span(sums), Reduction::sum));
-  for (std::size_t i = 0; i < values.size(); ++i) *values[i] = sums[i] * share;
+  for (size_t i = 0; i < values.size(); ++i) *values[i] = sums[i] * share;
   return success();
 }
 
@@ -98,29 +97,29 @@ Result<void> join_figures(Communicator& ranks, TrainingFigures& figures) {
 
 Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
   const std::string words = work_text(plan, options);
-  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
-                                           plan.batch,
-                                           plan.accelerators,
-                                           plan.prefetch,
-                                           plan.limits.batches,
-                                           plan.limits.epochs,
-                                           std::uint64_t(plan.shuffle.kind),
-                                           plan.shuffle.buffer_entries,
-                                           plan.seed,
-                                           std::uint64_t(plan.cache),
-                                           plan.find_accelerators ? 1U : 0U,
-                                           std::bit_cast<std::uint64_t>(plan.required_utilization),
-                                           plan.sample_log.empty() ? 0U : 1U,
-                                           plan.timeline.empty() ? 0U : 1U,
-                                           plan.checkpoint_tier ? 1U : 0U,
-                                           plan.saving ? plan.saving->every_steps : 0U,
-                                           plan.saving ? plan.saving->payload.bytes : 0U,
-                                           plan.saving && plan.saving->fast ? 1U : 0U,
-                                           plan.saving && plan.saving->resume ? 1U : 0U,
-                                           plan.saving ? std::uint64_t(plan.saving->policy.on_full) : 0U,
-                                           plan.other_tiers.size()};
-  std::vector<std::uint64_t> minima = numbers;
-  std::vector<std::uint64_t> maxima = numbers;
+  const std::vector<uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
+                                      plan.batch,
+                                      plan.accelerators,
+                                      plan.prefetch,
+                                      plan.limits.batches,
+                                      plan.limits.epochs,
+                                      uint64_t(plan.shuffle.kind),
+                                      plan.shuffle.buffer_entries,
+                                      plan.seed,
+                                      uint64_t(plan.cache),
+                                      plan.find_accelerators ? 1U : 0U,
+                                      std::bit_cast<uint64_t>(plan.required_utilization),
+                                      plan.sample_log.empty() ? 0U : 1U,
+                                      plan.timeline.empty() ? 0U : 1U,
+                                      plan.checkpoint_tier ? 1U : 0U,
+                                      plan.saving ? plan.saving->every_steps : 0U,
+                                      plan.saving ? plan.saving->payload.bytes : 0U,
+                                      plan.saving && plan.saving->fast ? 1U : 0U,
+                                      plan.saving && plan.saving->resume ? 1U : 0U,
+                                      plan.saving ? uint64_t(plan.saving->policy.on_full) : 0U,
+                                      plan.other_tiers.size()};
+  std::vector<uint64_t> minima = numbers;
+  std::vector<uint64_t> maxima = numbers;
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(minima), Reduction::min));
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(maxima), Reduction::max));
   if (minima == maxima) return success();
@@ -150,30 +149,30 @@ Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {
   for (LostTime& part : all.lost) times.push_back(&part.seconds);
   PENSTOCK_TRY(sum_over_ranks(ranks, times, 1.0 / ranks.size()));
   all.bytes_by_second = mine.bytes_by_second;
-  std::uint64_t seconds = mine.bytes_by_second.size();
+  uint64_t seconds = mine.bytes_by_second.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&seconds, 1), Reduction::max));
-  all.bytes_by_second.resize(std::size_t(seconds));
+  all.bytes_by_second.resize(size_t(seconds));
   if (seconds > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(all.bytes_by_second), Reduction::sum));
   return all;
 }
 
 Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine) {
-  std::uint64_t count = mine.size();
+  uint64_t count = mine.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
-  mine.resize(std::size_t(count));
-  std::vector<std::uint64_t> sums;  // numbers of all epochs, so that one call adds them up
+  mine.resize(size_t(count));
+  std::vector<uint64_t> sums;  // numbers of all epochs, so that one call adds them up
   for (const EpochBytes& epoch : mine) {
     sums.push_back(epoch.consumed);
     sums.push_back(epoch.fetched);
   }
   if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(sums), Reduction::sum));
-  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = {sums[2 * i], sums[2 * i + 1]};
+  for (size_t i = 0; i < mine.size(); ++i) mine[i] = {sums[2 * i], sums[2 * i + 1]};
   return mine;
 }
 
 Result<ValidationFigures> joined(Communicator& ranks, ValidationFigures mine) {
   std::array sums{mine.samples, mine.bytes, mine.files};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
+  PENSTOCK_TRY(ranks.all_reduce(std::span<uint64_t>(sums), Reduction::sum));
   PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.passes, 1), Reduction::max));
   PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.read_s, 1), Reduction::sum));
   return ValidationFigures{mine.passes, sums[0], sums[1], sums[2], mine.read_s};
@@ -181,7 +180,7 @@ Result<ValidationFigures> joined(Communicator& ranks, ValidationFigures mine) {
 
 Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine) {
   std::array counts{mine.spans, mine.dropped, mine.read_bytes};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(counts), Reduction::sum));
+  PENSTOCK_TRY(ranks.all_reduce(std::span<uint64_t>(counts), Reduction::sum));
   std::array times{mine.read_summed_s, mine.read_merged_s, mine.train_merged_s, mine.read_train_overlap_s,
                    mine.read_share};
   PENSTOCK_TRY(ranks.all_reduce(std::span<double>(times), Reduction::sum));
@@ -201,7 +200,7 @@ void record_ranks(const TrainOutcome& outcome, Trial& trial) {
   std::vector<RankFigures> ranks;
   std::optional<double> least_utilization;
   for (const TrainingFigures& rank : outcome.ranks) {
-    ranks.push_back({std::uint64_t(rank.payload_bytes), rank.wall_s});
+    ranks.push_back({uint64_t(rank.payload_bytes), rank.wall_s});
     if (rank.utilization)
       least_utilization = std::min(least_utilization.value_or(*rank.utilization), *rank.utilization);
   }

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
                                                   " files to validate on, fewer than the " +
                                                   std::to_string(settings.ranks) + " ranks");
   ValidatingSettings fitted = settings;
-  fitted.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.smallest_sample_count());
+  fitted.batch = std::min<uint64_t>(settings.batch, sampler.per_epoch() * files.smallest_sample_count());
   PENSTOCK_ASSIGN(
       BatchPool pool,
       BatchPool::make({.samples = 1, .slot_bytes = how.set.app_transform.slot_bytes}, settings.prefetch));
@@ -45,13 +45,13 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
       new Validating(how, backend, samples, sampler, std::move(pool), std::move(made_accelerator), fitted));
 }
 
-bool Validating::pass_due(std::uint64_t step, const Batch* next) const {
+bool Validating::pass_due(uint64_t step, const Batch* next) const {
   if (next == nullptr) return plan_.at_the_end && step > settings_.made_steps;
   if (plan_.every_steps != 0) return step > 0 && step % plan_.every_steps == 0;
   return epoch_ && *epoch_ != next->epoch;
 }
 
-Result<bool> Validating::before_step(std::uint64_t steps, const Batch* next) {
+Result<bool> Validating::before_step(uint64_t steps, const Batch* next) {
   const bool is_due = pass_due(settings_.made_steps + steps, next);
   if (is_due) PENSTOCK_TRY(run_pass());
   if (next != nullptr) epoch_ = next->epoch;
@@ -74,7 +74,7 @@ Result<void> Validating::start_pass() {
   FileBatchesSettings batches{.corpus = &manifest_,
                               .files = &plan_.set.files,
                               .sample_bytes = plan_.set.sample_bytes,
-                              .batch = std::size_t(settings_.batch),
+                              .batch = size_t(settings_.batch),
                               .seed = settings_.seed,
                               .pauses_between_epochs = true};
   PENSTOCK_ASSIGN(batches_, FileBatches::make(std::move(loader), batches));
@@ -90,7 +90,7 @@ Result<void> Validating::run_pass() {
     if (batch == nullptr) break;
     PENSTOCK_TRY(accelerator_->step(*batch));
     figures_.samples += batch->samples();
-    figures_.bytes += std::accumulate(batch->length.begin(), batch->length.end(), std::uint64_t{0});
+    figures_.bytes += std::accumulate(batch->length.begin(), batch->length.end(), uint64_t{0});
   }
   ++figures_.passes;
   return success();
@@ -112,9 +112,7 @@ LoaderLosses Validating::losses() const {
 
 void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const ValidationFigures& validation,
                   Trial& trial) {
-  const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
-    trial.sample(metric, double(value));
-  };
+  const auto count = [&](const MetricInfo& metric, uint64_t value) { trial.sample(metric, double(value)); };
   count(train_metrics::kFileReads, outcome.training_files + validation.files);
   trial.sample(train_metrics::kFileReadsOf, "training", double(outcome.training_files));
   trial.sample(train_metrics::kFileReadsOf, "validation", double(validation.files));

@@ -17,27 +17,27 @@
 namespace penstock {
 
 struct ValidatingSettings {
-  std::uint64_t batch = 1;  // samples of a batch; make() lowers it if a pass has fewer
-  std::uint64_t prefetch = 0;
-  std::uint64_t seed = 0;
+  uint64_t batch = 1;  // samples of a batch; make() lowers it if a pass has fewer
+  uint64_t prefetch = 0;
+  uint64_t seed = 0;
   int rank = 0;  // each rank reads every R-th file, R = `ranks`
   int ranks = 1;
   unsigned threads = 1;
-  std::size_t depth = 1;
+  size_t depth = 1;
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
   // For a training that continues the run of another process: that process made `made_steps` steps and
   // stopped in `epoch`, and has not validated since.
-  std::uint64_t made_steps = 0;
-  std::optional<std::uint64_t> epoch{};
+  uint64_t made_steps = 0;
+  std::optional<uint64_t> epoch{};
 };
 
 struct ValidationFigures {
-  std::uint64_t passes = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;  // bytes of these samples as stored
-  std::uint64_t files = 0;  // loaded files
-  double read_s = 0;        // time of the workers in reads, summed over workers
+  uint64_t passes = 0;
+  uint64_t samples = 0;
+  uint64_t bytes = 0;  // bytes of these samples as stored
+  uint64_t files = 0;  // loaded files
+  double read_s = 0;   // time of the workers in reads, summed over workers
 };
 
 // Only the training loop's thread, the consumer of the batches, uses it. No lock.
@@ -51,10 +51,10 @@ class Validating final : public StepObserver {
                                                   const ValidatingSettings& settings);
 
   // Runs a pass if one is due. A signal ends it with Errc::interrupted.
-  Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
+  Result<bool> before_step(uint64_t steps, const Batch* next) override;
 
   ValidationFigures figures() const;
-  std::uint64_t bytes() const { return figures_.bytes; }  // bytes of the samples so far
+  uint64_t bytes() const { return figures_.bytes; }  // bytes of the samples so far
   LoaderLosses losses() const;
   // Like BatchSource::close(). Do not call before_step() afterwards.
   bool close(std::chrono::nanoseconds patience) { return !batches_ || batches_->close(patience); }
@@ -64,7 +64,7 @@ class Validating final : public StepObserver {
   Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
              BatchPool pool, std::unique_ptr<Accelerator> accelerator, const ValidatingSettings& settings);
   // `step` counts from the start of the whole run.
-  bool pass_due(std::uint64_t step, const Batch* next) const;
+  bool pass_due(uint64_t step, const Batch* next) const;
   Result<void> start_pass();
   Result<void> run_pass();
 
@@ -76,9 +76,9 @@ class Validating final : public StepObserver {
   const std::unique_ptr<Accelerator> accelerator_;
   const ValidatingSettings settings_;
   std::unique_ptr<FileBatches> batches_;
-  std::optional<std::uint64_t> epoch_;  // epoch of the training; the pass after it has the same number
-  ValidationFigures figures_;           // its files and read_s do not include batches_
-  LoaderLosses losses_;                 // does not include those of batches_
+  std::optional<uint64_t> epoch_;  // epoch of the training; the pass after it has the same number
+  ValidationFigures figures_;      // its files and read_s do not include batches_
+  LoaderLosses losses_;            // does not include those of batches_
 };
 
 struct TrainOutcome;

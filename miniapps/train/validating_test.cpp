@@ -14,11 +14,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSampleBytes = 8;
+constexpr size_t kSampleBytes = 8;
 
 class CopySampleTransform final : public SampleTransform {
  public:
-  explicit CopySampleTransform(std::vector<std::uint64_t>& epochs) : epochs_(epochs) {}
+  explicit CopySampleTransform(std::vector<uint64_t>& epochs) : epochs_(epochs) {}
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     {
@@ -32,11 +32,11 @@ class CopySampleTransform final : public SampleTransform {
   }
 
  private:
-  std::vector<std::uint64_t>& epochs_;
+  std::vector<uint64_t>& epochs_;
 };
 
 // Copies files unchanged. Notes the epoch in which each was read, which decides the order of its samples.
-Transform copy_transform(std::size_t bytes, std::vector<std::uint64_t>& epochs) {
+Transform copy_transform(size_t bytes, std::vector<uint64_t>& epochs) {
   static constexpr std::array<std::string_view, 1> kStages{"copy"};
   return {.slot_bytes = bytes,
           .layout = "test",
@@ -51,21 +51,21 @@ struct Place {
   ScriptedBackend backend;
   Manifest samples;
 
-  Place(std::uint64_t files, std::uint32_t held) : samples(fill(files, held)) {}
+  Place(uint64_t files, uint32_t held) : samples(fill(files, held)) {}
 
-  Manifest fill(std::uint64_t files, std::uint32_t held) {
+  Manifest fill(uint64_t files, uint32_t held) {
     ManifestBuilder builder(ManifestFacts{});
-    for (std::uint64_t file = 0; file < files; ++file) {
+    for (uint64_t file = 0; file < files; ++file) {
       const std::string name = "v" + std::to_string(file);
       backend.put(name, std::vector<std::byte>(held * kSampleBytes, static_cast<std::byte>(file)));
-      const std::uint32_t object = builder.add_object(name, held * kSampleBytes);
-      for (std::uint32_t i = 0; i < held; ++i)
+      const uint32_t object = builder.add_object(name, held * kSampleBytes);
+      for (uint32_t i = 0; i < held; ++i)
         builder.add_sample({.offset = i * kSampleBytes, .length = kSampleBytes, .object = object});
     }
     return Manifest::from_bytes(builder.finish().value()).value();
   }
 
-  std::vector<std::uint64_t> passes_read() const { return passes_; }
+  std::vector<uint64_t> passes_read() const { return passes_; }
   void forget_passes() { passes_.clear(); }
 
   Validation validation() {
@@ -80,11 +80,11 @@ struct Place {
   }
 
  private:
-  std::vector<std::uint64_t> passes_;  // the pass in which each file was read, by one worker in order
+  std::vector<uint64_t> passes_;  // the pass in which each file was read, by one worker in order
 };
 
 // The first batch of training epoch `epoch`.
-Batch of_epoch(std::uint64_t epoch) {
+Batch of_epoch(uint64_t epoch) {
   Batch batch;
   batch.epoch = epoch;
   return batch;
@@ -110,14 +110,13 @@ TEST(Validating, IsDueWhenAnEpochIsOver) {
 }
 
 TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
-  for (const std::uint64_t prefetch : {0U, 1U}) {
+  for (const uint64_t prefetch : {0U, 1U}) {
     Place place(3, 4);
     Validation how = place.validation();
     how.at_the_end = true;
     const auto validating = place.start(how, {.batch = 8, .prefetch = prefetch});
     const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
-    for (std::uint64_t i = 0; i < epochs.size(); ++i)
-      ASSERT_OK(validating->before_step(i, &epochs[std::size_t(i)]));
+    for (uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(validating->before_step(i, &epochs[size_t(i)]));
     ASSERT_OK(validating->before_step(3, nullptr));
     EXPECT_EQ(validating->figures().passes, 3U);
     EXPECT_EQ(validating->figures().files, 3 * 3 + 1U) << "prefetch " << prefetch;
@@ -131,9 +130,9 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   Place place(3, 4);
   const Validation how = place.validation();
   const auto whole = place.start(how, {.batch = 4});
-  for (std::uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(whole->before_step(i, &epochs[std::size_t(i)]));
+  for (uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(whole->before_step(i, &epochs[size_t(i)]));
   ASSERT_EQ(whole->figures().passes, 3U);
-  const std::vector<std::uint64_t> in_whole = place.passes_read();
+  const std::vector<uint64_t> in_whole = place.passes_read();
   place.forget_passes();
   // With one step per epoch, saved after the second step.
   const auto rest = place.start(how, {.batch = 4, .made_steps = 2, .epoch = 1});
@@ -141,7 +140,7 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   EXPECT_EQ(rest->figures().passes, 1U);
   ASSERT_OK(rest->before_step(1, &epochs[3]));
   EXPECT_EQ(rest->figures().passes, 2U);
-  EXPECT_EQ(place.passes_read(), std::vector<std::uint64_t>(in_whole.begin() + 3, in_whole.end()))
+  EXPECT_EQ(place.passes_read(), std::vector<uint64_t>(in_whole.begin() + 3, in_whole.end()))
       << "each file in the order that it has in that pass";
 }
 
@@ -152,7 +151,7 @@ TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
   how.at_the_end = how.reload_each_pass = true;
   const auto rest = place.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
   const Batch batch = of_epoch(0);
-  for (std::uint64_t step = 0; step < 15; ++step)
+  for (uint64_t step = 0; step < 15; ++step)
     EXPECT_EQ(rest->before_step(step, &batch).value(), step == 0 || step == 10) << step;
   EXPECT_TRUE(rest->before_step(15, nullptr).value());
   const auto nothing = place.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
@@ -166,7 +165,7 @@ TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {
   how.at_the_end = how.reload_each_pass = true;
   const auto validating = place.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
   const Batch batch = of_epoch(0);
-  for (std::uint64_t step = 0; step < 29; ++step)
+  for (uint64_t step = 0; step < 29; ++step)
     EXPECT_EQ(validating->before_step(step, &batch).value(), step == 10 || step == 20) << step;
   EXPECT_TRUE(validating->before_step(29, nullptr).value());
   EXPECT_EQ(validating->figures().files, 9U);

@@ -30,24 +30,24 @@ constexpr auto kAttachTimeout = std::chrono::seconds(10);
 constexpr auto kLoadTimeout = std::chrono::seconds(60);  // dlopen() waits while other threads load libraries
 constexpr const char* kRequestFunction = "penstock_profile_request";
 constexpr const char* kRequestMemory = "penstock_profile_asked";
-constexpr std::size_t kErrorTextBytes = 256;
-constexpr std::size_t kPathBytes = 4096;
+constexpr size_t kErrorTextBytes = 256;
+constexpr size_t kPathBytes = 4096;
 
 // What the assembler code below reads and writes in the target's memory. The command fills all of it before
 // the thread starts. Each `..._address` is an address in the target.
 struct LoaderData {
-  std::uint64_t path_address;
-  std::uint64_t dlopen_mode;
-  std::uint64_t name_address;
-  std::uint64_t dlopen_address;
-  std::uint64_t dlsym_address;
-  std::uint64_t dlerror_address;
-  std::uint64_t pthread_self_address;
-  std::uint64_t pthread_detach_address;
-  std::uint64_t request_address;
-  std::uint64_t error_address;
-  std::uint32_t failed;
-  std::uint32_t reserved;
+  uint64_t path_address;
+  uint64_t dlopen_mode;
+  uint64_t name_address;
+  uint64_t dlopen_address;
+  uint64_t dlsym_address;
+  uint64_t dlerror_address;
+  uint64_t pthread_self_address;
+  uint64_t pthread_detach_address;
+  uint64_t request_address;
+  uint64_t error_address;
+  uint32_t failed;
+  uint32_t reserved;
   char path_text[kPathBytes];
   char name_text[64];
   char error_text[kErrorTextBytes];
@@ -113,7 +113,7 @@ extern const char penstock_loading_begin[] __attribute__((visibility("hidden")))
 extern const char penstock_loading_end[] __attribute__((visibility("hidden")));
 }
 std::string_view loading_code() {
-  return {penstock_loading_begin, std::size_t(penstock_loading_end - penstock_loading_begin)};
+  return {penstock_loading_begin, size_t(penstock_loading_end - penstock_loading_begin)};
 }
 #else
 std::string_view loading_code() {
@@ -125,8 +125,8 @@ std::string_view loading_code() {
 // stores `done` after the rest of the answer, so a request with `done` set is complete. The assembler code
 // above also stores `failed` last. A timeout cancels nothing: the target's thread may still handle the
 // request, in memory that stays mapped.
-Result<penstock_request> wait_for_answer(const Target& target, std::uint64_t request_address,
-                                         std::uint64_t loader_address) {
+Result<penstock_request> wait_for_answer(const Target& target, uint64_t request_address,
+                                         uint64_t loader_address) {
   const auto until = std::chrono::steady_clock::now() + kLoadTimeout;
   while (std::chrono::steady_clock::now() < until) {
     penstock_request request{};
@@ -172,7 +172,7 @@ Result<penstock_request> send_request(const Target& target, const penstock_reque
 // Finds the addresses of dlopen() and the other functions in the target's libc. Before glibc 2.34 these
 // functions may be absent or have other names.
 Result<void> find_functions(const Target& target, LoaderData& loader) {
-  const auto find = [&](const char* name, const char* older_name, std::uint64_t& address) {
+  const auto find = [&](const char* name, const char* older_name, uint64_t& address) {
     auto symbol = target.libc_function(name);
     if (!symbol && older_name != nullptr) symbol = target.libc_function(older_name);
     address = symbol ? symbol->address : 0;
@@ -198,8 +198,8 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
-  constexpr std::uint64_t kPageBytes = 4096;
-  constexpr std::uint64_t kMappedBytes =
+  constexpr uint64_t kPageBytes = 4096;
+  constexpr uint64_t kMappedBytes =
       kPageBytes + (sizeof(LoaderData) + kPageBytes - 1) / kPageBytes * kPageBytes;
   LoaderData loader{};
   PENSTOCK_TRY(find_functions(target, loader));
@@ -212,8 +212,8 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   RemoteThread thread;
   thread.memory_bytes = kMappedBytes;
   thread.code_bytes = kPageBytes;
-  thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
-    const std::uint64_t data_address = memory + kPageBytes;
+  thread.fill = [&](uint64_t memory, RemoteThread& filled) -> Result<void> {
+    const uint64_t data_address = memory + kPageBytes;
     loader.path_address = data_address + offsetof(LoaderData, path_text);
     loader.name_address = data_address + offsetof(LoaderData, name_text);
     loader.error_address = data_address + offsetof(LoaderData, error_text);
@@ -229,7 +229,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   };
   PENSTOCK_ASSIGN(const StartedThread started, start_thread_in(target, thread, kAttachTimeout));
   stopped_for = started.stopped_for;
-  const std::uint64_t data_address = started.memory + kPageBytes;
+  const uint64_t data_address = started.memory + kPageBytes;
   return wait_for_answer(target, data_address + offsetof(LoaderData, request_data), data_address);
 }
 
@@ -239,7 +239,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
 // request.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
-                                std::optional<std::uint64_t> trace_limit) {
+                                std::optional<uint64_t> trace_limit) {
   penstock_request request{};
   request.kind = PENSTOCK_REQUEST_ATTACH;
   request.trace = trace ? 1 : 0;

@@ -23,12 +23,12 @@ namespace penstock {
 // function.
 struct AttachOutcome {
   // after attach: slots that lead to the library; after detach: slots that have their original value again
-  std::uint64_t slots = 0;
+  uint64_t slots = 0;
   // number of loaded ELF files that contain these slots
-  std::uint64_t objects = 0;
+  uint64_t objects = 0;
   // after detach: slots that could not be restored, because the program has changed their value
-  std::uint64_t unrestored = 0;
-  std::uint64_t unloaded = 0;               // after detach: slots of ELF files that were unloaded
+  uint64_t unrestored = 0;
+  uint64_t unloaded = 0;                    // after detach: slots of ELF files that were unloaded
   std::string folder;                       // after detach: the session's folder
   std::chrono::nanoseconds stopped_for{0};  // how long one thread of the target was stopped
   double stopped_ms() const { return double(stopped_for.count()) / 1e6; }
@@ -38,7 +38,7 @@ struct AttachOutcome {
 // already_exists if the target is watched; timed_out if none of its threads came to a safe point.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
-                                std::optional<std::uint64_t> trace_limit);
+                                std::optional<uint64_t> trace_limit);
 // Ends the session that attach_to() started. Error: not_found if the process was not attached to.
 Result<AttachOutcome> detach_from(const Target& target);
 

@@ -8,40 +8,40 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
+constexpr uint64_t kPageBytes = 4096;
 constexpr unsigned kMostProgramHeaders = 512;
 constexpr unsigned kMostDynamicEntries = 512;
-constexpr std::uint32_t kMostBuckets = 1U << 22U;
+constexpr uint32_t kMostBuckets = 1U << 22U;
 constexpr unsigned kLongestChain = 4096;
 
 struct HashHeader {
-  std::uint32_t bucket_count;
-  std::uint32_t first_symbol;
-  std::uint32_t bloom_size;
-  std::uint32_t bloom_shift;
+  uint32_t bucket_count;
+  uint32_t first_symbol;
+  uint32_t bloom_size;
+  uint32_t bloom_shift;
 };
 
-std::uint32_t gnu_hash(std::string_view name) {
-  std::uint32_t hash = 5381;
+uint32_t gnu_hash(std::string_view name) {
+  uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
   return hash;
 }
 
 template <class T>
-bool read_one(const ReadMemory& read, std::uint64_t address, T& value) {
+bool read_one(const ReadMemory& read, uint64_t address, T& value) {
   return read(address, &value, sizeof value);
 }
 
 }  // namespace
 
-std::optional<LoadedElf> LoadedElf::parse(const ReadMemory& read, std::uint64_t base) {
+std::optional<LoadedElf> LoadedElf::parse(const ReadMemory& read, uint64_t base) {
   Elf64_Ehdr header{};
   if (!read_one(read, base, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr) ||
       header.e_phnum > kMostProgramHeaders)
     return std::nullopt;
   LoadedElf elf;
-  std::uint64_t dynamic_section = 0;
+  uint64_t dynamic_section = 0;
   bool bias_is_known = false;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr program_header{};
@@ -60,7 +60,7 @@ std::optional<LoadedElf> LoadedElf::parse(const ReadMemory& read, std::uint64_t 
     if (entry.d_tag == DT_NULL) break;
     // The loader usually replaces the offsets in the dynamic section by addresses. It cannot do that if the
     // section is read-only.
-    const std::uint64_t address =
+    const uint64_t address =
         entry.d_un.d_ptr < elf.load_bias_ ? entry.d_un.d_ptr + elf.load_bias_ : entry.d_un.d_ptr;
     if (entry.d_tag == DT_SYMTAB) elf.symbols_address_ = address;
     if (entry.d_tag == DT_STRTAB) elf.strings_address_ = address;
@@ -71,7 +71,7 @@ std::optional<LoadedElf> LoadedElf::parse(const ReadMemory& read, std::uint64_t 
   return elf;
 }
 
-bool LoadedElf::is_named(const ReadMemory& read, std::uint32_t name_offset, std::string_view name) const {
+bool LoadedElf::is_named(const ReadMemory& read, uint32_t name_offset, std::string_view name) const {
   std::string text(name.size() + 1, '\1');
   return read(strings_address_ + name_offset, text.data(), text.size()) && text.back() == '\0' &&
          std::string_view(text).substr(0, name.size()) == name;
@@ -81,25 +81,24 @@ std::optional<LoadedSymbol> LoadedElf::find(const ReadMemory& read, std::string_
   HashHeader table{};
   if (!read_one(read, hash_address_, table) || table.bucket_count == 0 || table.bucket_count > kMostBuckets)
     return std::nullopt;
-  const std::uint32_t name_hash = gnu_hash(name);
-  const std::uint64_t buckets_address = hash_address_ + sizeof table + std::uint64_t{table.bloom_size} * 8;
-  std::uint32_t index = 0;
-  if (!read_one(read, buckets_address + std::uint64_t{name_hash % table.bucket_count} * 4, index) ||
+  const uint32_t name_hash = gnu_hash(name);
+  const uint64_t buckets_address = hash_address_ + sizeof table + uint64_t{table.bloom_size} * 8;
+  uint32_t index = 0;
+  if (!read_one(read, buckets_address + uint64_t{name_hash % table.bucket_count} * 4, index) ||
       index < table.first_symbol)
     return std::nullopt;
-  const std::uint64_t chains_address = buckets_address + std::uint64_t{table.bucket_count} * 4;
+  const uint64_t chains_address = buckets_address + uint64_t{table.bucket_count} * 4;
   for (unsigned i = 0; i < kLongestChain; ++i, ++index) {
-    std::uint32_t hash = 0;
-    if (!read_one(read, chains_address + std::uint64_t{index - table.first_symbol} * 4, hash))
-      return std::nullopt;
+    uint32_t hash = 0;
+    if (!read_one(read, chains_address + uint64_t{index - table.first_symbol} * 4, hash)) return std::nullopt;
     Elf64_Sym symbol{};
-    std::uint16_t version = 0;
-    constexpr std::uint16_t kHiddenVersionBit = 0x8000;
+    uint16_t version = 0;
+    constexpr uint16_t kHiddenVersionBit = 0x8000;
     if ((hash | 1U) == (name_hash | 1U) &&
-        read_one(read, symbols_address_ + std::uint64_t{index} * sizeof symbol, symbol) &&
+        read_one(read, symbols_address_ + uint64_t{index} * sizeof symbol, symbol) &&
         symbol.st_shndx != SHN_UNDEF &&
         (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC || ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) &&
-        (versions_address_ == 0 || !read_one(read, versions_address_ + std::uint64_t{index} * 2, version) ||
+        (versions_address_ == 0 || !read_one(read, versions_address_ + uint64_t{index} * 2, version) ||
          (version & kHiddenVersionBit) == 0) &&
         is_named(read, symbol.st_name, name))
       return LoadedSymbol{load_bias_ + symbol.st_value, symbol.st_size};

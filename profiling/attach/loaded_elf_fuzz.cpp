@@ -5,8 +5,8 @@
 
 #include "profiling/attach/loaded_elf.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const penstock::ReadMemory read = [&](std::uint64_t address, void* to, std::size_t bytes) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const penstock::ReadMemory read = [&](uint64_t address, void* to, size_t bytes) {
     if (address > size || bytes > size - address) return false;
     std::memcpy(to, data + address, bytes);
     return true;

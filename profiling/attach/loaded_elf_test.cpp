@@ -13,16 +13,16 @@ namespace penstock {
 namespace {
 
 // Reads the memory of this process in the way in which another process would.
-bool read_self(std::uint64_t address, void* to, std::size_t bytes) {
+bool read_self(uint64_t address, void* to, size_t bytes) {
   iovec here{to, bytes};
   iovec there{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
   return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == ssize_t(bytes);
 }
 
-std::uint64_t libc_base() {
+uint64_t libc_base() {
   Dl_info about{};
   EXPECT_NE(::dladdr(reinterpret_cast<void*>(&::getppid), &about), 0);
-  return reinterpret_cast<std::uint64_t>(about.dli_fbase);
+  return reinterpret_cast<uint64_t>(about.dli_fbase);
 }
 
 TEST(LoadedElfTest, FindsTheFunctionsOfALibraryInMemory) {
@@ -34,7 +34,7 @@ TEST(LoadedElfTest, FindsTheFunctionsOfALibraryInMemory) {
   for (const char* const name : {"read", "getppid", "open64", "fopen", "getenv"}) {
     const auto found = elf->find(read_self, name);
     ASSERT_TRUE(found) << name;
-    EXPECT_EQ(found->address, reinterpret_cast<std::uint64_t>(::dlsym(libc, name))) << name;
+    EXPECT_EQ(found->address, reinterpret_cast<uint64_t>(::dlsym(libc, name))) << name;
     EXPECT_GT(found->bytes, 0U) << name;
   }
   EXPECT_FALSE(elf->find(read_self, "no_such_function_anywhere"));
@@ -44,7 +44,7 @@ TEST(LoadedElfTest, FindsTheFunctionsOfALibraryInMemory) {
 TEST(LoadedElfTest, IsNothingWhereNoObjectLies) {
   EXPECT_FALSE(LoadedElf::parse(read_self, 0));
   const std::vector<char> zeros(8192);
-  EXPECT_FALSE(LoadedElf::parse(read_self, reinterpret_cast<std::uint64_t>(zeros.data())));
+  EXPECT_FALSE(LoadedElf::parse(read_self, reinterpret_cast<uint64_t>(zeros.data())));
 }
 
 // The search must end within readable memory, whatever the other process has there.
@@ -56,7 +56,7 @@ TEST(LoadedElfTest, ComesToAnEndWithAnything) {
     std::vector<unsigned char> bytes = begin;
     for (int i = 0; i < 40; ++i)
       bytes[random() % (round % 2 == 0 ? 1024 : bytes.size())] = static_cast<unsigned char>(random());
-    const ReadMemory read = [&](std::uint64_t address, void* to, std::size_t count) {
+    const ReadMemory read = [&](uint64_t address, void* to, size_t count) {
       if (address > bytes.size() || count > bytes.size() - address) return false;
       std::memcpy(to, bytes.data() + address, count);
       return true;

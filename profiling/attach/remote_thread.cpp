@@ -69,8 +69,8 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
   if (!(file >> word)) return ThreadState::running;
   if (word == "running") return ThreadState::running;
   const long call_number = std::strtol(word.c_str(), nullptr, 0);
-  std::uint64_t futex = 0;
-  std::uint64_t futex_operation = 0;
+  uint64_t futex = 0;
+  uint64_t futex_operation = 0;
   file >> std::hex >> futex >> futex_operation;
   switch (call_number) {
     case SYS_futex:
@@ -111,9 +111,9 @@ std::vector<pid_t> threads_to_try(pid_t pid, bool with_running) {
   return waiting;
 }
 
-Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_view what, pid_t pid) {
+Result<uint64_t> kernel_result(Result<uint64_t> result, std::string_view what, pid_t pid) {
   if (!result.ok()) return result;
-  const auto code = std::int64_t(*result);
+  const auto code = int64_t(*result);
   if (code < 0 && code > -4096) return errno_error(int(-code), what, fmt::format("process {}", pid));
   return result;
 }
@@ -123,21 +123,21 @@ Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_vi
 // Order: the memory is filled before it becomes executable, and pthread_create() is called last. So the new
 // thread finds everything that it reads. On an error the memory stays mapped, because unmapping it would need
 // one more call.
-Result<std::uint64_t> create_thread_with(Tracee& tracee, const Target& target, RemoteThread& thread,
-                                         std::uint64_t create_function) {
-  std::uint64_t memory = 0;
+Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, RemoteThread& thread,
+                                    uint64_t create_function) {
+  uint64_t memory = 0;
   if (thread.memory_bytes != 0) {
-    const std::array<std::uint64_t, 6> mmap_arguments{
-        0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0};
+    const std::array<uint64_t, 6> mmap_arguments{
+        0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}, 0};
     PENSTOCK_ASSIGN(memory, kernel_result(tracee.system_call(SYS_mmap, mmap_arguments),
                                           "no memory to be had in", target.pid()));
     PENSTOCK_TRY(thread.fill(memory, thread));
-    const std::array<std::uint64_t, 3> mprotect_arguments{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
+    const std::array<uint64_t, 3> mprotect_arguments{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
     PENSTOCK_TRY(kernel_result(tracee.system_call(SYS_mprotect, mprotect_arguments),
                                "no code can be put into", target.pid()));
   }
-  const std::array<std::uint64_t, 4> arguments{tracee.scratch_address(), 0, thread.function, thread.argument};
-  PENSTOCK_ASSIGN(const std::uint64_t failed, tracee.call(create_function, arguments));
+  const std::array<uint64_t, 4> arguments{tracee.scratch_address(), 0, thread.function, thread.argument};
+  PENSTOCK_ASSIGN(const uint64_t failed, tracee.call(create_function, arguments));
   if (int(failed) != 0)
     return errno_error(int(failed), "no thread can be begun in", fmt::format("process {}", target.pid()));
   return memory;
@@ -167,8 +167,7 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
       const Result<bool> is_at_safe_point =
           tracee->stop_at_safe_point(std::chrono::milliseconds(20), any_thread ? 64 : 8);
       if (!is_at_safe_point.ok() || !*is_at_safe_point) continue;
-      const Result<std::uint64_t> memory =
-          create_thread_with(*tracee, target, thread, create_function->address);
+      const Result<uint64_t> memory = create_thread_with(*tracee, target, thread, create_function->address);
       tracee->detach();
       if (!memory.ok()) return memory.error();
       return StartedThread{tracee->stopped_for(), *memory};
@@ -187,7 +186,7 @@ struct HelperReport {
   StartedThread started;
   Errc code = Errc::internal;
   int sys_errno = 0;
-  std::uint32_t text_bytes = 0;
+  uint32_t text_bytes = 0;
   bool succeeded = false;
 };
 
@@ -197,7 +196,7 @@ struct HelperReport {
 [[noreturn]] void run_helper(int pipe, const Target& target, const RemoteThread& thread,
                              std::chrono::milliseconds patience) {
   // with the HelperReport less than PIPE_BUF, so the kernel does not split the write()
-  constexpr std::size_t kMostTextBytes = 2048;
+  constexpr size_t kMostTextBytes = 2048;
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
   HelperReport report;
@@ -215,7 +214,7 @@ struct HelperReport {
   } catch (const std::exception& thrown) {
     out = thrown.what();
   }
-  report.text_bytes = std::uint32_t(out.size());
+  report.text_bytes = uint32_t(out.size());
   out.insert(0, reinterpret_cast<const char*>(&report), sizeof report);
   ::_exit(::write(pipe, out.data(), out.size()) < 0 ? 1 : 0);
 }
@@ -232,7 +231,7 @@ std::string read_report(int pipe, pid_t helper) {
     const ssize_t got = ::read(pipe, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return received;
-    received.append(buffer.data(), std::size_t(got));
+    received.append(buffer.data(), size_t(got));
   }
 }
 

@@ -12,21 +12,21 @@ namespace penstock {
 
 struct RemoteThread {
   RemoteThread() = default;
-  RemoteThread(std::uint64_t runs, std::uint64_t on) : function(runs), argument(on) {}
+  RemoteThread(uint64_t runs, uint64_t on) : function(runs), argument(on) {}
 
-  std::uint64_t function = 0;  // address of the new thread's function: void* (*)(void*)
-  std::uint64_t argument = 0;
+  uint64_t function = 0;  // address of the new thread's function: void* (*)(void*)
+  uint64_t argument = 0;
   // If not 0, this many bytes are mapped in the target first, readable and writable. Then `fill` is called
   // with their address. It writes to them and sets function and argument. Afterwards the first `code_bytes`
   // become executable and read-only.
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t code_bytes = 0;
-  std::function<Result<void>(std::uint64_t memory, RemoteThread& thread)> fill;
+  uint64_t memory_bytes = 0;
+  uint64_t code_bytes = 0;
+  std::function<Result<void>(uint64_t memory, RemoteThread& thread)> fill;
 };
 
 struct StartedThread {
   std::chrono::nanoseconds stopped_for{};  // how long one thread of the target was stopped
-  std::uint64_t memory = 0;                // address of the mapped memory, or 0
+  uint64_t memory = 0;                     // address of the mapped memory, or 0
 };
 
 // Waits up to `patience` until one of the target's threads is at a safe point, and makes that thread start

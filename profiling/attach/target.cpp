@@ -71,7 +71,7 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
     std::string inode;
     TargetMapping mapping;
     if (!(words >> range >> rights >> offset >> device >> inode) || rights.size() < 4) continue;
-    const std::size_t dash = range.find('-');
+    const size_t dash = range.find('-');
     if (dash == std::string::npos) continue;
     std::from_chars(range.data(), range.data() + dash, mapping.begin, 16);
     std::from_chars(range.data() + dash + 1, range.data() + range.size(), mapping.end, 16);
@@ -100,7 +100,7 @@ std::string status_field(pid_t pid, std::string_view field) {
   std::ifstream in(proc_path(pid, "status"));
   for (std::string line; std::getline(in, line);)
     if (line.starts_with(field)) {
-      const std::size_t value_begin = line.find_first_not_of(" \t", field.size());
+      const size_t value_begin = line.find_first_not_of(" \t", field.size());
       return value_begin == std::string::npos ? "" : line.substr(value_begin);
     }
   return "";
@@ -122,7 +122,7 @@ Error not_attachable(pid_t pid, std::string_view why, Errc code = Errc::invalid_
 
 bool is_running_session(const penstock_session_header& header, pid_t pid) {
   return std::memcmp(header.magic, PENSTOCK_SESSION_MAGIC, sizeof header.magic) == 0 &&
-         header.state == PENSTOCK_RUNNING && header.pid == std::uint32_t(pid);
+         header.state == PENSTOCK_RUNNING && header.pid == uint32_t(pid);
 }
 
 bool is_session_of(std::string_view path, pid_t pid) {
@@ -184,7 +184,7 @@ Result<Target> Target::inspect(pid_t pid) {
   if (!thread_group.empty() && thread_group != std::to_string(pid))
     return not_attachable(pid, fmt::format("that is a thread of process {}; name that", thread_group));
   target.name_ = status_field(pid, "Name:");
-  target.process_start_ = process_start(std::uint32_t(pid));
+  target.process_start_ = process_start(uint32_t(pid));
   target.uid_ = static_cast<uid_t>(std::strtoul(status_field(pid, "Uid:").c_str(), nullptr, 10));
   target.gid_ = static_cast<gid_t>(std::strtoul(status_field(pid, "Gid:").c_str(), nullptr, 10));
   const std::string state = status_field(pid, "State:");
@@ -237,15 +237,15 @@ Result<void> Target::reread_mappings() {
   return success();
 }
 
-const TargetMapping* Target::mapping_at(std::uint64_t address) const {
+const TargetMapping* Target::mapping_at(uint64_t address) const {
   const auto next_mapping =
       std::upper_bound(mappings_.begin(), mappings_.end(), address,
-                       [](std::uint64_t wanted, const TargetMapping& one) { return wanted < one.begin; });
+                       [](uint64_t wanted, const TargetMapping& one) { return wanted < one.begin; });
   if (next_mapping == mappings_.begin() || address >= std::prev(next_mapping)->end) return nullptr;
   return &*std::prev(next_mapping);
 }
 
-bool Target::is_libc_code(std::uint64_t address) const {
+bool Target::is_libc_code(uint64_t address) const {
   const TargetMapping* const mapping = mapping_at(address);
   return mapping != nullptr && mapping->executable && is_libc_part(mapping->path);
 }
@@ -277,25 +277,25 @@ bool Target::has_library() const {
 
 // read() and write() make one system call each and do not stop the target. Its threads may change the same
 // bytes meanwhile.
-bool Target::read(std::uint64_t address, void* to, std::size_t bytes) const {
+bool Target::read(uint64_t address, void* to, size_t bytes) const {
   iovec local{to, bytes};
   iovec remote{reinterpret_cast<void*>(address), bytes};  // an address in the other process
   return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) == ssize_t(bytes);
 }
 
-bool Target::write(std::uint64_t address, const void* from, std::size_t bytes) const {
+bool Target::write(uint64_t address, const void* from, size_t bytes) const {
   iovec local{const_cast<void*>(from), bytes};            // NOLINT(*-const-cast)
   iovec remote{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
   return ::process_vm_writev(pid_, &local, 1, &remote, 1, 0) == ssize_t(bytes);
 }
 
 ReadMemory Target::reader() const {
-  return [this](std::uint64_t address, void* to, std::size_t bytes) { return read(address, to, bytes); };
+  return [this](uint64_t address, void* to, size_t bytes) { return read(address, to, bytes); };
 }
 
 bool Target::is_running() const {
   // A process that is about to end has no memory any more, and so no VmSize.
-  return process_start(std::uint32_t(pid_)) == process_start_ && !status_field(pid_, "VmSize:").empty();
+  return process_start(uint32_t(pid_)) == process_start_ && !status_field(pid_, "VmSize:").empty();
 }
 
 // Finds the session's file in the process's mappings, and reads the header from that file. Any thread may

@@ -17,13 +17,13 @@
 namespace penstock {
 
 struct TargetMapping {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
   bool writable = false;
   bool executable = false;
-  std::uint64_t offset = 0;  // offset of `begin` in the mapped file
-  std::string path;          // "" for memory without a file; without " (deleted)"
-  bool is_removed = false;   // the file was deleted or renamed
+  uint64_t offset = 0;      // offset of `begin` in the mapped file
+  std::string path;         // "" for memory without a file; without " (deleted)"
+  bool is_removed = false;  // the file was deleted or renamed
 };
 
 class Target {
@@ -40,16 +40,16 @@ class Target {
   const std::vector<TargetMapping>& mappings() const { return mappings_; }
   Result<void> reread_mappings();
 
-  const TargetMapping* mapping_at(std::uint64_t address) const;
-  bool is_libc_code(std::uint64_t address) const;  // true for code of libc, libpthread or libdl
+  const TargetMapping* mapping_at(uint64_t address) const;
+  bool is_libc_code(uint64_t address) const;  // true for code of libc, libpthread or libdl
   // Finds a function of libc, libpthread or libdl by its name.
   std::optional<LoadedSymbol> libc_function(std::string_view name) const;
   // Finds a symbol of libpenstock_profile.so; nullopt if the target has not loaded that library.
   std::optional<LoadedSymbol> library_symbol(std::string_view name) const;
   bool has_library() const;
 
-  bool read(std::uint64_t address, void* to, std::size_t bytes) const;
-  bool write(std::uint64_t address, const void* from, std::size_t bytes) const;
+  bool read(uint64_t address, void* to, size_t bytes) const;
+  bool write(uint64_t address, const void* from, size_t bytes) const;
   ReadMemory reader() const;
 
   bool is_running() const;  // false once the process has ended, also if another process has its id now
@@ -61,7 +61,7 @@ class Target {
   std::string name_;
   uid_t uid_ = 0;
   gid_t gid_ = 0;
-  std::uint64_t process_start_ = 0;
+  uint64_t process_start_ = 0;
   std::vector<TargetMapping> mappings_;
 };
 

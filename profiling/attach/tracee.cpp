@@ -35,20 +35,20 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSyscallBytes = 2;  // length of the `syscall` instruction
-constexpr std::uint64_t kRedZoneBytes = 128;
-constexpr std::uint64_t kScratchBytes = 512;
+constexpr uint64_t kSyscallBytes = 2;  // length of the `syscall` instruction
+constexpr uint64_t kRedZoneBytes = 128;
+constexpr uint64_t kScratchBytes = 512;
 // the called functions need this many free bytes below the thread's stack pointer
-constexpr std::uint64_t kLeastStackBytes = 16384;
+constexpr uint64_t kLeastStackBytes = 16384;
 constexpr auto kStopTimeout = std::chrono::seconds(5);
 
 // True for the kernel's internal result of an interrupted system call that the kernel will make again when
 // the thread continues: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
-bool is_restarted(std::uint64_t result) {
-  const auto code = std::int64_t(result);
+bool is_restarted(uint64_t result) {
+  const auto code = int64_t(result);
   return code == -512 || code == -513 || code == -514 || code == -516;
 }
-constexpr std::int64_t kRestartBlockResult = -516;
+constexpr int64_t kRestartBlockResult = -516;
 
 // System calls that malloc and the loader never make. A thread in one of them holds no lock of malloc or the
 // loader, unless it is in a handler that interrupted them. After an interruption the kernel makes these calls
@@ -265,37 +265,35 @@ bool Tracee::is_safe() const {
 // checks all words on the stack (256 KiB at most) that point to code. If a word matches by chance, another
 // thread is chosen.
 bool Tracee::is_in_handler() const {
-  constexpr std::uint64_t kMostStackBytes = 256 << 10;
-  constexpr std::size_t kCodeBytes = 9;
+  constexpr uint64_t kMostStackBytes = 256 << 10;
+  constexpr size_t kCodeBytes = 9;
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return true;
   const TargetMapping* const stack = target_->mapping_at(regs.rsp);
   if (stack == nullptr) return true;
-  std::vector<std::uint64_t> words(std::min<std::uint64_t>(kMostStackBytes, stack->end - regs.rsp) /
-                                   sizeof(std::uint64_t));
-  if (words.empty() || !target_->read(regs.rsp, words.data(), words.size() * sizeof(std::uint64_t)))
-    return true;
-  std::set<std::uint64_t> code;
-  for (const std::uint64_t word : words) {
+  std::vector<uint64_t> words(std::min<uint64_t>(kMostStackBytes, stack->end - regs.rsp) / sizeof(uint64_t));
+  if (words.empty() || !target_->read(regs.rsp, words.data(), words.size() * sizeof(uint64_t))) return true;
+  std::set<uint64_t> code;
+  for (const uint64_t word : words) {
     const TargetMapping* const mapping = target_->mapping_at(word);
     if (mapping != nullptr && mapping->executable) code.insert(word);
   }
-  constexpr std::size_t kReadsAtOnce = 256;
-  std::vector<std::uint64_t> addresses(code.begin(), code.end());
-  for (std::size_t from = 0; from < addresses.size();) {
+  constexpr size_t kReadsAtOnce = 256;
+  std::vector<uint64_t> addresses(code.begin(), code.end());
+  for (size_t from = 0; from < addresses.size();) {
     std::array<iovec, kReadsAtOnce> remote{};
     std::array<std::array<std::byte, kCodeBytes>, kReadsAtOnce> code_bytes{};
-    const std::size_t count = std::min(kReadsAtOnce, addresses.size() - from);
-    for (std::size_t i = 0; i < count; ++i)
+    const size_t count = std::min(kReadsAtOnce, addresses.size() - from);
+    for (size_t i = 0; i < count; ++i)
       // NOLINTNEXTLINE(performance-no-int-to-ptr)
       remote[i] = {reinterpret_cast<void*>(addresses[from + i]), kCodeBytes};
     iovec local{code_bytes.data(), count * kCodeBytes};
     const ssize_t got = ::process_vm_readv(target_->pid(), &local, 1, remote.data(), count, 0);
-    const std::size_t complete_reads = got > 0 ? std::size_t(got) / kCodeBytes : 0;
-    for (std::size_t i = 0; i < complete_reads; ++i)
+    const size_t complete_reads = got > 0 ? size_t(got) / kCodeBytes : 0;
+    for (size_t i = 0; i < complete_reads; ++i)
       if (ends_handler(code_bytes[i])) return true;
     // At least 1, to skip an address that cannot be read: near the end of a mapping, or in the vdso.
-    from += std::max<std::size_t>(complete_reads, 1);
+    from += std::max<size_t>(complete_reads, 1);
   }
   return false;
 }
@@ -311,21 +309,20 @@ Result<void> Tracee::prepare() {
   const bool repeats_call = at_call_entry_ || is_restarted(saved_registers_.rax);
   if (at_call_entry_) PENSTOCK_TRY(skip_system_call());
   if (repeats_call) {
-    const bool has_restart_block =
-        !at_call_entry_ && std::int64_t(saved_registers_.rax) == kRestartBlockResult;
+    const bool has_restart_block = !at_call_entry_ && int64_t(saved_registers_.rax) == kRestartBlockResult;
     saved_registers_.rip -= kSyscallBytes;
-    saved_registers_.rax = has_restart_block ? std::uint64_t(SYS_restart_syscall) : saved_registers_.orig_rax;
+    saved_registers_.rax = has_restart_block ? uint64_t(SYS_restart_syscall) : saved_registers_.orig_rax;
   }
   saved_registers_.orig_rax = ~0ULL;
   saved_vector_registers_.resize(1 << 16);
   iovec xstate{saved_vector_registers_.data(), saved_vector_registers_.size()};
   if (::ptrace(PTRACE_GETREGSET, thread_, NT_X86_XSTATE, &xstate) != 0) return thread_lost_error("is gone");
   saved_vector_registers_.resize(xstate.iov_len);
-  const std::uint64_t all_signals = ~std::uint64_t{0};
+  const uint64_t all_signals = ~uint64_t{0};
   if (::ptrace(PTRACE_GETSIGMASK, thread_, sizeof saved_signal_mask_, &saved_signal_mask_) != 0 ||
       ::ptrace(PTRACE_SETSIGMASK, thread_, sizeof all_signals, &all_signals) != 0)
     return thread_lost_error("is gone");
-  scratch_address_ = (saved_registers_.rsp - kRedZoneBytes - kScratchBytes) & ~std::uint64_t{63};
+  scratch_address_ = (saved_registers_.rsp - kRedZoneBytes - kScratchBytes) & ~uint64_t{63};
   prepared_ = true;
   return success();
 }
@@ -335,14 +332,14 @@ Result<void> Tracee::prepare() {
 // stack pointer `stack`. orig_rax then has the function's result, as if it were the number of a system call.
 // That system call is skipped. A stop at the same address with another stack pointer is a system call of the
 // function itself.
-Result<std::uint64_t> Tracee::run_until_return(std::uint64_t stack, Clock::time_point until) {
+Result<uint64_t> Tracee::run_until_return(uint64_t stack, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(continue_to_system_call(until));
     if (!at_call_entry_) continue;
     user_regs_struct regs{};
     if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
     if (regs.rip != saved_registers_.rip + kSyscallBytes || regs.rsp != stack) continue;
-    const std::uint64_t result = regs.orig_rax;
+    const uint64_t result = regs.orig_rax;
     PENSTOCK_TRY(skip_system_call());
     return result;
   }
@@ -350,30 +347,30 @@ Result<std::uint64_t> Tracee::run_until_return(std::uint64_t stack, Clock::time_
 
 // Makes the thread execute the `syscall` instruction at the saved rip with other registers. The thread stops
 // twice: at the begin and at the end of the call.
-Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint64_t> arguments) {
+Result<uint64_t> Tracee::system_call(long number, std::span<const uint64_t> arguments) {
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 6> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
-  for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = i < arguments.size() ? arguments[i] : 0;
-  regs.rax = std::uint64_t(number);
+  for (size_t i = 0; i < fields.size(); ++i) *fields[i] = i < arguments.size() ? arguments[i] : 0;
+  regs.rax = uint64_t(number);
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
   const auto until = Clock::now() + kStopTimeout;
   PENSTOCK_TRY(continue_to_system_call(until));
   PENSTOCK_TRY(continue_to_system_call(until));
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
-  return std::uint64_t{regs.rax};
+  return uint64_t{regs.rax};
 }
 
 // rax = 0 tells a variadic function that no vector register has an argument. The return address is written
 // directly below scratch_address(), and rsp has the value after a call instruction, so that the stack is
 // aligned.
-Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::uint64_t> arguments) {
+Result<uint64_t> Tracee::call(uint64_t function, std::span<const uint64_t> arguments) {
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 4> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx};
-  for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = i < arguments.size() ? arguments[i] : 0;
+  for (size_t i = 0; i < fields.size(); ++i) *fields[i] = i < arguments.size() ? arguments[i] : 0;
   regs.rip = function;
   regs.rax = 0;
-  regs.rsp = scratch_address_ - sizeof(std::uint64_t);
-  const std::uint64_t return_address = saved_registers_.rip;
+  regs.rsp = scratch_address_ - sizeof(uint64_t);
+  const uint64_t return_address = saved_registers_.rip;
   if (!target_->write(regs.rsp, &return_address, sizeof return_address) ||
       ::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0)
     return thread_lost_error("is gone");

@@ -40,11 +40,11 @@ class Tracee {
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int most_calls);
 
   // Called at a safe point. Makes a system call with up to six arguments in the thread. Returns its result.
-  Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> arguments);
+  Result<uint64_t> system_call(long number, std::span<const uint64_t> arguments);
   // Called at a safe point. Calls a function with up to four arguments in the thread. Returns its result.
-  Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> arguments);
+  Result<uint64_t> call(uint64_t function, std::span<const uint64_t> arguments);
   // Address of 512 bytes on the thread's stack that no call uses. Called functions can write results there.
-  std::uint64_t scratch_address() const { return scratch_address_; }
+  uint64_t scratch_address() const { return scratch_address_; }
 
   // Restores the thread and lets it continue from where it was stopped.
   void detach();
@@ -64,7 +64,7 @@ class Tracee {
   bool is_safe() const;
   bool is_in_handler() const;
   Result<void> prepare();  // saves the thread's state, so that it can make calls for us
-  Result<std::uint64_t> run_until_return(std::uint64_t stack, Clock::time_point until);
+  Result<uint64_t> run_until_return(uint64_t stack, Clock::time_point until);
   Error thread_lost_error(std::string_view what) const;
 
   const Target* target_;
@@ -76,8 +76,8 @@ class Tracee {
   std::chrono::nanoseconds stopped_for_{0};
   user_regs_struct saved_registers_{};
   std::vector<std::byte> saved_vector_registers_;  // vector and floating-point registers
-  std::uint64_t saved_signal_mask_ = 0;            // the signals that the thread had blocked
-  std::uint64_t scratch_address_ = 0;
+  uint64_t saved_signal_mask_ = 0;                 // the signals that the thread had blocked
+  uint64_t scratch_address_ = 0;
 };
 
 }  // namespace penstock

@@ -6,17 +6,17 @@
 namespace penstock::darshan {
 namespace {
 
-constexpr std::size_t kMostJobBytes = 4096;
-constexpr std::size_t kMostNotesBytes = 1024;    // including the NUL after them
-constexpr std::size_t kMostCommandBytes = 2048;  // leaves room for mounts
-constexpr std::size_t kMostNameBytes = 4096;     // no system call accepts longer ones
+constexpr size_t kMostJobBytes = 4096;
+constexpr size_t kMostNotesBytes = 1024;    // including the NUL after them
+constexpr size_t kMostCommandBytes = 2048;  // leaves room for mounts
+constexpr size_t kMostNameBytes = 4096;     // no system call accepts longer ones
 
-void put_number(std::string& out, std::int64_t value) {
+void put_number(std::string& out, int64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 // Cuts the text to at most `bytes` bytes, but never inside a UTF-8 character.
-std::string_view cut_to_bytes(std::string_view text, std::size_t bytes) {
+std::string_view cut_to_bytes(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
   return text.substr(0, bytes);
@@ -41,11 +41,11 @@ std::string notes_text(const Job& job) {
 }
 
 std::string job_text(const Job& job) {
-  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-  const std::int64_t end_ns = std::max(job.begin_ns, job.end_ns);
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  const int64_t end_ns = std::max(job.begin_ns, job.end_ns);
   std::string text;
-  for (const std::int64_t value : {job.uid, job.begin_ns / kNsPerSecond, job.begin_ns % kNsPerSecond,
-                                   end_ns / kNsPerSecond, end_ns % kNsPerSecond, job.rank_count, job.id})
+  for (const int64_t value : {job.uid, job.begin_ns / kNsPerSecond, job.begin_ns % kNsPerSecond,
+                              end_ns / kNsPerSecond, end_ns % kNsPerSecond, job.rank_count, job.id})
     put_number(text, value);
   text += notes_text(job);
   text += cut_to_bytes(without_newlines(job.command), kMostCommandBytes);
@@ -89,15 +89,15 @@ void LogWriter::begin_names() {
   open_region_ = &header_.names;
 }
 
-Result<void> LogWriter::add_name(std::uint64_t id, std::string_view text) {
+Result<void> LogWriter::add_name(uint64_t id, std::string_view text) {
   const std::string line = std::string(cut_to_bytes(without_newlines(text), kMostNameBytes)) + '\0';
   PENSTOCK_TRY(add(id));
   return add(std::as_bytes(std::span<const char>(line)));
 }
 
-void LogWriter::begin_module(Module module, std::uint32_t version, bool incomplete) {
+void LogWriter::begin_module(Module module, uint32_t version, bool incomplete) {
   header_.versions[module] = version;
-  if (incomplete) header_.incomplete |= std::uint64_t{1} << module;
+  if (incomplete) header_.incomplete |= uint64_t{1} << module;
   open_region_ = &header_.modules[module];
 }
 

@@ -21,41 +21,41 @@
 namespace penstock::darshan {
 
 enum Module : unsigned { kPosix = 1, kStdio = 9, kDxtPosix = 10, kHeatmap = 15 };
-inline constexpr std::size_t kModuleCount = 64;
+inline constexpr size_t kModuleCount = 64;
 
-inline constexpr std::int64_t kNotMonitored = -1;  // the value of a counter or time that is not recorded
+inline constexpr int64_t kNotMonitored = -1;  // the value of a counter or time that is not recorded
 // Readers find heatmaps by these ids, which are Darshan's hashes of the heatmaps' names.
-inline constexpr std::uint64_t kPosixHeatmapId = 16592106915301738621ULL;
-inline constexpr std::uint64_t kStdioHeatmapId = 3989511027826779520ULL;
+inline constexpr uint64_t kPosixHeatmapId = 16592106915301738621ULL;
+inline constexpr uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 
 // What one rank did to one file with descriptors: 69 counters and 17 times, in Darshan's order. Times are in
 // seconds. Moments are counted from the job's begin; 0 means never.
 struct PosixRecord {
-  std::uint64_t id = 0;
-  std::int64_t rank = 0;
-  std::int64_t opens = 0;  // also counts descriptors from dup() and inherited ones
-  std::int64_t filenos = 0;
-  std::int64_t dups = 0;
-  std::int64_t reads = 0;
-  std::int64_t writes = 0;
-  std::int64_t seeks = 0;
-  std::int64_t stats = 0;
-  std::int64_t mmaps = 0;
-  std::int64_t fsyncs = 0;
-  std::array<std::int64_t, 5> fdsyncs_renames_and_mode{};
-  std::int64_t bytes_read = 0;
-  std::int64_t bytes_written = 0;
-  std::int64_t max_byte_read = 0;
-  std::int64_t max_byte_written = 0;
-  std::int64_t consecutive_reads = 0;
-  std::int64_t consecutive_writes = 0;
-  std::int64_t sequential_reads = 0;
-  std::int64_t sequential_writes = 0;
-  std::int64_t read_write_switches = 0;
-  std::array<std::int64_t, 6> alignments_and_sizes_of_longest{};
-  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // Darshan's buckets end where Penstock's end
-  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
-  std::array<std::int64_t, 20> strides_and_accesses{};
+  uint64_t id = 0;
+  int64_t rank = 0;
+  int64_t opens = 0;  // also counts descriptors from dup() and inherited ones
+  int64_t filenos = 0;
+  int64_t dups = 0;
+  int64_t reads = 0;
+  int64_t writes = 0;
+  int64_t seeks = 0;
+  int64_t stats = 0;
+  int64_t mmaps = 0;
+  int64_t fsyncs = 0;
+  std::array<int64_t, 5> fdsyncs_renames_and_mode{};
+  int64_t bytes_read = 0;
+  int64_t bytes_written = 0;
+  int64_t max_byte_read = 0;
+  int64_t max_byte_written = 0;
+  int64_t consecutive_reads = 0;
+  int64_t consecutive_writes = 0;
+  int64_t sequential_reads = 0;
+  int64_t sequential_writes = 0;
+  int64_t read_write_switches = 0;
+  std::array<int64_t, 6> alignments_and_sizes_of_longest{};
+  std::array<int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // Darshan's buckets end where Penstock's end
+  std::array<int64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
+  std::array<int64_t, 20> strides_and_accesses{};
   double open_start = 0;
   double read_start = 0;
   double write_start = 0;
@@ -74,19 +74,19 @@ struct PosixRecord {
 // What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order.
 // Moments are counted from the job's begin; 0 means never.
 struct StdioRecord {
-  std::uint64_t id = 0;
-  std::int64_t rank = 0;
-  std::int64_t opens = 0;
-  std::int64_t fdopens = 0;
-  std::int64_t reads = 0;
-  std::int64_t writes = 0;
-  std::int64_t seeks = 0;
-  std::int64_t flushes = 0;
-  std::int64_t bytes_written = 0;
-  std::int64_t bytes_read = 0;
-  std::int64_t max_byte_read = 0;
-  std::int64_t max_byte_written = 0;
-  std::array<std::int64_t, 4> ranks_of_shared_files{};
+  uint64_t id = 0;
+  int64_t rank = 0;
+  int64_t opens = 0;
+  int64_t fdopens = 0;
+  int64_t reads = 0;
+  int64_t writes = 0;
+  int64_t seeks = 0;
+  int64_t flushes = 0;
+  int64_t bytes_written = 0;
+  int64_t bytes_read = 0;
+  int64_t max_byte_read = 0;
+  int64_t max_byte_written = 0;
+  std::array<int64_t, 4> ranks_of_shared_files{};
   double meta_time = 0;
   double write_time = 0;
   double read_time = 0;
@@ -103,17 +103,17 @@ struct StdioRecord {
 
 // In the log, `writes` segments and then `reads` segments follow each DxtRecord.
 struct DxtRecord {
-  std::uint64_t id = 0;
-  std::int64_t rank = 0;
-  std::int64_t shared_record = 0;
+  uint64_t id = 0;
+  int64_t rank = 0;
+  int64_t shared_record = 0;
   std::array<char, 64> host{};
-  std::int64_t writes = 0;
-  std::int64_t reads = 0;
+  int64_t writes = 0;
+  int64_t reads = 0;
 };
 // A segment in version 1 of the module DXT_POSIX, which all readers support.
 struct DxtSegment {
-  std::int64_t offset = 0;  // -1: the call has no offset
-  std::int64_t length = 0;
+  int64_t offset = 0;  // -1: the call has no offset
+  int64_t length = 0;
   double begin_s = 0;
   double end_s = 0;
 };
@@ -121,24 +121,24 @@ struct DxtSegment {
 // In the log, the bytes written in each bin and then the bytes read in each bin follow. All heatmaps of a log
 // have the same bins.
 struct HeatmapRecord {
-  std::uint64_t id = 0;
-  std::int64_t rank = 0;
+  uint64_t id = 0;
+  int64_t rank = 0;
   double bin_s = 0;
-  std::int64_t bin_count = 0;
-  std::array<std::uint64_t, 2> unused_pointers{};
+  int64_t bin_count = 0;
+  std::array<uint64_t, 2> unused_pointers{};
 };
-inline constexpr std::size_t kMostBins = 200;
+inline constexpr size_t kMostBins = 200;
 
 static_assert(sizeof(PosixRecord) == 704 && sizeof(StdioRecord) == 248 && sizeof(DxtRecord) == 104 &&
                   sizeof(DxtSegment) == 32 && sizeof(HeatmapRecord) == 48,
               "records are written to files as they are in memory");
 
 struct Job {
-  std::int64_t uid = 0;
-  std::int64_t begin_ns = 0;  // since 1970
-  std::int64_t end_ns = 0;
-  std::int64_t rank_count = 1;
-  std::int64_t id = 0;
+  int64_t uid = 0;
+  int64_t begin_ns = 0;  // since 1970
+  int64_t end_ns = 0;
+  int64_t rank_count = 1;
+  int64_t id = 0;
   std::vector<std::pair<std::string, std::string>> notes;  // one line for each key and value
   std::string command;
   std::vector<std::pair<std::string, std::string>> mounts;  // pairs of file system type and mount point
@@ -159,9 +159,9 @@ class LogWriter {
   // Texts are cut if they are too long: the format has 4 KiB for the whole job.
   Result<void> write_job(const Job& job);
   void begin_names();
-  Result<void> add_name(std::uint64_t id, std::string_view text);
+  Result<void> add_name(uint64_t id, std::string_view text);
   // `incomplete`: tells readers that records are missing.
-  void begin_module(Module module, std::uint32_t version, bool incomplete);
+  void begin_module(Module module, uint32_t version, bool incomplete);
   template <class Record>
   Result<void> add(const Record& record) {
     return add(std::as_bytes(std::span(&record, 1)));
@@ -174,17 +174,17 @@ class LogWriter {
 
  private:
   struct Region {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
+    uint64_t offset = 0;
+    uint64_t length = 0;
   };
   struct Header {
     std::array<char, 8> version{'3', '.', '4', '1'};
-    std::int64_t magic = 6567223;
-    std::uint64_t compression = 0;  // zlib; only the first byte counts, the rest is padding
-    std::uint64_t incomplete = 0;   // a module's bit is set if records of it are missing
+    int64_t magic = 6567223;
+    uint64_t compression = 0;  // zlib; only the first byte counts, the rest is padding
+    uint64_t incomplete = 0;   // a module's bit is set if records of it are missing
     Region names;
     std::array<Region, kModuleCount> modules;
-    std::array<std::uint32_t, kModuleCount> versions{};
+    std::array<uint32_t, kModuleCount> versions{};
   };
   static_assert(sizeof(Header) == 1328);
 
@@ -192,7 +192,7 @@ class LogWriter {
 
   WholeFile* output_;
   Header header_;
-  std::uint64_t position_ = sizeof(Header);
+  uint64_t position_ = sizeof(Header);
   ZlibStream stream_;
   Region* open_region_ = nullptr;
   bool region_is_empty_ = true;  // nothing was added to the open region

@@ -10,9 +10,9 @@
 namespace penstock::darshan {
 namespace {
 
-std::int64_t as_signed(std::uint64_t value) {
-  constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
-  return std::int64_t(std::min(value, kLargest));
+int64_t as_signed(uint64_t value) {
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  return int64_t(std::min(value, kLargest));
 }
 
 struct Entry {
@@ -20,15 +20,15 @@ struct Entry {
   const ProcessFile* process_file;
   std::string_view path;
   unsigned kind;
-  std::uint32_t rank;
+  uint32_t rank;
 };
 
 // What a rank did to a file through the layers of one module.
 struct FileActivity {
   LayerSum sum;
-  std::uint64_t duplicates = 0;
-  std::uint64_t last_byte_read = 0;
-  std::uint64_t last_byte_written = 0;
+  uint64_t duplicates = 0;
+  uint64_t last_byte_read = 0;
+  uint64_t last_byte_written = 0;
   TimeInterval all_span{INT64_MAX, INT64_MIN};  // from the first operation's begin to the last one's end
   TimeInterval read_span{INT64_MAX, INT64_MIN};
   TimeInterval write_span{INT64_MAX, INT64_MIN};
@@ -38,8 +38,8 @@ struct FileActivity {
     const SessionClock& clock = entry.process_file->view().clock();
     sum.add(counters, clock);
     duplicates += counters.descriptors;
-    last_byte_read = std::max<std::uint64_t>(last_byte_read, counters.last_read);
-    last_byte_written = std::max<std::uint64_t>(last_byte_written, counters.last_written);
+    last_byte_read = std::max<uint64_t>(last_byte_read, counters.last_read);
+    last_byte_written = std::max<uint64_t>(last_byte_written, counters.last_written);
     clock.extend(all_span.begin, all_span.end, counters.first_ticks, counters.last_ticks);
     clock.extend(read_span.begin, read_span.end, counters.first_read_ticks, counters.last_read_ticks);
     clock.extend(write_span.begin, write_span.end, counters.first_write_ticks, counters.last_write_ticks);
@@ -47,14 +47,14 @@ struct FileActivity {
 };
 
 // Seconds since begin_ns; 0 for a time that is not set, which is Darshan's value for never.
-double seconds(std::int64_t ns, std::int64_t begin_ns) {
+double seconds(int64_t ns, int64_t begin_ns) {
   if (ns == INT64_MAX || ns == INT64_MIN) return 0;
   return std::max(0.0, (double(ns) - double(begin_ns)) / 1e9);
 }
 
 // The fields that the records of both modules have in common.
 template <class Record>
-Record common_record(const FileActivity& part, std::uint64_t opens, std::int64_t begin_ns) {
+Record common_record(const FileActivity& part, uint64_t opens, int64_t begin_ns) {
   const LayerSum& sum = part.sum;
   Record record;
   record.opens = as_signed(opens);
@@ -77,7 +77,7 @@ Record common_record(const FileActivity& part, std::uint64_t opens, std::int64_t
   return record;
 }
 
-PosixRecord posix_record(const FileActivity& part, std::int64_t begin_ns) {
+PosixRecord posix_record(const FileActivity& part, int64_t begin_ns) {
   const LayerSum& sum = part.sum;
   auto record = common_record<PosixRecord>(part, sum.opens + part.duplicates, begin_ns);
   record.dups = as_signed(part.duplicates);
@@ -97,7 +97,7 @@ PosixRecord posix_record(const FileActivity& part, std::int64_t begin_ns) {
   return record;
 }
 
-StdioRecord stdio_record(const FileActivity& part, std::int64_t begin_ns) {
+StdioRecord stdio_record(const FileActivity& part, int64_t begin_ns) {
   auto record = common_record<StdioRecord>(part, part.sum.opens, begin_ns);
   record.fdopens = kNotMonitored;
   record.flushes = as_signed(part.sum.other);
@@ -108,7 +108,7 @@ StdioRecord stdio_record(const FileActivity& part, std::int64_t begin_ns) {
 // of a name by rank.
 class RecordGrouper {
  public:
-  RecordGrouper(const SessionFilter& filter, std::int64_t begin_ns, const EachFileOfRank& each)
+  RecordGrouper(const SessionFilter& filter, int64_t begin_ns, const EachFileOfRank& each)
       : filter_(filter), begin_ns_(begin_ns), each_(each) {}
 
   void add(const Entry& entry) {
@@ -120,7 +120,7 @@ class RecordGrouper {
     std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
       return a.path != b.path ? a.path < b.path : a.rank < b.rank;
     });
-    std::uint64_t name = 0;
+    uint64_t name = 0;
     for (std::span<const Entry> rest = entries_; !rest.empty();) {
       const auto group = equal_head(rest, [](const Entry& a, const Entry& b) { return a.path == b.path; });
       if (report_entries_of_name(group, record_id(group[0].counters.file, name))) ++name;
@@ -130,7 +130,7 @@ class RecordGrouper {
   }
 
  private:
-  bool report_entries_of_name(std::span<const Entry> entries, std::uint64_t id) {
+  bool report_entries_of_name(std::span<const Entry> entries, uint64_t id) {
     const bool moved = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
       return (entry.counters.bytes_read | entry.counters.bytes_written | entry.counters.mapped_bytes) != 0;
     });
@@ -143,7 +143,7 @@ class RecordGrouper {
     return reported_any;
   }
 
-  bool report_entries_of_rank(std::span<const Entry> entries, std::uint64_t id, bool moved) {
+  bool report_entries_of_rank(std::span<const Entry> entries, uint64_t id, bool moved) {
     FileActivity posix;
     FileActivity stdio;
     for (const Entry& entry : entries) {
@@ -165,21 +165,21 @@ class RecordGrouper {
   }
 
   const SessionFilter& filter_;
-  std::int64_t begin_ns_;
+  int64_t begin_ns_;
   const EachFileOfRank& each_;
   std::vector<Entry> entries_;
 };
 
 }  // namespace
 
-std::uint64_t record_id(std::uint64_t key, std::uint64_t name) {
-  constexpr std::uint64_t kIdStep = 0x9e3779b97f4a7c15ULL;
-  const std::uint64_t id = key + name * kIdStep;
+uint64_t record_id(uint64_t key, uint64_t name) {
+  constexpr uint64_t kIdStep = 0x9e3779b97f4a7c15ULL;
+  const uint64_t id = key + name * kIdStep;
   return id == 0 || id == kPosixHeatmapId || id == kStdioHeatmapId ? id ^ kIdStep : id;
 }
 
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
-                       std::int64_t begin_ns, const EachFileOfRank& each) {
+                       int64_t begin_ns, const EachFileOfRank& each) {
   RecordGrouper grouper(filter, begin_ns, each);
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {

@@ -18,12 +18,12 @@ namespace penstock::darshan {
 
 // The id of a file with this key. It is the same in every log, as Darshan's own ids are, so that logs can be
 // compared. `name` numbers the different names that have the same key, from 0.
-std::uint64_t record_id(std::uint64_t key, std::uint64_t name = 0);
+uint64_t record_id(uint64_t key, uint64_t name = 0);
 
 struct FileOfRank {
-  std::uint64_t id = 0;
+  uint64_t id = 0;
   std::string_view path;  // points into a mapping; "" if the name is unknown
-  std::uint32_t rank = 0;
+  uint32_t rank = 0;
   std::optional<PosixRecord> posix;  // includes io_uring and libaio, as Darshan's POSIX module does
   std::optional<StdioRecord> stdio;
 };
@@ -33,13 +33,13 @@ struct FileOfRank {
 template <class Entry>
 std::span<const Entry> equal_head(std::span<const Entry> entries, const auto& same) {
   const auto end = std::ranges::find_if_not(entries, [&](const Entry& one) { return same(entries[0], one); });
-  return entries.first(std::size_t(end - entries.begin()));
+  return entries.first(size_t(end - entries.begin()));
 }
 
 // Calls `each` for every used file that the filter wants. The records of one file come one after another.
 // Moments are seconds since `begin_ns`.
 using EachFileOfRank = std::function<void(const FileOfRank&)>;
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
-                       std::int64_t begin_ns, const EachFileOfRank& each);
+                       int64_t begin_ns, const EachFileOfRank& each);
 
 }  // namespace penstock::darshan

@@ -39,7 +39,7 @@ Result<void> EventFile::begin(double wall_s) {
   return write_record(WireMessage().real(kWallTimeField, wall_s).bytes(kFileVersionField, "brain.Event:2"));
 }
 
-Result<void> EventFile::write_value(double wall_s, std::uint64_t step, const WireMessage& summary_value) {
+Result<void> EventFile::write_value(double wall_s, uint64_t step, const WireMessage& summary_value) {
   ++value_count_;
   return write_record(WireMessage()
                           .real(kWallTimeField, wall_s)
@@ -47,7 +47,7 @@ Result<void> EventFile::write_value(double wall_s, std::uint64_t step, const Wir
                           .message(kSummaryField, WireMessage().message(kSummaryValueField, summary_value)));
 }
 
-Result<void> EventFile::add_scalar(std::string_view tag, double wall_s, std::uint64_t step, double number) {
+Result<void> EventFile::add_scalar(std::string_view tag, double wall_s, uint64_t step, double number) {
   return write_value(wall_s, step,
                      WireMessage().bytes(kTagField, tag).real(kSimpleValueField, float(number)));
 }
@@ -68,10 +68,10 @@ Result<void> EventFile::add_histogram(std::string_view tag, double wall_s, doubl
 }
 
 Result<void> EventFile::add_text(std::string_view tag, double wall_s, std::string_view markdown) {
-  constexpr std::uint64_t kStringType = 7;  // the value of DT_STRING in DataType
+  constexpr uint64_t kStringType = 7;  // the value of DT_STRING in DataType
   // A TensorProto of one string: its type, a shape without dimensions, the string.
   const WireMessage tensor = WireMessage().number(1, kStringType).message(2, {}).bytes(8, markdown);
-  constexpr std::uint64_t kTensorDataClass = 2;
+  constexpr uint64_t kTensorDataClass = 2;
   const WireMessage metadata =
       WireMessage().message(1, WireMessage().bytes(1, "text")).number(4, kTensorDataClass);
   return write_value(

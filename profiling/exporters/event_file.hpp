@@ -19,21 +19,21 @@ class EventFile {
 
   // Writes the first record of the file. Must be called before all other functions.
   Result<void> begin(double wall_s);
-  Result<void> add_scalar(std::string_view tag, double wall_s, std::uint64_t step, double value);
+  Result<void> add_scalar(std::string_view tag, double wall_s, uint64_t step, double value);
   // `counts[i]` is the number of sizes above ends[i - 1] (for i = 0: above `least`) and up to ends[i]. `sum`
   // is the sum of all sizes.
   Result<void> add_histogram(std::string_view tag, double wall_s, double least, double sum,
                              std::span<const double> ends, std::span<const double> counts);
   // Adds a text in Markdown with tables and emphasis; TensorBoard shows no HTML in it.
   Result<void> add_text(std::string_view tag, double wall_s, std::string_view markdown);
-  std::uint64_t value_count() const { return value_count_; }
+  uint64_t value_count() const { return value_count_; }
 
  private:
-  Result<void> write_value(double wall_s, std::uint64_t step, const WireMessage& summary_value);
+  Result<void> write_value(double wall_s, uint64_t step, const WireMessage& summary_value);
   Result<void> write_record(const WireMessage& event);
 
   WholeFile* output_;
-  std::uint64_t value_count_ = 0;
+  uint64_t value_count_ = 0;
 };
 
 }  // namespace penstock

@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kChunkBytes = 1U << 20U;
-constexpr std::uint64_t kFilePidOffset = 1U << 23U;  // larger than any process id
+constexpr size_t kChunkBytes = 1U << 20U;
+constexpr uint64_t kFilePidOffset = 1U << 23U;  // larger than any process id
 
 class ChromeWriter {
  public:
@@ -35,13 +35,13 @@ class ChromeWriter {
   void name_tracks() {
     for (const SessionProcess& process : session_.processes) {
       const ProcessFile& last_file = process.last();
-      const std::uint64_t pid = last_file.header().pid;
+      const uint64_t pid = last_file.header().pid;
       write_metadata("process_name", pid, 0, fmt::format("{} ({})", last_file.program(), pid));
       write_metadata("process_name", kFilePidOffset + pid, 0,
                      fmt::format("files of {} ({})", last_file.program(), pid));
       for (const ProcessFile* const process_file : process.process_files)
         process_file->view().each<penstock_thread>(
-            PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
+            PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, uint64_t) {
               if (const std::string_view name = field_text(thread.name); !name.empty())
                 write_metadata("thread_name", pid, thread.thread, name);
             });
@@ -51,8 +51,8 @@ class ChromeWriter {
   void write_call(const penstock_segment& segment, const ProcessFile& process_file) {
     const NamedFile* const file = files_.find(segment.file, process_file);
     if (file == nullptr || segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS) return;
-    const std::uint64_t pid = process_file.header().pid;
-    const std::uint64_t track = files_.number(*file);
+    const uint64_t pid = process_file.header().pid;
+    const uint64_t track = files_.number(*file);
     const SessionClock& clock = process_file.view().clock();
     if (named_tracks_.insert(pid << 40U | track).second)
       write_metadata("thread_name", kFilePidOffset + pid, track, file->path);
@@ -83,7 +83,7 @@ class ChromeWriter {
     if (span.component >= PENSTOCK_COMPONENTS) return;
     ++event_count_;
     // Spans have nanoseconds of CLOCK_MONOTONIC, not ticks.
-    const std::int64_t begin_ns = process_file.view().clock().realtime_ns(span.begin_ns);
+    const int64_t begin_ns = process_file.view().clock().realtime_ns(span.begin_ns);
     write_event_head(component_name(span.component), "span", begin_ns,
                      double(span.end_ns) - double(span.begin_ns));
     fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{\"bytes\":{}",
@@ -108,9 +108,9 @@ class ChromeWriter {
     flush_if_long();
   }
 
-  Result<std::uint64_t> finish() {
+  Result<uint64_t> finish() {
     text_ += "\n]";
-    if (const std::uint64_t dropped = drops_of(session_).segments; dropped > 0)
+    if (const uint64_t dropped = drops_of(session_).segments; dropped > 0)
       fmt::format_to(std::back_inserter(text_), ",\"otherData\":{{\"calls_dropped\":{}}}", dropped);
     text_ += "}\n";
     if (write_result_.ok()) write_result_ = output_.write(text_);
@@ -119,18 +119,18 @@ class ChromeWriter {
   }
 
  private:
-  double microseconds(std::int64_t ns) const { return (double(ns) - double(begin_ns_)) / 1000; }
+  double microseconds(int64_t ns) const { return (double(ns) - double(begin_ns_)) / 1000; }
   void add_comma() {
     if (!is_first_event_) text_ += ",\n";
     is_first_event_ = false;
   }
-  void write_event_head(std::string_view name, std::string_view category, std::int64_t begin_ns, double ns) {
+  void write_event_head(std::string_view name, std::string_view category, int64_t begin_ns, double ns) {
     add_comma();
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"X","name":"{}","cat":"{}","ts":{:.3f},"dur":{:.3f},)", name, category,
                    microseconds(begin_ns), std::max(0.0, ns) / 1000);
   }
-  void write_metadata(std::string_view kind, std::uint64_t pid, std::uint64_t tid, std::string_view name) {
+  void write_metadata(std::string_view kind, uint64_t pid, uint64_t tid, std::string_view name) {
     add_comma();
     fmt::format_to(std::back_inserter(text_), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":)",
                    kind, pid, tid);
@@ -146,26 +146,26 @@ class ChromeWriter {
 
   const Session& session_;
   const NamedFiles& files_;
-  std::unordered_set<std::uint64_t> named_tracks_;
+  std::unordered_set<uint64_t> named_tracks_;
   WholeFile& output_;
   std::string text_;
-  std::int64_t begin_ns_ = 0;
+  int64_t begin_ns_ = 0;
   bool is_first_event_ = true;
   Result<void> write_result_;
-  std::uint64_t event_count_ = 0;  // calls and spans
+  uint64_t event_count_ = 0;  // calls and spans
 };
 
 }  // namespace
 
-Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                                    WholeFile& to) {
+Result<uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                               WholeFile& to) {
   const NamedFiles files(session, sums, filter);
   ChromeWriter writer(session, files, to);
   writer.name_tracks();
   for (const auto& process_file : session.process_files) {
-    process_file->view().each<penstock_span>(
-        PENSTOCK_BLOCK_SPANS,
-        [&](const penstock_span& span, std::uint64_t) { writer.write_span(span, *process_file); });
+    process_file->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, uint64_t) {
+      writer.write_span(span, *process_file);
+    });
     process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
       writer.write_mark(event, text, *process_file);
     });
@@ -182,7 +182,7 @@ Result<ExportOutcome> write_chrome(const ExportRequest& request) {
   return export_to_file(
       request, "the export", "events",
       [&](const Session& session, const FileSums& sums, WholeFile& file, ExportOutcome& outcome) {
-        Result<std::uint64_t> events = export_chrome(session, sums, request.filter, file);
+        Result<uint64_t> events = export_chrome(session, sums, request.filter, file);
         if (events.ok() && *events == 0)
           outcome.warnings.emplace_back(
               "the session kept no single calls: 'penstock profile run --trace' keeps them");

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kChunkBytes = 1U << 20U;
+constexpr size_t kChunkBytes = 1U << 20U;
 
 std::string heading_line() {
   std::string line =
@@ -20,7 +20,7 @@ std::string heading_line() {
       "failures,bytes_read,bytes_written,mapped_bytes,read_time_s,write_time_s,meta_time_s,sequential_reads,"
       "consecutive_reads,sequential_writes,consecutive_writes,read_write_switches";
   for (const std::string_view way : {"read", "write"})
-    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
+    for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
       line += fmt::format(",{}_size_{}", way, size_bucket_name(i));
   for (const std::string_view layer : kLayerNames)
     line += fmt::format(",{0}_bytes_read,{0}_bytes_written", layer);
@@ -39,7 +39,7 @@ void append_row(std::string& out, const FileSum& file) {
       all.write_ns / 1e9, all.meta_ns / 1e9, all.sequential_reads, all.consecutive_reads,
       all.sequential_writes, all.consecutive_writes, all.read_write_switches);
   for (const auto* const sizes : {&all.read_sizes, &all.write_sizes})
-    for (const std::uint64_t count : *sizes) fmt::format_to(to, ",{}", count);
+    for (const uint64_t count : *sizes) fmt::format_to(to, ",{}", count);
   for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer) {
     const bool is_used = (file.layers_used & (1U << layer)) != 0;
     fmt::format_to(to, ",{},{}", is_used ? file.layers[layer].bytes_read : 0,
@@ -50,10 +50,10 @@ void append_row(std::string& out, const FileSum& file) {
 
 }  // namespace
 
-Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to) {
+Result<uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to) {
   std::string text = heading_line();
   Result<void> outcome = success();
-  std::uint64_t rows = 0;
+  uint64_t rows = 0;
   sums.each(filter.wanted(), [&](const FileSum& file) {
     if (!has_operations(file) || !outcome.ok()) return;
     append_row(text, file);

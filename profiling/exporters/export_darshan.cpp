@@ -38,11 +38,10 @@ constexpr unsigned kOffsetBits = 44;
 
 // The position of one recorded read or write.
 struct SegmentPosition {
-  std::uint64_t file = 0;
-  std::uint32_t rank = 0;
+  uint64_t file = 0;
+  uint32_t rank = 0;
   bool is_read = false;
-  std::uint64_t packed_position =
-      0;  // upper bits: index of the process file; lower bits: offset in that file
+  uint64_t packed_position = 0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
 class DarshanExporter {
@@ -53,7 +52,7 @@ class DarshanExporter {
         filter_(filter),
         summary_(summarise(session, sums, filter)),
         ranks_(session),
-        begin_ns_(std::max<std::int64_t>(0, summary_.begin_ns)),
+        begin_ns_(std::max<int64_t>(0, summary_.begin_ns)),
         log_(to) {}
 
   Result<ExportCounts> write() {
@@ -76,9 +75,9 @@ class DarshanExporter {
     job.uid = has_status ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
     constexpr double kMostSeconds = 4e9;  // limits the time if the clocks in a forged file are absurd
-    const auto span_ns = std::int64_t(std::min(summary_.span_s, kMostSeconds) * 1e9);
+    const auto span_ns = int64_t(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
-    job.rank_count = std::max<std::int64_t>(1, ranks_.count());
+    job.rank_count = std::max<int64_t>(1, ranks_.count());
     job.id = process_file.header().pid;
     job.notes = {{"lib_ver", fmt::format("penstock-{}", build_info().version)},
                  {"moments", summary_.io_is_union ? "of every call" : "first and last of a thread and file"}};
@@ -86,7 +85,7 @@ class DarshanExporter {
       job.command += (job.command.empty() ? "" : " ") + printable_path(word);
     if (job.command.empty()) job.command = printable_path(process_file.executable());
     const MountTable mounts = MountTable::of_this_machine();
-    std::map<std::string_view, std::uint64_t> used_mounts{{"/", 0}};  // readers expect at least one mount
+    std::map<std::string_view, uint64_t> used_mounts{{"/", 0}};  // readers expect at least one mount
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, [&](const darshan::FileOfRank& file) {
       if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used_mounts[mount];
     });
@@ -100,10 +99,10 @@ class DarshanExporter {
   Result<void> write_names() {
     log_.begin_names();
     Result<void> outcome = success();
-    const auto add = [&](std::uint64_t id, std::string_view name) {
+    const auto add = [&](uint64_t id, std::string_view name) {
       if (outcome.ok()) outcome = log_.add_name(id, name);
     };
-    std::uint64_t last_id = 0;
+    uint64_t last_id = 0;
     each_record([&](const darshan::FileOfRank& file) {
       if (file.id == last_id) return;
       last_id = file.id;
@@ -125,10 +124,10 @@ class DarshanExporter {
 
   // Whether the log has a name for this id. While a session is still written, files may appear after the
   // names were written. Their records are left out.
-  bool is_named(std::uint64_t id) const { return std::binary_search(name_ids_.begin(), name_ids_.end(), id); }
+  bool is_named(uint64_t id) const { return std::binary_search(name_ids_.begin(), name_ids_.end(), id); }
 
   template <class Record>
-  Result<void> write_module(darshan::Module module, std::uint32_t version, bool incomplete,
+  Result<void> write_module(darshan::Module module, uint32_t version, bool incomplete,
                             std::optional<Record> darshan::FileOfRank::*record) {
     log_.begin_module(module, version, incomplete);
     Result<void> outcome = success();
@@ -149,16 +148,16 @@ class DarshanExporter {
   std::vector<SegmentPosition> segment_positions() const {
     std::vector<SegmentPosition> positions;
     const NamedFiles wanted(session_, sums_, filter_);
-    for (std::size_t i = 0; i < session_.process_files.size(); ++i) {
+    for (size_t i = 0; i < session_.process_files.size(); ++i) {
       const ProcessFile& process_file = *session_.process_files[i];
       process_file.view().each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment,
-                                                                              std::uint64_t offset) {
+                                                                              uint64_t offset) {
         const bool is_read = segment.call == PENSTOCK_CALL_READ;
         const bool moves = is_read || segment.call == PENSTOCK_CALL_WRITE;
         if (moves && is_of_descriptors(segment.layer) && segment.failed == 0 &&
             wanted.find(segment.file, process_file) != nullptr && is_named(darshan::record_id(segment.file)))
-          positions.push_back({segment.file, ranks_.rank_of(process_file), is_read,
-                               std::uint64_t{i} << kOffsetBits | offset});
+          positions.push_back(
+              {segment.file, ranks_.rank_of(process_file), is_read, uint64_t{i} << kOffsetBits | offset});
       });
     }
     std::sort(positions.begin(), positions.end(), [](const SegmentPosition& a, const SegmentPosition& b) {
@@ -185,7 +184,7 @@ class DarshanExporter {
   Result<void> write_segments_of(std::span<const SegmentPosition> positions) {
     std::vector<darshan::DxtSegment> segments;
     segments.reserve(positions.size());
-    std::size_t write_count = 0;
+    size_t write_count = 0;
     for (const SegmentPosition& position : positions) {
       const std::optional<darshan::DxtSegment> segment = segment_at(position);
       if (!segment) continue;  // the process has replaced it by a newer call meanwhile
@@ -199,9 +198,9 @@ class DarshanExporter {
     record.rank = positions[0].rank;
     const std::string_view host = ranks_.host(positions[0].rank);
     host.copy(record.host.data(), record.host.size() - 1);
-    record.writes = std::int64_t(write_count);
-    record.reads = std::int64_t(segments.size() - write_count);
-    const auto first_read = segments.begin() + std::ptrdiff_t(write_count);
+    record.writes = int64_t(write_count);
+    record.reads = int64_t(segments.size() - write_count);
+    const auto first_read = segments.begin() + ptrdiff_t(write_count);
     const auto begins_earlier = [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; };
     std::stable_sort(segments.begin(), first_read, begins_earlier);
     std::stable_sort(first_read, segments.end(), begins_earlier);
@@ -210,20 +209,18 @@ class DarshanExporter {
   }
 
   std::optional<darshan::DxtSegment> segment_at(const SegmentPosition& position) const {
-    constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kOffsetBits) - 1;
+    constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
     const ProcessFile& process_file = *session_.process_files[position.packed_position >> kOffsetBits];
     const std::optional<penstock_segment> found =
         process_file.view().segment_at(position.packed_position & kOffsetMask);
     if (!found) return std::nullopt;
     const penstock_segment& segment = *found;
     const SessionClock& clock = process_file.view().clock();
-    const auto seconds = [&](std::uint64_t ticks) {
+    const auto seconds = [&](uint64_t ticks) {
       const auto ns = double(clock.realtime_at(ticks));
       return std::max(0.0, (ns - double(begin_ns_)) / 1e9);
     };
-    const auto signed_of = [](std::uint64_t value) {
-      return std::int64_t(std::min<std::uint64_t>(value, INT64_MAX));
-    };
+    const auto signed_of = [](uint64_t value) { return int64_t(std::min<uint64_t>(value, INT64_MAX)); };
     const double begin_s = seconds(segment.begin_ticks);
     return darshan::DxtSegment{segment.offset == UINT64_MAX ? -1 : signed_of(segment.offset),
                                signed_of(segment.length), begin_s,
@@ -233,11 +230,11 @@ class DarshanExporter {
   Result<void> write_heatmaps() {
     const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
     // The key is module and rank; the values are bytes read and bytes written.
-    std::map<std::pair<bool, std::uint32_t>, std::array<std::vector<double>, 2>> bins;
+    std::map<std::pair<bool, uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
       auto& rank_bins = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.rank_of(*transfer.process_file)}];
-      series.add(rank_bins[std::size_t(transfer.kind)], transfer, transfer.bytes);
+      series.add(rank_bins[size_t(transfer.kind)], transfer, transfer.bytes);
     });
     log_.begin_module(darshan::kHeatmap, 1, false);
     for (auto& [key, rank_bins] : bins) {
@@ -245,7 +242,7 @@ class DarshanExporter {
       record.id = key.first ? darshan::kStdioHeatmapId : darshan::kPosixHeatmapId;
       record.rank = key.second;
       record.bin_s = series.interval_s();
-      record.bin_count = std::int64_t(series.points());
+      record.bin_count = int64_t(series.points());
       PENSTOCK_TRY(log_.add(record));
       PENSTOCK_TRY(write_rounded(rank_bins[1], series.points()));
       PENSTOCK_TRY(write_rounded(rank_bins[0], series.points()));
@@ -254,15 +251,15 @@ class DarshanExporter {
   }
 
   // Writes the bins as whole numbers, which are rounded so that their sum stays the same.
-  Result<void> write_rounded(std::vector<double>& bins, std::size_t points) {
+  Result<void> write_rounded(std::vector<double>& bins, size_t points) {
     bins.resize(points);
-    std::vector<std::int64_t> rounded;
+    std::vector<int64_t> rounded;
     double sum = 0;
     double previous_sum = 0;
     for (const double bytes : bins) {
       sum += bytes;
       const double rounded_sum = std::min(std::round(sum), 9e18);
-      rounded.push_back(std::int64_t(rounded_sum - previous_sum));
+      rounded.push_back(int64_t(rounded_sum - previous_sum));
       previous_sum = rounded_sum;
     }
     return log_.add(std::as_bytes(std::span(rounded)));
@@ -273,9 +270,9 @@ class DarshanExporter {
   const SessionFilter& filter_;
   const SessionSummary summary_;
   const SessionRanks ranks_;
-  const std::int64_t begin_ns_;
+  const int64_t begin_ns_;
   LogWriter log_;
-  std::vector<std::uint64_t> name_ids_;  // ids in increasing order
+  std::vector<uint64_t> name_ids_;  // ids in increasing order
   ExportCounts counts_;
 };
 
@@ -292,7 +289,7 @@ Result<ExportOutcome> write_darshan(const ExportRequest& request) {
   return export_to_file(
       request, "the Darshan log", "records",
       [&](const Session& session, const FileSums& sums, WholeFile& file,
-          ExportOutcome& outcome) -> Result<std::uint64_t> {
+          ExportOutcome& outcome) -> Result<uint64_t> {
         PENSTOCK_ASSIGN(const ExportCounts counts, export_darshan(session, sums, request.filter, file));
         if (counts.calls == 0)
           outcome.notes.emplace_back(

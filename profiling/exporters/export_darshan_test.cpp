@@ -36,33 +36,33 @@ std::string as_text(std::span<const std::byte> bytes) {
 // The content of a zlib stream that has only stored blocks, which begin at byte boundaries.
 std::string unstored(std::string_view stream) {
   std::string out;
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(stream.at(at)); };
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(stream.at(at)); };
   EXPECT_EQ((byte(0) * 256U + byte(1)) % 31, 0U) << "a zlib header";
-  std::size_t at = 2;
+  size_t at = 2;
   for (bool last = false; !last;) {
     last = byte(at) == 1;
     EXPECT_LE(byte(at), 1) << "a stored block";
-    const std::size_t length = byte(at + 1) + 256U * byte(at + 2);
+    const size_t length = byte(at + 1) + 256U * byte(at + 2);
     EXPECT_EQ(length ^ (byte(at + 3) + 256U * byte(at + 4)), 0xffffU);
     out += stream.substr(at + 5, length);
     at += 5 + length;
   }
-  std::uint32_t a = 1;
-  std::uint32_t b = 0;
+  uint32_t a = 1;
+  uint32_t b = 0;
   for (const char c : out) {
     a = (a + static_cast<unsigned char>(c)) % 65521;
     b = (b + a) % 65521;
   }
   EXPECT_EQ(at + 4, stream.size());
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < 4; ++i) sum = sum << 8U | byte(at + i);
+  uint32_t sum = 0;
+  for (size_t i = 0; i < 4; ++i) sum = sum << 8U | byte(at + i);
   EXPECT_EQ(b << 16U | a, sum);
   return out;
 }
 
 std::string inflated(std::string_view stream) {
 #ifdef PENSTOCK_HAS_ZLIB
-  std::string out(std::size_t{16} << 20U, '\0');
+  std::string out(size_t{16} << 20U, '\0');
   uLongf length = out.size();
   const auto* const in = reinterpret_cast<const Bytef*>(stream.data());
   EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(out.data()), &length, in, stream.size()), Z_OK);
@@ -78,50 +78,50 @@ class Log {
   explicit Log(const fs::path& path) : bytes_(text_of_file(path)) {}
 
   template <class T>
-  static T at(std::string_view text, std::size_t offset) {
+  static T at(std::string_view text, size_t offset) {
     T value{};
     if (offset + sizeof value > text.size()) throw std::out_of_range("the log ends before");
     std::memcpy(&value, text.data() + offset, sizeof value);
     return value;
   }
   template <class T>
-  T head(std::size_t offset) const {
+  T head(size_t offset) const {
     return at<T>(bytes_, offset);
   }
   std::string_view bytes() const { return bytes_; }
   std::string job() const {
-    return inflated(std::string_view(bytes_).substr(1328, head<std::uint64_t>(32) - 1328));
+    return inflated(std::string_view(bytes_).substr(1328, head<uint64_t>(32) - 1328));
   }
   std::string names() const { return region(32); }
-  std::string module(std::size_t number) const { return region(48 + 16 * number); }
-  std::uint32_t version(std::size_t module) const { return head<std::uint32_t>(1072 + 4 * module); }
+  std::string module(size_t number) const { return region(48 + 16 * number); }
+  uint32_t version(size_t module) const { return head<uint32_t>(1072 + 4 * module); }
 
  private:
-  std::string region(std::size_t map) const {
-    const auto offset = head<std::uint64_t>(map);
-    const auto length = head<std::uint64_t>(map + 8);
+  std::string region(size_t map) const {
+    const auto offset = head<uint64_t>(map);
+    const auto length = head<uint64_t>(map + 8);
     return length == 0 ? "" : inflated(std::string_view(bytes_).substr(offset, length));
   }
   std::string bytes_;
 };
 
-std::map<std::uint64_t, std::string> names_of(const std::string& text) {
-  std::map<std::uint64_t, std::string> names;
-  for (std::size_t at = 0; at < text.size();) {
+std::map<uint64_t, std::string> names_of(const std::string& text) {
+  std::map<uint64_t, std::string> names;
+  for (size_t at = 0; at < text.size();) {
     const std::string name = text.c_str() + at + 8;
-    EXPECT_TRUE(names.emplace(Log::at<std::uint64_t>(text, at), name).second) << name;
+    EXPECT_TRUE(names.emplace(Log::at<uint64_t>(text, at), name).second) << name;
     at += 8 + name.size() + 1;
   }
   return names;
 }
 
 // Counter number `index` of a record.
-std::int64_t counter(std::string_view record, std::size_t index) {
-  return Log::at<std::int64_t>(record, 16 + 8 * index);
+int64_t counter(std::string_view record, size_t index) {
+  return Log::at<int64_t>(record, 16 + 8 * index);
 }
 
-constexpr std::size_t kPosixBytes = 704;
-constexpr std::size_t kStdioBytes = 248;
+constexpr size_t kPosixBytes = 704;
+constexpr size_t kStdioBytes = 248;
 
 class DarshanTest : public testing::Test {
  protected:
@@ -138,16 +138,16 @@ class DarshanTest : public testing::Test {
     EXPECT_TRUE(file->publish().ok());
     return Log(path);
   }
-  static void add_call(SessionBytes& to, std::string_view path, unsigned call, std::uint64_t offset,
-                       std::uint64_t length, std::uint64_t at_ns, unsigned layer = PENSTOCK_POSIX) {
+  static void add_call(SessionBytes& to, std::string_view path, unsigned call, uint64_t offset,
+                       uint64_t length, uint64_t at_ns, unsigned layer = PENSTOCK_POSIX) {
     to.add(penstock_segment{.file = key_for_test(path),
                             .offset = offset,
                             .length = length,
                             .begin_ticks = 1'000'000'000 + at_ns,
                             .end_ticks = 1'000'000'000 + at_ns + 500,
                             .thread = 100,
-                            .call = std::uint8_t(call),
-                            .layer = std::uint8_t(layer),
+                            .call = uint8_t(call),
+                            .layer = uint8_t(layer),
                             .failed = 0});
   }
 
@@ -163,17 +163,17 @@ TEST_F(DarshanTest, HeaderAndJobAreWhereReadersLook) {
   bytes.add_file("/data/a", 100, 2, 1000);
   const Log log = export_of({&bytes});
   EXPECT_STREQ(log.bytes().substr(0, 8).data(), "3.41");
-  EXPECT_EQ(log.head<std::int64_t>(8), 6567223);
+  EXPECT_EQ(log.head<int64_t>(8), 6567223);
   EXPECT_EQ(log.bytes()[16], 0) << "zlib";
-  EXPECT_EQ(log.head<std::uint64_t>(24), 0U) << "nothing is missing";
+  EXPECT_EQ(log.head<uint64_t>(24), 0U) << "nothing is missing";
   EXPECT_EQ(log.version(1), 4U);
   EXPECT_EQ(log.version(15), 1U);
   const std::string job = log.job();
   ASSERT_LE(job.size(), 4096U);
-  EXPECT_EQ(Log::at<std::int64_t>(job, 8), 1001);  // started, in seconds since 1970
-  EXPECT_EQ(Log::at<std::int64_t>(job, 24), 1011);
-  EXPECT_EQ(Log::at<std::int64_t>(job, 40), 1);    // processes
-  EXPECT_EQ(Log::at<std::int64_t>(job, 48), 100);  // the job's id
+  EXPECT_EQ(Log::at<int64_t>(job, 8), 1001);  // started, in seconds since 1970
+  EXPECT_EQ(Log::at<int64_t>(job, 24), 1011);
+  EXPECT_EQ(Log::at<int64_t>(job, 40), 1);    // processes
+  EXPECT_EQ(Log::at<int64_t>(job, 48), 100);  // the job's id
   EXPECT_TRUE(std::string(job.c_str() + 56).starts_with("lib_ver=penstock-"));
   const std::string rest = job.c_str() + 1080;
   EXPECT_TRUE(rest.starts_with("tar xf two words\n")) << rest;
@@ -195,11 +195,11 @@ TEST_F(DarshanTest, RecordsHoldWhatTheReportSays) {
   const std::string stdio = log.module(9);
   ASSERT_EQ(stdio.size(), kStdioBytes);
   EXPECT_EQ(counts_.records, 3U);
-  std::int64_t read = counter(stdio, 7);
-  for (std::size_t at = 0; at < posix.size(); at += kPosixBytes) {
+  int64_t read = counter(stdio, 7);
+  for (size_t at = 0; at < posix.size(); at += kPosixBytes) {
     const auto record = std::string_view(posix).substr(at, kPosixBytes);
-    const std::string& name = names.at(Log::at<std::uint64_t>(record, 0));
-    EXPECT_EQ(Log::at<std::int64_t>(record, 8), 0) << "its rank";
+    const std::string& name = names.at(Log::at<uint64_t>(record, 0));
+    EXPECT_EQ(Log::at<int64_t>(record, 8), 0) << "its rank";
     EXPECT_EQ(counter(record, 14), name == "/data/a" ? 2030 : 7);
     EXPECT_EQ(counter(record, 3), name == "/data/a" ? 5 : 1);
     EXPECT_EQ(counter(record, 0), name == "/data/a" ? 2 : 1);
@@ -212,7 +212,7 @@ TEST_F(DarshanTest, RecordsHoldWhatTheReportSays) {
   }
   EXPECT_EQ(counter(stdio, 7), 20);
   EXPECT_EQ(counter(stdio, 2), 4);
-  EXPECT_EQ(read, std::int64_t(summary_.included.all.bytes_read));
+  EXPECT_EQ(read, int64_t(summary_.included.all.bytes_read));
 }
 
 TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {
@@ -231,12 +231,12 @@ TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {
   liar.header().ranks = UINT32_MAX;
   liar.add_file("/data/a", 15, 1, 10000);
   const Log log = export_of({&launcher, &third, &child, &liar});
-  EXPECT_EQ(Log::at<std::int64_t>(log.job(), 40), 5) << "three ranks, and two that have none";
+  EXPECT_EQ(Log::at<int64_t>(log.job(), 40), 5) << "three ranks, and two that have none";
   const std::string posix = log.module(1);
-  std::map<std::int64_t, std::int64_t> read;
-  for (std::size_t at = 0; at < posix.size(); at += kPosixBytes)
-    read[Log::at<std::int64_t>(posix, at + 8)] += counter(std::string_view(posix).substr(at), 14);
-  EXPECT_EQ(read, (std::map<std::int64_t, std::int64_t>{{2, 1100}, {3, 10}, {4, 10000}}));
+  std::map<int64_t, int64_t> read;
+  for (size_t at = 0; at < posix.size(); at += kPosixBytes)
+    read[Log::at<int64_t>(posix, at + 8)] += counter(std::string_view(posix).substr(at), 14);
+  EXPECT_EQ(read, (std::map<int64_t, int64_t>{{2, 1100}, {3, 10}, {4, 10000}}));
   EXPECT_EQ(SessionRanks(session_).host(2), "testhost");
   EXPECT_EQ(SessionRanks(session_).host(0), "") << "nobody saw it";
 }
@@ -254,15 +254,15 @@ TEST_F(DarshanTest, SegmentsStandByFileAndRankWritesFirst) {
   EXPECT_EQ(log.version(10), 1U);
   const std::string dxt = log.module(10);
   ASSERT_EQ(dxt.size(), 104 + 3 * 32U);
-  EXPECT_EQ(names_of(log.names()).at(Log::at<std::uint64_t>(dxt, 0)), "/data/a");
+  EXPECT_EQ(names_of(log.names()).at(Log::at<uint64_t>(dxt, 0)), "/data/a");
   EXPECT_STREQ(dxt.c_str() + 24, "testhost");
-  EXPECT_EQ(Log::at<std::int64_t>(dxt, 88), 1);
-  EXPECT_EQ(Log::at<std::int64_t>(dxt, 96), 2);
-  const auto segment = [&](std::size_t i) { return std::string_view(dxt).substr(104 + 32 * i, 32); };
-  EXPECT_EQ(Log::at<std::int64_t>(segment(0), 0), -1) << "a write that has no offset";
-  EXPECT_EQ(Log::at<std::int64_t>(segment(0), 8), 5);
-  EXPECT_EQ(Log::at<std::int64_t>(segment(1), 0), 0) << "reads by time";
-  EXPECT_EQ(Log::at<std::int64_t>(segment(2), 0), 1000);
+  EXPECT_EQ(Log::at<int64_t>(dxt, 88), 1);
+  EXPECT_EQ(Log::at<int64_t>(dxt, 96), 2);
+  const auto segment = [&](size_t i) { return std::string_view(dxt).substr(104 + 32 * i, 32); };
+  EXPECT_EQ(Log::at<int64_t>(segment(0), 0), -1) << "a write that has no offset";
+  EXPECT_EQ(Log::at<int64_t>(segment(0), 8), 5);
+  EXPECT_EQ(Log::at<int64_t>(segment(1), 0), 0) << "reads by time";
+  EXPECT_EQ(Log::at<int64_t>(segment(2), 0), 1000);
   EXPECT_NEAR(Log::at<double>(segment(2), 16), 3e-6, 1e-9);
   EXPECT_NEAR(Log::at<double>(segment(2), 24), 3.5e-6, 1e-9);
 }
@@ -278,20 +278,20 @@ TEST_F(DarshanTest, HeatmapsLoseNoByte) {
   const Log log = export_of({&bytes, &other});
   const std::string heat = log.module(15);
   const auto names = names_of(log.names());
-  const auto bins = std::size_t(Log::at<std::int64_t>(heat, 24));
+  const auto bins = size_t(Log::at<int64_t>(heat, 24));
   ASSERT_LE(bins, 200U);
   ASSERT_GE(Log::at<double>(heat, 16) * double(bins), 10.0) << "the whole session";
-  const std::size_t size = 48 + 16 * bins;
+  const size_t size = 48 + 16 * bins;
   ASSERT_EQ(heat.size(), 3 * size);
-  std::map<std::pair<std::string, std::int64_t>, std::int64_t> read;
-  std::size_t used = 0;
-  for (std::size_t at = 0; at < heat.size(); at += size) {
+  std::map<std::pair<std::string, int64_t>, int64_t> read;
+  size_t used = 0;
+  for (size_t at = 0; at < heat.size(); at += size) {
     const auto record = std::string_view(heat).substr(at, size);
-    ASSERT_EQ(Log::at<std::int64_t>(record, 24), std::int64_t(bins));
-    auto& sum = read[{names.at(Log::at<std::uint64_t>(record, 0)), Log::at<std::int64_t>(record, 8)}];
-    for (std::size_t i = 0; i < bins; ++i) {
-      EXPECT_EQ(Log::at<std::int64_t>(record, 48 + 8 * i), 0) << "nothing was written";
-      const auto bytes_read = Log::at<std::int64_t>(record, 48 + 8 * (bins + i));
+    ASSERT_EQ(Log::at<int64_t>(record, 24), int64_t(bins));
+    auto& sum = read[{names.at(Log::at<uint64_t>(record, 0)), Log::at<int64_t>(record, 8)}];
+    for (size_t i = 0; i < bins; ++i) {
+      EXPECT_EQ(Log::at<int64_t>(record, 48 + 8 * i), 0) << "nothing was written";
+      const auto bytes_read = Log::at<int64_t>(record, 48 + 8 * (bins + i));
       sum += bytes_read;
       used += at == 0 && bytes_read > 0 ? 1 : 0;
     }
@@ -316,10 +316,10 @@ TEST_F(DarshanTest, NamesThatShareAKeyStayApartAndOddOnesAreText) {
   const Log log = export_of({&bytes});
   const auto names = names_of(log.names());
   const std::string posix = log.module(1);
-  std::map<std::string, std::int64_t> read;
-  for (std::size_t at = 0; at < posix.size(); at += kPosixBytes)
-    read[names.at(Log::at<std::uint64_t>(posix, at))] = counter(std::string_view(posix).substr(at), 14);
-  EXPECT_EQ(read, (std::map<std::string, std::int64_t>{
+  std::map<std::string, int64_t> read;
+  for (size_t at = 0; at < posix.size(); at += kPosixBytes)
+    read[names.at(Log::at<uint64_t>(posix, at))] = counter(std::string_view(posix).substr(at), 14);
+  EXPECT_EQ(read, (std::map<std::string, int64_t>{
                       {"/data/one", 1}, {"/data/t?w\xEF\xBF\xBDo", 2}, {"<no name>", 4}}));
 }
 
@@ -329,7 +329,7 @@ TEST_F(DarshanTest, FiltersAndDropsAreSaid) {
   bytes.add_file("/other/b", 100, 1, 10);
   bytes.header().dropped_operations = 3;
   const Log log = export_of({&bytes}, {.include = {"/data/*"}, .exclude = {}});
-  EXPECT_EQ(log.head<std::uint64_t>(24), (1U << 1U) | (1U << 9U)) << "incomplete: POSIX and STDIO";
+  EXPECT_EQ(log.head<uint64_t>(24), (1U << 1U) | (1U << 9U)) << "incomplete: POSIX and STDIO";
   EXPECT_EQ(log.module(1).size(), kPosixBytes);
   EXPECT_EQ(log.module(9), "");
   EXPECT_EQ(names_of(log.names()).size(), 3U) << "a file and two heatmaps";
@@ -338,7 +338,7 @@ TEST_F(DarshanTest, FiltersAndDropsAreSaid) {
 TEST_F(DarshanTest, WithoutAnyFileTheJobStands) {
   SessionBytes bytes(100);
   const Log log = export_of({&bytes});
-  EXPECT_EQ(Log::at<std::int64_t>(log.job(), 40), 1);
+  EXPECT_EQ(Log::at<int64_t>(log.job(), 40), 1);
   EXPECT_EQ(log.module(1) + log.module(9) + log.module(10) + log.module(15), "");
 }
 
@@ -362,9 +362,9 @@ TEST(Darshan, APipeIsRefused) {
 
 TEST(ZlibStream, HoldsWhatItWasGivenHoweverItIsCut) {
   std::string text;
-  for (std::size_t i = 0; i < 200'000; ++i) text += char(i * i >> 7U);
+  for (size_t i = 0; i < 200'000; ++i) text += char(i * i >> 7U);
   for (const auto packing : {ZlibStream::Packing::smallest, ZlibStream::Packing::stored}) {
-    for (const std::size_t piece : {std::size_t{1000}, std::size_t{65535}, text.size()}) {
+    for (const size_t piece : {size_t{1000}, size_t{65535}, text.size()}) {
       std::string packed;
       ZlibStream stream(
           [&](std::span<const std::byte> bytes) {
@@ -374,7 +374,7 @@ TEST(ZlibStream, HoldsWhatItWasGivenHoweverItIsCut) {
           packing);
       for (int again = 0; again < 2; ++again) {
         packed.clear();
-        for (std::size_t at = 0; at < text.size(); at += piece)
+        for (size_t at = 0; at < text.size(); at += piece)
           ASSERT_TRUE(stream.add(std::as_bytes(std::span<const char>(text.substr(at, piece)))).ok());
         ASSERT_TRUE(stream.end().ok());
         if (packing == ZlibStream::Packing::stored) {

@@ -19,12 +19,12 @@ namespace penstock {
 namespace {
 
 constexpr double kMostPoints = 300;
-constexpr std::size_t kTableRows = 50;
+constexpr size_t kTableRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
 // The end of a bucket in bytes. The last bucket has none, so a large value is used that a histogram can draw.
-double bucket_end_to_draw(std::size_t bucket) {
-  constexpr std::uint64_t kLastBucketEnd = std::uint64_t{1} << 40U;
+double bucket_end_to_draw(size_t bucket) {
+  constexpr uint64_t kLastBucketEnd = uint64_t{1} << 40U;
   return double(std::min(size_bucket_end(bucket), kLastBucketEnd));
 }
 
@@ -52,7 +52,7 @@ std::string row_markdown(const std::vector<std::string>& cells) {
 
 std::string table_markdown(const Rows& rows) {
   std::string text = row_markdown(rows.titles) + "|";
-  for (std::size_t i = 0; i < rows.titles.size(); ++i) text += i == 0 ? "---|" : "---:|";
+  for (size_t i = 0; i < rows.titles.size(); ++i) text += i == 0 ? "---|" : "---:|";
   text += "\n";
   for (const auto& row : rows.rows) text += row_markdown(row);
   const std::string not_shown = not_shown_text(rows);
@@ -75,14 +75,14 @@ class EventExporter {
         begin_s_(double(report_.summary.begin_ns) / 1e9),
         events_(events) {}
 
-  Result<std::uint64_t> write() {
+  Result<uint64_t> write() {
     PENSTOCK_TRY(events_.begin(begin_s_));
     PENSTOCK_TRY(write_texts());
     PENSTOCK_TRY(write_histograms());
     PENSTOCK_TRY(write_series());
     return events_.value_count();
   }
-  std::int64_t begin_ns() const { return report_.summary.begin_ns; }
+  int64_t begin_ns() const { return report_.summary.begin_ns; }
 
  private:
   Result<void> write_texts() {
@@ -111,12 +111,12 @@ class EventExporter {
   }
 
   // `sum`: the sum of all sizes; 0 if unknown.
-  Result<void> write_histogram(std::string_view tag,
-                               const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& sizes, double sum) {
+  Result<void> write_histogram(std::string_view tag, const std::array<uint64_t, PENSTOCK_SIZE_BUCKETS>& sizes,
+                               double sum) {
     std::vector<double> ends;
     std::vector<double> counts;
     double smallest_size = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
       if (sizes[i] == 0 && counts.empty()) continue;
       if (counts.empty() && i > 0) smallest_size = bucket_end_to_draw(i - 1);
       ends.push_back(bucket_end_to_draw(i));
@@ -136,7 +136,7 @@ class EventExporter {
     std::vector<double> bytes[2];
     std::vector<double> operations[3];
     each_transfer(session_, sums_, filter_, summary.io_is_union, [&](const Transfer& transfer) {
-      const auto kind = std::size_t(transfer.kind);
+      const auto kind = size_t(transfer.kind);
       if (transfer.kind != TransferKind::metadata) series.add(bytes[kind], transfer, transfer.bytes);
       series.add(operations[kind], transfer, transfer.operations);
     });
@@ -150,9 +150,9 @@ class EventExporter {
   // Writes a value for each interval. The step of a value is the end of its interval in milliseconds.
   Result<void> write_scalars(std::string_view tag, const TransferSeries& series,
                              const std::vector<double>& amounts, double unit) {
-    for (std::size_t i = 0; i < amounts.size(); ++i) {
+    for (size_t i = 0; i < amounts.size(); ++i) {
       const double at_s = double(i + 1) * series.interval_s();
-      const auto step = std::uint64_t(at_s * 1000 + 0.5);
+      const auto step = uint64_t(at_s * 1000 + 0.5);
       PENSTOCK_TRY(events_.add_scalar(tag, begin_s_ + at_s, step, amounts[i] / series.interval_s() / unit));
     }
     return success();
@@ -227,7 +227,7 @@ Result<ExportOutcome> write_tensorboard(const ExportRequest& request) {
   PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
   const penstock_session_header& first = session.processes.front().first().header();
   const std::string host = safe_file_name(session.processes.front().first().host());
-  const std::int64_t begin_s = std::max<std::int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
+  const int64_t begin_s = std::max<int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
   // The names depend only on the session, so a second export of the same session gets the same file names.
   const fs::path logs(output);
   const fs::path run_folder = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);

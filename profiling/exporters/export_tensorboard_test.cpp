@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 template <class T>
-T number_at(std::string_view text, std::size_t offset = 0) {
+T number_at(std::string_view text, size_t offset = 0) {
   T value{};
   EXPECT_LE(offset + sizeof value, text.size());
   std::memcpy(&value, text.data() + offset, sizeof value);
@@ -34,12 +34,12 @@ T number_at(std::string_view text, std::size_t offset = 0) {
 struct Message {
   explicit Message(std::string_view text) {
     while (!text.empty()) {
-      const std::uint64_t tag = varint(text);
+      const uint64_t tag = varint(text);
       const unsigned type = tag & 7U;
-      std::size_t bytes = type == 1 ? 8 : type == 5 ? 4 : 0;
+      size_t bytes = type == 1 ? 8 : type == 5 ? 4 : 0;
       std::string value;
       if (type == 0) {
-        const std::uint64_t number = varint(text);
+        const uint64_t number = varint(text);
         value.assign(reinterpret_cast<const char*>(&number), sizeof number);
       } else {
         if (type == 2) bytes = varint(text);
@@ -50,12 +50,12 @@ struct Message {
       fields[unsigned(tag >> 3U)].push_back(value);
     }
   }
-  static std::uint64_t varint(std::string_view& text) {
-    std::uint64_t value = 0;
+  static uint64_t varint(std::string_view& text) {
+    uint64_t value = 0;
     for (unsigned shift = 0; !text.empty() && shift < 64; shift += 7) {
       const auto byte = static_cast<unsigned char>(text.front());
       text.remove_prefix(1);
-      value |= std::uint64_t{byte & 0x7fU} << shift;
+      value |= uint64_t{byte & 0x7fU} << shift;
       if (byte < 0x80) return value;
     }
     ADD_FAILURE() << "a number has no end";
@@ -64,9 +64,7 @@ struct Message {
   bool has(unsigned field) const { return fields.contains(field); }
   const std::string& text(unsigned field) const { return fields.at(field).at(0); }
   Message message(unsigned field) const { return Message(text(field)); }
-  std::uint64_t number(unsigned field) const {
-    return has(field) ? number_at<std::uint64_t>(text(field)) : 0;
-  }
+  uint64_t number(unsigned field) const { return has(field) ? number_at<uint64_t>(text(field)) : 0; }
 
   std::map<unsigned, std::vector<std::string>> fields;
 };
@@ -74,12 +72,12 @@ struct Message {
 std::vector<std::string> records_of(std::string_view text) {
   std::vector<std::string> records;
   while (!text.empty()) {
-    const auto length = number_at<std::uint64_t>(text);
-    const auto crc_of = [&](std::size_t from, std::size_t bytes) {
+    const auto length = number_at<uint64_t>(text);
+    const auto crc_of = [&](size_t from, size_t bytes) {
       return tfrecord_masked(crc32c_portable(std::as_bytes(std::span(text.substr(from, bytes)))));
     };
-    EXPECT_EQ(number_at<std::uint32_t>(text, 8), crc_of(0, 8));
-    EXPECT_EQ(number_at<std::uint32_t>(text, 12 + length), crc_of(12, length));
+    EXPECT_EQ(number_at<uint32_t>(text, 8), crc_of(0, 8));
+    EXPECT_EQ(number_at<uint32_t>(text, 12 + length), crc_of(12, length));
     records.emplace_back(text.substr(12, length));
     text.remove_prefix(16 + length);
   }
@@ -100,7 +98,7 @@ class TensorBoardTest : public testing::Test {
     EXPECT_TRUE(trace->publish().ok());
     const std::vector<std::string> records = records_of(text_of("events"));
     EXPECT_EQ(Message(records.at(0)).text(3), "brain.Event:2");
-    for (std::size_t i = 1; i < records.size(); ++i) {
+    for (size_t i = 1; i < records.size(); ++i) {
       const Message event(records[i]);
       const Message value = event.message(5).message(1);
       values_[value.text(1)].push_back({number_at<double>(event.text(1)), event.number(2), value});
@@ -116,22 +114,22 @@ class TensorBoardTest : public testing::Test {
     for (const Value& value : values_.at(tag)) sum += number_at<float>(value.message.text(2));
     return sum;
   }
-  static penstock_segment call_of(std::string_view path, unsigned call, std::uint64_t length,
-                                  std::uint64_t begin_ns, std::uint64_t ns) {
+  static penstock_segment call_of(std::string_view path, unsigned call, uint64_t length, uint64_t begin_ns,
+                                  uint64_t ns) {
     return {.file = key_for_test(path),
             .offset = 0,
             .length = length,
             .begin_ticks = 1'000'000'000 + begin_ns,
             .end_ticks = 1'000'000'000 + begin_ns + ns,
             .thread = 100,
-            .call = std::uint8_t(call),
+            .call = uint8_t(call),
             .layer = PENSTOCK_POSIX,
             .failed = 0};
   }
 
   struct Value {
     double wall_s;
-    std::uint64_t step;
+    uint64_t step;
     Message message;
   };
   ScratchFolder folder_;
@@ -181,7 +179,7 @@ TEST_F(TensorBoardTest, HistogramsHaveTheReportsBuckets) {
   ASSERT_EQ(counts.size(), ends.size());
   const double expected_ends[] = {1024, 10240, 102400};
   const double expected_counts[] = {4, 0, 3};
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(number_at<double>(ends, 8 * i), expected_ends[i]);
     EXPECT_EQ(number_at<double>(counts, 8 * i), expected_counts[i]);
   }
@@ -217,8 +215,8 @@ TEST_F(TensorBoardTest, TheTraceHasALineForEachThreadAndFile) {
   const Message space(text_of("trace"));
   EXPECT_EQ(space.text(4), "testhost");
   ASSERT_EQ(space.fields.at(1).size(), 2U);
-  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint64_t>>> lines;
-  std::map<std::uint64_t, std::string> names;
+  std::map<std::string, std::vector<std::pair<uint64_t, uint64_t>>> lines;
+  std::map<uint64_t, std::string> names;
   for (const std::string& text : space.fields.at(1)) {
     const Message plane(text);
     for (const std::string& entry : plane.fields.at(4))
@@ -233,7 +231,7 @@ TEST_F(TensorBoardTest, TheTraceHasALineForEachThreadAndFile) {
       }
     }
   }
-  using Events = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  using Events = std::vector<std::pair<uint64_t, uint64_t>>;
   const Events reads{{2'000'000, 1'000'000}, {5'000'000, 2'000'000}};
   EXPECT_EQ(lines.at("/device:CUSTOM:files /data/a"), reads) << "in picoseconds, by time";
   EXPECT_EQ(lines.at("/device:CUSTOM:files /data/b\xEF\xBF\xBD"), (Events{{9'000'000, 500'000}}));
@@ -245,7 +243,7 @@ TEST_F(TensorBoardTest, TheTraceHasALineForEachThreadAndFile) {
 TEST_F(TensorBoardTest, TheLongestCallsAreKept) {
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 2, 1000);
-  for (std::uint64_t i = 0; i < 10; ++i)
+  for (uint64_t i = 0; i < 10; ++i)
     bytes.add(call_of("/data/a", PENSTOCK_CALL_READ, 1, 1000 * i, 100 + (i % 3)));
   bytes.write(folder_.path());
   const fs::path paths[] = {folder_.path()};
@@ -258,7 +256,7 @@ TEST_F(TensorBoardTest, TheLongestCallsAreKept) {
   EXPECT_EQ(counts.calls_left_out, 6U);
   ASSERT_TRUE(file->publish().ok());
   const Message line = Message(Message(text_of("trace")).text(1)).message(3);
-  std::multiset<std::uint64_t> lengths;
+  std::multiset<uint64_t> lengths;
   for (const std::string& event : line.fields.at(4)) lengths.insert(Message(event).number(3));
   EXPECT_EQ(lengths.count(102'000), 3U) << "all of the longest";
   EXPECT_EQ(lengths.count(101'000), 1U);
@@ -283,7 +281,7 @@ TEST(Transfers, CallsWhereAllWereKeptElseCounters) {
   const Session session = session_of(std::move(process_files));
   const FileSums sums(session);
   for (const bool every_call : {false, true}) {
-    std::uint64_t read = 0;
+    uint64_t read = 0;
     std::vector<double> series;
     const TransferSeries over_time(1'001'000'000'000, 0.001, 10);
     each_transfer(session, sums, {.include = {"/data/*"}, .exclude = {}}, every_call,

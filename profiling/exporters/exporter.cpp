@@ -9,7 +9,7 @@ namespace penstock {
 
 Result<ExportOutcome> export_to_file(
     const ExportRequest& request, std::string_view object, std::string_view item_name,
-    const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
+    const std::function<Result<uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
         write) {
   ExportOutcome outcome{.file = std::string(request.output), .item_name = item_name};
   PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));

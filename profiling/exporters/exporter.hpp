@@ -32,7 +32,7 @@ struct ExportRequest {
 struct ExportOutcome {
   std::string file;
   std::string_view item_name;  // the counted things: "events"
-  std::uint64_t count = 0;
+  uint64_t count = 0;
   std::vector<std::string> notes{};
   std::vector<std::string> warnings{};
   std::vector<Json> json{};  // printed with --json; if empty, the file and the count are printed
@@ -52,7 +52,7 @@ const Registry<ExporterInfo>& exporter_registry();
 // ExportOutcome::counted.
 Result<ExportOutcome> export_to_file(
     const ExportRequest& request, std::string_view object, std::string_view item_name,
-    const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
+    const std::function<Result<uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
         write);
 
 // Adds a warning if single calls are missing in an export.

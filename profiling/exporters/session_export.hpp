@@ -12,22 +12,22 @@ namespace penstock {
 // How much of a session was exported.
 struct ExportCounts {
   // Darshan: records of POSIX and STDIO; TensorBoard: scalars, histograms and texts
-  std::uint64_t records = 0;
-  std::uint64_t calls = 0;  // single calls in DXT_POSIX or in the trace
-  std::uint64_t calls_left_out = 0;
+  uint64_t records = 0;
+  uint64_t calls = 0;  // single calls in DXT_POSIX or in the trace
+  uint64_t calls_left_out = 0;
 };
 
 // Writes a CSV row for each wanted file, in the order of FileSums. The first line names the columns: path,
 // type, size, processes, threads, first_ns, last_ns (since 1970). Then come the members of a file in `profile
 // report --json`, for all layers together, and the bytes of each layer. Returns the number of rows.
-Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
+Result<uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
 
 // Writes a trace for Chrome and Perfetto ("traceEvents"), with times in microseconds since the session's
 // begin. Each recorded call (`profile run --trace`) appears twice: on the track of its thread in its process,
 // and on the track of its file in a process "files of ...". Spans of the program are on the tracks of their
 // threads. Returns the number of events.
-Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                                    WholeFile& to);
+Result<uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                               WholeFile& to);
 
 // Writes a Darshan log (darshan_log.hpp) with all processes as ranks of one job (session_ranks.hpp). The
 // modules POSIX and STDIO have a record for each file and rank. HEATMAP needs no recorded calls; DXT_POSIX is
@@ -40,7 +40,7 @@ Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums
 // reads, writes and files, and tables as text. `trace` gets an XSpace for the profile plugin, with a line for
 // each thread and each file. It contains at most the kMostTracedCalls longest calls. Null: no trace is
 // written.
-inline constexpr std::uint64_t kMostTracedCalls = 1'000'000;
+inline constexpr uint64_t kMostTracedCalls = 1'000'000;
 Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
                                         const SessionFilter& filter, WholeFile& events, WholeFile* trace);
 

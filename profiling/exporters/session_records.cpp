@@ -33,12 +33,12 @@ struct TierSum {
   bool is_named = false;  // the user named the tier with --tier
   std::string root;
   LayerSum all;
-  std::uint64_t files = 0;
-  std::uint64_t last_file_key = 0;
-  std::int64_t first_read_ns = INT64_MAX;
-  std::int64_t last_read_ns = INT64_MIN;
+  uint64_t files = 0;
+  uint64_t last_file_key = 0;
+  int64_t first_read_ns = INT64_MAX;
+  int64_t last_read_ns = INT64_MIN;
   ThreadReadings threads;
-  std::uint64_t mapped_bytes = 0;
+  uint64_t mapped_bytes = 0;
   std::set<const ProcessFile*> process_files;
 
   void add(const penstock_counters& counters, const ProcessFile& process_file) {
@@ -58,15 +58,13 @@ struct TierSum {
 // Removes mounts with less than 1% of all bytes (a few hundred bytes of /etc, a log), unless the user named
 // them as tiers.
 void remove_small_tiers(std::map<std::string_view, TierSum>& by_root) {
-  std::uint64_t total_moved = 0;
-  std::uint64_t total_mapped = 0;
+  uint64_t total_moved = 0;
+  uint64_t total_mapped = 0;
   for (const auto& [root, tier] : by_root) {
     total_moved += tier.all.bytes_read + tier.all.bytes_written;
     total_mapped += tier.mapped_bytes;
   }
-  const auto is_enough = [](std::uint64_t part, std::uint64_t whole) {
-    return part > 0 && part >= whole / 100;
-  };
+  const auto is_enough = [](uint64_t part, uint64_t whole) { return part > 0 && part >= whole / 100; };
   std::erase_if(by_root, [&](const auto& entry) {
     const TierSum& tier = entry.second;
     return !tier.is_named && !is_enough(tier.all.bytes_read + tier.all.bytes_written, total_moved) &&
@@ -142,7 +140,7 @@ std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",
                        count_of(session.unread_files, "file"));
-  const std::uint64_t dropped = drops_of(session).operations;
+  const uint64_t dropped = drops_of(session).operations;
   return dropped == 0 ? ""
                       : fmt::format("{} {} counted nowhere", count_of(dropped, "operation"),
                                     dropped == 1 ? "was" : "were");
@@ -151,7 +149,7 @@ std::string missing_data_reason(const Session& session) {
 }  // namespace
 
 Result<NamedTier> parse_named_tier(std::string_view text) {
-  const std::size_t equals_sign = text.find('=');
+  const size_t equals_sign = text.find('=');
   if (equals_sign == std::string_view::npos || equals_sign == 0 || equals_sign + 1 == text.size())
     return make_error(Errc::invalid_argument, "--tier '{}' is not NAME=PATH", text);
   std::error_code failed;
@@ -193,7 +191,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   const std::string missing = missing_data_reason(session);
   const auto tiers_read = std::count_if(by_root.begin(), by_root.end(),
                                         [](const auto& tier) { return tier.second.all.bytes_read > 0; });
-  std::int64_t begin_ns = INT64_MAX;
+  int64_t begin_ns = INT64_MAX;
   for (const auto& process_file : session.process_files)
     begin_ns = std::min(begin_ns, process_file->header().begin_realtime_ns);
   for (auto& [root, tier] : by_root) {

@@ -46,27 +46,27 @@ constexpr std::string_view kStatTexts[] = {"", "bytes", "offset", "thread", "err
 
 constexpr unsigned kNamesPerLayer = PENSTOCK_CALLS;
 constexpr unsigned kFirstSpanName = 1 + unsigned(PENSTOCK_LAYERS) * kNamesPerLayer;
-constexpr std::uint32_t kNoLine = UINT32_MAX;
+constexpr uint32_t kNoLine = UINT32_MAX;
 
 struct Event {
-  std::uint64_t begin_ps = 0;
-  std::uint64_t length_ps = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t offset = UINT64_MAX;
-  std::uint64_t number = PENSTOCK_NO_NUMBER;
-  std::uint32_t name_number = 0;
-  std::uint32_t line_of_thread = kNoLine;  // line number of its thread, from 0
-  std::uint32_t line_of_file = kNoLine;
-  std::uint32_t thread = 0;
-  std::uint16_t error_number = 0;
+  uint64_t begin_ps = 0;
+  uint64_t length_ps = 0;
+  uint64_t bytes = 0;
+  uint64_t offset = UINT64_MAX;
+  uint64_t number = PENSTOCK_NO_NUMBER;
+  uint32_t name_number = 0;
+  uint32_t line_of_thread = kNoLine;  // line number of its thread, from 0
+  uint32_t line_of_file = kNoLine;
+  uint32_t thread = 0;
+  uint16_t error_number = 0;
 };
 
 // The format has times in picoseconds. 64 bits of picoseconds cover about half a year; later times are set to
 // the largest value.
-std::uint64_t picoseconds(std::int64_t ns, std::int64_t begin_ns) {
+uint64_t picoseconds(int64_t ns, int64_t begin_ns) {
   constexpr double kMostPs = 1.6e19;
   const double ns_since_begin = double(ns) - double(begin_ns);
-  return std::uint64_t(std::clamp(ns_since_begin * 1000, 0.0, kMostPs));
+  return uint64_t(std::clamp(ns_since_begin * 1000, 0.0, kMostPs));
 }
 
 bool is_traced(const penstock_segment& segment, const ProcessFile& process_file, const NamedFiles& files) {
@@ -74,20 +74,20 @@ bool is_traced(const penstock_segment& segment, const ProcessFile& process_file,
          files.find(segment.file, process_file) != nullptr;
 }
 
-std::uint64_t ticks_of(const penstock_segment& segment) {
+uint64_t ticks_of(const penstock_segment& segment) {
   return segment.end_ticks > segment.begin_ticks ? segment.end_ticks - segment.begin_ticks : 0;
 }
 
 class Trace {
  public:
-  Trace(const NamedFiles& files, std::int64_t begin_ns) : files_(files), begin_ns_(begin_ns) {}
+  Trace(const NamedFiles& files, int64_t begin_ns) : files_(files), begin_ns_(begin_ns) {}
 
   void add_call(const penstock_segment& segment, const ProcessFile& process_file) {
     const NamedFile& file = *files_.find(segment.file, process_file);
     const SessionClock& clock = process_file.view().clock();
     Event event;
     event.begin_ps = picoseconds(clock.realtime_at(segment.begin_ticks), begin_ns_);
-    event.length_ps = picoseconds(std::int64_t(std::min(9e18, clock.duration_ns(ticks_of(segment)))), 0);
+    event.length_ps = picoseconds(int64_t(std::min(9e18, clock.duration_ns(ticks_of(segment)))), 0);
     event.bytes = segment.length;
     event.offset = segment.offset;
     event.name_number = 1U + segment.layer * kNamesPerLayer + segment.call;
@@ -123,7 +123,7 @@ class Trace {
   }
 
  private:
-  std::uint32_t thread_line(const ProcessFile& process_file, std::uint32_t thread) {
+  uint32_t thread_line(const ProcessFile& process_file, uint32_t thread) {
     const auto [line, is_new] = thread_lines_.try_emplace({&process_file, thread}, thread_names_.size());
     if (is_new) {
       thread_names_.push_back(fmt::format("{} ({}) thread {}", printable_path(process_file.program()),
@@ -132,21 +132,21 @@ class Trace {
     return line->second;
   }
 
-  std::uint32_t file_line(const NamedFile& file) {
+  uint32_t file_line(const NamedFile& file) {
     const auto [line, is_new] = file_lines_.try_emplace(files_.number(file), file_names_.size());
     if (is_new) file_names_.push_back(printable_path(file.path));
     return line->second;
   }
 
-  WireMessage make_plane(std::uint64_t id, std::string_view name, const std::vector<std::string>& lines,
-                         std::uint32_t Event::*line) {
+  WireMessage make_plane(uint64_t id, std::string_view name, const std::vector<std::string>& lines,
+                         uint32_t Event::*line) {
     std::stable_sort(events_.begin(), events_.end(), [&](const Event& a, const Event& b) {
       return std::pair(a.*line, a.begin_ps) < std::pair(b.*line, b.begin_ps);
     });
     WireMessage plane;
     plane.number(kIdField, id).bytes(kNameField, name);
     auto next_event = events_.begin();
-    for (std::uint32_t i = 0; i < lines.size(); ++i) {
+    for (uint32_t i = 0; i < lines.size(); ++i) {
       WireMessage message;
       message.number(kIdField, i + 1).bytes(kNameField, lines[i]);
       for (; next_event != events_.end() && (*next_event).*line == i; ++next_event)
@@ -176,7 +176,7 @@ class Trace {
     message.number(kEventNameField, event.name_number)
         .number(kBeginPsField, event.begin_ps)
         .number(kLengthPsField, event.length_ps);
-    const auto add_stat = [&](Stat name, std::uint64_t value) {
+    const auto add_stat = [&](Stat name, uint64_t value) {
       message.message(kStatsField, WireMessage().number(kStatNameField, name).number(kStatValueField, value));
     };
     add_stat(kBytes, event.bytes);
@@ -188,9 +188,9 @@ class Trace {
   }
 
   const NamedFiles& files_;
-  std::int64_t begin_ns_;
-  std::map<std::pair<const ProcessFile*, std::uint32_t>, std::uint32_t> thread_lines_;
-  std::map<std::size_t, std::uint32_t> file_lines_;
+  int64_t begin_ns_;
+  std::map<std::pair<const ProcessFile*, uint32_t>, uint32_t> thread_lines_;
+  std::map<size_t, uint32_t> file_lines_;
   std::vector<std::string> thread_names_;
   std::vector<std::string> file_names_;
   std::vector<Event> events_;
@@ -199,20 +199,20 @@ class Trace {
 // Selects the `most` longest calls, by ticks.
 class LongestCalls {
  public:
-  LongestCalls(const Session& session, const NamedFiles& files, std::uint64_t most) : ties_left_(most) {
-    std::vector<std::uint64_t> ticks;
+  LongestCalls(const Session& session, const NamedFiles& files, uint64_t most) : ties_left_(most) {
+    std::vector<uint64_t> ticks;
     each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
       if (is_traced(segment, process_file, files)) ticks.push_back(ticks_of(segment));
     });
     if (ticks.size() <= most) return;
-    const auto border = ticks.begin() + std::ptrdiff_t(most);
+    const auto border = ticks.begin() + ptrdiff_t(most);
     std::nth_element(ticks.begin(), border, ticks.end(), std::greater<>());
     shortest_selected_ = *border;
-    ties_left_ -= std::uint64_t(
-        std::count_if(ticks.begin(), border, [&](std::uint64_t one) { return one > shortest_selected_; }));
+    ties_left_ -= uint64_t(
+        std::count_if(ticks.begin(), border, [&](uint64_t one) { return one > shortest_selected_; }));
   }
   // Must be called exactly once for each recorded call; the order does not matter.
-  bool selects(std::uint64_t ticks) {
+  bool selects(uint64_t ticks) {
     if (ticks != shortest_selected_) return ticks > shortest_selected_;
     if (ties_left_ == 0) return false;
     --ties_left_;
@@ -220,14 +220,14 @@ class LongestCalls {
   }
 
  private:
-  std::uint64_t shortest_selected_ = 0;  // the shortest selected duration
-  std::uint64_t ties_left_;              // how many calls of exactly that duration can still be selected
+  uint64_t shortest_selected_ = 0;  // the shortest selected duration
+  uint64_t ties_left_;              // how many calls of exactly that duration can still be selected
 };
 
 }  // namespace
 
-Result<void> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
-                          std::uint64_t most, WholeFile& to, ExportCounts& counts) {
+Result<void> write_xplane(const Session& session, const NamedFiles& files, int64_t begin_ns, uint64_t most,
+                          WholeFile& to, ExportCounts& counts) {
   Trace trace(files, begin_ns);
   LongestCalls longest(session, files, most);
   each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
@@ -236,13 +236,11 @@ Result<void> write_xplane(const Session& session, const NamedFiles& files, std::
     ++(is_selected ? counts.calls : counts.calls_left_out);
     if (is_selected) trace.add_call(segment, process_file);
   });
-  std::uint64_t spans = 0;
+  uint64_t spans = 0;
   for (const auto& process_file : session.process_files)
-    process_file->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS,
-                                             [&](const penstock_span& span, std::uint64_t) {
-                                               if (span.component < PENSTOCK_COMPONENTS && ++spans <= most)
-                                                 trace.add_span(span, *process_file);
-                                             });
+    process_file->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, uint64_t) {
+      if (span.component < PENSTOCK_COMPONENTS && ++spans <= most) trace.add_span(span, *process_file);
+    });
   return trace.write(printable_path(session.processes.front().first().host()), to);
 }
 

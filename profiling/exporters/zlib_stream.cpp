@@ -22,11 +22,11 @@ struct ZlibStream::Packer {
 
 namespace {
 
-constexpr std::size_t kMostStoredBytes = 65535;  // the largest size of a stored block, in bytes
-constexpr std::uint32_t kAdlerPrime = 65521;
+constexpr size_t kMostStoredBytes = 65535;  // the largest size of a stored block, in bytes
+constexpr uint32_t kAdlerPrime = 65521;
 
-std::uint8_t low_byte(std::uint32_t value) {
-  return std::uint8_t(value & 0xffU);
+uint8_t low_byte(uint32_t value) {
+  return uint8_t(value & 0xffU);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ struct ZlibStream::StoredPacker : ZlibStream::Packer {
     PENSTOCK_TRY(begin());
     for (const std::byte byte : bytes) {
       if (block.size() == kMostStoredBytes) PENSTOCK_TRY(put_block(false));
-      block.push_back(std::to_integer<std::uint8_t>(byte));
+      block.push_back(std::to_integer<uint8_t>(byte));
       sum_a = (sum_a + block.back()) % kAdlerPrime;
       sum_b = (sum_b + sum_a) % kAdlerPrime;
     }
@@ -57,11 +57,11 @@ struct ZlibStream::StoredPacker : ZlibStream::Packer {
     is_open = true;
     sum_a = 1;
     sum_b = 0;
-    return put(std::array<std::uint8_t, 2>{0x78, 0x01});
+    return put(std::array<uint8_t, 2>{0x78, 0x01});
   }
 
   Result<void> put_block(bool last) {
-    const auto length = std::uint32_t(block.size());
+    const auto length = uint32_t(block.size());
     PENSTOCK_TRY(put(std::array{low_byte(last ? 1U : 0U), low_byte(length), low_byte(length >> 8U),
                                 low_byte(~length), low_byte(~length >> 8U)}));
     PENSTOCK_TRY(put(block));
@@ -69,12 +69,12 @@ struct ZlibStream::StoredPacker : ZlibStream::Packer {
     return success();
   }
 
-  Result<void> put(std::span<const std::uint8_t> bytes) { return sink(std::as_bytes(bytes)); }
+  Result<void> put(std::span<const uint8_t> bytes) { return sink(std::as_bytes(bytes)); }
 
   Sink sink;
-  std::vector<std::uint8_t> block;
-  std::uint32_t sum_a = 1;
-  std::uint32_t sum_b = 0;
+  std::vector<uint8_t> block;
+  uint32_t sum_a = 1;
+  uint32_t sum_b = 0;
   bool is_open = false;
 };
 
@@ -87,9 +87,9 @@ struct ZlibStream::ZlibPacker : ZlibStream::Packer {
   ~ZlibPacker() override { deflateEnd(&stream); }
 
   Result<void> add(std::span<const std::byte> bytes) override {
-    constexpr std::size_t kMostInputBytes = std::size_t{1} << 30U;  // zlib counts in 32 bits
+    constexpr size_t kMostInputBytes = size_t{1} << 30U;  // zlib counts in 32 bits
     while (!bytes.empty()) {
-      const std::size_t input_bytes = std::min(bytes.size(), kMostInputBytes);
+      const size_t input_bytes = std::min(bytes.size(), kMostInputBytes);
       // zlib's pointer to the input is not const, but zlib only reads it.
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
       stream.avail_in = static_cast<uInt>(input_bytes);
@@ -119,7 +119,7 @@ struct ZlibStream::ZlibPacker : ZlibStream::Packer {
   Sink sink;
   z_stream stream{};
   bool is_ready = false;
-  std::vector<Bytef> out = std::vector<Bytef>(std::size_t{64} << 10U);
+  std::vector<Bytef> out = std::vector<Bytef>(size_t{64} << 10U);
 };
 
 #endif

@@ -16,13 +16,13 @@ namespace penstock {
 
 namespace fs = std::filesystem;
 
-std::string recording_folder_of(std::uint32_t pid) {
+std::string recording_folder_of(uint32_t pid) {
   if (const auto running = running_session(static_cast<pid_t>(pid)))
     return fs::path(running->file).parent_path().string();
-  constexpr std::size_t kMostBytes = 4U << 20U;
+  constexpr size_t kMostBytes = 4U << 20U;
   constexpr std::string_view kFolderVariable = "PENSTOCK_PROFILE_SESSION=";
   std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   for (std::string entry; bytes < kMostBytes && std::getline(in, entry, '\0'); bytes += entry.size() + 1)
     if (entry.starts_with(kFolderVariable)) return entry.substr(kFolderVariable.size());
   return "";
@@ -32,7 +32,7 @@ std::vector<std::string> recording_folders() {
   std::set<std::string> folders;
   std::error_code failed;
   for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
-    const auto pid = parse_digits<std::uint32_t>(at->path().filename().native());
+    const auto pid = parse_digits<uint32_t>(at->path().filename().native());
     if (!pid) continue;
     if (std::string folder = recording_folder_of(*pid); !folder.empty() && fs::is_directory(folder, failed))
       folders.insert(std::move(folder));

@@ -39,7 +39,7 @@ bool trace_is_on(const penstock_session_header& header) {
 }
 
 std::string command_of(const penstock_session_header& header) {
-  std::string command(header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command));
+  std::string command(header.command, std::min<size_t>(header.command_bytes, sizeof header.command));
   while (!command.empty() && command.back() == '\0') command.pop_back();
   std::replace(command.begin(), command.end(), '\0', ' ');
   return command.empty() ? std::string(field_text(header.executable)) : command;
@@ -76,10 +76,10 @@ Error not_recording_error(const RecordingProcess& process) {
 }
 
 // Maps (host, pid) of a process to the pid from which it inherited its trace switch.
-using Inheritance = std::map<std::pair<std::string, std::uint32_t>, std::uint32_t>;
+using Inheritance = std::map<std::pair<std::string, uint32_t>, uint32_t>;
 
 void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
-  constexpr std::size_t kMostAncestors = 64;
+  constexpr size_t kMostAncestors = 64;
   while (!process.inherited_from.empty() && process.inherited_from.size() < kMostAncestors) {
     const auto found = inheritance.find({process.host, process.inherited_from.back()});
     if (found == inheritance.end()) return;
@@ -124,7 +124,7 @@ Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder
 
 Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
-  using ProcessKey = std::tuple<std::string, std::uint32_t, std::uint64_t>;
+  using ProcessKey = std::tuple<std::string, uint32_t, uint64_t>;
   std::map<ProcessKey, SessionFile> newest_files;  // the newest file of each process, in any state
   Inheritance inheritance;
   for (const fs::path& file : files) {
@@ -187,7 +187,7 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
     return make_error(Errc::corrupt, "'{}' is no session's file of process {}", process.file, process.pid);
   const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!is_running && on) return not_recording_error(process);
-  const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
+  const uint32_t control = on ? header.control | 1U : header.control & ~1U;
   // The four bytes are within one page, so the process sees either the old value or the new one.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
       ssize_t(sizeof control))

@@ -16,18 +16,18 @@ struct SessionFile;  // declared in profiling/attach/target.hpp
 
 // A process that is recording, described by its newest file in the session's folder.
 struct RecordingProcess {
-  std::uint32_t pid = 0;
-  std::uint64_t start_ticks = 0;  // start time of the process, in the kernel's ticks
+  uint32_t pid = 0;
+  uint64_t start_ticks = 0;  // start time of the process, in the kernel's ticks
   std::string host;
-  int rank = -1;                        // given by a launcher; -1: none
-  std::string file;                     // absolute, if the folder's path is absolute
-  std::string command;                  // its arguments, separated by blanks
-  std::uint32_t start_reason = 0;       // enum penstock_start_reason
-  std::int64_t file_begin_ns = 0;       // when this file began, since 1970
-  bool trace = false;                   // the process records every call
-  std::uint64_t trace_limit_bytes = 0;  // limit for recorded calls, in bytes; 0: none
+  int rank = -1;                   // given by a launcher; -1: none
+  std::string file;                // absolute, if the folder's path is absolute
+  std::string command;             // its arguments, separated by blanks
+  uint32_t start_reason = 0;       // enum penstock_start_reason
+  int64_t file_begin_ns = 0;       // when this file began, since 1970
+  bool trace = false;              // the process records every call
+  uint64_t trace_limit_bytes = 0;  // limit for recorded calls, in bytes; 0: none
   // The pids from which a fork's child inherited its trace switch: its parent, that one's parent, and so on.
-  std::vector<std::uint32_t> inherited_from;
+  std::vector<uint32_t> inherited_from;
   // True if the process runs on this machine, so that its trace can be switched. For processes of other
   // machines only their files are known. A process that was killed there seems to be still running.
   bool on_this_machine = false;

@@ -45,7 +45,7 @@ TEST_F(RecordingProcessTest, KnowsWhatRuns) {
   EXPECT_EQ(processes[1].rank, 1);
   EXPECT_TRUE(processes[1].trace);
   EXPECT_EQ(processes[2].rank, -1);
-  EXPECT_EQ(processes[2].pid, std::uint32_t(::getpid()));
+  EXPECT_EQ(processes[2].pid, uint32_t(::getpid()));
   EXPECT_TRUE(processes[2].on_this_machine);
   EXPECT_EQ(processes[2].trace_limit_bytes, 4096U);
   EXPECT_ERRC(Errc::not_found, recording_processes(folder_.path() / "none"));

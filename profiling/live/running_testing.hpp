@@ -20,7 +20,7 @@
 namespace penstock {
 
 inline SessionBytes of_this_process() {
-  SessionBytes bytes(std::uint32_t(::getpid()));
+  SessionBytes bytes(uint32_t(::getpid()));
   bytes.header().process_start = process_start(bytes.header().pid);
   bytes.header().state = PENSTOCK_RUNNING;
   bytes.header().end_monotonic_ns = 0;
@@ -41,7 +41,7 @@ class IdleChild {
   IdleChild& operator=(const IdleChild&) = delete;
   SessionBytes session() const {
     SessionBytes bytes = of_this_process();
-    bytes.header().pid = std::uint32_t(pid_);
+    bytes.header().pid = uint32_t(pid_);
     bytes.header().process_start = process_start(bytes.header().pid);
     return bytes;
   }

@@ -46,14 +46,14 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   std::optional<SessionView> view;
   if (::fstat(fd, &status) != 0) return errno_error(errno, "cannot look at", path);
   if (status.st_size == 0) return view;
-  if (const int failed = file.map(fd, std::size_t(status.st_size)); failed != 0)
+  if (const int failed = file.map(fd, size_t(status.st_size)); failed != 0)
     return errno_error(failed, "cannot map", path);
   if (Result<SessionView> parsed = SessionView::parse(file.bytes()); parsed.ok()) view = *std::move(parsed);
   return view;
 }
 
 // Maps the offset of each block of segments to the number of times that the writer has emptied it.
-using EmptiedCounts = std::map<std::uint64_t, std::uint64_t>;
+using EmptiedCounts = std::map<uint64_t, uint64_t>;
 Result<EmptiedCounts> emptied_counts(int fd, const std::string& path) {
   EmptiedCounts counts;
   MappedFile file;
@@ -68,18 +68,17 @@ Result<EmptiedCounts> emptied_counts(int fd, const std::string& path) {
 // copy, and their segments are counted as dropped. `dropped`: the source's own number of dropped segments
 // when `counts_after` was read.
 Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
-                                 const EmptiedCounts& counts_after, std::uint64_t dropped,
-                                 const std::string& to) {
-  const auto count_at = [](const EmptiedCounts& counts, std::uint64_t offset) {
+                                 const EmptiedCounts& counts_after, uint64_t dropped, const std::string& to) {
+  const auto count_at = [](const EmptiedCounts& counts, uint64_t offset) {
     const auto found = counts.find(offset);
     return found == counts.end() ? 0 : found->second;
   };
   PENSTOCK_ASSIGN(const EmptiedCounts copies, emptied_counts(copy, to));
   for (const auto& [offset, copied] : copies) {
     if (count_at(counts_before, offset) == copied && count_at(counts_after, offset) == copied) continue;
-    std::uint64_t used = 0;
+    uint64_t used = 0;
     const off_t used_offset = off_t(offset + offsetof(penstock_block, used));
-    const std::uint64_t zero = 0;
+    const uint64_t zero = 0;
     if (::pread(copy, &used, sizeof used, used_offset) != ssize_t(sizeof used) ||
         ::pwrite(copy, &zero, sizeof zero, used_offset) != ssize_t(sizeof zero))
       return errno_error(errno, "cannot write", to);
@@ -92,32 +91,31 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
   return success();
 }
 
-std::uint64_t dropped_in(int fd, std::uint64_t otherwise) {
+uint64_t dropped_in(int fd, uint64_t otherwise) {
   penstock_session_header header{};
   return read_header(fd, header) ? header.dropped_segments : otherwise;
 }
 
-Result<void> write_at(int to, const void* bytes, std::size_t count, std::uint64_t offset,
-                      const std::string& target) {
+Result<void> write_at(int to, const void* bytes, size_t count, uint64_t offset, const std::string& target) {
   const auto* from = static_cast<const char*>(bytes);
-  for (std::size_t done = 0; done < count;) {
+  for (size_t done = 0; done < count;) {
     const ssize_t written_bytes =
         retry_eintr([&] { return ::pwrite(to, from + done, count - done, off_t(offset + done)); });
     if (written_bytes <= 0) return errno_error(written_bytes < 0 ? errno : ENOSPC, "cannot write", target);
-    done += std::size_t(written_bytes);
+    done += size_t(written_bytes);
   }
   return success();
 }
 
 Result<void> copy_bytes(int from, int to, const std::string& source, const std::string& target) {
   std::vector<char> buffer(1 << 20);
-  for (std::uint64_t at = 0;;) {
+  for (uint64_t at = 0;;) {
     PENSTOCK_TRY(check_interrupt());
     const ssize_t read_bytes = retry_eintr([&] { return ::read(from, buffer.data(), buffer.size()); });
     if (read_bytes < 0) return errno_error(errno, "cannot read", source);
     if (read_bytes == 0) return success();
-    PENSTOCK_TRY(write_at(to, buffer.data(), std::size_t(read_bytes), at, target));
-    at += std::uint64_t(read_bytes);
+    PENSTOCK_TRY(write_at(to, buffer.data(), size_t(read_bytes), at, target));
+    at += uint64_t(read_bytes);
   }
 }
 
@@ -127,7 +125,7 @@ std::optional<penstock_kernel_io> current_kernel_io(int session, penstock_sessio
   constexpr int kMostTries = 100;
   penstock_kernel_io kernel{};
   for (int i = 0; i < kMostTries; ++i) {
-    const std::uint64_t previous_wchar = header.kernel_begin.wchar;
+    const uint64_t previous_wchar = header.kernel_begin.wchar;
     if (!read_kernel_io(header.pid, kernel) || !read_header(session, header)) return std::nullopt;
     if (header.kernel_begin.wchar == previous_wchar && i != 0) break;
   }
@@ -205,7 +203,7 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
   partial.add(to);
   PENSTOCK_TRY(copy_bytes(in.get(), out.get(), from.string(), to.string()));
   std::optional<penstock_kernel_io> kernel;
-  std::int64_t now_ns = 0;
+  int64_t now_ns = 0;
   if (is_running) {
     PENSTOCK_ASSIGN(const EmptiedCounts counts_before, emptied_counts(in.get(), from.string()));
     PENSTOCK_TRY(refresh_copy(CopyPart::segments, in.get(), out.get(), from.string(), to.string()));
@@ -217,10 +215,10 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
     // change, at most kMostTries times.
     constexpr int kMostTries = 100;
     EmptiedCounts counts_after;
-    std::uint64_t dropped = header.dropped_segments;
+    uint64_t dropped = header.dropped_segments;
     for (int i = 0; i < kMostTries; ++i) {
       PENSTOCK_ASSIGN(counts_after, emptied_counts(in.get(), from.string()));
-      const std::uint64_t previous_dropped = std::exchange(dropped, dropped_in(in.get(), dropped));
+      const uint64_t previous_dropped = std::exchange(dropped, dropped_in(in.get(), dropped));
       if (i != 0 && dropped == previous_dropped) break;
     }
     PENSTOCK_TRY(clear_reused_blocks(out.get(), counts_before, counts_after, dropped, to.string()));

@@ -87,13 +87,13 @@ TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
 // half new.
 class Renewing {
  public:
-  static constexpr std::uint64_t kBlocks = 16;
-  static constexpr std::uint64_t kCalls =
+  static constexpr uint64_t kBlocks = 16;
+  static constexpr uint64_t kCalls =
       (PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block)) / sizeof(penstock_segment);
 
   explicit Renewing(const fs::path& folder) {
     SessionBytes bytes = of_this_process();
-    for (std::uint64_t i = 0; i < kBlocks * kCalls; ++i) bytes.add(penstock_segment{});
+    for (uint64_t i = 0; i < kBlocks * kCalls; ++i) bytes.add(penstock_segment{});
     const fs::path file = bytes.write(folder);
     bytes_ = bytes.bytes().size();
     const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
@@ -108,19 +108,19 @@ class Renewing {
   }
   Renewing(const Renewing&) = delete;
   Renewing& operator=(const Renewing&) = delete;
-  std::uint64_t made() const { return made_; }
+  uint64_t made() const { return made_; }
 
  private:
   void run() {
     auto& header = *reinterpret_cast<penstock_session_header*>(base_);
-    for (std::uint64_t number = 1; !stop_; ++number) {
+    for (uint64_t number = 1; !stop_; ++number) {
       char* const at = base_ + PENSTOCK_HEADER_BYTES + number % kBlocks * PENSTOCK_BLOCK_GRANULE;
       auto& block = *reinterpret_cast<penstock_block*>(at);
       __atomic_fetch_add(&header.dropped_segments, kCalls, __ATOMIC_SEQ_CST);
-      __atomic_store_n(&block.used, std::uint64_t{0}, __ATOMIC_SEQ_CST);
+      __atomic_store_n(&block.used, uint64_t{0}, __ATOMIC_SEQ_CST);
       __atomic_store_n(&block.renewed, block.renewed + 1, __ATOMIC_SEQ_CST);
       auto* const calls = reinterpret_cast<penstock_segment*>(at + sizeof(penstock_block));
-      for (std::uint64_t i = 0; i < kCalls; ++i) calls[i].offset = number;
+      for (uint64_t i = 0; i < kCalls; ++i) calls[i].offset = number;
       __atomic_store_n(&block.used, kCalls * sizeof(penstock_segment), __ATOMIC_SEQ_CST);
       made_ += kCalls;
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -128,8 +128,8 @@ class Renewing {
   }
 
   char* base_ = nullptr;
-  std::size_t bytes_ = 0;
-  std::atomic<std::uint64_t> made_{kBlocks * kCalls};
+  size_t bytes_ = 0;
+  std::atomic<uint64_t> made_{kBlocks * kCalls};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
@@ -137,17 +137,17 @@ class Renewing {
 TEST_F(SnapshotTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
   const Renewing process(folder_.path());
   for (int i = 0; i < 30; ++i) {
-    const std::uint64_t before = process.made();
+    const uint64_t before = process.made();
     const fs::path to = folder_.path() / std::to_string(i);
     ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
-    const std::uint64_t after = process.made();
+    const uint64_t after = process.made();
     const fs::path paths[] = {to};
     const Session session = open_session(paths).value();
     const SessionView& view = session.process_files.at(0)->view();
-    std::uint64_t all = view.header().dropped_segments;
+    uint64_t all = view.header().dropped_segments;
     for (const SessionBlock& block : view.blocks()) {
-      std::optional<std::uint64_t> number;
-      SessionView::each_in<penstock_segment>(block, [&](const penstock_segment& segment, std::uint64_t) {
+      std::optional<uint64_t> number;
+      SessionView::each_in<penstock_segment>(block, [&](const penstock_segment& segment, uint64_t) {
         EXPECT_EQ(number.value_or(segment.offset), segment.offset) << "half one and half another";
         number = segment.offset;
         ++all;

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::int64_t now_ns() {
+int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -51,10 +51,9 @@ fs::path folder_of(const RecordingProcess& process) {
 
 bool is_in_target_folder(const TraceTargets& targets, const RecordingProcess& process) {
   const fs::path folder = folder_of(process);
-  const bool rank_is_target =
-      targets.ranks.empty() ||
-      (process.rank >= 0 && std::find(targets.ranks.begin(), targets.ranks.end(),
-                                      std::uint64_t(process.rank)) != targets.ranks.end());
+  const bool rank_is_target = targets.ranks.empty() ||
+                              (process.rank >= 0 && std::find(targets.ranks.begin(), targets.ranks.end(),
+                                                              uint64_t(process.rank)) != targets.ranks.end());
   return rank_is_target &&
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
@@ -173,7 +172,7 @@ Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, boo
 }
 
 bool TraceWindow::inherited_from_traced(const RecordingProcess& process) const {
-  const std::vector<std::uint32_t>& ancestors = process.inherited_from;
+  const std::vector<uint32_t>& ancestors = process.inherited_from;
   return std::any_of(traced_.begin(), traced_.end(), [&](const TracedProcess& traced) {
     return traced.process.host == process.host && traced.from_ns != 0 &&
            std::find(ancestors.begin(), ancestors.end(), traced.process.pid) != ancestors.end();
@@ -230,8 +229,8 @@ Result<void> TraceWindow::update() {
   return success();
 }
 
-std::size_t TraceWindow::running_count() const {
-  return std::size_t(std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& traced) {
+size_t TraceWindow::running_count() const {
+  return size_t(std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& traced) {
     return !traced.ended && traced.error_text.empty();
   }));
 }
@@ -290,7 +289,7 @@ void TraceWindow::end() {
           return traced == nullptr ? inherited_from_traced(process) : !traced->was_on && traced->from_ns != 0;
         });
   } while (rounds.needs_another(nothing_changed, between_files));
-  const std::int64_t now = now_ns();
+  const int64_t now = now_ns();
   for (TracedProcess& traced : traced_)
     if (traced.to_ns == 0) traced.to_ns = now;
 }

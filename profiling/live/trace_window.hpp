@@ -17,7 +17,7 @@ namespace penstock {
 struct TraceTargets {
   std::vector<std::filesystem::path> folders;  // all processes that record into these folders
   std::vector<RecordingProcess> processes;     // single processes, also after they begin another file
-  std::vector<std::uint64_t> ranks;            // only these ranks of the folders' processes; empty: all
+  std::vector<uint64_t> ranks;                 // only these ranks of the folders' processes; empty: all
 };
 // Parses arguments: process ids and folders of sessions. Error: not_found for a process that is not watched,
 // or a folder that does not exist.
@@ -27,8 +27,8 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments);
 struct TracedProcess {
   RecordingProcess process;  // described by its most recent file
   // time of the switch, since 1970; 0: not switched, because it was on before or the process has ended
-  std::int64_t from_ns = 0;
-  std::int64_t to_ns = 0;  // end of the window, since 1970; 0: the window has not ended
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;       // end of the window, since 1970; 0: the window has not ended
   bool was_on = false;     // tracing was on before the window, which leaves it on
   bool ended = false;      // false: the process runs, but it may not be recording
   std::string error_text;  // why its trace could not be switched; "" if it could
@@ -54,7 +54,7 @@ class TraceWindow {
   // target has run yet, or a folder's error at the first call.
   Result<void> update();
   bool finished() const { return running_count() == 0; }  // every target has ended or could not be switched
-  std::size_t running_count() const;
+  size_t running_count() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }
 

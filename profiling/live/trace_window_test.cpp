@@ -94,7 +94,7 @@ TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
   gone.header().inherited_from = mine.header().pid;
   gone.write(folder_.path());
   const IdleChild child;
-  const auto begin_with_word_of = [&](std::uint32_t pid, std::int64_t begin) {
+  const auto begin_with_word_of = [&](uint32_t pid, int64_t begin) {
     SessionBytes bytes = child.session();
     bytes.header().parent_pid = 1;
     bytes.header().inherited_from = pid;

@@ -17,14 +17,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kEntriesPerPart = 16'384;
-constexpr std::size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
-                                                      PENSTOCK_HDF5, PENSTOCK_RING};
+constexpr size_t kEntriesPerPart = 16'384;
+constexpr size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
+                                                 PENSTOCK_HDF5, PENSTOCK_RING};
 
 // Appends the key of a member. Each member ends with a comma and a blank, which close_object() removes after
 // the last member.
 void append_key(std::string& out, std::string_view name) {
-  const std::size_t at = out.size();
+  const size_t at = out.size();
   out.resize(at + name.size() + 4);
   char* to = out.data() + at;
   *to++ = '"';
@@ -52,16 +52,16 @@ void append_number(std::string& out, std::string_view name, Integer value) {
 void append_seconds(std::string& out, std::string_view name, double ns) {
   append_key(out, name);
   const double bounded_ns = std::isfinite(ns) ? std::clamp(ns, 0.0, 9e18) : 0;
-  const auto whole_ns = std::uint64_t(std::llround(bounded_ns));
+  const auto whole_ns = uint64_t(std::llround(bounded_ns));
   const fmt::format_int text(whole_ns / 1'000'000'000);
   out.append(text.data(), text.size());
-  if (const std::uint64_t rest = whole_ns % 1'000'000'000; rest != 0) {
+  if (const uint64_t rest = whole_ns % 1'000'000'000; rest != 0) {
     char digits[10] = {'.'};
-    std::uint64_t left = rest;
+    uint64_t left = rest;
     for (int i = 9; i > 0; --i, left /= 10) digits[i] = char('0' + left % 10);
     int digit_count = 10;
     while (digits[digit_count - 1] == '0') --digit_count;
-    out.append(digits, std::size_t(digit_count));
+    out.append(digits, size_t(digit_count));
   }
   out += ", ";
 }
@@ -109,17 +109,17 @@ void append_list(std::string& out, std::string_view name, const auto& values, au
 }
 
 void append_histogram(std::string& out, std::string_view name,
-                      const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& counts) {
+                      const std::array<uint64_t, PENSTOCK_SIZE_BUCKETS>& counts) {
   static const std::string all_zeros = [] {
     std::string text;
-    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) append_number(text, size_bucket_name(i), 0);
+    for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) append_number(text, size_bucket_name(i), 0);
     return text;
   }();
   append_object(out, name, [&] {
-    if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t count) { return count == 0; })) {
+    if (std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; })) {
       out += all_zeros;  // the most frequent case, because most files are never written
     } else {
-      for (std::size_t i = 0; i < counts.size(); ++i) append_number(out, size_bucket_name(i), counts[i]);
+      for (size_t i = 0; i < counts.size(); ++i) append_number(out, size_bucket_name(i), counts[i]);
     }
   });
 }
@@ -151,7 +151,7 @@ void append_patterns(std::string& out, const LayerSum& sum) {
 
 void append_layers(std::string& out, const FileSum& file) {
   append_object(out, "layers", [&] {
-    for (const std::size_t layer : kLayerOrder)
+    for (const size_t layer : kLayerOrder)
       append_object(out, kLayerNames[layer], [&] {
         if ((file.layers_used & (1U << layer)) == 0) return;
         append_counts(out, file.layers[layer]);
@@ -344,23 +344,23 @@ void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& 
 // Several threads make the texts of consecutive parts, each in a string of its own. After they are joined,
 // this thread writes the strings in order. So memory is limited, and the output has the order of FileSums.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
-  const std::size_t part_count = std::max<std::size_t>(1, sums.entries() / kEntriesPerPart);
+  const size_t part_count = std::max<size_t>(1, sums.entries() / kEntriesPerPart);
   std::vector<std::string> texts(std::min(part_count, summing_thread_count()));
-  const auto make_text = [&](std::size_t part, std::string& text) {
+  const auto make_text = [&](size_t part, std::string& text) {
     text.clear();
     sums.each_of_part(part, part_count, filter.wanted(), [&](const FileSum& file) {
       if (has_operations(file)) append_file_json(text, file);
     });
   };
-  for (std::size_t from = 0; from < part_count; from += texts.size()) {
-    const std::size_t batch_parts = std::min(texts.size(), part_count - from);
+  for (size_t from = 0; from < part_count; from += texts.size()) {
+    const size_t batch_parts = std::min(texts.size(), part_count - from);
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 1; i < batch_parts; ++i)
+      for (size_t i = 1; i < batch_parts; ++i)
         threads.emplace_back([&, i] { make_text(from + i, texts[i]); });
       make_text(from, texts[0]);
     }
-    for (std::size_t i = 0; i < batch_parts; ++i)
+    for (size_t i = 0; i < batch_parts; ++i)
       if (std::fwrite(texts[i].data(), 1, texts[i].size(), out) != texts[i].size())
         return errno_error(errno, "cannot write", "the report");
   }

@@ -79,7 +79,7 @@ TEST_F(SessionJsonTest, AFilesLineHoldsTheContract) {
   const FileSums sums(session_);
   std::FILE* const out = std::tmpfile();
   ASSERT_OK(write_files_json(sums, {}, out));
-  std::string text(std::size_t(std::ftell(out)), '\0');
+  std::string text(size_t(std::ftell(out)), '\0');
   std::rewind(out);
   ASSERT_EQ(std::fread(text.data(), 1, text.size(), out), text.size());
   std::fclose(out);
@@ -115,7 +115,7 @@ TEST_F(SessionJsonTest, CsvHasARowForEachFile) {
   ASSERT_OK(file->publish());
   const std::string text = text_of_file(path);
   const std::string heading = text.substr(0, text.find('\n'));
-  const std::size_t row = text.find("\n/data/a,file,2000,1,1,");
+  const size_t row = text.find("\n/data/a,file,2000,1,1,");
   ASSERT_NE(row, std::string::npos) << text;
   const std::string first = text.substr(row + 1, text.find('\n', row + 1) - row - 1);
   EXPECT_EQ(std::count(first.begin(), first.end(), ','), std::count(heading.begin(), heading.end(), ','));
@@ -174,7 +174,7 @@ TEST(SessionRecords, RepeatsHaveRatesAndWhatWasBetweenThemIsNoTimeOfTheirs) {
   bytes.add_file("/data/a", 100, 1, 7000);
   bytes.add_file("/proc/self/status", 100, 1, 5000);
   bytes.add_file("/other/small", 100, 1, 10);
-  const auto span = [&](std::int64_t begin, std::int64_t end, std::uint32_t repeat, std::uint32_t thread) {
+  const auto span = [&](int64_t begin, int64_t end, uint32_t repeat, uint32_t thread) {
     bytes.add(penstock_span{1'000'000'000 + begin, 1'000'000'000 + end, PENSTOCK_NO_NUMBER, 1000, repeat,
                             thread, PENSTOCK_READ, 0, 0});
   };

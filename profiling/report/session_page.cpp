@@ -24,7 +24,7 @@ using report::HtmlTable;
 using report::PageState;
 using report::Stroke;
 
-constexpr std::size_t kPageRows = 100;
+constexpr size_t kPageRows = 100;
 
 std::string table_html(const std::string& caption, const Rows& rows) {
   if (rows.rows.empty()) return "";
@@ -50,9 +50,9 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
   chart.summary = "Bytes that calls moved in each interval, from the session's begin on";
   chart.x_label = "seconds";
   chart.y_label = rate_unit(output);
-  for (std::size_t i = 0; i < segments.bytes_read.size(); ++i)
+  for (size_t i = 0; i < segments.bytes_read.size(); ++i)
     chart.x.push_back(double(i + 1) * segments.interval_s);
-  std::size_t colour = 0;
+  size_t colour = 0;
   for (const auto& [label, bytes] :
        {std::pair{"read", &segments.bytes_read}, std::pair{"written", &segments.bytes_written}}) {
     ChartSeries series{label, colour++, Stroke::solid, false, {}, {}, {}};

@@ -6,11 +6,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostListedFiles = 10'000;  // files in a list; their sums stay in memory
+constexpr size_t kMostListedFiles = 10'000;  // files in a list; their sums stay in memory
 
 // The results of one thread.
 struct ThreadResults {
-  explicit ThreadResults(std::size_t most)
+  explicit ThreadResults(size_t most)
       : most_bytes(most, by_bytes), most_time(most, by_time), biggest(most, by_size) {}
   void add(const ThreadResults& more) {
     mounts.add(more.mounts);
@@ -29,22 +29,21 @@ struct ThreadResults {
 }  // namespace
 
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                              std::string_view by, std::size_t most) {
+                              std::string_view by, size_t most) {
   MountTable mounts = MountTable::of_this_machine();
   const bool rows_are_folders = by == "directory" || by == "all";
   std::vector<ThreadResults> results(summing_thread_count(), ThreadResults(std::min(most, kMostListedFiles)));
-  SessionSummary summary =
-      summarise(session, sums, filter, [&](std::size_t thread_index, const FileSum& file) {
-        ThreadResults& result = results[thread_index];
-        result.mounts.add(mounts.mount_of(file.path), file);
-        if (rows_are_folders)
-          result.folders.add(file.kind == PENSTOCK_DIRECTORY ? file.path : folder_of(file.path), file);
-        result.most_bytes.add(file);
-        result.most_time.add(file);
-        result.biggest.add(file);
-      });
+  SessionSummary summary = summarise(session, sums, filter, [&](size_t thread_index, const FileSum& file) {
+    ThreadResults& result = results[thread_index];
+    result.mounts.add(mounts.mount_of(file.path), file);
+    if (rows_are_folders)
+      result.folders.add(file.kind == PENSTOCK_DIRECTORY ? file.path : folder_of(file.path), file);
+    result.most_bytes.add(file);
+    result.most_time.add(file);
+    result.biggest.add(file);
+  });
   ThreadResults& all = results.front();
-  for (std::size_t i = 1; i < results.size(); ++i) all.add(results[i]);
+  for (size_t i = 1; i < results.size(); ++i) all.add(results[i]);
   SessionReport report{.mount_table = std::move(mounts),
                        .summary = std::move(summary),
                        .mounts = all.mounts.largest_rows(by == "mount" ? most : SIZE_MAX),
@@ -55,7 +54,7 @@ SessionReport inspect_session(const Session& session, const FileSums& sums, cons
                        .biggest = std::move(all.biggest)};
   if (by == "mount") report.rows = report.mounts;
   if (rows_are_folders) report.rows = all.folders.largest_rows(most);
-  const std::size_t row_count = rows_are_folders ? all.folders.size() : all.mounts.size();
+  const size_t row_count = rows_are_folders ? all.folders.size() : all.mounts.size();
   report.rows_not_shown = row_count - std::min(most, row_count);
   if (by == "process" || by == "all") {
     report.processes = sum_by_process(session, sums, filter);

@@ -16,7 +16,7 @@ struct SessionReport {
   std::vector<RollUp> mounts;
   std::vector<RollUp> rows;           // by mount or by directory, according to `by`
   std::vector<ProcessSum> processes;  // all processes, sorted by bytes and then by time
-  std::uint64_t rows_not_shown = 0;
+  uint64_t rows_not_shown = 0;
   TopFiles most_bytes;
   TopFiles most_time;
   TopFiles biggest;
@@ -25,6 +25,6 @@ struct SessionReport {
 // `by`: "file", "mount", "process", "directory" or "all". With "all" the rows are directories. Each list has
 // at most `most` entries.
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                              std::string_view by, std::size_t most);
+                              std::string_view by, size_t most);
 
 }  // namespace penstock

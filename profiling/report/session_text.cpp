@@ -20,11 +20,11 @@
 namespace penstock {
 namespace {
 
-std::string bytes_text(std::uint64_t bytes, const Output& output) {
+std::string bytes_text(uint64_t bytes, const Output& output) {
   return format_bytes(double(bytes), output);
 }
 
-std::string rate_text(std::uint64_t bytes, double seconds, const Output& output) {
+std::string rate_text(uint64_t bytes, double seconds, const Output& output) {
   if (seconds <= 0) return "-";
   return bytes_per_s_text(double(bytes) / seconds, output);
 }
@@ -34,7 +34,7 @@ std::string seconds_text(double ns) {
 }
 
 std::string program_text(const SessionProcess& first) {
-  constexpr std::size_t kMostCommandBytes = 100;
+  constexpr size_t kMostCommandBytes = 100;
   std::string command;
   for (const std::string_view word : first.last().command()) {
     if (command.size() > kMostCommandBytes) break;
@@ -56,8 +56,8 @@ std::string programs_text(const Session& session) {
   return fmt::format("{}; {}", programs, count_of(session.processes.size(), "process", "processes"));
 }
 
-std::string transfer_text(std::uint64_t bytes, std::uint64_t calls, std::string_view call, double ns,
-                          double wall_s, const Output& output) {
+std::string transfer_text(uint64_t bytes, uint64_t calls, std::string_view call, double ns, double wall_s,
+                          const Output& output) {
   const std::string calls_text = count_of(calls, call);
   if (calls == 0) return "nothing";
   return fmt::format("{} in {} ({} a call); {} over the wall time, {} while in calls, which took {}",
@@ -66,14 +66,14 @@ std::string transfer_text(std::uint64_t bytes, std::uint64_t calls, std::string_
                      rate_text(bytes, ns / 1e9, output), seconds_text(ns));
 }
 
-std::string percentage_text(std::uint64_t part, std::uint64_t whole) {
+std::string percentage_text(uint64_t part, uint64_t whole) {
   return whole == 0 ? "-" : format_percent(double(part) / double(whole));
 }
 
 std::string access_pattern_text(const LayerSum& all) {
-  const auto pattern_of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
-                             std::uint64_t consecutive, std::uint64_t first) {
-    const std::uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
+  const auto pattern_of = [](std::string_view what, uint64_t ops, uint64_t sequential, uint64_t consecutive,
+                             uint64_t first) {
+    const uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
     return fmt::format(
         "{}: {} first of a thread in a file, {} sequential after it ({} of all consecutive), {} not", what,
         percentage_text(first, ops), percentage_text(sequential, ops), percentage_text(consecutive, ops),
@@ -89,12 +89,12 @@ std::string access_pattern_text(const LayerSum& all) {
 }
 
 std::string coverage_text(const Session& session, const SessionCoverage& coverage, const Output& output) {
-  const std::size_t all = session.processes.size();
+  const size_t all = session.processes.size();
   std::string text;
   if (coverage.unknown_processes < all)
     text = coverage_share_text(coverage.rchar, "read", output) + "; " +
            coverage_share_text(coverage.wchar, "written", output);
-  const auto add_unknown = [&](std::size_t processes, std::string_view why) {
+  const auto add_unknown = [&](size_t processes, std::string_view why) {
     if (processes == 0) return;
     text +=
         fmt::format("{}unknown for {}, {}", text.empty() ? "" : "; ",
@@ -151,8 +151,8 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
     add(fmt::format("the names of the files of {}", count_of(drops.unnamed_operations, "operation")));
   if (!session.unwatched.empty()) {
     std::string names;
-    constexpr std::size_t kMostPrograms = 3;
-    for (std::size_t i = 0; i < session.unwatched.size() && i < kMostPrograms; ++i)
+    constexpr size_t kMostPrograms = 3;
+    for (size_t i = 0; i < session.unwatched.size() && i < kMostPrograms; ++i)
       names += fmt::format("{}{}", names.empty() ? ": " : ", ", printable_path(session.unwatched[i].program));
     if (session.unwatched.size() > kMostPrograms) names += ", ...";
     const bool attached = std::any_of(session.unwatched.begin(), session.unwatched.end(),
@@ -168,7 +168,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
 // The exit codes of the programs that `profile run` started, and the times of detaches.
 std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
-  for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
+  for (size_t i = 0; i < session.exit_codes.size(); ++i) {
     const int code = session.exit_codes[i];
     std::string ending = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
     if (code < 0 && summary.coverage.running_processes > 0) ending = "not yet";
@@ -189,10 +189,10 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
 // run, or if the oldest calls were dropped.
 std::string trace_extent_text(const SessionSummary& summary) {
   const SegmentFacts& segments = *summary.segments;
-  const auto seconds = [](std::int64_t ns) { return format_seconds(double(ns) / 1e9); };
+  const auto seconds = [](int64_t ns) { return format_seconds(double(ns) / 1e9); };
   return fmt::format("{}, from {} after the begin on, within {}", count_of(segments.segments, "call"),
-                     seconds(std::max<std::int64_t>(0, segments.first_ns - summary.begin_ns)),
-                     seconds(std::max<std::int64_t>(0, segments.last_ns - segments.first_ns)));
+                     seconds(std::max<int64_t>(0, segments.first_ns - summary.begin_ns)),
+                     seconds(std::max<int64_t>(0, segments.last_ns - segments.first_ns)));
 }
 
 bool path_exists(std::string_view path) {
@@ -226,7 +226,7 @@ std::string bytes_per_s_text(double bytes_per_s, const Output& output) {
 }
 
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output) {
-  constexpr std::uint64_t kFewBytes = 64U << 10U;
+  constexpr uint64_t kFewBytes = 64U << 10U;
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
     return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded_bytes, output),
@@ -309,7 +309,7 @@ Rows file_rows(const TopFiles& files, const Output& output) {
 }
 
 Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const Output& output,
-                  std::uint64_t not_shown) {
+                  uint64_t not_shown) {
   Rows rows{{std::string(title), "files", "reads", "read", "writes", "written", "operations", "time"},
             {},
             not_shown};
@@ -328,7 +328,7 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
   return rows;
 }
 
-Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output) {
+Rows process_rows(std::span<const ProcessSum> processes, size_t most, const Output& output) {
   Rows rows{{"process", "pid", "parent", "threads", "files", "reads", "read", "writes", "written", "time"},
             {},
             processes.size() - std::min(most, processes.size())};
@@ -348,9 +348,9 @@ Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const
 
 Rows size_rows(const SessionSummary& summary) {
   Rows rows{{"bytes", "reads", "writes", "files of that size"}, {}, 0};
-  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
-    const std::uint64_t reads = summary.included.all.read_sizes[i];
-    const std::uint64_t writes = summary.included.all.write_sizes[i];
+  for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
+    const uint64_t reads = summary.included.all.read_sizes[i];
+    const uint64_t writes = summary.included.all.write_sizes[i];
     if (reads + writes + summary.file_sizes[i] == 0) continue;
     rows.rows.push_back({std::string(size_bucket_text(i)), format_count(reads), format_count(writes),
                          format_count(summary.file_sizes[i])});
@@ -359,7 +359,7 @@ Rows size_rows(const SessionSummary& summary) {
 }
 
 std::string facts_text(std::span<const Fact> facts) {
-  std::size_t width = 0;
+  size_t width = 0;
   for (const Fact& fact : facts) width = std::max(width, fact.title.size());
   std::string text;
   for (const Fact& fact : facts) text += fmt::format("{:<{}}  {}\n", fact.title, width, fact.text);

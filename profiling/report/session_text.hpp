@@ -24,12 +24,12 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
 struct Rows {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;
-  std::uint64_t not_shown = 0;  // rows that the limit left out
+  uint64_t not_shown = 0;  // rows that the limit left out
 };
 Rows file_rows(const TopFiles& files, const Output& output);
 Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output,
-                  std::uint64_t not_shown = 0);
-Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output);
+                  uint64_t not_shown = 0);
+Rows process_rows(std::span<const ProcessSum> processes, size_t most, const Output& output);
 Rows size_rows(const SessionSummary& summary);
 
 // The path in one line, without characters that control a terminal.

@@ -16,13 +16,13 @@
 namespace penstock {
 namespace {
 
-double per_second(std::uint64_t count, double seconds) {
+double per_second(uint64_t count, double seconds) {
   return seconds > 0 ? double(count) / seconds : 0;
 }
 
 SessionProgress::FileProgress difference(SessionProgress::FileProgress current,
                                          const SessionProgress::FileProgress& previous) {
-  const auto subtract = [](std::uint64_t& count, std::uint64_t part) { count -= std::min(count, part); };
+  const auto subtract = [](uint64_t& count, uint64_t part) { count -= std::min(count, part); };
   subtract(current.bytes_read, previous.bytes_read);
   subtract(current.bytes_written, previous.bytes_written);
   subtract(current.operations, previous.operations);
@@ -35,8 +35,8 @@ bool is_before(const SessionProgress::FileProgress& a, const SessionProgress::Fi
 }
 
 bool is_busier(const SessionProgress::FileProgress& a, const SessionProgress::FileProgress& b) {
-  const std::uint64_t a_bytes = a.bytes_read + a.bytes_written;
-  const std::uint64_t b_bytes = b.bytes_read + b.bytes_written;
+  const uint64_t a_bytes = a.bytes_read + a.bytes_written;
+  const uint64_t b_bytes = b.bytes_read + b.bytes_written;
   if (a_bytes != b_bytes) return a_bytes > b_bytes;
   return a.operations != b.operations ? a.operations > b.operations : a.path < b.path;
 }
@@ -48,8 +48,8 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter) {
   progress.session = std::move(session);
   progress.time = std::chrono::steady_clock::now();
   const std::string host = this_host();
-  std::int64_t begin_ns = INT64_MAX;
-  std::int64_t end_ns = INT64_MIN;
+  int64_t begin_ns = INT64_MAX;
+  int64_t end_ns = INT64_MIN;
   for (const SessionProcess& process : progress.session.processes) {
     if (writer_runs(process.last(), host)) ++progress.processes;
     begin_ns = std::min(begin_ns, process.first().header().begin_realtime_ns);
@@ -73,12 +73,12 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter) {
   return progress;
 }
 
-Change change_of(const SessionProgress* previous, const SessionProgress& current, std::size_t most) {
+Change change_of(const SessionProgress* previous, const SessionProgress& current, size_t most) {
   Change change;
   change.seconds = previous == nullptr ? current.running_s
                                        : std::chrono::duration<double>(current.time - previous->time).count();
   change.all = previous == nullptr ? current.all : difference(current.all, previous->all);
-  std::size_t i = 0;
+  size_t i = 0;
   for (SessionProgress::FileProgress file : current.files) {
     while (previous != nullptr && i < previous->files.size() && is_before(previous->files[i], file)) ++i;
     if (previous != nullptr && i < previous->files.size() && !is_before(file, previous->files[i])) {
@@ -88,8 +88,8 @@ Change change_of(const SessionProgress* previous, const SessionProgress& current
     ++change.files;
     change.hottest.push_back(file);
     if (change.hottest.size() < 2 * most + 64) continue;
-    std::nth_element(change.hottest.begin(), change.hottest.begin() + std::ptrdiff_t(most),
-                     change.hottest.end(), is_busier);
+    std::nth_element(change.hottest.begin(), change.hottest.begin() + ptrdiff_t(most), change.hottest.end(),
+                     is_busier);
     change.hottest.resize(most);
   }
   std::sort(change.hottest.begin(), change.hottest.end(), is_busier);
@@ -98,7 +98,7 @@ Change change_of(const SessionProgress* previous, const SessionProgress& current
 }
 
 std::string change_text(const SessionProgress& current, const Change& change, const Output& output) {
-  const auto rate = [&](std::uint64_t bytes) {
+  const auto rate = [&](uint64_t bytes) {
     return bytes_per_s_text(per_second(bytes, change.seconds), output);
   };
   std::string text = fmt::format(

@@ -19,17 +19,17 @@ namespace penstock {
 // A session at one moment, with the progress of each of its files.
 struct SessionProgress {
   struct FileProgress {
-    std::uint64_t file = 0;  // the key of its name; two names may have the same key
-    std::uint64_t bytes_read = 0;
-    std::uint64_t bytes_written = 0;
-    std::uint64_t operations = 0;
+    uint64_t file = 0;  // the key of its name; two names may have the same key
+    uint64_t bytes_read = 0;
+    uint64_t bytes_written = 0;
+    uint64_t operations = 0;
     std::string_view path;  // points into the session's mappings
   };
   Session session;
   std::chrono::steady_clock::time_point time;
   std::vector<FileProgress> files;  // sorted by `file`, then by `path`
   FileProgress all;                 // the sum of all files
-  std::size_t processes = 0;        // processes that run
+  size_t processes = 0;             // processes that run
   double running_s = 0;             // seconds since the first process began
 };
 SessionProgress measure_progress(Session session, const SessionFilter& filter);
@@ -38,11 +38,11 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter);
 struct Change {
   double seconds = 0;
   SessionProgress::FileProgress all;
-  std::uint64_t files = 0;  // files with at least one operation
+  uint64_t files = 0;  // files with at least one operation
   std::vector<SessionProgress::FileProgress>
       hottest;  // sorted by bytes, then by operations; values are the difference
 };
-Change change_of(const SessionProgress* previous, const SessionProgress& current, std::size_t most);
+Change change_of(const SessionProgress* previous, const SessionProgress& current, size_t most);
 
 std::string change_text(const SessionProgress& current, const Change& change, const Output& output);
 Json change_json(const SessionProgress& current, const Change& change);

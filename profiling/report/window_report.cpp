@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-std::string_view start_reason(std::uint32_t reason) {
+std::string_view start_reason(uint32_t reason) {
   switch (reason) {
     case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
@@ -34,7 +34,7 @@ std::string window_name(const SessionWindow& window) {
 
 }  // namespace
 
-Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, const Output& output) {
+Rows window_rows(const std::vector<SessionWindow>& windows, size_t most, const Output& output) {
   Rows rows{{"window", "pid", "seconds", "files", "opens", "reads", "read", "read rate", "writes", "written"},
             {},
             windows.size() - std::min(most, windows.size())};

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, const Output& output);
+Rows window_rows(const std::vector<SessionWindow>& windows, size_t most, const Output& output);
 // Appends one line.
 void append_window_json(std::string& out, const SessionWindow& window);
 

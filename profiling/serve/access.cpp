@@ -17,13 +17,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kTokenBytes = 16;
-constexpr std::uint16_t kHttpPort = 80;
+constexpr size_t kTokenBytes = 16;
+constexpr uint16_t kHttpPort = 80;
 constexpr int kMostTries = 3;
 
 std::string_view next_word(std::string_view& line) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
-  const std::size_t end = std::min(line.find(' '), line.size());
+  const size_t end = std::min(line.find(' '), line.size());
   const std::string_view word = line.substr(0, end);
   line.remove_prefix(end);
   return word;
@@ -40,7 +40,7 @@ std::string_view bearer_of(std::string_view header) {
 }
 
 // Writes an address and a port as /proc/net/tcp does: "0100007F:1F90" is 127.0.0.1:8080.
-std::string socket_end_text(std::uint32_t address, std::uint16_t port) {
+std::string socket_end_text(uint32_t address, uint16_t port) {
   return fmt::format("{:08X}:{:04X}", address, port);
 }
 
@@ -58,7 +58,7 @@ Result<std::string> make_token() {
 bool same_secret(std::string_view one, std::string_view other) {
   // The lengths need not be secret. The number of loops depends only on the length of the client's text.
   unsigned difference = one.size() == other.size() ? 0 : 1;
-  for (std::size_t i = 0; i < one.size(); ++i) {
+  for (size_t i = 0; i < one.size(); ++i) {
     const char other_char = other.empty() ? '\0' : other[i % other.size()];
     difference |= unsigned(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other_char));
   }
@@ -73,7 +73,7 @@ bool has_token(const HttpRequest& request, std::string_view token) {
   return parameter && same_secret(*parameter, token);
 }
 
-bool is_for_this_server(const HttpRequest& request, std::uint16_t port) {
+bool is_for_this_server(const HttpRequest& request, uint16_t port) {
   const auto host = request.header("host");
   const auto is_own_name = [&](std::string_view name) {
     // Browsers leave out the default port of http.
@@ -100,9 +100,9 @@ std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends
     next_word(line);  // skips the number of the row
     if (!is_end(next_word(line), local_end) || !is_end(next_word(line), remote_end)) continue;
     for (int i = 0; i < 4; ++i) next_word(line);  // skips state, queues, timer, retransmits
-    const std::optional<std::uint64_t> uid = parse_digits<std::uint64_t>(next_word(line));
+    const std::optional<uint64_t> uid = parse_digits<uint64_t>(next_word(line));
     next_word(line);  // skips the timeouts
-    const std::optional<std::uint64_t> inode = parse_digits<std::uint64_t>(next_word(line));
+    const std::optional<uint64_t> inode = parse_digits<uint64_t>(next_word(line));
     if (uid && *uid <= UINT32_MAX && inode && *inode != 0) return static_cast<uid_t>(*uid);
   }
   return std::nullopt;

@@ -27,15 +27,15 @@ bool has_token(const HttpRequest& request, std::string_view token);
 // True if the request's Host header names this server, and its Origin header, if present, does too. This
 // refuses pages of other sites, also those whose domain name resolves to this machine: the browser sends
 // their name.
-bool is_for_this_server(const HttpRequest& request, std::uint16_t port);
+bool is_for_this_server(const HttpRequest& request, uint16_t port);
 
 // Both ends of a connection, as /proc/net/tcp has them: addresses in network byte order, ports in the
 // machine's order.
 struct SocketEnds {
-  std::uint32_t local_address = 0;
-  std::uint16_t local_port = 0;
-  std::uint32_t remote_address = 0;
-  std::uint16_t remote_port = 0;
+  uint32_t local_address = 0;
+  uint16_t local_port = 0;
+  uint32_t remote_address = 0;
+  uint16_t remote_port = 0;
 };
 // Finds the user of a socket in `table`, the text of /proc/net/tcp or tcp6 (IPv4 addresses within IPv6).
 // nullopt if no row matches, or if no process holds the socket any more: the kernel then reports root.

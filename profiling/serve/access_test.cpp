@@ -94,9 +94,9 @@ constexpr std::string_view kTable =
     "   3: 0100007F:C351 0100007F:1F90 05 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4\n"
     "   4: 0100007F:C352 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 14 1 0 20 "
     "4\n";
-constexpr std::uint32_t kLoopback = 0x0100007F;
+constexpr uint32_t kLoopback = 0x0100007F;
 
-SocketEnds from_port(std::uint16_t port) {
+SocketEnds from_port(uint16_t port) {
   return {.local_address = kLoopback, .local_port = port, .remote_address = kLoopback, .remote_port = 8080};
 }
 
@@ -123,8 +123,8 @@ TEST(Access, ASocketOfIPv6ThatSpeaksIPv4IsFound) {
 
 TEST(Access, LinesThatAreCutSayNothing) {
   const std::string_view row = kTable.substr(kTable.find("   2:"));
-  const std::size_t inode = row.find(" 13 ");
-  for (std::size_t length = 0; length <= inode; ++length)
+  const size_t inode = row.find(" 13 ");
+  for (size_t length = 0; length <= inode; ++length)
     EXPECT_EQ(socket_owner(row.substr(0, length), from_port(50000)), std::nullopt) << length;
 }
 

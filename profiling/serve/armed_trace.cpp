@@ -10,7 +10,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kUpdateInterval{50};
 constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
-constexpr std::size_t kMostProcesses = 1000;
+constexpr size_t kMostProcesses = 1000;
 
 }  // namespace
 

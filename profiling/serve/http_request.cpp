@@ -7,8 +7,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostHeaders = 64;
-constexpr std::size_t kMostMethodBytes = 16;
+constexpr size_t kMostHeaders = 64;
+constexpr size_t kMostMethodBytes = 16;
 
 ParsedRequest refuse(int status, std::string_view reason) {
   ParsedRequest parsed;
@@ -61,7 +61,7 @@ std::string_view read_target(std::string_view target, HttpRequest& request) {
   if (target.empty() || target.front() != '/') return "the target must be a path";
   if (std::any_of(target.begin(), target.end(), [](char c) { return is_control(c) || c == '#'; }))
     return "the target has characters that none has";
-  const std::size_t question_mark = target.find('?');
+  const size_t question_mark = target.find('?');
   const std::optional<std::string> path = percent_decoded(target.substr(0, question_mark), false);
   if (!path || has_control(*path)) return "the path is badly encoded";
   request.path = *path;
@@ -79,8 +79,8 @@ std::string_view read_target(std::string_view target, HttpRequest& request) {
 
 // Parses the first line. Returns a refusal, or nullopt if the line is valid.
 std::optional<ParsedRequest> read_line(std::string_view line, HttpRequest& request, bool& version_1_1) {
-  const std::size_t first_blank = line.find(' ');
-  const std::size_t last_blank = line.rfind(' ');
+  const size_t first_blank = line.find(' ');
+  const size_t last_blank = line.rfind(' ');
   if (first_blank == std::string_view::npos || first_blank == last_blank)
     return bad_request("no request line");
   const std::string_view method = line.substr(0, first_blank);
@@ -100,7 +100,7 @@ std::optional<ParsedRequest> read_line(std::string_view line, HttpRequest& reque
 
 std::string_view read_header(std::string_view line, HttpRequest& request) {
   if (line.front() == ' ' || line.front() == '\t') return "folded headers";
-  const std::size_t colon = line.find(':');
+  const size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return "a line that is no header";
   const std::string_view value = trim(line.substr(colon + 1), " \t");
   if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; }))
@@ -113,7 +113,7 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
 }
 
 // Finds the length of the body in the headers. Returns a refusal, or nullopt if the headers are valid.
-std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t& bytes) {
+std::optional<ParsedRequest> read_length(const HttpRequest& request, size_t& bytes) {
   if (request.header("transfer-encoding")) return refuse(501, "chunked bodies are not read here");
   if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
     return refuse(417, "nothing else than 100-continue is to be expected here");
@@ -122,7 +122,7 @@ std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t
   if (length_header->empty() ||
       !std::all_of(length_header->begin(), length_header->end(), [](char c) { return c >= '0' && c <= '9'; }))
     return bad_request("a length that is no number");
-  const auto body_length = parse_digits<std::size_t>(*length_header);
+  const auto body_length = parse_digits<size_t>(*length_header);
   if (!body_length || *body_length > kMostBodyBytes) return refuse(413, "the body is too long");
   bytes = *body_length;
   return std::nullopt;
@@ -140,7 +140,7 @@ std::optional<std::string_view> HttpRequest::header(std::string_view name) const
 
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '+' && plus_is_blank) {
       out += ' ';
     } else if (text[i] != '%') {
@@ -160,10 +160,10 @@ ParsedRequest parse_request(std::string_view received) {
   constexpr std::string_view kHeadEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
   // A request is refused at once if no further bytes can make it valid.
-  const std::size_t line_feed = head.find('\n');
+  const size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
     return bad_request("a line that does not end as lines do");
-  const std::size_t head_end = head.find(kHeadEnd);
+  const size_t head_end = head.find(kHeadEnd);
   if (head_end == std::string_view::npos)
     return head.size() < kMostHeadBytes ? ParsedRequest{} : refuse(431, "the request's head is too long");
   ParsedRequest parsed;
@@ -171,7 +171,7 @@ ParsedRequest parse_request(std::string_view received) {
   bool version_1_1 = false;
   bool is_first_line = true;
   for (std::string_view rest = received.substr(0, head_end + 2); !rest.empty(); is_first_line = false) {
-    const std::size_t line_end = rest.find("\r\n");
+    const size_t line_end = rest.find("\r\n");
     const std::string_view line = rest.substr(0, line_end);
     rest.remove_prefix(line_end + 2);
     if (is_first_line) {
@@ -181,9 +181,9 @@ ParsedRequest parse_request(std::string_view received) {
     }
   }
   if (version_1_1 && !request.header("host")) return bad_request("no host");
-  std::size_t body_bytes = 0;
+  size_t body_bytes = 0;
   if (const auto refusal = read_length(request, body_bytes)) return *refusal;
-  const std::size_t body_begin = head_end + kHeadEnd.size();
+  const size_t body_begin = head_end + kHeadEnd.size();
   if (received.size() - body_begin < body_bytes) {
     ParsedRequest incomplete;
     incomplete.wants_continue =

@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-constexpr std::size_t kMostHeadBytes = 8192;
-constexpr std::size_t kMostBodyBytes = 4096;
+constexpr size_t kMostHeadBytes = 8192;
+constexpr size_t kMostBodyBytes = 4096;
 
 struct HttpRequest {
   std::string method;                                        // as sent: "GET"

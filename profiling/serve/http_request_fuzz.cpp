@@ -9,7 +9,7 @@
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/http_request.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using State = penstock::ParsedRequest::State;
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const penstock::ParsedRequest whole = penstock::parse_request(all);
@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static_cast<void>(penstock::is_for_this_server(whole.request, 8080));
     static_cast<void>(penstock::has_token(whole.request, "0123456789abcdef0123456789abcdef"));
   }
-  const std::size_t step = std::max<std::size_t>(1, size / 64);
-  for (std::size_t at = 0; at < size; at += step) {
+  const size_t step = std::max<size_t>(1, size / 64);
+  for (size_t at = 0; at < size; at += step) {
     const penstock::ParsedRequest part = penstock::parse_request(all.substr(0, at));
     if (part.state == State::incomplete) continue;
     if (part.state != whole.state || part.status != whole.status) std::abort();

@@ -39,7 +39,7 @@ TEST(HttpRequest, OneIsReadWhole) {
 
 TEST(HttpRequest, EveryByteOfItIsWaitedFor) {
   const std::string text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
-  for (std::size_t length = 0; length < text.size(); ++length)
+  for (size_t length = 0; length < text.size(); ++length)
     EXPECT_EQ(parse_request(text.substr(0, length)).state, State::incomplete) << length;
   EXPECT_EQ(parse_request(text).state, State::whole);
 }

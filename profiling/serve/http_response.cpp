@@ -15,25 +15,25 @@ namespace {
 
 class FileBody : public BodySource {
  public:
-  FileBody(Fd fd, std::uint64_t bytes) : fd_(std::move(fd)), bytes_(bytes) {}
-  std::uint64_t bytes() const override { return bytes_; }
-  Result<std::size_t> read(std::span<char> out) override {
-    std::size_t copied = 0;
-    const std::size_t wanted = std::size_t(std::min<std::uint64_t>(out.size(), bytes_ - offset_));
+  FileBody(Fd fd, uint64_t bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+  uint64_t bytes() const override { return bytes_; }
+  Result<size_t> read(std::span<char> out) override {
+    size_t copied = 0;
+    const size_t wanted = size_t(std::min<uint64_t>(out.size(), bytes_ - offset_));
     while (copied < wanted) {
       const ssize_t got = retry_eintr(
           [&] { return ::pread(fd_.get(), out.data() + copied, wanted - copied, off_t(offset_)); });
       if (got <= 0) return errno_error(got < 0 ? errno : EIO, "cannot read", "what was made");
-      copied += std::size_t(got);
-      offset_ += std::uint64_t(got);
+      copied += size_t(got);
+      offset_ += uint64_t(got);
     }
     return copied;
   }
 
  private:
   Fd fd_;
-  std::uint64_t bytes_;
-  std::uint64_t offset_ = 0;
+  uint64_t bytes_;
+  uint64_t offset_ = 0;
 };
 
 std::string_view reason_phrase(int status) {
@@ -60,7 +60,7 @@ std::string_view reason_phrase(int status) {
 Result<std::unique_ptr<BodySource>> file_body(Fd fd) {
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", "what was made");
-  return std::unique_ptr<BodySource>(std::make_unique<FileBody>(std::move(fd), std::uint64_t(about.st_size)));
+  return std::unique_ptr<BodySource>(std::make_unique<FileBody>(std::move(fd), uint64_t(about.st_size)));
 }
 
 HttpResponse plain_response(int status, std::string_view sentence) {

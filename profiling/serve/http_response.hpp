@@ -19,10 +19,10 @@ namespace penstock {
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  virtual std::uint64_t bytes() const = 0;
+  virtual uint64_t bytes() const = 0;
   // Reads the next bytes and returns how many. The number is less than the size of `out` only at the end, and
   // 0 after that.
-  virtual Result<std::size_t> read(std::span<char> out) = 0;
+  virtual Result<size_t> read(std::span<char> out) = 0;
 };
 
 // Makes a body of the bytes of an open file, up to its present size.

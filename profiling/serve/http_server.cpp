@@ -20,10 +20,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kChunkBytes = 256U << 10U;
+constexpr size_t kChunkBytes = 256U << 10U;
 constexpr int kMostChunksPerStep = 4;  // most pieces of one answer that step() sends
 // most bytes that are read from a client after its request was answered
-constexpr std::size_t kMostDrainedBytes = 1U << 20U;
+constexpr size_t kMostDrainedBytes = 1U << 20U;
 constexpr std::chrono::seconds kMostDrainTime{1};  // most time for reading what a client still sends
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kMostAcceptedPerStep = 8;  // so that new connections do not delay answers
@@ -33,7 +33,7 @@ constexpr int kMostAcceptedPerStep = 8;  // so that new connections do not delay
 struct HttpServer::Connection {
   enum class State { reading, waiting, sending, draining, closed };
 
-  std::uint64_t id = 0;
+  uint64_t id = 0;
   Fd fd;
   State state = State::reading;
   bool is_refused = false;  // from another user, or over the limit of connections: it gets only an error
@@ -41,9 +41,9 @@ struct HttpServer::Connection {
   Clock::time_point deadline;
   std::string received;
   std::string output;  // the bytes to send next
-  std::size_t sent_bytes = 0;
+  size_t sent_bytes = 0;
   std::unique_ptr<BodySource> body;
-  std::size_t drained_bytes = 0;
+  size_t drained_bytes = 0;
 
   short poll_events() const {
     switch (state) {
@@ -58,11 +58,11 @@ struct HttpServer::Connection {
   }
 };
 
-HttpServer::HttpServer(Fd listener, std::uint16_t port) : listener_(std::move(listener)), port_(port) {}
+HttpServer::HttpServer(Fd listener, uint16_t port) : listener_(std::move(listener)), port_(port) {}
 HttpServer::HttpServer(HttpServer&&) noexcept = default;
 HttpServer::~HttpServer() = default;
 
-Result<HttpServer> HttpServer::listen(std::uint16_t port) {
+Result<HttpServer> HttpServer::listen(uint16_t port) {
   Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return errno_error(errno, "cannot make", "a socket");
   const int enabled = 1;
@@ -95,8 +95,8 @@ void HttpServer::accept_new() {
       if (errno != EAGAIN && errno != EWOULDBLOCK) accept_after_ = Clock::now() + kAcceptPause;
       return;
     }
-    const auto refused_count = std::size_t(std::count_if(connections_.begin(), connections_.end(),
-                                                         [](const auto& one) { return one->is_refused; }));
+    const auto refused_count = size_t(std::count_if(connections_.begin(), connections_.end(),
+                                                    [](const auto& one) { return one->is_refused; }));
     auto connection = std::make_unique<Connection>();
     connection->id = next_id_++;
     connection->deadline = Clock::now() + kMostRequestTime;
@@ -133,7 +133,7 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
     connection.state = Connection::State::closed;
     return;
   }
-  connection.received.append(buffer.data(), std::size_t(got));
+  connection.received.append(buffer.data(), size_t(got));
   const ParsedRequest parsed = parse_request(connection.received);
   if (parsed.state == ParsedRequest::State::incomplete) {
     constexpr std::string_view kContinueLine = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -154,7 +154,7 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
     begin_answer(connection, *std::move(response), connection.head_only);
 }
 
-void HttpServer::reply(std::uint64_t id, HttpResponse response) {
+void HttpServer::reply(uint64_t id, HttpResponse response) {
   for (const auto& connection : connections_)
     if (connection->id == id && connection->state == Connection::State::waiting)
       return begin_answer(*connection, std::move(response), connection->head_only);
@@ -165,11 +165,10 @@ void HttpServer::reply(std::uint64_t id, HttpResponse response) {
 void HttpServer::send(Connection& connection) {
   for (int chunks = 0; chunks < kMostChunksPerStep;) {
     if (connection.sent_bytes == connection.output.size()) {
-      std::size_t got = 0;
+      size_t got = 0;
       if (connection.body != nullptr) {
         connection.output.resize(kChunkBytes);
-        const Result<std::size_t> read =
-            connection.body->read(std::span(connection.output.data(), kChunkBytes));
+        const Result<size_t> read = connection.body->read(std::span(connection.output.data(), kChunkBytes));
         if (!read.ok()) {
           // the client notices the error: the answer is shorter than its Content-Length
           connection.state = Connection::State::closed;
@@ -198,7 +197,7 @@ void HttpServer::send(Connection& connection) {
       connection.state = Connection::State::closed;
       return;
     }
-    connection.sent_bytes += std::size_t(sent);
+    connection.sent_bytes += size_t(sent);
     connection.deadline = Clock::now() + kMostIdleTime;
   }
 }
@@ -208,7 +207,7 @@ void HttpServer::drain(Connection& connection) {
   std::array<char, 16384> buffer;
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got > 0) connection.drained_bytes += std::size_t(got);
+  if (got > 0) connection.drained_bytes += size_t(got);
   if (got <= 0 || connection.drained_bytes > kMostDrainedBytes) connection.state = Connection::State::closed;
 }
 
@@ -235,7 +234,7 @@ void HttpServer::step(std::chrono::milliseconds timeout, const Answer& answer) {
   const bool is_listening = Clock::now() >= accept_after_;
   poll_entries.push_back({is_listening ? listener_.get() : -1, POLLIN, 0});
   if (::poll(poll_entries.data(), poll_entries.size(), int(timeout.count())) > 0) {
-    for (std::size_t i = 0; i + 1 < poll_entries.size(); ++i) {
+    for (size_t i = 0; i + 1 < poll_entries.size(); ++i) {
       Connection& connection = *connections_[i];
       if (poll_entries[i].revents == 0) continue;
       if (connection.state == Connection::State::reading) {

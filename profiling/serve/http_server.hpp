@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-constexpr std::size_t kMostConnections = 32;  // further connections get status 503
+constexpr size_t kMostConnections = 32;  // further connections get status 503
 constexpr std::chrono::seconds kMostRequestTime{10};
 constexpr std::chrono::seconds kMostIdleTime{60};  // limit for a client that does not read its answer
 
@@ -25,25 +25,25 @@ constexpr std::chrono::seconds kMostIdleTime{60};  // limit for a client that do
 class HttpServer {
  public:
   // Port 0 selects a free port. Error: already_exists if another program uses the port.
-  static Result<HttpServer> listen(std::uint16_t port);
+  static Result<HttpServer> listen(uint16_t port);
   HttpServer(HttpServer&&) noexcept;
   HttpServer& operator=(HttpServer&&) = delete;
   ~HttpServer();
 
-  std::uint16_t port() const { return port_; }
+  uint16_t port() const { return port_; }
 
   // Makes the answer to a request, or returns nullopt if the answer comes later by reply(). If the client
   // closes its connection before that, or only its sending half, it gets no answer.
-  using Answer = std::function<std::optional<HttpResponse>(const HttpRequest&, std::uint64_t connection)>;
+  using Answer = std::function<std::optional<HttpResponse>(const HttpRequest&, uint64_t connection)>;
   // Waits up to `timeout` for an event. Then does a limited amount of work without waiting, so that many
   // clients cannot keep step() busy.
   void step(std::chrono::milliseconds timeout, const Answer& answer);
   // Sends a late answer. Does nothing if the client has closed the connection.
-  void reply(std::uint64_t connection, HttpResponse response);
+  void reply(uint64_t connection, HttpResponse response);
 
  private:
   struct Connection;
-  explicit HttpServer(Fd listener, std::uint16_t port);
+  explicit HttpServer(Fd listener, uint16_t port);
   void accept_new();
   void receive(Connection& connection, const Answer& answer);
   void send(Connection& connection);
@@ -52,8 +52,8 @@ class HttpServer {
   void close_expired();
 
   Fd listener_;
-  std::uint16_t port_ = 0;
-  std::uint64_t next_id_ = 1;
+  uint16_t port_ = 0;
+  uint64_t next_id_ = 1;
   std::chrono::steady_clock::time_point accept_after_;
   std::vector<std::unique_ptr<Connection>> connections_;
 };

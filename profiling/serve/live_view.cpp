@@ -26,10 +26,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kViewInterval{1};
 constexpr int kViewShareDivisor = 4;  // an inspection takes at most 1/4 of the time
 // Points in the history of a running session: ten minutes, if an inspection is made each second.
-constexpr std::size_t kMostHistoryPoints = 600;
+constexpr size_t kMostHistoryPoints = 600;
 constexpr double kMostRunPoints = 300;  // points in the history of a whole run
-constexpr std::size_t kMostListedFiles = 50;
-constexpr std::size_t kMostNamedProcesses = 1000;  // limit for the list of processes
+constexpr size_t kMostListedFiles = 50;
+constexpr size_t kMostNamedProcesses = 1000;  // limit for the list of processes
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -178,7 +178,7 @@ void LiveView::show_whole_run(const Session& session) {
   history_is_exact_ = summary.io_is_union;
   history_.clear();
   const double begin_s = double(summary.begin_ns) / 1e9;
-  for (std::size_t i = 0; i < series.points(); ++i)
+  for (size_t i = 0; i < series.points(); ++i)
     history_.push_back(Json::array({begin_s + double(i + 1) * series.interval_s(), series.interval_s(),
                                     bytes_read[i], bytes_written[i], operations[i]}));
 }
@@ -187,7 +187,7 @@ void LiveView::show_whole_run(const Session& session) {
 Json LiveView::members_of(const SessionProgress& progress, const Change& change,
                           const std::vector<RecordingProcess>& processes) const {
   Json process_list = Json::array();
-  for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i)
+  for (size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i)
     process_list.push_back(process_json_of(processes[i]));
   return Json{{"looked", true},
               {"running", !processes.empty()},

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kOutputPlaceholder = "{made}";  // SideJob replaces this by the output file's path
-constexpr std::uint64_t kMostTraceSeconds = 3600;
+constexpr uint64_t kMostTraceSeconds = 3600;
 
 // A report has scripts and contains names of unknown files. This policy keeps the scripts from sending
 // requests to this server.
@@ -93,7 +93,7 @@ const std::array<ServeSession::Page, 7> ServeSession::kPages{{
     {"/download", false, std::nullopt, &ServeSession::download_archive},
 }};
 
-std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std::uint64_t connection) {
+std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, uint64_t connection) {
   if (!is_for_this_server(request, options_.port))
     return plain_response(403, "this is asked for by another name, or by another page");
   if (!has_token(request, options_.token)) {
@@ -129,7 +129,7 @@ HttpResponse ServeSession::live_json(const HttpRequest& /*request*/) {
 }
 
 HttpResponse ServeSession::arm_trace(const HttpRequest& request) {
-  const auto seconds = parse_digits<std::uint64_t>(request.parameter("seconds").value_or(""));
+  const auto seconds = parse_digits<uint64_t>(request.parameter("seconds").value_or(""));
   if (!seconds || *seconds > kMostTraceSeconds)
     return plain_response(400, fmt::format("seconds are a whole number from 0 to {}", kMostTraceSeconds));
   if (*seconds == 0) {
@@ -151,7 +151,7 @@ HttpResponse ServeSession::download_archive(const HttpRequest& /*request*/) {
   return response;
 }
 
-std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, std::uint64_t connection) {
+std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, uint64_t connection) {
   if (const auto at = jobs_.find(kind); at != jobs_.end()) {
     at->second.waiting_connections.push_back(connection);  // the running job also answers this request
     return std::nullopt;
@@ -205,7 +205,7 @@ void ServeSession::update(HttpServer& server) {
       continue;
     }
     if (!output->ok()) remove_partial_snapshot(at->second.new_snapshot);
-    for (const std::uint64_t connection : at->second.waiting_connections)
+    for (const uint64_t connection : at->second.waiting_connections)
       server.reply(connection, job_response(at->first, at->second, *output));
     at = jobs_.erase(at);
   }

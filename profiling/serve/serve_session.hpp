@@ -25,7 +25,7 @@ struct ServeOptions {
   std::vector<std::string> report_arguments;  // the same filter and units as options of `profile report`
   bool si_units = false;
   std::string token;
-  std::uint16_t port = 0;
+  uint16_t port = 0;
 };
 
 // Used by one thread only.
@@ -37,7 +37,7 @@ class ServeSession {
   ServeSession& operator=(const ServeSession&) = delete;
 
   // Has the signature of HttpServer::Answer.
-  std::optional<HttpResponse> answer(const HttpRequest& request, std::uint64_t connection);
+  std::optional<HttpResponse> answer(const HttpRequest& request, uint64_t connection);
   // Continues the trace and the jobs. Sends the results of finished jobs to the connections that wait for
   // them.
   void update(HttpServer& server);
@@ -58,15 +58,15 @@ class ServeSession {
   static const std::array<Page, 7> kPages;
   struct Job {
     SideJob job;
-    std::vector<std::uint64_t> waiting_connections;  // connections to which the job's output is sent
-    std::filesystem::path new_snapshot;              // for a snapshot: its new folder
+    std::vector<uint64_t> waiting_connections;  // connections to which the job's output is sent
+    std::filesystem::path new_snapshot;         // for a snapshot: its new folder
   };
 
   HttpResponse home_page(const HttpRequest& request);
   HttpResponse live_json(const HttpRequest& request);
   HttpResponse arm_trace(const HttpRequest& request);
   HttpResponse download_archive(const HttpRequest& request);
-  std::optional<HttpResponse> wait_for(JobKind kind, std::uint64_t connection);
+  std::optional<HttpResponse> wait_for(JobKind kind, uint64_t connection);
   HttpResponse job_response(JobKind kind, const Job& job, Result<Fd>& output) const;
   std::string name() const { return options_.folder.filename().string(); }
 

@@ -16,22 +16,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kEndBytes = 2 * kTarBlockBytes;
-constexpr std::uint64_t kMostNoteBytes = 16U << 20U;
+constexpr uint64_t kEndBytes = 2 * kTarBlockBytes;
+constexpr uint64_t kMostNoteBytes = 16U << 20U;
 constexpr std::string_view kNoteFile = "session.json";
 
-std::uint64_t padded_size(std::uint64_t size) {
+uint64_t padded_size(uint64_t size) {
   return size + tar_padding(size);
 }
 
-Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& path) {
+Result<std::string> read_whole(int fd, uint64_t size, const std::string& path) {
   std::string text(size, '\0');
-  for (std::size_t copied = 0; copied < text.size();) {
+  for (size_t copied = 0; copied < text.size();) {
     const ssize_t got =
         retry_eintr([&] { return ::pread(fd, text.data() + copied, text.size() - copied, off_t(copied)); });
     if (got < 0) return errno_error(errno, "cannot read", path);
     if (got == 0) break;
-    copied += std::size_t(got);
+    copied += size_t(got);
   }
   return text;
 }
@@ -47,16 +47,15 @@ Result<void> TarStream::add_member(const fs::path& file, const std::string& name
   if (!S_ISREG(about.st_mode)) return success();
   Member member;
   member.path = file.string();
-  member.size = std::uint64_t(about.st_size);
+  member.size = uint64_t(about.st_size);
   member.device = about.st_dev;
   member.inode = about.st_ino;
   if (read_now && member.size <= kMostNoteBytes) {
     PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
   }
-  const auto header =
-      tar_header(name, {.bytes = member.size,
-                        .mode = 0600,
-                        .time_s = std::uint64_t(std::max<std::int64_t>(about.st_mtim.tv_sec, 0))});
+  const auto header = tar_header(
+      name,
+      {.bytes = member.size, .mode = 0600, .time_s = uint64_t(std::max<int64_t>(about.st_mtim.tv_sec, 0))});
   if (!header) return make_error(Errc::invalid_argument, "'{}' is too long for an archive", name);
   member.header.assign(header->data(), header->size());
   bytes_ += kTarBlockBytes + padded_size(member.size);
@@ -86,24 +85,24 @@ Result<void> TarStream::open_member(const Member& member) {
   return success();
 }
 
-Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t from, std::span<char> out) {
+Result<size_t> TarStream::read_member(const Member& member, uint64_t from, std::span<char> out) {
   if (member.text) return member.text->copy(out.data(), out.size(), from);
   if (!fd_) PENSTOCK_TRY(open_member(member));
   const ssize_t got = retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), off_t(from)); });
   if (got < 0) return errno_error(errno, "cannot read", member.path);
-  if (got > 0) return std::size_t(got);
+  if (got > 0) return size_t(got);
   std::fill(out.begin(), out.end(), '\0');  // the file was cut here meanwhile
   return out.size();
 }
 
 // offset_in_member_ moves through one member: its header, its content, and zeros up to a whole block. Then
 // member_index_ moves to the next member. The zeros that end an archive follow the last member.
-Result<std::size_t> TarStream::read(std::span<char> out) {
-  std::size_t copied = 0;
+Result<size_t> TarStream::read(std::span<char> out) {
+  size_t copied = 0;
   while (copied < out.size()) {
     std::span<char> room = out.subspan(copied);
-    const auto limit_room = [&](std::uint64_t left) {
-      room = room.first(std::size_t(std::min<std::uint64_t>(room.size(), left)));
+    const auto limit_room = [&](uint64_t left) {
+      room = room.first(size_t(std::min<uint64_t>(room.size(), left)));
     };
     if (member_index_ == members_.size()) {
       limit_room(kEndBytes - offset_in_member_);
@@ -114,7 +113,7 @@ Result<std::size_t> TarStream::read(std::span<char> out) {
       member.header.copy(room.data(), room.size(), offset_in_member_);
     } else if (offset_in_member_ < kTarBlockBytes + member.size) {
       limit_room(kTarBlockBytes + member.size - offset_in_member_);
-      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, offset_in_member_ - kTarBlockBytes, room));
+      PENSTOCK_ASSIGN(const size_t got, read_member(member, offset_in_member_ - kTarBlockBytes, room));
       room = room.first(got);
     } else if (offset_in_member_ < kTarBlockBytes + padded_size(member.size)) {
       limit_room(kTarBlockBytes + padded_size(member.size) - offset_in_member_);

@@ -24,29 +24,29 @@ class TarStream : public BodySource {
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 
-  std::uint64_t bytes() const override { return bytes_; }
+  uint64_t bytes() const override { return bytes_; }
   // An error if a file was deleted or replaced.
-  Result<std::size_t> read(std::span<char> out) override;
+  Result<size_t> read(std::span<char> out) override;
 
  private:
   struct Member {
     std::string path;    // path of the file on disk
     std::string header;  // the tar header of this member
-    std::uint64_t size = 0;
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
+    uint64_t size = 0;
+    uint64_t device = 0;
+    uint64_t inode = 0;
     std::optional<std::string> text;  // the content, if the whole file was read in advance
   };
   TarStream() = default;
   Result<void> add_member(const std::filesystem::path& file, const std::string& name, bool read_now);
   Result<void> open_member(const Member& member);
-  Result<std::size_t> read_member(const Member& member, std::uint64_t from, std::span<char> out);
+  Result<size_t> read_member(const Member& member, uint64_t from, std::span<char> out);
 
   std::vector<Member> members_;
-  std::uint64_t bytes_ = 0;
-  std::size_t member_index_ = 0;  // index of the present member
+  uint64_t bytes_ = 0;
+  size_t member_index_ = 0;  // index of the present member
   // offset in the present member: its header, content and padding; after the last member: in the final zeros
-  std::uint64_t offset_in_member_ = 0;
+  uint64_t offset_in_member_ = 0;
   Fd fd_;  // the file of the present member
 };
 

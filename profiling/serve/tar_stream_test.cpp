@@ -26,11 +26,11 @@ class TarStreamTest : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
 
-  static std::string all_of(TarStream& stream, std::size_t at_a_time) {
+  static std::string all_of(TarStream& stream, size_t at_a_time) {
     std::string all;
     std::string buffer(at_a_time, '?');
     for (;;) {
-      const Result<std::size_t> got = stream.read(buffer);
+      const Result<size_t> got = stream.read(buffer);
       EXPECT_TRUE(got.ok());
       if (!got.ok() || *got == 0) return all;
       all += buffer.substr(0, *got);
@@ -40,11 +40,11 @@ class TarStreamTest : public testing::Test {
   // The names and contents of an archive, read by its headers alone.
   static std::map<std::string, std::string> members_of(const std::string& archive) {
     std::map<std::string, std::string> members;
-    std::size_t at = 0;
+    size_t at = 0;
     while (at + 512 <= archive.size() && archive[at] != '\0') {
       const std::string name = archive.substr(at, 100).c_str();
       const std::string prefix = archive.substr(at + 345, 155).c_str();
-      const std::size_t size = std::stoull(archive.substr(at + 124, 11), nullptr, 8);
+      const size_t size = std::stoull(archive.substr(at + 124, 11), nullptr, 8);
       EXPECT_EQ(archive.substr(at + 257, 8), std::string("ustar\00000", 8));
       EXPECT_EQ(archive[at + 156], '0');
       members[prefix.empty() ? name : prefix + "/" + name] = archive.substr(at + 512, size);
@@ -67,7 +67,7 @@ TEST_F(TarStreamTest, TheFilesOfASessionAndNoOthers) {
   write("secret.txt", "not of it");
   fs::create_symlink("/etc/passwd", folder_ / "4-4.session");
   fs::create_directory(folder_ / "5-5.session");
-  for (const std::size_t step : {std::size_t{1} << 20U, std::size_t{512}, std::size_t{7}, std::size_t{1}}) {
+  for (const size_t step : {size_t{1} << 20U, size_t{512}, size_t{7}, size_t{1}}) {
     const auto stream = TarStream::of_session(folder_, "s");
     ASSERT_TRUE(stream.ok());
     const std::string archive = all_of(**stream, step);

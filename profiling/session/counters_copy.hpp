@@ -33,7 +33,7 @@ void copy_counters(const From& from, To& to) {
   copy(from.other, to.other);
   copy(from.failures, to.failures);
   copy(from.descriptors, to.descriptors);
-  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) copy(from.read_sizes[i], to.read_sizes[i]);
+  for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) copy(from.read_sizes[i], to.read_sizes[i]);
   copy(from.last_read, to.last_read);
   copy(from.size, to.size);
   copy(from.first_ticks, to.first_ticks);

@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr unsigned kOffsetBits = 44;
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kOffsetBits) - 1;
+constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
 
-constexpr std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
+constexpr std::array<uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
     100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
     4ULL << 20U, 10ULL << 20U, 100ULL << 20U, 1ULL << 30U};
 
@@ -66,12 +66,12 @@ class FileSumBuilder {
     sum_.mapped_bytes += counters.mapped_bytes;
     // Entries of one process and thread are mostly next to each other. count_distinct() handles the others.
     processes_.push_back(entry.process_file->header().pid);
-    threads_.push_back(std::uint64_t{entry.process_file->header().pid} << 32U | counters.thread);
+    threads_.push_back(uint64_t{entry.process_file->header().pid} << 32U | counters.thread);
   }
 
   bool empty() const { return sum_.layers_used == 0; }
 
-  const FileSum& finish(std::uint64_t file, std::string_view path, unsigned kind, bool shares_key) {
+  const FileSum& finish(uint64_t file, std::string_view path, unsigned kind, bool shares_key) {
     sum_.file = file;
     sum_.path = path;
     sum_.kind = kind;
@@ -97,15 +97,15 @@ class FileSumBuilder {
 
  private:
   template <class T>
-  static std::uint32_t count_distinct(std::vector<T>& list) {
-    if (list.size() <= 1) return std::uint32_t(list.size());
+  static uint32_t count_distinct(std::vector<T>& list) {
+    if (list.size() <= 1) return uint32_t(list.size());
     std::sort(list.begin(), list.end());
-    return std::uint32_t(std::unique(list.begin(), list.end()) - list.begin());
+    return uint32_t(std::unique(list.begin(), list.end()) - list.begin());
   }
 
   FileSum sum_;
-  std::vector<std::uint32_t> processes_;
-  std::vector<std::uint64_t> threads_;
+  std::vector<uint32_t> processes_;
+  std::vector<uint64_t> threads_;
 };
 
 }  // namespace
@@ -129,7 +129,7 @@ void LayerSum::add_counts(const Counts& more) {
   sequential_writes += more.sequential_writes;
   consecutive_writes += more.consecutive_writes;
   read_write_switches += more.read_write_switches;
-  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
+  for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
     read_sizes[i] += more.read_sizes[i];
     write_sizes[i] += more.write_sizes[i];
   }
@@ -155,16 +155,16 @@ void LayerSum::add(const LayerSum& more) {
 }
 
 FileSums::FileSums(const Session& session) : session_(&session) {
-  std::size_t entries = 0;
+  size_t entries = 0;
   for (const auto& process_file : session.process_files)
     for (const SessionBlock& block : process_file->view().blocks())
       if (block.kind == PENSTOCK_BLOCK_COUNTERS)
-        entries += block.entries.size() / std::max<std::size_t>(block.entry_bytes, sizeof(penstock_brief));
+        entries += block.entries.size() / std::max<size_t>(block.entry_bytes, sizeof(penstock_brief));
   entries_.reserve(entries);
-  for (std::size_t i = 0; i < session.process_files.size(); ++i) {
-    const std::uint64_t file_index_bits = std::uint64_t{i} << kOffsetBits;
+  for (size_t i = 0; i < session.process_files.size(); ++i) {
+    const uint64_t file_index_bits = uint64_t{i} << kOffsetBits;
     session.process_files[i]->view().each<penstock_counters>(
-        PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, std::uint64_t offset) {
+        PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t offset) {
           // The writer was killed before its first operation, so the entry is empty.
           if (counters.file == 0 && counters.first_ticks == PENSTOCK_NEVER &&
               counters.last_ticks == PENSTOCK_NEVER)
@@ -179,18 +179,18 @@ FileSums::FileSums(const Session& session) : session_(&session) {
 }
 
 void FileSums::add_groups() {
-  constexpr std::size_t kMostEntries = UINT32_MAX;  // more than a terabyte of entries
+  constexpr size_t kMostEntries = UINT32_MAX;  // more than a terabyte of entries
   if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
-  for (std::size_t from = 0, to = 0; from < entries_.size(); from = to) {
+  for (size_t from = 0, to = 0; from < entries_.size(); from = to) {
     while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
-    groups_.push_back({entries_[from].packed_position, std::uint32_t(from), std::uint32_t(to - from)});
+    groups_.push_back({entries_[from].packed_position, uint32_t(from), uint32_t(to - from)});
   }
   std::sort(groups_.begin(), groups_.end(),
             [](const Group& a, const Group& b) { return a.packed_position < b.packed_position; });
 }
 
-std::span<const FileSums::Group> FileSums::groups_of_part(std::size_t part, std::size_t parts) const {
-  const auto begin = [&](std::size_t i) { return i == parts ? groups_.size() : groups_.size() / parts * i; };
+std::span<const FileSums::Group> FileSums::groups_of_part(size_t part, size_t parts) const {
+  const auto begin = [&](size_t i) { return i == parts ? groups_.size() : groups_.size() / parts * i; };
   return std::span(groups_).subspan(begin(part), begin(part + 1) - begin(part));
 }
 
@@ -198,7 +198,7 @@ void FileSums::each(const FileFilter& wanted, const Each& each, const Each& left
   each_of_part(0, 1, wanted, each, left_out);
 }
 
-void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
+void FileSums::each_of_part(size_t part, size_t parts, const FileFilter& wanted, const Each& each,
                             const Each& left_out) const {
   std::vector<EntryOfFile> group;
   FileSumBuilder wanted_sum;
@@ -244,9 +244,9 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileFilte
     }
     std::stable_sort(group.begin(), group.end(),
                      [&](const EntryOfFile& a, const EntryOfFile& b) { return text(a) < text(b); });
-    std::size_t first_named = 0;
+    size_t first_named = 0;
     while (first_named < group.size() && text(group[first_named]).empty()) ++first_named;
-    for (std::size_t from = 0, to = first_named; from < group.size(); from = to) {
+    for (size_t from = 0, to = first_named; from < group.size(); from = to) {
       const std::string_view name = text(group[std::max(from, first_named)]);
       to = std::max(to, from);
       while (to < group.size() && text(group[to]) == name) ++to;
@@ -278,27 +278,27 @@ void FileSums::each_entry(const EachEntry& each) const {
   }
 }
 
-std::string_view size_bucket_name(std::size_t bucket) {
+std::string_view size_bucket_name(size_t bucket) {
   static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kBucketNames{
       "0_100", "100_1k", "1k_10k",   "10k_100k", "100k_1m",
       "1m_4m", "4m_10m", "10m_100m", "100m_1g",  "1g_plus"};
   return bucket < kBucketNames.size() ? kBucketNames[bucket] : "";
 }
 
-std::string_view size_bucket_text(std::size_t bucket) {
+std::string_view size_bucket_text(size_t bucket) {
   static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kBucketTexts{
       "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
       "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};
   return bucket < kBucketTexts.size() ? kBucketTexts[bucket] : "";
 }
 
-std::uint64_t size_bucket_end(std::size_t bucket) {
+uint64_t size_bucket_end(size_t bucket) {
   return bucket < kBucketEnds.size() ? kBucketEnds[bucket] : UINT64_MAX;
 }
 
-std::size_t size_bucket(std::uint64_t bytes) {
+size_t size_bucket(uint64_t bytes) {
   const auto end = std::lower_bound(kBucketEnds.begin(), kBucketEnds.end(), bytes);
-  return std::size_t(end - kBucketEnds.begin());
+  return size_t(end - kBucketEnds.begin());
 }
 
 }  // namespace penstock

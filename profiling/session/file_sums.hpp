@@ -17,38 +17,38 @@ namespace penstock {
 
 // The sums of one layer, or of several layers that do not count the same bytes twice.
 struct LayerSum {
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;
-  std::uint64_t opens = 0;
-  std::uint64_t closes = 0;
-  std::uint64_t reads = 0;
-  std::uint64_t writes = 0;
-  std::uint64_t stats = 0;
-  std::uint64_t seeks = 0;
-  std::uint64_t syncs = 0;
-  std::uint64_t maps = 0;
-  std::uint64_t other = 0;  // calls of all other kinds
-  std::uint64_t failures = 0;
-  std::uint64_t sequential_reads = 0;
-  std::uint64_t consecutive_reads = 0;
-  std::uint64_t sequential_writes = 0;
-  std::uint64_t consecutive_writes = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t opens = 0;
+  uint64_t closes = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+  uint64_t stats = 0;
+  uint64_t seeks = 0;
+  uint64_t syncs = 0;
+  uint64_t maps = 0;
+  uint64_t other = 0;  // calls of all other kinds
+  uint64_t failures = 0;
+  uint64_t sequential_reads = 0;
+  uint64_t consecutive_reads = 0;
+  uint64_t sequential_writes = 0;
+  uint64_t consecutive_writes = 0;
   // The number of threads' first reads and first writes in a file, which have no operation before them. At
   // the file's begin Darshan counts such an operation as neither sequential nor consecutive.
-  std::uint64_t first_reads = 0;
-  std::uint64_t first_writes = 0;
-  std::uint64_t read_write_switches = 0;
+  uint64_t first_reads = 0;
+  uint64_t first_writes = 0;
+  uint64_t read_write_switches = 0;
   double read_ns = 0;  // the sum over all threads
   double write_ns = 0;
   double meta_ns = 0;
-  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};
-  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
+  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};
+  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
 
   void add(const penstock_counters& counters, const SessionClock& clock);
   void add(const LayerSum& more);
-  std::uint64_t bytes() const { return bytes_read + bytes_written; }
-  std::uint64_t metadata() const { return opens + closes + stats + seeks + syncs + maps + other; }
-  std::uint64_t operations() const { return reads + writes + metadata(); }
+  uint64_t bytes() const { return bytes_read + bytes_written; }
+  uint64_t metadata() const { return opens + closes + stats + seeks + syncs + maps + other; }
+  uint64_t operations() const { return reads + writes + metadata(); }
   double io_ns() const { return read_ns + write_ns + meta_ns; }
 
  private:
@@ -58,27 +58,26 @@ struct LayerSum {
 };
 
 struct FileSum {
-  std::uint64_t file = 0;   // the file's key; 0 for all files without a known name
+  uint64_t file = 0;        // the file's key; 0 for all files without a known name
   std::string_view path;    // points into a mapped file; "" if the name is unknown
   bool shares_key = false;  // a file of another name has the same key
   unsigned kind = PENSTOCK_REGULAR;
   LayerSum all;  // the program's own bytes: the sum of the layers below MPI-IO and HDF5
   std::array<LayerSum, PENSTOCK_LAYERS> layers;
-  unsigned layers_used = 0;           // bit i is set if the program used layer i
-  std::int64_t first_ns = INT64_MAX;  // since 1970
-  std::int64_t last_ns = INT64_MIN;
-  std::int64_t first_read_ns = INT64_MAX;
-  std::uint64_t size = 0;  // the largest size that was seen, in bytes
-  std::uint64_t mapped_bytes = 0;
-  std::uint32_t processes = 0;
-  std::uint32_t threads = 0;
+  unsigned layers_used = 0;      // bit i is set if the program used layer i
+  int64_t first_ns = INT64_MAX;  // since 1970
+  int64_t last_ns = INT64_MIN;
+  int64_t first_read_ns = INT64_MAX;
+  uint64_t size = 0;  // the largest size that was seen, in bytes
+  uint64_t mapped_bytes = 0;
+  uint32_t processes = 0;
+  uint32_t threads = 0;
 };
 
 // One entry of counters and its position.
 struct CountersPosition {
-  std::uint64_t file = 0;
-  std::uint64_t packed_position =
-      0;  // upper bits: index of the process file; lower bits: offset in that file
+  uint64_t file = 0;
+  uint64_t packed_position = 0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
 // The filter of each(): true if what this process file did to this file counts. `moved`: some process read,
@@ -91,7 +90,7 @@ class FileSums {
   // Borrows the session, which must live longer. Uses 16 bytes of memory for each entry and 16 for each file.
   explicit FileSums(const Session& session);
 
-  std::size_t entries() const { return entries_.size(); }
+  size_t entries() const { return entries_.size(); }
 
   // Calls `each` for every file with entries that `wanted` accepts, and `left_out` for every file with
   // entries that it rejects. Files come in the order of their first entry, process file by process file, so
@@ -101,7 +100,7 @@ class FileSums {
   void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
   // each() for one part of the files: part number `part`, from 0, of `parts` parts of equal size. Together
   // the parts are all files.
-  void each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
+  void each_of_part(size_t part, size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
   // Calls `each` for every single entry: what one thread of one process did to a file.
   using EachEntry =
@@ -111,11 +110,11 @@ class FileSums {
  private:
   // The entries of one key in `entries_`: `count` entries from index `from`.
   struct Group {
-    std::uint64_t packed_position = 0;  // position of the first entry
-    std::uint32_t from = 0;
-    std::uint32_t count = 0;
+    uint64_t packed_position = 0;  // position of the first entry
+    uint32_t from = 0;
+    uint32_t count = 0;
   };
-  std::span<const Group> groups_of_part(std::size_t part, std::size_t parts) const;
+  std::span<const Group> groups_of_part(size_t part, size_t parts) const;
   void add_groups();
 
   const Session* session_;
@@ -124,12 +123,12 @@ class FileSums {
 };
 
 // The name of a bucket of read_sizes and write_sizes in JSON and CSV: "0_100", "100_1k", ...
-std::string_view size_bucket_name(std::size_t bucket);
+std::string_view size_bucket_name(size_t bucket);
 // The name of a size bucket in texts for people: "to 100 B", "to 1 KiB", ...
-std::string_view size_bucket_text(std::size_t bucket);
+std::string_view size_bucket_text(size_t bucket);
 // The largest size in a bucket, in bytes; UINT64_MAX for the last bucket.
-std::uint64_t size_bucket_end(std::size_t bucket);
+uint64_t size_bucket_end(size_t bucket);
 // The bucket of a size.
-std::size_t size_bucket(std::uint64_t bytes);
+size_t size_bucket(uint64_t bytes);
 
 }  // namespace penstock

@@ -149,15 +149,15 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
 TEST_F(FileSumsTest, PartsTogetherAreTheWhole) {
   SessionBytes bytes(100);
   for (int i = 0; i < 500; ++i)
-    for (std::uint32_t thread = 0; thread < 1 + std::uint32_t(i % 3); ++thread)
+    for (uint32_t thread = 0; thread < 1 + uint32_t(i % 3); ++thread)
       bytes.add_file("/data/" + std::to_string(i), 100 + thread, 1, 10);
   bytes.write(folder_.path());
   const Session session = opened();
   const FileSums sums(session);
-  for (const std::size_t parts : {1U, 2U, 7U, 100U}) {
-    std::set<std::uint64_t> keys;
-    std::uint64_t read = 0;
-    for (std::size_t part = 0; part < parts; ++part)
+  for (const size_t parts : {1U, 2U, 7U, 100U}) {
+    std::set<uint64_t> keys;
+    uint64_t read = 0;
+    for (size_t part = 0; part < parts; ++part)
       sums.each_of_part(part, parts, {}, [&](const FileSum& file) {
         EXPECT_TRUE(keys.insert(file.file).second) << "in two parts";
         read += file.all.reads;
@@ -207,13 +207,13 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
 TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 2, 500);
-  for (const std::uint64_t begin : {1'000'000'000ULL, 1'000'500'000ULL})
+  for (const uint64_t begin : {1'000'000'000ULL, 1'000'500'000ULL})
     bytes.add(penstock_segment{.file = key_for_test("/data/a"),
                                .offset = 0,
                                .length = 500,
                                .begin_ticks = begin,
                                .end_ticks = begin + 1'000'000,
-                               .thread = std::uint32_t(begin % 1000),
+                               .thread = uint32_t(begin % 1000),
                                .call = PENSTOCK_CALL_READ,
                                .layer = PENSTOCK_POSIX,
                                .failed = 0});

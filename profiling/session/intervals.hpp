@@ -11,8 +11,8 @@ namespace penstock {
 
 // The time from `begin` to just before `end`, in any unit; empty if end <= begin.
 struct TimeInterval {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
   friend bool operator==(const TimeInterval&, const TimeInterval&) = default;
 };
 
@@ -20,8 +20,8 @@ struct TimeInterval {
 std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals);
 
 // The total length of a result of merged().
-std::int64_t length(std::span<const TimeInterval> merged);
+int64_t length(std::span<const TimeInterval> merged);
 // The length of the time that is in both of two results of merged().
-std::int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other);
+int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other);
 
 }  // namespace penstock

@@ -46,13 +46,13 @@ TEST(Length, AgreesWithCounting) {
     std::vector<bool> in_a(64), in_b(64);
     Intervals a, b;
     for (int i = 0; i < 8; ++i) {
-      const auto begin = std::int64_t(random() % 60);
-      const auto end = begin + std::int64_t(random() % 5);
+      const auto begin = int64_t(random() % 60);
+      const auto end = begin + int64_t(random() % 5);
       (i % 2 == 0 ? a : b).push_back({begin, end});
-      for (std::int64_t at = begin; at < end; ++at) (i % 2 == 0 ? in_a : in_b)[std::size_t(at)] = true;
+      for (int64_t at = begin; at < end; ++at) (i % 2 == 0 ? in_a : in_b)[size_t(at)] = true;
     }
-    std::int64_t points = 0, both = 0;
-    for (std::size_t at = 0; at < in_a.size(); ++at) {
+    int64_t points = 0, both = 0;
+    for (size_t at = 0; at < in_a.size(); ++at) {
       points += in_a[at] ? 1 : 0;
       both += in_a[at] && in_b[at] ? 1 : 0;
     }

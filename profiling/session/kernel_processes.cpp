@@ -12,26 +12,26 @@ namespace {
 
 // The fields of /proc/PID/stat from field 3 on. They come after the program's name, which may contain any
 // character.
-std::string stat_of(std::uint32_t pid) {
+std::string stat_of(uint32_t pid) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(in, text);
-  const std::size_t name_end = text.rfind(')');
+  const size_t name_end = text.rfind(')');
   return name_end == std::string::npos || name_end + 2 > text.size() ? "" : text.substr(name_end + 2);
 }
 
-std::uint64_t start_ticks_in(const std::string& stat) {
-  std::size_t at = 0;
+uint64_t start_ticks_in(const std::string& stat) {
+  size_t at = 0;
   for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   return stat.empty() || at == std::string::npos ? 0 : std::strtoull(stat.c_str() + at, nullptr, 10);
 }
 
 }  // namespace
 
-bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
+bool read_kernel_io(uint32_t pid, penstock_kernel_io& io) {
   std::ifstream in(fmt::format("/proc/{}/io", pid));
   std::string name;
-  std::uint64_t value = 0;
+  uint64_t value = 0;
   bool has_lines = false;
   while (in >> name >> value) {
     has_lines = true;
@@ -52,11 +52,11 @@ std::string this_host() {
   return name.data();
 }
 
-std::uint64_t process_start(std::uint32_t pid) {
+uint64_t process_start(uint32_t pid) {
   return start_ticks_in(stat_of(pid));
 }
 
-bool process_runs(std::uint32_t pid, std::uint64_t start) {
+bool process_runs(uint32_t pid, uint64_t start) {
   const std::string stat = stat_of(pid);
   return start != 0 && start_ticks_in(stat) == start && stat[0] != 'Z' && stat[0] != 'X';
 }

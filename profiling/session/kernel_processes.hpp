@@ -9,12 +9,12 @@
 namespace penstock {
 
 // Reads /proc/PID/io. If it cannot be read, `io` is all zero and the result is false.
-bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io);
+bool read_kernel_io(uint32_t pid, penstock_kernel_io& io);
 // The start time of a process in the kernel's ticks, from /proc/PID/stat; 0 if no such process exists.
-std::uint64_t process_start(std::uint32_t pid);
+uint64_t process_start(uint32_t pid);
 // True if the process with this start time still runs. A process that has ended does not run, whether or not
 // its parent has waited for it.
-bool process_runs(std::uint32_t pid, std::uint64_t start);
+bool process_runs(uint32_t pid, uint64_t start);
 // The name of this machine, as the headers of sessions contain it.
 std::string this_host();
 

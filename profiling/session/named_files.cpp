@@ -24,9 +24,9 @@ NamedFiles::NamedFiles(const Session& session, const FileSums& sums, const Sessi
                    [](const NamedFile& a, const NamedFile& b) { return a.file < b.file; });
 }
 
-const NamedFile* NamedFiles::find(std::uint64_t file, const ProcessFile& process_file) const {
+const NamedFile* NamedFiles::find(uint64_t file, const ProcessFile& process_file) const {
   const auto found = std::lower_bound(files_.begin(), files_.end(), file,
-                                      [](const NamedFile& a, std::uint64_t key) { return a.file < key; });
+                                      [](const NamedFile& a, uint64_t key) { return a.file < key; });
   if (found == files_.end() || found->file != file) return nullptr;
   return (process_file.is_python() ? found->is_wanted_for_python : found->is_wanted_for_others) ? &*found
                                                                                                 : nullptr;

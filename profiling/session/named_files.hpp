@@ -11,7 +11,7 @@
 namespace penstock {
 
 struct NamedFile {
-  std::uint64_t file = 0;
+  uint64_t file = 0;
   std::string_view path;              // points into a mapped file
   bool is_wanted_for_python = false;  // what Python programs did to the file is wanted
   // what other programs did to the file is wanted
@@ -24,9 +24,9 @@ class NamedFiles {
   NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter);
 
   // Returns null if the filter does not want what this process file did to the file.
-  const NamedFile* find(std::uint64_t file, const ProcessFile& process_file) const;
+  const NamedFile* find(uint64_t file, const ProcessFile& process_file) const;
   // The number of a file that find() returned, from 0.
-  std::size_t number(const NamedFile& file) const { return std::size_t(&file - files_.data()); }
+  size_t number(const NamedFile& file) const { return size_t(&file - files_.data()); }
 
  private:
   std::vector<NamedFile> files_;  // sorted by key

@@ -42,8 +42,8 @@ std::string_view MountTable::mount_of(std::string_view path) const {
   return "";
 }
 
-void RollUps::add(std::string_view name, std::uint64_t files, const LayerSum& all, std::string_view largest,
-                  std::uint64_t largest_bytes) {
+void RollUps::add(std::string_view name, uint64_t files, const LayerSum& all, std::string_view largest,
+                  uint64_t largest_bytes) {
   RollUp& row = rows_[name];
   row.name = name;
   row.files += files;
@@ -63,7 +63,7 @@ void RollUps::add(const RollUps& more) {
     add(name, row.files, row.all, row.largest_file, row.largest_bytes);
 }
 
-std::vector<RollUp> RollUps::largest_rows(std::size_t most) const {
+std::vector<RollUp> RollUps::largest_rows(size_t most) const {
   std::vector<RollUp> rows;
   rows.reserve(rows_.size());
   for (const auto& [name, row] : rows_) rows.push_back(row);
@@ -72,13 +72,13 @@ std::vector<RollUp> RollUps::largest_rows(std::size_t most) const {
     return a.all.io_ns() != b.all.io_ns() ? a.all.io_ns() > b.all.io_ns() : a.name < b.name;
   };
   most = std::min(most, rows.size());
-  std::partial_sort(rows.begin(), rows.begin() + std::ptrdiff_t(most), rows.end(), ranks_before);
+  std::partial_sort(rows.begin(), rows.begin() + ptrdiff_t(most), rows.end(), ranks_before);
   rows.resize(most);
   return rows;
 }
 
 std::string_view folder_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
+  const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return "";
   return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
 }
@@ -86,16 +86,16 @@ std::string_view folder_of(std::string_view path) {
 std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
                                        const SessionFilter& filter) {
   std::vector<ProcessSum> rows(session.processes.size());
-  std::map<const ProcessFile*, std::size_t> row_of;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  std::map<const ProcessFile*, size_t> row_of;
+  for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].process = &session.processes[i];
     for (const ProcessFile* const process_file : session.processes[i].process_files) row_of[process_file] = i;
   }
-  std::vector<std::set<std::uint32_t>> threads(rows.size());
-  std::vector<std::uint64_t> last_file_key(rows.size(), 0);
+  std::vector<std::set<uint32_t>> threads(rows.size());
+  std::vector<uint64_t> last_file_key(rows.size(), 0);
   std::vector<bool> has_counters(rows.size(), false);
   const ProcessFile* previous_file = nullptr;
-  std::size_t row = 0;
+  size_t row = 0;
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
     const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
@@ -114,7 +114,7 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
     last_file_key[row] = counters.file;
     rows[row].files += kind == PENSTOCK_DIRECTORY ? 0 : 1;
   });
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].threads = std::uint32_t(threads[i].size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].threads = uint32_t(threads[i].size());
   return rows;
 }
 

@@ -34,10 +34,10 @@ class MountTable {
 // One row of a roll-up: a mount, a folder, a process or a file.
 struct RollUp {
   std::string_view name;
-  std::uint64_t files = 0;
+  uint64_t files = 0;
   LayerSum all;
   std::string_view largest_file;  // path of the file with the most bytes read and written
-  std::uint64_t largest_bytes = 0;
+  uint64_t largest_bytes = 0;
 };
 
 // The rows of a roll-up by name. Each thread fills a RollUps of its own; at the end they are added up.
@@ -46,12 +46,12 @@ class RollUps {
   void add(std::string_view name, const FileSum& file);
   void add(const RollUps& more);
   // The largest rows, at most `most`: sorted by bytes, then by time, then by name.
-  std::vector<RollUp> largest_rows(std::size_t most) const;
-  std::size_t size() const { return rows_.size(); }
+  std::vector<RollUp> largest_rows(size_t most) const;
+  size_t size() const { return rows_.size(); }
 
  private:
-  void add(std::string_view name, std::uint64_t files, const LayerSum& all, std::string_view largest,
-           std::uint64_t largest_bytes);
+  void add(std::string_view name, uint64_t files, const LayerSum& all, std::string_view largest,
+           uint64_t largest_bytes);
   std::unordered_map<std::string_view, RollUp> rows_;
 };
 
@@ -61,8 +61,8 @@ std::string_view folder_of(std::string_view path);
 // What one process did to the files that the filter wants.
 struct ProcessSum {
   const SessionProcess* process = nullptr;
-  std::uint64_t files = 0;
-  std::uint32_t threads = 0;  // threads that did any I/O
+  uint64_t files = 0;
+  uint32_t threads = 0;  // threads that did any I/O
   LayerSum all;
 };
 // One entry for each process of the session, in the same order.
@@ -72,18 +72,18 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
 // Keeps the `most` files with the highest values of `figure`.
 class TopFiles {
  public:
-  TopFiles(std::size_t most, double (*figure)(const FileSum&)) : most_(most), figure_(figure) {}
+  TopFiles(size_t most, double (*figure)(const FileSum&)) : most_(most), figure_(figure) {}
   void add(const FileSum& file);
   void add(const TopFiles& more);
   // the highest first, without files whose figure is 0
   std::vector<FileSum> ranked() const;
-  std::uint64_t skipped() const { return counted_files_ - heap_.size(); }  // how many files rank below them
+  uint64_t skipped() const { return counted_files_ - heap_.size(); }  // how many files rank below them
 
  private:
   bool ranks_higher(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
   void push(const FileSum& file);
-  std::size_t most_;
-  std::uint64_t counted_files_ = 0;  // files whose figure is not 0
+  size_t most_;
+  uint64_t counted_files_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);
   std::vector<FileSum> heap_;  // a heap with the lowest file in front
 };

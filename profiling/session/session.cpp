@@ -21,12 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostProcessFiles = 1U << 20U;
+constexpr size_t kMostProcessFiles = 1U << 20U;
 
-NextData next_data_of(int fd, std::uint64_t size) {
-  return [fd, size](std::uint64_t offset) -> std::uint64_t {
+NextData next_data_of(int fd, uint64_t size) {
+  return [fd, size](uint64_t offset) -> uint64_t {
     const off_t data = ::lseek(fd, off_t(offset), SEEK_DATA);
-    if (data >= 0) return std::uint64_t(data);
+    if (data >= 0) return uint64_t(data);
     return errno == ENXIO ? size : offset;  // if SEEK_DATA is not supported, nothing is skipped
   };
 }
@@ -73,7 +73,7 @@ void leave_out_earlier_states(Session& session) {
   auto& process_files = session.process_files;
   std::stable_sort(process_files.begin(), process_files.end(),
                    [](const auto& a, const auto& b) { return is_earlier(*a, *b); });
-  std::map<std::pair<fs::path, fs::path>, std::size_t> left_out;
+  std::map<std::pair<fs::path, fs::path>, size_t> left_out;
   std::vector<std::unique_ptr<ProcessFile>> latest_states;
   for (auto& process_file : process_files) {
     if (latest_states.empty() || !same_process_file(*latest_states.back(), *process_file)) {
@@ -147,10 +147,10 @@ void group_processes(Session& session) {
 }
 
 void find_unwatched(Session& session) {
-  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> begins;
+  std::vector<std::tuple<std::string_view, uint32_t, int64_t>> begins;
   // Processes to which a user attached. The library is not in their environment, so programs that they start
   // are not watched.
-  std::set<std::pair<std::string_view, std::uint32_t>> attached_to;
+  std::set<std::pair<std::string_view, uint32_t>> attached_to;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
     begins.emplace_back(process_file->host(), header.pid, header.begin.monotonic_ns);
@@ -159,7 +159,7 @@ void find_unwatched(Session& session) {
   std::sort(begins.begin(), begins.end());
   // True if a process with this id has a file that was started at `since` or later. For a spawned child
   // `since` is the begin of its parent's file, because the child may start before the parent notes the spawn.
-  const auto is_watched = [&](const ProcessFile& by, std::uint32_t pid, std::int64_t since) {
+  const auto is_watched = [&](const ProcessFile& by, uint32_t pid, int64_t since) {
     const auto found = std::lower_bound(begins.begin(), begins.end(), std::tuple(by.host(), pid, since));
     return found != begins.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
   };
@@ -190,11 +190,10 @@ void find_unwatched(Session& session) {
 }  // namespace
 
 std::vector<std::string_view> ProcessFile::command() const {
-  std::string_view all(header().command,
-                       std::min<std::size_t>(header().command_bytes, sizeof header().command));
+  std::string_view all(header().command, std::min<size_t>(header().command_bytes, sizeof header().command));
   std::vector<std::string_view> arguments;
   while (!all.empty()) {
-    const std::size_t end = all.find('\0');
+    const size_t end = all.find('\0');
     arguments.push_back(all.substr(0, end));
     all = end == std::string_view::npos ? "" : all.substr(end + 1);
   }
@@ -206,7 +205,7 @@ void ProcessFile::refine_clock(const penstock_moment& moment) {
   end_monotonic_ns_ = header().end_monotonic_ns != 0 ? end_monotonic_ns_ : end_from_ticks();
 }
 
-std::int64_t ProcessFile::end_from_ticks() const {
+int64_t ProcessFile::end_from_ticks() const {
   return std::max(header().begin.monotonic_ns, view_.clock().monotonic_ns(last_ticks_));
 }
 
@@ -214,15 +213,14 @@ void ProcessFile::inspect_end() {
   end_monotonic_ns_ = std::max(header().begin.monotonic_ns, header().end_monotonic_ns);
   if (header().end_monotonic_ns != 0) return;
   const penstock_moment& later = header().later[header().later_index & 1U];
-  std::uint64_t& last = last_ticks_;
+  uint64_t& last = last_ticks_;
   last = std::max(later.ticks, header().begin.ticks);
-  view_.each<penstock_thread>(PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
+  view_.each<penstock_thread>(PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, uint64_t) {
     last = std::max({last, thread.begin_ticks, thread.end_ticks});
   });
-  view_.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS,
-                                [&](const penstock_counters& counters, std::uint64_t) {
-                                  last = std::max(last, last_ticks_of(counters));
-                                });
+  view_.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t) {
+    last = std::max(last, last_ticks_of(counters));
+  });
   end_monotonic_ns_ = end_from_ticks();
 }
 
@@ -235,7 +233,7 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", path.string());
   if (!S_ISREG(status.st_mode))
     return make_error(Errc::corrupt, "'{}' is no file of a session", path.string());
-  const auto size = std::uint64_t(status.st_size);
+  const auto size = uint64_t(status.st_size);
   std::unique_ptr<ProcessFile> process_file(new ProcessFile);
   process_file->path_ = path;
   if (size > 0)
@@ -245,9 +243,9 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   if (!parsed.ok()) return with_path(parsed.error(), path);
   // A running process makes its file longer first and changes the header afterwards. So a size that is read
   // after the header must be at least file_end. If it is not, the file was cut.
-  const std::uint64_t file_end = process_file->header().file_end;
-  if (file_end > size && ::fstat(fd.get(), &status) == 0 && std::uint64_t(status.st_size) < file_end)
-    process_file->missing_bytes_ = file_end - std::uint64_t(status.st_size);
+  const uint64_t file_end = process_file->header().file_end;
+  if (file_end > size && ::fstat(fd.get(), &status) == 0 && uint64_t(status.st_size) < file_end)
+    process_file->missing_bytes_ = file_end - uint64_t(status.st_size);
   return process_file;
 }
 
@@ -269,7 +267,7 @@ Result<void> ProcessFile::parse(std::span<const std::byte> bytes, const NextData
 Result<Session> open_session(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(const std::set<fs::path> files, files_of(paths));
   Session session;
-  std::size_t files_left = files.size();
+  size_t files_left = files.size();
   for (const fs::path& file : files) {
     if (session.process_files.size() == kMostProcessFiles) {
       session.problems.push_back(fmt::format("of {} files {} were not read", files.size(), files_left));
@@ -279,7 +277,7 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     --files_left;
     Result<std::unique_ptr<ProcessFile>> process_file = ProcessFile::open(file);
     if (process_file.ok()) {
-      if (const std::uint64_t missing = (*process_file)->missing_bytes(); missing > 0)
+      if (const uint64_t missing = (*process_file)->missing_bytes(); missing > 0)
         session.problems.push_back(
             fmt::format("'{}' was cut short: {} of the {} bytes that its header says are missing, and what "
                         "stood there is counted nowhere",
@@ -304,7 +302,7 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   const auto cut_files =
       std::count_if(session.process_files.begin(), session.process_files.end(),
                     [](const auto& process_file) { return process_file->missing_bytes() > 0; });
-  const std::size_t unread_files = session.unread_files + std::size_t(cut_files);
+  const size_t unread_files = session.unread_files + size_t(cut_files);
   session = session_of(std::move(session.process_files));
   session.problems = std::move(problems);
   session.unread_files = unread_files;
@@ -330,11 +328,11 @@ bool has_entries(const Session& session, penstock_block_kind kind) {
   });
 }
 
-Result<void> complete_process_file(const fs::path& folder, std::uint32_t pid,
-                                   const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns) {
+Result<void> complete_process_file(const fs::path& folder, uint32_t pid, const penstock_kernel_io& kernel_end,
+                                   int64_t end_monotonic_ns) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   fs::path newest_file;
-  std::int64_t newest_ns = INT64_MIN;
+  int64_t newest_ns = INT64_MIN;
   for (const fs::path& file : files) {
     if (!file.filename().string().starts_with(fmt::format("{}-", pid))) continue;
     const auto process_file = ProcessFile::open(file);
@@ -348,12 +346,12 @@ Result<void> complete_process_file(const fs::path& folder, std::uint32_t pid,
 }
 
 Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kernel_end,
-                           std::int64_t end_monotonic_ns) {
+                           int64_t end_monotonic_ns) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
   if (!fd) return errno_error(errno, "cannot open", file.string());
   // kernel_end_known is written last. A reader that sees it also finds the two values that it announces.
-  const std::uint32_t end_is_known = 1;
-  const auto write_at = [&](std::size_t offset, const void* value, std::size_t bytes) {
+  const uint32_t end_is_known = 1;
+  const auto write_at = [&](size_t offset, const void* value, size_t bytes) {
     return ::pwrite(fd.get(), value, bytes, off_t(offset)) == ssize_t(bytes);
   };
   using Header = penstock_session_header;

@@ -30,7 +30,7 @@ class ProcessFile {
   const penstock_session_header& header() const { return view_.header(); }
   // The bytes that the header promises and the file does not have; usually 0. Only a file that was cut or
   // copied in part lacks bytes.
-  std::uint64_t missing_bytes() const { return missing_bytes_; }
+  uint64_t missing_bytes() const { return missing_bytes_; }
   bool cut_while_read() const { return file_.lost(); }  // then the bytes after the cut are read as zeros
 
   std::string_view host() const { return field_text(header().host); }
@@ -39,7 +39,7 @@ class ProcessFile {
   bool is_python() const { return is_python_; }
   std::vector<std::string_view> command() const;
   // When recording ended. If the file does not have this, the time of the last recorded operation.
-  std::int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
+  int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
   // Calls SessionClock::refine(). Times that were read from this process file before are then out of date.
   void refine_clock(const penstock_moment& moment);
 
@@ -47,15 +47,15 @@ class ProcessFile {
   ProcessFile() = default;
   Result<void> parse(std::span<const std::byte> bytes, const NextData& next_data);
   void inspect_end();
-  std::int64_t end_from_ticks() const;
+  int64_t end_from_ticks() const;
 
   std::filesystem::path path_;
   MappedFile file_;
   SessionView view_;
-  std::uint64_t missing_bytes_ = 0;
+  uint64_t missing_bytes_ = 0;
   bool is_python_ = false;
-  std::int64_t end_monotonic_ns_ = 0;
-  std::uint64_t last_ticks_ = 0;  // the time of its last recorded operation
+  int64_t end_monotonic_ns_ = 0;
+  uint64_t last_ticks_ = 0;  // the time of its last recorded operation
 };
 
 // A process and its process files in the order of time.
@@ -68,7 +68,7 @@ struct SessionProcess {
 // A program that a watched process started and that wrote no file. Most of these are static or setuid
 // programs, or were started by a process to which a user attached.
 struct UnwatchedProgram {
-  std::uint32_t pid = 0;
+  uint32_t pid = 0;
   std::string_view program;  // points into a mapping; "" if unknown
   bool started_by_attached = false;
 };
@@ -83,7 +83,7 @@ struct Session {
   std::vector<std::string> detach_times;
   std::vector<std::string> problems;  // which files were not read fully, and why
   // files that were not read fully, and of which no other copy was read either
-  std::size_t unread_files = 0;
+  size_t unread_files = 0;
 };
 
 // Opens folders of sessions and single files of sessions. If two files are states of the same process file (a
@@ -98,11 +98,11 @@ bool has_entries(const Session& session, penstock_block_kind kind);
 // Adds the kernel's final counts of a process that has just ended and could not write them itself. Sets
 // kernel_end and end_monotonic_ns in the newest process file of that process in the folder, unless that
 // process file has them already. Never creates or lengthens a file.
-Result<void> complete_process_file(const std::filesystem::path& folder, std::uint32_t pid,
-                                   const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
+Result<void> complete_process_file(const std::filesystem::path& folder, uint32_t pid,
+                                   const penstock_kernel_io& kernel_end, int64_t end_monotonic_ns);
 // Writes kernel_end and end_monotonic_ns into the header of one file, also if it has them already. The
 // process must have ended. Never creates or lengthens the file.
 Result<void> complete_file(const std::filesystem::path& file, const penstock_kernel_io& kernel_end,
-                           std::int64_t end_monotonic_ns);
+                           int64_t end_monotonic_ns);
 
 }  // namespace penstock

@@ -18,15 +18,14 @@ namespace {
 // The counts of one process for the comparison. The counts of children are subtracted from their parent, so
 // an unsigned sum may wrap below zero in between. It is right again at the end.
 struct ProcessCounts {
-  std::uint64_t kernel_read = 0;
-  std::uint64_t kernel_written = 0;
-  std::uint64_t recorded_read = 0;
-  std::uint64_t recorded_written = 0;
-  bool has_known_end = true;     // the end of the last process file is known
-  bool lacks_known_end = false;  // a process file before the last one has no known end
-  bool is_cut = false;           // the file was cut, so recorded calls are missing
-  std::optional<std::size_t>
-      counted_in_process;  // the process whose counters contain this one's final counts
+  uint64_t kernel_read = 0;
+  uint64_t kernel_written = 0;
+  uint64_t recorded_read = 0;
+  uint64_t recorded_written = 0;
+  bool has_known_end = true;                 // the end of the last process file is known
+  bool lacks_known_end = false;              // a process file before the last one has no known end
+  bool is_cut = false;                       // the file was cut, so recorded calls are missing
+  std::optional<size_t> counted_in_process;  // the process whose counters contain this one's final counts
 };
 
 // The final counters of the process file. If it has none and the process runs, the kernel's current counters.
@@ -39,7 +38,7 @@ std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_fil
 
 void add_recorded(const ProcessFile& process_file, ProcessCounts& counts, SessionCoverage& coverage) {
   process_file.view().each<penstock_thread>(
-      PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
+      PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, uint64_t) {
         counts.recorded_read += thread.kernel_read;
         counts.recorded_written += thread.kernel_written;
         coverage.ring_bytes += thread.ring_read + thread.ring_written;
@@ -54,7 +53,7 @@ void add_recorded(const ProcessFile& process_file, ProcessCounts& counts, Sessio
 class ProcessTree {
  public:
   explicit ProcessTree(const Session& session) : processes_(session.processes) {
-    for (std::size_t i = 0; i < processes_.size(); ++i) {
+    for (size_t i = 0; i < processes_.size(); ++i) {
       by_pid_.emplace(key(processes_[i].first(), processes_[i].first().header().pid), i);
       for (const ProcessFile* const process_file : processes_[i].process_files)
         process_file->view().each_event([&](const penstock_event& event, std::string_view) {
@@ -70,7 +69,7 @@ class ProcessTree {
 
   // The process that started `child`. If that process left no file (it only forked), the result is the
   // recorded process that started it.
-  std::optional<std::size_t> parent_of(std::size_t child) const {
+  std::optional<size_t> parent_of(size_t child) const {
     const ProcessFile& first = processes_[child].first();
     const auto parent = key(first, first.header().parent_pid);
     const auto found = find_latest(by_pid_, parent, child);
@@ -79,21 +78,21 @@ class ProcessTree {
 
   // True if the parent recorded that it started this child, and did not record that it waited for the child.
   // Children that libc starts (system(), popen()) are not recorded, and libc waits for them.
-  bool was_not_reaped(std::size_t parent, std::size_t child) const {
+  bool was_not_reaped(size_t parent, size_t child) const {
     const std::pair parent_and_child{parent, processes_[child].first().header().pid};
     return children_.contains(parent_and_child) && !reaped_.contains(parent_and_child);
   }
 
  private:
-  using Key = std::pair<std::string_view, std::uint32_t>;
-  static Key key(const ProcessFile& process_file, std::uint32_t pid) { return {process_file.host(), pid}; }
+  using Key = std::pair<std::string_view, uint32_t>;
+  static Key key(const ProcessFile& process_file, uint32_t pid) { return {process_file.host(), pid}; }
 
   // The newest process with this id that is not later than the child. Pids are used again, so there may be
   // several. The begin of a process is compared, not its first I/O: that may be later than the end of the
   // child.
-  std::optional<std::size_t> find_latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
-                                         std::size_t child) const {
-    std::optional<std::size_t> newest;
+  std::optional<size_t> find_latest(const std::multimap<Key, size_t>& among, const Key& pid,
+                                    size_t child) const {
+    std::optional<size_t> newest;
     const auto [from, to] = among.equal_range(pid);
     for (auto at = from; at != to; ++at) {
       if (at->second == child || is_later(at->second, child)) continue;
@@ -101,7 +100,7 @@ class ProcessTree {
     }
     return newest;
   }
-  bool is_later(std::size_t a, std::size_t b) const {
+  bool is_later(size_t a, size_t b) const {
     const penstock_session_header& a_header = processes_[a].first().header();
     const penstock_session_header& b_header = processes_[b].first().header();
     if (a_header.process_start != 0 && b_header.process_start != 0)
@@ -110,10 +109,10 @@ class ProcessTree {
   }
 
   const std::vector<SessionProcess>& processes_;
-  std::multimap<Key, std::size_t> by_pid_;
-  std::multimap<Key, std::size_t> starters_;
-  std::set<std::pair<std::size_t, std::uint32_t>> children_;  // (number of the parent, pid of the child)
-  std::set<std::pair<std::size_t, std::uint32_t>> reaped_;
+  std::multimap<Key, size_t> by_pid_;
+  std::multimap<Key, size_t> starters_;
+  std::set<std::pair<size_t, uint32_t>> children_;  // (number of the parent, pid of the child)
+  std::set<std::pair<size_t, uint32_t>> reaped_;
 };
 
 // Adds the kernel's counts from the begin to the end of each process file, as far as the ends are known.
@@ -135,8 +134,8 @@ penstock_kernel_io counts_given_to_parent(const SessionProcess& process, const s
   return final_counts_of(process.last(), host).value_or(process.last().header().kernel_begin);
 }
 
-bool is_negative(std::uint64_t sum) {
-  return sum > std::uint64_t(INT64_MAX);
+bool is_negative(uint64_t sum) {
+  return sum > uint64_t(INT64_MAX);
 }
 
 // Corrects the case of a parent that died before it waited for all its children. The counts of a child that
@@ -144,14 +143,13 @@ bool is_negative(std::uint64_t sum) {
 // zero. Then children are added back, beginning with the one that ended last, until no count is below zero.
 void restore_unreaped_children(const std::vector<SessionProcess>& processes, const std::string& host,
                                std::vector<ProcessCounts>& all_counts,
-                               std::map<std::size_t, std::vector<std::size_t>>& reaped_by) {
+                               std::map<size_t, std::vector<size_t>>& reaped_by) {
   for (auto& [parent, children] : reaped_by) {
     ProcessCounts& counts = all_counts[parent];
-    std::ranges::sort(children, {},
-                      [&](std::size_t child) { return processes[child].last().end_monotonic_ns(); });
+    std::ranges::sort(children, {}, [&](size_t child) { return processes[child].last().end_monotonic_ns(); });
     while (!children.empty() && counts.has_known_end &&
            (is_negative(counts.kernel_read) || is_negative(counts.kernel_written))) {
-      const std::size_t child = children.back();
+      const size_t child = children.back();
       const penstock_kernel_io child_counts = counts_given_to_parent(processes[child], host);
       counts.kernel_read += child_counts.rchar;
       counts.kernel_written += child_counts.wchar;
@@ -162,7 +160,7 @@ void restore_unreaped_children(const std::vector<SessionProcess>& processes, con
 }
 
 // True if the final counters of this process are known, or are contained in those of a process that has them.
-bool is_comparable(const std::vector<ProcessCounts>& counts, std::size_t process) {
+bool is_comparable(const std::vector<ProcessCounts>& counts, size_t process) {
   constexpr int kMostSteps = 64;
   for (int steps = 0; steps < kMostSteps; ++steps) {
     if (counts[process].lacks_known_end || counts[process].is_cut) return false;
@@ -173,7 +171,7 @@ bool is_comparable(const std::vector<ProcessCounts>& counts, std::size_t process
   return false;
 }
 
-std::uint64_t not_negative(std::uint64_t sum) {
+uint64_t not_negative(uint64_t sum) {
   return is_negative(sum) ? 0 : sum;
 }
 
@@ -195,8 +193,8 @@ SessionCoverage coverage_of(const Session& session) {
   const std::string host = this_host();
   const ProcessTree tree(session);
   std::vector<ProcessCounts> counts(session.processes.size());
-  std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // the children of each parent
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+  std::map<size_t, std::vector<size_t>> reaped_by;  // the children of each parent
+  for (size_t i = 0; i < counts.size(); ++i) {
     for (const ProcessFile* const process_file : session.processes[i].process_files)
       add_recorded(*process_file, counts[i], coverage);
     add_kernel(session.processes[i], host, counts[i]);
@@ -205,7 +203,7 @@ SessionCoverage coverage_of(const Session& session) {
         [](const ProcessFile* process_file) { return process_file->missing_bytes() > 0; });
     if (counts[i].is_cut) ++coverage.cut_processes;
   }
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+  for (size_t i = 0; i < counts.size(); ++i) {
     const SessionProcess& process = session.processes[i];
     if (writer_runs(process.last(), host)) ++coverage.running_processes;
     const auto parent = tree.parent_of(i);
@@ -224,9 +222,9 @@ SessionCoverage coverage_of(const Session& session) {
     reaped_by[*parent].push_back(i);
   }
   restore_unreaped_children(session.processes, host, counts, reaped_by);
-  std::uint64_t kernel_read = 0;
-  std::uint64_t kernel_written = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+  uint64_t kernel_read = 0;
+  uint64_t kernel_written = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
     if (!is_comparable(counts, i)) {
       ++coverage.unknown_processes;
       continue;

@@ -15,8 +15,8 @@
 namespace penstock {
 
 struct Coverage {
-  std::uint64_t kernel_bytes = 0;    // bytes that the kernel counted for the processes that are known
-  std::uint64_t recorded_bytes = 0;  // bytes of their recorded calls
+  uint64_t kernel_bytes = 0;    // bytes that the kernel counted for the processes that are known
+  uint64_t recorded_bytes = 0;  // bytes of their recorded calls
   // recorded_bytes / kernel_bytes. 1 if both are 0; NaN if `kernel_bytes` is 0 and `recorded_bytes` is not.
   double fraction() const;
 };
@@ -24,15 +24,14 @@ struct Coverage {
 struct SessionCoverage {
   Coverage rchar;
   Coverage wchar;
-  std::uint64_t ring_bytes = 0;  // io_uring and libaio
-  std::uint64_t spliced_bytes = 0;
-  std::uint64_t mapped_bytes = 0;
-  std::size_t unknown_processes = 0;  // including cut_processes
-  std::size_t cut_processes = 0;      // processes with a file that was cut
-  std::size_t running_processes = 0;  // processes that run on this machine at present
-  std::size_t threads = 0;
-  std::uint64_t missed_calls =
-      0;  // failed calls with a file name that the calling thread had not used before
+  uint64_t ring_bytes = 0;  // io_uring and libaio
+  uint64_t spliced_bytes = 0;
+  uint64_t mapped_bytes = 0;
+  size_t unknown_processes = 0;  // including cut_processes
+  size_t cut_processes = 0;      // processes with a file that was cut
+  size_t running_processes = 0;  // processes that run on this machine at present
+  size_t threads = 0;
+  uint64_t missed_calls = 0;  // failed calls with a file name that the calling thread had not used before
   double missed_ns = 0;
 };
 

@@ -17,7 +17,7 @@ bool is_device(std::string_view path) {
 }
 
 bool has_digit_after(std::string_view path, std::string_view part) {
-  const std::size_t at = path.find(part);
+  const size_t at = path.find(part);
   return at != std::string_view::npos && at + part.size() < path.size() && path[at + part.size()] >= '0' &&
          path[at + part.size()] <= '9';
 }

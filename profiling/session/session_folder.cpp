@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNoteName = "session.json";
-constexpr std::uintmax_t kMostNoteBytes = 16U << 20U;
+constexpr uintmax_t kMostNoteBytes = 16U << 20U;
 
 std::vector<std::string> texts_of(const Json& note, const char* name) {
   std::vector<std::string> texts;
@@ -107,7 +107,7 @@ SessionNote read_note(const fs::path& folder) {
   parsed.ended = member_text(note, "ended");
   parsed.trace = member_true(note, "trace");
   if (const auto at = note.find("exit_code"); at != note.end() && at->is_number_integer())
-    parsed.exit_code = int(at->get<std::int64_t>());
+    parsed.exit_code = int(at->get<int64_t>());
   return parsed;
 }
 

@@ -23,7 +23,7 @@ void report(const Session& session, const SessionFilter& filter) {
   const SessionReport all = inspect_session(session, sums, filter, "all", 5);
   std::string text;
   append_session_json(text, session, all.summary);
-  std::uint64_t files = 0;
+  uint64_t files = 0;
   sums.each([&](std::string_view path, unsigned kind, bool moved,
                 const ProcessFile& process_file) { return filter.wants(path, kind, moved, process_file); },
             [&](const FileSum& file) {
@@ -50,7 +50,7 @@ void report(const Session& session, const SessionFilter& filter) {
 }  // namespace
 }  // namespace penstock
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto process_file = penstock::ProcessFile::from_bytes(std::as_bytes(std::span(data, size)));
   if (!process_file.ok()) return 0;
   std::vector<std::unique_ptr<penstock::ProcessFile>> process_files;

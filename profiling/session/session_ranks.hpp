@@ -17,13 +17,13 @@ class SessionRanks {
  public:
   explicit SessionRanks(const Session& session);
 
-  std::uint32_t rank_of(const ProcessFile& process_file) const;
-  std::uint32_t count() const { return std::uint32_t(hosts_.size()); }
+  uint32_t rank_of(const ProcessFile& process_file) const;
+  uint32_t count() const { return uint32_t(hosts_.size()); }
   // "" if no process of that rank was recorded
-  std::string_view host(std::uint32_t rank) const { return hosts_[rank]; }
+  std::string_view host(uint32_t rank) const { return hosts_[rank]; }
 
  private:
-  std::unordered_map<const ProcessFile*, std::uint32_t> ranks_;
+  std::unordered_map<const ProcessFile*, uint32_t> ranks_;
   std::vector<std::string_view> hosts_;
 };
 

@@ -8,8 +8,8 @@ namespace penstock {
 namespace {
 
 // The largest number of intervals that contain the same moment.
-std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
-  std::vector<std::pair<std::int64_t, int>> changes;
+uint64_t most_at_once(const std::vector<TimeInterval>& times) {
+  std::vector<std::pair<int64_t, int>> changes;
   for (const TimeInterval& time : times) {
     changes.emplace_back(time.begin, 1);
     changes.emplace_back(std::max(time.begin, time.end), -1);
@@ -21,13 +21,13 @@ std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   int open_intervals = 0;
   int most_open = 0;
   for (const auto& [when, change] : changes) most_open = std::max(most_open, open_intervals += change);
-  return std::uint64_t(most_open);
+  return uint64_t(most_open);
 }
 
 // The spans of one repeat.
 struct Repeat {
   std::vector<TimeInterval> times;
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
 };
 
 double seconds_of(std::vector<TimeInterval> times) {
@@ -45,7 +45,7 @@ const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counter
   return thread;
 }
 
-std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
+uint64_t threads_at_once(const ThreadReadings& threads, uint64_t all_bytes) {
   std::vector<TimeInterval> times;
   for (const auto& [key, thread] : threads)
     if (thread.bytes > 0 && thread.bytes >= all_bytes / 100)
@@ -58,29 +58,28 @@ Reading reading_of_spans(const Session& session) {
   ThreadReadings threads;
   TimeInterval sample_time{INT64_MAX, INT64_MIN};
   std::vector<TimeInterval> intervals;
-  std::map<std::uint32_t, Repeat> repeats;
-  std::uint64_t sample_bytes = 0;
+  std::map<uint32_t, Repeat> repeats;
+  uint64_t sample_bytes = 0;
   for (const auto& process_file : session.process_files)
-    process_file->view().each<penstock_span>(
-        PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
-          if (span.component != PENSTOCK_READ || span.bytes == 0) return;
-          const SessionClock& clock = process_file->view().clock();
-          const TimeInterval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
-          reading.bytes += span.bytes;
-          reading.busy_s += double(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
-          if (span.number == PENSTOCK_NO_NUMBER) {
-            intervals.push_back(time);
-            repeats[span.epoch].times.push_back(time);
-            repeats[span.epoch].bytes += span.bytes;
-            return;
-          }
-          ThreadReading& thread = threads[{process_file.get(), span.thread}];
-          thread.bytes += span.bytes;
-          thread.first_ns = std::min(thread.first_ns, time.begin);
-          thread.last_ns = std::max(thread.last_ns, time.end);
-          sample_time = {std::min(sample_time.begin, time.begin), std::max(sample_time.end, time.end)};
-          sample_bytes += span.bytes;
-        });
+    process_file->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, uint64_t) {
+      if (span.component != PENSTOCK_READ || span.bytes == 0) return;
+      const SessionClock& clock = process_file->view().clock();
+      const TimeInterval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
+      reading.bytes += span.bytes;
+      reading.busy_s += double(std::max<int64_t>(time.end - time.begin, 0)) / 1e9;
+      if (span.number == PENSTOCK_NO_NUMBER) {
+        intervals.push_back(time);
+        repeats[span.epoch].times.push_back(time);
+        repeats[span.epoch].bytes += span.bytes;
+        return;
+      }
+      ThreadReading& thread = threads[{process_file.get(), span.thread}];
+      thread.bytes += span.bytes;
+      thread.first_ns = std::min(thread.first_ns, time.begin);
+      thread.last_ns = std::max(thread.last_ns, time.end);
+      sample_time = {std::min(sample_time.begin, time.begin), std::max(sample_time.end, time.end)};
+      sample_bytes += span.bytes;
+    });
   reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(intervals));
   if (sample_bytes == 0)
     for (auto& [number, repeat] : repeats)

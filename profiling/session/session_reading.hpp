@@ -13,11 +13,11 @@ namespace penstock {
 
 // When one thread read, and how many bytes.
 struct ThreadReading {
-  std::int64_t first_ns = INT64_MAX;  // since 1970
-  std::int64_t last_ns = INT64_MIN;
-  std::uint64_t bytes = 0;
+  int64_t first_ns = INT64_MAX;  // since 1970
+  int64_t last_ns = INT64_MIN;
+  uint64_t bytes = 0;
 };
-using ThreadReadings = std::map<std::pair<const ProcessFile*, std::uint32_t>, ThreadReading>;
+using ThreadReadings = std::map<std::pair<const ProcessFile*, uint32_t>, ThreadReading>;
 
 // Adds an entry with read bytes to its thread. Returns the thread's sum.
 const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
@@ -26,14 +26,14 @@ const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counter
 // The largest number of threads that read at the same time. A thread reads from its first read to its last.
 // So a thread pool that is created again for each epoch counts once. A thread with less than 1% of all bytes
 // does not count; it read a configuration file, for example.
-std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes);
+uint64_t threads_at_once(const ThreadReadings& threads, uint64_t all_bytes);
 
 // How a program read, according to its spans.
 struct Reading {
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   double wall_s = 0;
   double busy_s = 0;  // time in spans, added over threads
-  std::uint64_t threads = 0;
+  uint64_t threads = 0;
   std::vector<double> bytes_per_s{};  // the rate of each repeat; empty if the spans distinguish no repeats
 };
 

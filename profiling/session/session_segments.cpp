@@ -16,7 +16,7 @@ constexpr double kMostPoints = 300;
 double series_interval(double wall_s, double most_points) {
   double interval_s = 0.001;
   const double steps[] = {2, 2.5, 2};
-  for (std::size_t i = 0; interval_s * most_points < wall_s && i < 60; ++i) interval_s *= steps[i % 3];
+  for (size_t i = 0; interval_s * most_points < wall_s && i < 60; ++i) interval_s *= steps[i % 3];
   return interval_s;
 }
 
@@ -24,12 +24,12 @@ void add_evenly(std::vector<double>& series, double interval_s, double begin_s, 
   if (series.empty() || !(end_s >= begin_s) || end_s < 0) return;
   const double last_index = double(series.size() - 1);
   const auto index = [&](double at_s) {
-    return std::size_t(std::clamp(std::floor(at_s / interval_s), 0.0, last_index));
+    return size_t(std::clamp(std::floor(at_s / interval_s), 0.0, last_index));
   };
-  const std::size_t first_interval = index(begin_s);
-  const std::size_t last_interval = index(end_s);
+  const size_t first_interval = index(begin_s);
+  const size_t last_interval = index(end_s);
   const double length = end_s - begin_s;
-  for (std::size_t i = first_interval; i <= last_interval; ++i) {
+  for (size_t i = first_interval; i <= last_interval; ++i) {
     const double overlap_begin = std::max(begin_s, double(i) * interval_s);
     const double overlap_end = std::min(end_s, double(i + 1) * interval_s);
     series[i] += first_interval == last_interval || length <= 0
@@ -43,10 +43,10 @@ void each_segment(const Session& session,
   for (const auto& process_file : session.process_files)
     process_file->view().each<penstock_segment>(
         PENSTOCK_BLOCK_SEGMENTS,
-        [&](const penstock_segment& segment, std::uint64_t) { each(segment, *process_file); });
+        [&](const penstock_segment& segment, uint64_t) { each(segment, *process_file); });
 }
 
-void IntervalUnion::add(std::int64_t begin, std::int64_t end) {
+void IntervalUnion::add(int64_t begin, int64_t end) {
   if (end <= begin) return;
   if (!intervals_.empty() && begin >= intervals_.back().begin && begin <= intervals_.back().end) {
     intervals_.back().end = std::max(intervals_.back().end, end);
@@ -61,26 +61,26 @@ void IntervalUnion::merge() {
   merge_size_ = std::max(merge_size_, 2 * intervals_.size());
 }
 
-std::int64_t IntervalUnion::length_ns() {
+int64_t IntervalUnion::length_ns() {
   merge();
   double sum = 0;
   for (const TimeInterval& interval : intervals_) sum += double(interval.end) - double(interval.begin);
-  return std::int64_t(std::min(sum, 9e18));
+  return int64_t(std::min(sum, 9e18));
 }
 
-SegmentFacts inspect_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
-                              std::int64_t begin_ns, double wall_s) {
+SegmentFacts inspect_segments(const Session& session, const std::function<bool(uint64_t file)>& wanted,
+                              int64_t begin_ns, double wall_s) {
   SegmentFacts facts;
   facts.interval_s = series_interval(wall_s, kMostPoints);
-  const auto interval_count = std::size_t(std::clamp(std::ceil(wall_s / facts.interval_s), 1.0, kMostPoints));
+  const auto interval_count = size_t(std::clamp(std::ceil(wall_s / facts.interval_s), 1.0, kMostPoints));
   facts.bytes_read.resize(interval_count);
   facts.bytes_written.resize(interval_count);
   IntervalUnion call_time;
   each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
     if (segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS || !wanted(segment.file)) return;
     const SessionClock& clock = process_file.view().clock();
-    const std::int64_t begin = clock.realtime_at(segment.begin_ticks);
-    const std::int64_t end = clock.realtime_at(segment.end_ticks);
+    const int64_t begin = clock.realtime_at(segment.begin_ticks);
+    const int64_t end = clock.realtime_at(segment.end_ticks);
     facts.first_ns = facts.segments == 0 ? begin : std::min(facts.first_ns, begin);
     facts.last_ns = facts.segments == 0 ? end : std::max(facts.last_ns, end);
     ++facts.segments;
@@ -88,7 +88,7 @@ SegmentFacts inspect_segments(const Session& session, const std::function<bool(s
     const bool moves = segment.call == PENSTOCK_CALL_READ || segment.call == PENSTOCK_CALL_WRITE;
     if (!moves || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer)) return;
     ++facts.reads_and_writes;
-    const auto seconds = [&](std::int64_t ns) { return (double(ns) - double(begin_ns)) / 1e9; };
+    const auto seconds = [&](int64_t ns) { return (double(ns) - double(begin_ns)) / 1e9; };
     add_evenly(segment.call == PENSTOCK_CALL_READ ? facts.bytes_read : facts.bytes_written, facts.interval_s,
                seconds(begin), seconds(end), double(segment.length));
   });

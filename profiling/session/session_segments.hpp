@@ -19,13 +19,13 @@ void each_segment(const Session& session,
 // Calculates the union of intervals while they are added. Memory grows with the number of separate intervals.
 class IntervalUnion {
  public:
-  void add(std::int64_t begin, std::int64_t end);
-  std::int64_t length_ns();
+  void add(int64_t begin, int64_t end);
+  int64_t length_ns();
 
  private:
   void merge();
   std::vector<TimeInterval> intervals_;
-  std::size_t merge_size_ = std::size_t{1} << 20U;
+  size_t merge_size_ = size_t{1} << 20U;
 };
 
 // The length of the intervals of a series that covers `wall_s`. It is 1, 2 or 5 times a power of ten, at
@@ -35,18 +35,18 @@ double series_interval(double wall_s, double most_points);
 void add_evenly(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
 
 struct SegmentFacts {
-  std::uint64_t segments = 0;
-  std::uint64_t reads_and_writes = 0;
-  double io_s = 0;            // time in which at least one thread of any process was in a call
-  std::int64_t first_ns = 0;  // begin of the first call, since 1970
-  std::int64_t last_ns = 0;   // end of the last call
+  uint64_t segments = 0;
+  uint64_t reads_and_writes = 0;
+  double io_s = 0;       // time in which at least one thread of any process was in a call
+  int64_t first_ns = 0;  // begin of the first call, since 1970
+  int64_t last_ns = 0;   // end of the last call
   double interval_s = 1;
   std::vector<double> bytes_read;  // in each interval from the session's begin
   std::vector<double> bytes_written;
 };
 
 // Inspects the segments of wanted files, from `begin_ns` (realtime) for `wall_s` seconds.
-SegmentFacts inspect_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
-                              std::int64_t begin_ns, double wall_s);
+SegmentFacts inspect_segments(const Session& session, const std::function<bool(uint64_t file)>& wanted,
+                              int64_t begin_ns, double wall_s);
 
 }  // namespace penstock

@@ -10,26 +10,25 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostThreads = 4;
-constexpr std::size_t kLeastEntriesForThreads = 20'000;
+constexpr size_t kMostThreads = 4;
+constexpr size_t kLeastEntriesForThreads = 20'000;
 
 struct PartOfSummary {
   FilesSum included;
   FilesSum left_out;
-  std::uint64_t failed_names = 0;
-  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};
-  std::vector<std::uint64_t> keys_left_out;
+  uint64_t failed_names = 0;
+  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};
+  std::vector<uint64_t> keys_left_out;
 };
 
 void inspect_process_files(const Session& session, SessionSummary& summary) {
-  std::int64_t end_ns = INT64_MIN;
+  int64_t end_ns = INT64_MIN;
   std::map<std::filesystem::path, TimeInterval> sessions;
   summary.begin_ns = INT64_MAX;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
     summary.begin_ns = std::min(summary.begin_ns, header.begin_realtime_ns);
-    const std::int64_t file_end_ns =
-        process_file->view().clock().realtime_ns(process_file->end_monotonic_ns());
+    const int64_t file_end_ns = process_file->view().clock().realtime_ns(process_file->end_monotonic_ns());
     end_ns = std::max(end_ns, file_end_ns);
     TimeInterval& time =
         sessions.try_emplace(process_file->path().parent_path(), TimeInterval{INT64_MAX, INT64_MIN})
@@ -85,22 +84,22 @@ bool has_operations(const FileSum& file) {
          });
 }
 
-std::size_t summing_thread_count() {
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+size_t summing_thread_count() {
+  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
 }
 
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out) {
   // Each thread sums up its own part of the files. The destructor of `other_threads` waits for the other
   // threads, so all are done on return.
-  const std::size_t threads = sums.entries() < kLeastEntriesForThreads ? 1 : summing_thread_count();
-  const auto sum_part = [&](std::size_t thread_index) {
+  const size_t threads = sums.entries() < kLeastEntriesForThreads ? 1 : summing_thread_count();
+  const auto sum_part = [&](size_t thread_index) {
     sums.each_of_part(
         thread_index, threads, filter.wanted(), [&](const FileSum& file) { each(thread_index, file); },
         [&](const FileSum& file) { left_out(thread_index, file); });
   };
   std::vector<std::jthread> other_threads;
-  for (std::size_t thread_index = 1; thread_index < threads; ++thread_index)
+  for (size_t thread_index = 1; thread_index < threads; ++thread_index)
     other_threads.emplace_back(sum_part, thread_index);
   sum_part(0);
 }
@@ -113,7 +112,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
   std::vector<PartOfSummary> parts(summing_thread_count());
   each_in_threads(
       sums, filter,
-      [&](std::size_t thread_index, const FileSum& file) {
+      [&](size_t thread_index, const FileSum& file) {
         if (!has_operations(file)) {
           ++parts[thread_index].failed_names;
           return;
@@ -123,29 +122,29 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
           ++parts[thread_index].file_sizes[size_bucket(file.size)];
         if (each_included) each_included(thread_index, file);
       },
-      [&](std::size_t thread_index, const FileSum& file) {
+      [&](size_t thread_index, const FileSum& file) {
         parts[thread_index].keys_left_out.push_back(file.file);
         if (has_operations(file)) parts[thread_index].left_out.add(file);
       });
-  std::vector<std::uint64_t> keys_left_out;
+  std::vector<uint64_t> keys_left_out;
   for (const PartOfSummary& part : parts) {
     summary.included.add(part.included);
     summary.left_out.add(part.left_out);
     summary.failed_names += part.failed_names;
-    for (std::size_t i = 0; i < part.file_sizes.size(); ++i) summary.file_sizes[i] += part.file_sizes[i];
+    for (size_t i = 0; i < part.file_sizes.size(); ++i) summary.file_sizes[i] += part.file_sizes[i];
     keys_left_out.insert(keys_left_out.end(), part.keys_left_out.begin(), part.keys_left_out.end());
   }
   summary.coverage = coverage_of(session);
   summary.io_s = summary.included.all.io_ns() / 1e9;
   if (!has_entries(session, PENSTOCK_BLOCK_SEGMENTS)) return summary;
   std::sort(keys_left_out.begin(), keys_left_out.end());
-  const auto wanted = [&](std::uint64_t file) {
+  const auto wanted = [&](uint64_t file) {
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
   };
   summary.segments = inspect_segments(session, wanted, summary.begin_ns, summary.span_s);
   // If segments are missing (dropped, or the trace was switched on later), the union of their times is too
   // short. Then io_s stays the sum over threads.
-  const std::uint64_t calls = summary.included.all.reads + summary.included.all.writes;
+  const uint64_t calls = summary.included.all.reads + summary.included.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {
     summary.io_s = summary.segments->io_s;
     summary.io_is_union = true;

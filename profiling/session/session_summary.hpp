@@ -17,8 +17,8 @@ namespace penstock {
 
 // The sum over several files.
 struct FilesSum {
-  std::uint64_t files = 0;  // files with at least one operation
-  std::uint64_t directories = 0;
+  uint64_t files = 0;  // files with at least one operation
+  uint64_t directories = 0;
   LayerSum all;
 
   void add(const FileSum& file);
@@ -26,23 +26,23 @@ struct FilesSum {
 };
 
 struct Drops {
-  std::uint64_t records = 0;
-  std::uint64_t operations = 0;
-  std::uint64_t segments = 0;
+  uint64_t records = 0;
+  uint64_t operations = 0;
+  uint64_t segments = 0;
   bool oldest_segments = false;  // some segments were dropped because newer ones replaced them
-  std::uint32_t grow_errno = 0;  // errno if a file could not grow; 0: all files could
-  std::uint64_t spans = 0;
-  std::uint64_t unnamed_operations = 0;  // operations that were counted, but could not be assigned to a file
+  uint32_t grow_errno = 0;       // errno if a file could not grow; 0: all files could
+  uint64_t spans = 0;
+  uint64_t unnamed_operations = 0;  // operations that were counted, but could not be assigned to a file
 };
 
 Drops drops_of(const Session& session);
 
 struct SessionSummary {
-  FilesSum included;                                              // files that the filter wants
-  FilesSum left_out;                                              // files that the filter left out
-  std::uint64_t failed_names = 0;                                 // names for which every call failed
-  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // read or written files, by size
-  std::int64_t begin_ns = 0;                                      // begin of the first process, since 1970
+  FilesSum included;                                         // files that the filter wants
+  FilesSum left_out;                                         // files that the filter left out
+  uint64_t failed_names = 0;                                 // names for which every call failed
+  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // read or written files, by size
+  int64_t begin_ns = 0;                                      // begin of the first process, since 1970
   // seconds from begin_ns to the last process's end
   double span_s = 0;
   double wall_s = 0;  // seconds in which any session ran: span_s without the time between sessions
@@ -60,8 +60,8 @@ bool has_operations(const FileSum& file);
 // Calls `each` and `left_out` for all files, in several threads. `thread_index` is the number of the calling
 // thread, from 0 to summing_thread_count() - 1, so that each thread can use memory of its own. Returns when
 // all are done.
-using EachInThread = std::function<void(std::size_t thread_index, const FileSum&)>;
-std::size_t summing_thread_count();
+using EachInThread = std::function<void(size_t thread_index, const FileSum&)>;
+size_t summing_thread_count();
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out);
 

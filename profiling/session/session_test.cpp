@@ -158,11 +158,12 @@ TEST_F(SessionTest, AFileThatIsCutWhileItIsReadBecomesZeros) {
   const auto process_file = ProcessFile::open(path);
   ASSERT_OK(process_file);
   fs::resize_file(path, PENSTOCK_HEADER_BYTES);
-  std::uint64_t read = 0;
+  uint64_t read = 0;
   (*process_file)
       ->view()
-      .each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters,
-                                                            std::uint64_t) { read += counters.bytes_read; });
+      .each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t) {
+        read += counters.bytes_read;
+      });
   EXPECT_EQ(read, 0U);
   EXPECT_TRUE((*process_file)->cut_while_read());
 }
@@ -287,7 +288,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
   SessionBytes parent(100);
   parent.set_kernel(0, 5000);  // only those of the first child
   parent.write(folder_.path());
-  for (std::uint32_t child = 0; child < 2; ++child) {
+  for (uint32_t child = 0; child < 2; ++child) {
     SessionBytes bytes(200 + child);
     bytes.header().parent_pid = 100;
     bytes.header().begin.monotonic_ns = 2'000'000'000;
@@ -386,9 +387,9 @@ TEST_F(SessionTest, EachWindowStandsForItself) {
 
 TEST(KernelIo, IsReadOfOneself) {
   penstock_kernel_io io{};
-  ASSERT_TRUE(read_kernel_io(std::uint32_t(::getpid()), io));
+  ASSERT_TRUE(read_kernel_io(uint32_t(::getpid()), io));
   EXPECT_GT(io.rchar, 0U);
-  EXPECT_GT(process_start(std::uint32_t(::getpid())), 0U);
+  EXPECT_GT(process_start(uint32_t(::getpid())), 0U);
   EXPECT_EQ(process_start(0), 0U);
 }
 

@@ -9,21 +9,21 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kBeginTicks = 1'000'000'000;
+constexpr uint64_t kBeginTicks = 1'000'000'000;
 
-std::uint64_t rounded(std::uint64_t bytes, std::uint64_t unit) {
+uint64_t rounded(uint64_t bytes, uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace
 
-std::uint64_t key_for_test(std::string_view text) {
-  std::uint64_t key = 14695981039346656037ULL;  // FNV-1a
+uint64_t key_for_test(std::string_view text) {
+  uint64_t key = 14695981039346656037ULL;  // FNV-1a
   for (const char c : text) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return key == 0 ? 1 : key;
 }
 
-SessionBytes::SessionBytes(std::uint32_t pid, std::uint64_t block_bytes)
+SessionBytes::SessionBytes(uint32_t pid, uint64_t block_bytes)
     : block_bytes_(block_bytes), bytes_(PENSTOCK_HEADER_BYTES) {
   penstock_session_header& h = header();
   std::memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof h.magic);
@@ -56,31 +56,31 @@ void SessionBytes::set_command(const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) all += word + '\0';
   all.resize(std::min(all.size(), sizeof header().command));
   std::memcpy(header().command, all.data(), all.size());
-  header().command_bytes = std::uint32_t(all.size());
+  header().command_bytes = uint32_t(all.size());
 }
 
-void SessionBytes::set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end) {
+void SessionBytes::set_kernel(uint64_t read_at_begin, uint64_t read_at_end) {
   header().kernel_begin.rchar = read_at_begin;
   header().kernel_end.rchar = read_at_end;
   header().kernel_end_known = 1;
 }
 
-std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_bytes, const void* entry,
-                                   std::size_t bytes, std::string_view text) {
-  const std::uint64_t whole = bytes + rounded(text.size(), entry_bytes == 0 ? 8 : 1);
+uint64_t SessionBytes::append(penstock_block_kind kind, size_t entry_bytes, const void* entry, size_t bytes,
+                              std::string_view text) {
+  const uint64_t whole = bytes + rounded(text.size(), entry_bytes == 0 ? 8 : 1);
   auto at = open_.find({kind, entry_bytes});
-  const auto head = [&](std::uint64_t offset) {
+  const auto head = [&](uint64_t offset) {
     return reinterpret_cast<penstock_block*>(bytes_.data() + offset);
   };
   if (at == open_.end() ||
       sizeof(penstock_block) + head(at->second)->used + whole > head(at->second)->bytes) {
-    const std::uint64_t offset = bytes_.size();
-    const std::uint64_t block =
+    const uint64_t offset = bytes_.size();
+    const uint64_t block =
         rounded(std::max(block_bytes_, sizeof(penstock_block) + whole), PENSTOCK_BLOCK_GRANULE);
     bytes_.resize(offset + block);
     *head(offset) = penstock_block{.magic = PENSTOCK_BLOCK_MAGIC,
-                                   .kind = std::uint16_t(kind),
-                                   .entry_bytes = std::uint16_t(entry_bytes),
+                                   .kind = uint16_t(kind),
+                                   .entry_bytes = uint16_t(entry_bytes),
                                    .bytes = block,
                                    .used = 0,
                                    .renewed = 0,
@@ -90,19 +90,19 @@ std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_b
     at = open_.insert_or_assign(std::pair(kind, entry_bytes), offset).first;
   }
   penstock_block* const block = head(at->second);
-  const std::uint64_t place = at->second + sizeof(penstock_block) + block->used;
+  const uint64_t place = at->second + sizeof(penstock_block) + block->used;
   std::memcpy(bytes_.data() + place, entry, bytes);
   if (!text.empty()) std::memcpy(bytes_.data() + place + bytes, text.data(), text.size());
   block->used += whole;
   return place;
 }
 
-std::uint64_t SessionBytes::add_name(std::string_view text, unsigned kind) {
+uint64_t SessionBytes::add_name(std::string_view text, unsigned kind) {
   return add_name(key_for_test(text), text, kind);
 }
 
-std::uint64_t SessionBytes::add_name(std::uint64_t key, std::string_view text, unsigned kind) {
-  const penstock_name name{key, std::uint32_t(text.size()), std::uint16_t(kind), 0};
+uint64_t SessionBytes::add_name(uint64_t key, std::string_view text, unsigned kind) {
+  const penstock_name name{key, uint32_t(text.size()), uint16_t(kind), 0};
   return append(PENSTOCK_BLOCK_NAMES, 0, &name, sizeof name, text);
 }
 
@@ -139,17 +139,16 @@ void SessionBytes::add(const penstock_span& span) {
   append(PENSTOCK_BLOCK_SPANS, sizeof span, &span, sizeof span);
 }
 
-void SessionBytes::add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid,
-                             std::string_view text) {
-  const penstock_event event{ticks, pid, std::uint16_t(kind), std::uint16_t(text.size())};
+void SessionBytes::add_event(penstock_event_kind kind, uint64_t ticks, uint32_t pid, std::string_view text) {
+  const penstock_event event{ticks, pid, uint16_t(kind), uint16_t(text.size())};
   append(PENSTOCK_BLOCK_EVENTS, 0, &event, sizeof event, text);
 }
 
-penstock_counters SessionBytes::counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
-                                            std::uint64_t bytes_each) {
+penstock_counters SessionBytes::counters_of(std::string_view path, uint32_t thread, uint32_t reads,
+                                            uint64_t bytes_each) {
   penstock_counters counters{};
   counters.file = key_for_test(path);
-  std::uint64_t& name = names_[counters.file];
+  uint64_t& name = names_[counters.file];
   if (name == 0) name = add_name(path);
   counters.name = name;
   counters.thread = thread;
@@ -158,7 +157,7 @@ penstock_counters SessionBytes::counters_of(std::string_view path, std::uint32_t
   counters.reads = reads;
   counters.bytes_read = reads * bytes_each;
   counters.sequential_reads = counters.consecutive_reads = reads;
-  counters.read_ticks = reads * std::uint64_t{1000};
+  counters.read_ticks = reads * uint64_t{1000};
   counters.meta_ticks = 500;
   counters.read_sizes[0] = reads;
   counters.size = counters.bytes_read;
@@ -167,14 +166,14 @@ penstock_counters SessionBytes::counters_of(std::string_view path, std::uint32_t
   return counters;
 }
 
-void SessionBytes::add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads,
-                            std::uint64_t bytes_each, unsigned layer) {
+void SessionBytes::add_file(std::string_view path, uint32_t thread, uint32_t reads, uint64_t bytes_each,
+                            unsigned layer) {
   penstock_counters counters = counters_of(path, thread, reads, bytes_each);
-  counters.layer = std::uint16_t(layer);
+  counters.layer = uint16_t(layer);
   add(counters);
 }
 
-void SessionBytes::add_thread(std::uint32_t thread, std::uint64_t read, std::uint64_t written) {
+void SessionBytes::add_thread(uint32_t thread, uint64_t read, uint64_t written) {
   penstock_thread entry{};
   entry.thread = thread;
   entry.begin_ticks = kBeginTicks;

@@ -16,34 +16,33 @@
 namespace penstock {
 
 // The key of a name: any hash of the text, as long as all uses have the same one.
-std::uint64_t key_for_test(std::string_view text);
+uint64_t key_for_test(std::string_view text);
 
 class SessionBytes {
  public:
   // A session of process 100, which started at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970. A tick
   // is one nanosecond, unless the test changes the header.
-  explicit SessionBytes(std::uint32_t pid = 100, std::uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
+  explicit SessionBytes(uint32_t pid = 100, uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
 
   penstock_session_header& header();
   void set_command(const std::vector<std::string>& arguments);
-  void set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end);
+  void set_kernel(uint64_t read_at_begin, uint64_t read_at_end);
 
   // Returns the offset of the name.
-  std::uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
-  std::uint64_t add_name(std::uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
+  uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
+  uint64_t add_name(uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   void add(const penstock_counters& counters);  // in the brief form if it is enough
   void add(const penstock_brief& counters);
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);
-  void add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid, std::string_view text);
+  void add_event(penstock_event_kind kind, uint64_t ticks, uint32_t pid, std::string_view text);
 
   // Counters of a file that was opened, read `reads` times and closed, and adds its name.
-  penstock_counters counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
-                                std::uint64_t bytes_each);
-  void add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads, std::uint64_t bytes_each,
+  penstock_counters counters_of(std::string_view path, uint32_t thread, uint32_t reads, uint64_t bytes_each);
+  void add_file(std::string_view path, uint32_t thread, uint32_t reads, uint64_t bytes_each,
                 unsigned layer = PENSTOCK_POSIX);
-  void add_thread(std::uint32_t thread, std::uint64_t read, std::uint64_t written);
+  void add_thread(uint32_t thread, uint64_t read, uint64_t written);
 
   const std::vector<std::byte>& bytes() const { return bytes_; }
   std::vector<std::byte>& bytes() { return bytes_; }
@@ -51,13 +50,13 @@ class SessionBytes {
   std::filesystem::path write(const std::filesystem::path& folder);
 
  private:
-  std::uint64_t append(penstock_block_kind kind, std::size_t entry_bytes, const void* entry,
-                       std::size_t bytes, std::string_view text = {});
+  uint64_t append(penstock_block_kind kind, size_t entry_bytes, const void* entry, size_t bytes,
+                  std::string_view text = {});
 
-  std::uint64_t block_bytes_;
+  uint64_t block_bytes_;
   std::vector<std::byte> bytes_;
-  std::map<std::pair<penstock_block_kind, std::size_t>, std::uint64_t> open_;  // also by the size of entries
-  std::map<std::uint64_t, std::uint64_t> names_;
+  std::map<std::pair<penstock_block_kind, size_t>, uint64_t> open_;  // also by the size of entries
+  std::map<uint64_t, uint64_t> names_;
 };
 
 }  // namespace penstock

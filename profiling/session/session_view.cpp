@@ -14,23 +14,23 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kMostGranuleBytes = 1U << 30U;
+constexpr uint32_t kMostGranuleBytes = 1U << 30U;
 // From this distance of two readings on, interpolation between them is more exact than ticks_per_s.
-constexpr std::int64_t kLeastDistanceNs = 1'000'000;
+constexpr int64_t kLeastDistanceNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
 bool is_whole(const penstock_counters& counters) {
   return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_WHOLE_CONTINUATION;
 }
 
-std::int64_t clamped(double value) {
+int64_t clamped(double value) {
   constexpr double kLargest = 9.2e18;
   if (!std::isfinite(value)) return 0;
-  return std::int64_t(std::clamp(value, -kLargest, kLargest));
+  return int64_t(std::clamp(value, -kLargest, kLargest));
 }
 
-std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
+int64_t saturated_sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? INT64_MIN : INT64_MAX;
   return sum;
 }
@@ -52,16 +52,16 @@ Result<void> check_header(const penstock_session_header& header) {
 
 }  // namespace
 
-std::uint64_t times_emptied(const std::byte* block) {
+uint64_t times_emptied(const std::byte* block) {
   // The process that owns the file may write this field at the same time. The volatile reads make sure that
   // the field is read again at each call. The two fences keep the order: after all earlier reads of the
   // block, and before all later ones.
-  std::uint64_t renewed = 0;
+  uint64_t renewed = 0;
   memory_fence(std::memory_order_acquire);
   const auto* const from =
       reinterpret_cast<const volatile unsigned char*>(block + offsetof(penstock_block, renewed));
   for (unsigned i = 0; i < sizeof renewed; ++i)
-    renewed |= std::uint64_t{from[i]} << (std::endian::native == std::endian::little ? 8 * i : 56 - 8 * i);
+    renewed |= uint64_t{from[i]} << (std::endian::native == std::endian::little ? 8 * i : 56 - 8 * i);
   memory_fence(std::memory_order_acquire);
   return renewed;
 }
@@ -72,7 +72,7 @@ SessionClock::SessionClock(const penstock_session_header& header)
   ticks_are_ns_ = false;
   rate_is_known_ = false;
   const penstock_moment& later = header.later[header.later_index & 1U];
-  std::int64_t passed_ns = 0;
+  int64_t passed_ns = 0;
   if (later.ticks > begin_.ticks &&
       !__builtin_sub_overflow(later.monotonic_ns, begin_.monotonic_ns, &passed_ns) &&
       passed_ns >= kLeastDistanceNs) {
@@ -91,12 +91,12 @@ void SessionClock::refine(const penstock_moment& moment) {
   // Two rates agree if their relative difference is at most this. A measured rate is exact to 0.001.
   constexpr double kRateTolerance = 0.005;
   if (ticks_are_ns_ || !rate_is_known_ || moment.ticks == begin_.ticks) return;
-  std::int64_t passed_ns = 0;
+  int64_t passed_ns = 0;
   if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed_ns) || passed_ns == INT64_MIN)
     return;
   if ((passed_ns < 0) != (moment.ticks < begin_.ticks)) return;
-  const std::uint64_t ticks = passed_ns < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
-  const std::int64_t distance_ns = passed_ns < 0 ? -passed_ns : passed_ns;
+  const uint64_t ticks = passed_ns < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
+  const int64_t distance_ns = passed_ns < 0 ? -passed_ns : passed_ns;
   const double rate = double(distance_ns) / double(ticks);
   if (distance_ns < kLeastDistanceNs || distance_ns <= baseline_ns_ ||
       std::abs(rate / ns_per_tick_ - 1) > kRateTolerance)
@@ -105,27 +105,26 @@ void SessionClock::refine(const penstock_moment& moment) {
   ns_per_tick_ = rate;
 }
 
-std::int64_t SessionClock::monotonic_ns(std::uint64_t ticks) const {
+int64_t SessionClock::monotonic_ns(uint64_t ticks) const {
   const double ticks_since_begin =
       ticks >= begin_.ticks ? double(ticks - begin_.ticks) : -double(begin_.ticks - ticks);
   return saturated_sum(begin_.monotonic_ns, clamped(ticks_since_begin * ns_per_tick_));
 }
 
-std::int64_t SessionClock::realtime_ns(std::int64_t monotonic_ns) const {
-  std::int64_t passed_ns = 0;
+int64_t SessionClock::realtime_ns(int64_t monotonic_ns) const {
+  int64_t passed_ns = 0;
   if (__builtin_sub_overflow(monotonic_ns, begin_.monotonic_ns, &passed_ns)) return begin_realtime_ns_;
   return saturated_sum(begin_realtime_ns_, passed_ns);
 }
 
-void SessionClock::extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first,
-                          std::uint64_t last) const {
+void SessionClock::extend(int64_t& begin_ns, int64_t& end_ns, uint64_t first, uint64_t last) const {
   if (first != PENSTOCK_NEVER) begin_ns = std::min(begin_ns, realtime_at(first));
   if (last != PENSTOCK_NEVER) end_ns = std::max(end_ns, realtime_at(last));
 }
 
-std::string_view field_text(const char* field, std::size_t bytes) {
+std::string_view field_text(const char* field, size_t bytes) {
   const void* const end = std::memchr(field, 0, bytes);
-  return {field, end == nullptr ? bytes : std::size_t(static_cast<const char*>(end) - field)};
+  return {field, end == nullptr ? bytes : size_t(static_cast<const char*>(end) - field)};
 }
 
 Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const NextData& next_data) {
@@ -144,21 +143,21 @@ Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const N
 // Lists the blocks without trusting the file. At every granule without a valid header it continues at the
 // next granule. `at` grows in every round, so the loop ends.
 void SessionView::find_blocks(const NextData& next_data) {
-  const std::uint64_t granule = header_.granule;
-  const std::uint64_t first = header_.header_bytes;
+  const uint64_t granule = header_.granule;
+  const uint64_t first = header_.header_bytes;
   // If the process was killed, file_end may be slightly too small. If the file was cut, it is too large.
-  const std::uint64_t end =
-      header_.file_end == 0 ? bytes_.size() : std::min<std::uint64_t>(header_.file_end, bytes_.size());
-  for (std::uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {
+  const uint64_t end =
+      header_.file_end == 0 ? bytes_.size() : std::min<uint64_t>(header_.file_end, bytes_.size());
+  for (uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {
     if (next_data) {
-      const std::uint64_t data_offset = next_data(at);
+      const uint64_t data_offset = next_data(at);
       if (data_offset >= end) return;
       if (data_offset > at) at += (data_offset - at) / granule * granule;
       if (end - at < sizeof(penstock_block)) return;
     }
-    const std::uint64_t emptied_count = times_emptied(bytes_.data() + at);
+    const uint64_t emptied_count = times_emptied(bytes_.data() + at);
     const auto block_header = entry_of<penstock_block>(bytes_.subspan(at));
-    const std::uint64_t remaining = bytes_.size() - at;
+    const uint64_t remaining = bytes_.size() - at;
     if (block_header.magic != PENSTOCK_BLOCK_MAGIC || block_header.bytes < granule ||
         block_header.bytes % granule != 0) {
       if (block_header.magic != 0) torn_bytes_ += std::min(granule, remaining);
@@ -190,31 +189,31 @@ penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes) 
   return counters;
 }
 
-penstock_counters SessionView::counters_at(std::uint64_t offset) const {
+penstock_counters SessionView::counters_at(uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_brief)) return {};
   const std::span<const std::byte> from = bytes_.subspan(offset);
   const auto counters = entry_of<penstock_counters>(from);
   return is_whole(counters) && from.size() < sizeof counters ? penstock_counters{} : counters;
 }
 
-std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {
+std::optional<penstock_segment> SessionView::segment_at(uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return penstock_segment{};
   const auto segment = entry_of<penstock_segment>(bytes_.subspan(offset));
   const auto next_block =
       std::upper_bound(blocks_.begin(), blocks_.end(), offset,
-                       [](std::uint64_t at, const SessionBlock& block) { return at < block.offset; });
+                       [](uint64_t at, const SessionBlock& block) { return at < block.offset; });
   if (next_block == blocks_.begin()) return segment;
   const SessionBlock& block = *std::prev(next_block);
   if (times_emptied(bytes_.data() + block.offset) != block.times_emptied) return std::nullopt;
   return segment;
 }
 
-SessionView::Name SessionView::name_at(std::uint64_t offset) const {
+SessionView::Name SessionView::name_at(uint64_t offset) const {
   if (offset < header_.header_bytes || offset > bytes_.size() ||
       bytes_.size() - offset < sizeof(penstock_name))
     return {};
   const auto name = entry_of<penstock_name>(bytes_.subspan(offset));
-  const std::uint64_t from = offset + sizeof name;
+  const uint64_t from = offset + sizeof name;
   if (name.length > bytes_.size() - from) return {};
   return {name.file, {reinterpret_cast<const char*>(bytes_.data() + from), name.length}, name.kind};
 }
@@ -223,12 +222,12 @@ void SessionView::each_event(
     const std::function<void(const penstock_event&, std::string_view text)>& each) const {
   for (const SessionBlock& block : blocks_) {
     if (block.kind != PENSTOCK_BLOCK_EVENTS) continue;
-    for (std::uint64_t at = 0; block.entries.size() - at >= sizeof(penstock_event);) {
+    for (uint64_t at = 0; block.entries.size() - at >= sizeof(penstock_event);) {
       const auto event = entry_of<penstock_event>(block.entries.subspan(at));
       at += sizeof event;
       if (event.length > block.entries.size() - at) break;
       each(event, {reinterpret_cast<const char*>(block.entries.data() + at), event.length});
-      at += (std::uint64_t{event.length} + 7) / 8 * 8;
+      at += (uint64_t{event.length} + 7) / 8 * 8;
       if (at > block.entries.size()) break;
     }
   }

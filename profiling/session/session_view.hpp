@@ -22,16 +22,16 @@ namespace penstock {
 // A block of entries of one kind, without gaps between them.
 struct SessionBlock {
   unsigned kind = PENSTOCK_BLOCK_FREE;
-  std::uint64_t offset = 0;            // offset of the block in the file
-  std::uint64_t bytes = 0;             // size of the block, as far as the file has it
-  std::size_t entry_bytes = 0;         // the size in the block's header; 0 if each entry has its own size
-  std::uint64_t times_emptied = 0;     // the number in the block's header before `entries` was read
+  uint64_t offset = 0;                 // offset of the block in the file
+  uint64_t bytes = 0;                  // size of the block, as far as the file has it
+  size_t entry_bytes = 0;              // the size in the block's header; 0 if each entry has its own size
+  uint64_t times_emptied = 0;          // the number in the block's header before `entries` was read
   std::span<const std::byte> entries;  // whole entries, according to the block's `used`
 };
 
 // How often the writer has emptied this block for newer entries. Bytes that were read from the block are
 // valid if this number is the same before and after the read.
-std::uint64_t times_emptied(const std::byte* block);
+uint64_t times_emptied(const std::byte* block);
 
 // Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by linear interpolation.
 class SessionClock {
@@ -45,19 +45,19 @@ class SessionClock {
   // exact.
   void refine(const penstock_moment& moment);
 
-  std::int64_t monotonic_ns(std::uint64_t ticks) const;
-  std::int64_t realtime_ns(std::int64_t monotonic_ns) const;  // since 1970
-  std::int64_t realtime_at(std::uint64_t ticks) const { return realtime_ns(monotonic_ns(ticks)); }
+  int64_t monotonic_ns(uint64_t ticks) const;
+  int64_t realtime_ns(int64_t monotonic_ns) const;  // since 1970
+  int64_t realtime_at(uint64_t ticks) const { return realtime_ns(monotonic_ns(ticks)); }
   // Extends a time span (realtime) so that it contains both ticks; PENSTOCK_NEVER is ignored.
-  void extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first, std::uint64_t last) const;
-  double duration_ns(std::uint64_t ticks) const { return double(ticks) * ns_per_tick_; }
+  void extend(int64_t& begin_ns, int64_t& end_ns, uint64_t first, uint64_t last) const;
+  double duration_ns(uint64_t ticks) const { return double(ticks) * ns_per_tick_; }
   // false: the rate of the ticks is unknown, and one tick counts as one ns
   bool known() const { return rate_is_known_; }
 
  private:
   penstock_moment begin_{};
-  std::int64_t begin_realtime_ns_ = 0;
-  std::int64_t baseline_ns_ = 0;  // between the two points of the interpolation
+  int64_t begin_realtime_ns_ = 0;
+  int64_t baseline_ns_ = 0;  // between the two points of the interpolation
   double ns_per_tick_ = 1;
   bool ticks_are_ns_ = true;
   bool rate_is_known_ = true;
@@ -65,7 +65,7 @@ class SessionClock {
 
 // Returns the offset of the next data at or after `offset`, which skips holes of sparse files. Returns the
 // file's size if no data follow.
-using NextData = std::function<std::uint64_t(std::uint64_t offset)>;
+using NextData = std::function<uint64_t(uint64_t offset)>;
 
 class SessionView {
  public:
@@ -78,21 +78,21 @@ class SessionView {
   const SessionClock& clock() const { return clock_; }
   SessionClock& clock() { return clock_; }
   const std::vector<SessionBlock>& blocks() const { return blocks_; }
-  std::uint64_t torn_bytes() const { return torn_bytes_; }  // bytes that contain data but no valid block
+  uint64_t torn_bytes() const { return torn_bytes_; }  // bytes that contain data but no valid block
 
   // The name at this offset (penstock_counters::name) and its kind; "" if there is none.
   struct Name {
-    std::uint64_t file = 0;
+    uint64_t file = 0;
     std::string_view text;  // points into the file's bytes
     unsigned kind = PENSTOCK_REGULAR;
   };
-  Name name_at(std::uint64_t offset) const;
+  Name name_at(uint64_t offset) const;
 
   // The counters at an offset that each() passed. All zeros if the bytes end before it.
-  penstock_counters counters_at(std::uint64_t offset) const;
+  penstock_counters counters_at(uint64_t offset) const;
   // The segment at an offset that each() passed. All zeros if the bytes end before it; nullopt if the writer
   // has replaced it by a newer one.
-  std::optional<penstock_segment> segment_at(std::uint64_t offset) const;
+  std::optional<penstock_segment> segment_at(uint64_t offset) const;
 
   // Calls `each(entry, offset)` for all entries of a kind. If an entry is longer than `Entry`, its end is
   // ignored; if it is shorter, the rest is zero.
@@ -107,14 +107,14 @@ class SessionView {
   void each_event(const std::function<void(const penstock_event&, std::string_view text)>& each) const;
 
  private:
-  static constexpr std::size_t kLeastEntryBytes = 16;
+  static constexpr size_t kLeastEntryBytes = 16;
   void find_blocks(const NextData& next_data);
 
   std::span<const std::byte> bytes_;
   penstock_session_header header_{};
   SessionClock clock_;
   std::vector<SessionBlock> blocks_;
-  std::uint64_t torn_bytes_ = 0;
+  uint64_t torn_bytes_ = 0;
 };
 
 // The last part of a path; the whole path if it has no slash.
@@ -122,8 +122,8 @@ constexpr std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // without a slash: npos + 1 is 0
 }
 // The text of a fixed-size field, which ends with NUL or at the field's end.
-std::string_view field_text(const char* field, std::size_t bytes);
-template <std::size_t N>
+std::string_view field_text(const char* field, size_t bytes);
+template <size_t N>
 std::string_view field_text(const char (&field)[N]) {
   return field_text(field, N);
 }
@@ -140,13 +140,13 @@ template <>
 penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes);
 
 // The begin of the first operation and the end of the last one, in ticks; PENSTOCK_NEVER if there is none.
-inline std::uint64_t first_ticks_of(const penstock_counters& counters) {
-  std::uint64_t first = counters.first_ticks;
-  for (const std::uint64_t ticks : {counters.first_read_ticks, counters.first_write_ticks})
+inline uint64_t first_ticks_of(const penstock_counters& counters) {
+  uint64_t first = counters.first_ticks;
+  for (const uint64_t ticks : {counters.first_read_ticks, counters.first_write_ticks})
     if (ticks != PENSTOCK_NEVER && (first == PENSTOCK_NEVER || ticks < first)) first = ticks;
   return first;
 }
-inline std::uint64_t last_ticks_of(const penstock_counters& counters) {
+inline uint64_t last_ticks_of(const penstock_counters& counters) {
   return std::max({counters.last_ticks, counters.last_read_ticks, counters.last_write_ticks});
 }
 
@@ -154,8 +154,8 @@ template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
   // A later version may write longer entries. If the block states a size below kLeastEntryBytes,
   // sizeof(Entry) is used.
-  const std::size_t entry_step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
-  for (std::size_t at = 0; at + entry_step <= block.entries.size(); at += entry_step) {
+  const size_t entry_step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
+  for (size_t at = 0; at + entry_step <= block.entries.size(); at += entry_step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, entry_step));
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
         times_emptied(block.entries.data() - sizeof(penstock_block)) != block.times_emptied)

@@ -17,13 +17,13 @@ SessionView view_of(const std::vector<std::byte>& bytes) {
   return SessionView::parse(bytes).value();
 }
 
-std::size_t counters_in(const SessionView& view) {
-  std::size_t count = 0;
-  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const auto&, std::uint64_t) { ++count; });
+size_t counters_in(const SessionView& view) {
+  size_t count = 0;
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const auto&, uint64_t) { ++count; });
   return count;
 }
 
-penstock_block& block_at(SessionBytes& session, std::uint64_t offset) {
+penstock_block& block_at(SessionBytes& session, uint64_t offset) {
   return *reinterpret_cast<penstock_block*>(session.bytes().data() + offset);
 }
 
@@ -36,12 +36,11 @@ TEST(SessionView, FindsWhatWasWritten) {
   EXPECT_EQ(view.header().pid, 100U);
   EXPECT_EQ(view.blocks().size(), 4U);
   EXPECT_EQ(view.torn_bytes(), 0U);
-  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS,
-                               [&](const penstock_counters& counters, std::uint64_t at) {
-                                 EXPECT_EQ(counters.bytes_read, 12288U);
-                                 EXPECT_EQ(view.name_at(counters.name).text, "/data/a");
-                                 EXPECT_EQ(view.counters_at(at).file, counters.file);
-                               });
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t at) {
+    EXPECT_EQ(counters.bytes_read, 12288U);
+    EXPECT_EQ(view.name_at(counters.name).text, "/data/a");
+    EXPECT_EQ(view.counters_at(at).file, counters.file);
+  });
   EXPECT_EQ(counters_in(view), 1U);
   std::string program;
   view.each_event([&](const penstock_event& event, std::string_view text) {
@@ -83,16 +82,16 @@ TEST(SessionView, WidensWhatWasKeptInBrief) {
                              .reserved_too = 0};
   session.add(brief);
   const SessionView view = view_of(session.bytes());
-  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& c, std::uint64_t at) {
-    EXPECT_EQ(std::vector<std::uint64_t>({c.file, c.name, c.thread, c.layer, c.last_was, c.form, c.bytes_read,
-                                          c.read_ticks, c.meta_ticks, c.last_read, c.size, c.first_ticks,
-                                          c.last_ticks, c.first_read_ticks, c.last_read_ticks}),
-              std::vector<std::uint64_t>({1, 2, 3, 4, 5, PENSTOCK_BRIEF, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
-    EXPECT_EQ(std::vector<std::uint64_t>({c.reads, c.sequential_reads, c.consecutive_reads, c.opens, c.closes,
-                                          c.stats, c.seeks, c.other, c.failures, c.descriptors}),
-              std::vector<std::uint64_t>({16, 17, 18, 19, 20, 21, 22, 255, 70'000, 80'000}));
-    EXPECT_EQ(std::vector<std::uint64_t>(std::begin(c.read_sizes), std::end(c.read_sizes)),
-              std::vector<std::uint64_t>({24, 25, 26, 27, 28, 29, 30, 31, 32, 255}));
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& c, uint64_t at) {
+    EXPECT_EQ(std::vector<uint64_t>({c.file, c.name, c.thread, c.layer, c.last_was, c.form, c.bytes_read,
+                                     c.read_ticks, c.meta_ticks, c.last_read, c.size, c.first_ticks,
+                                     c.last_ticks, c.first_read_ticks, c.last_read_ticks}),
+              std::vector<uint64_t>({1, 2, 3, 4, 5, PENSTOCK_BRIEF, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+    EXPECT_EQ(std::vector<uint64_t>({c.reads, c.sequential_reads, c.consecutive_reads, c.opens, c.closes,
+                                     c.stats, c.seeks, c.other, c.failures, c.descriptors}),
+              std::vector<uint64_t>({16, 17, 18, 19, 20, 21, 22, 255, 70'000, 80'000}));
+    EXPECT_EQ(std::vector<uint64_t>(std::begin(c.read_sizes), std::end(c.read_sizes)),
+              std::vector<uint64_t>({24, 25, 26, 27, 28, 29, 30, 31, 32, 255}));
     EXPECT_EQ(c.syncs + c.maps + c.mapped_bytes + c.bytes_written + c.writes + c.last_write_ticks, 0U);
     const penstock_counters again = view.counters_at(at);
     EXPECT_EQ(std::memcmp(&again, &c, sizeof c), 0);
@@ -119,7 +118,7 @@ TEST(SessionView, SaysWhatIsNoSession) {
   session = SessionBytes();
   session.header().byte_order = 0x04030201U;
   EXPECT_ERRC(Errc::unsupported, SessionView::parse(session.bytes()));
-  for (const std::uint32_t granule : {0U, 1U, 12345U, 0xffffffffU}) {
+  for (const uint32_t granule : {0U, 1U, 12345U, 0xffffffffU}) {
     session = SessionBytes();
     session.header().granule = granule;
     EXPECT_ERRC(Errc::corrupt, SessionView::parse(session.bytes())) << granule;
@@ -129,8 +128,8 @@ TEST(SessionView, SaysWhatIsNoSession) {
 TEST(SessionView, GoesOnBehindATornBlock) {
   SessionBytes session;
   session.add_file("/data/a", 100, 1, 10);
-  const std::uint64_t names = PENSTOCK_HEADER_BYTES;
-  const std::uint64_t counters = names + PENSTOCK_BLOCK_GRANULE;
+  const uint64_t names = PENSTOCK_HEADER_BYTES;
+  const uint64_t counters = names + PENSTOCK_BLOCK_GRANULE;
   session.add_thread(100, 1, 1);
   block_at(session, counters).magic = 0x12345678;
   const SessionView view = view_of(session.bytes());
@@ -140,10 +139,10 @@ TEST(SessionView, GoesOnBehindATornBlock) {
 }
 
 TEST(SessionView, TrustsNoSizeFromTheFile) {
-  for (const std::uint64_t lie : {std::uint64_t{1}, std::uint64_t{40'000'000}, UINT64_MAX, UINT64_MAX - 63}) {
+  for (const uint64_t lie : {uint64_t{1}, uint64_t{40'000'000}, UINT64_MAX, UINT64_MAX - 63}) {
     SessionBytes session;
     session.add_file("/data/a", 100, 1, 10);
-    const std::uint64_t names = PENSTOCK_HEADER_BYTES;
+    const uint64_t names = PENSTOCK_HEADER_BYTES;
     block_at(session, names + PENSTOCK_BLOCK_GRANULE).used = lie;
     SessionView view = view_of(session.bytes());
     EXPECT_LE(counters_in(view), PENSTOCK_BLOCK_GRANULE / sizeof(penstock_brief));
@@ -158,7 +157,7 @@ TEST(SessionView, TrustsNoSizeFromTheFile) {
 
 TEST(SessionView, ANameThatReachesBeyondTheFileIsNone) {
   SessionBytes session;
-  const std::uint64_t at = session.add_name("/data/a");
+  const uint64_t at = session.add_name("/data/a");
   EXPECT_EQ(view_of(session.bytes()).name_at(at).text, "/data/a");
   reinterpret_cast<penstock_name*>(session.bytes().data() + at)->length = UINT32_MAX;
   const SessionView view = view_of(session.bytes());
@@ -171,17 +170,16 @@ TEST(SessionView, ANameThatReachesBeyondTheFileIsNone) {
 TEST(SessionView, EveryPrefixOfASessionIsRead) {
   SessionBytes session;
   for (int i = 0; i < 100; ++i) session.add_file("/data/" + std::to_string(i), 100, 1, 1);
-  std::size_t last = 0;
-  for (std::size_t size = 0; size <= session.bytes().size(); size += 509) {
-    const std::vector<std::byte> prefix(session.bytes().begin(),
-                                        session.bytes().begin() + std::ptrdiff_t(size));
+  size_t last = 0;
+  for (size_t size = 0; size <= session.bytes().size(); size += 509) {
+    const std::vector<std::byte> prefix(session.bytes().begin(), session.bytes().begin() + ptrdiff_t(size));
     const Result<SessionView> view = SessionView::parse(prefix);
     if (size < sizeof(penstock_session_header)) {
       EXPECT_FALSE(view.ok());
       continue;
     }
     ASSERT_OK(view);
-    const std::size_t now = counters_in(*view);
+    const size_t now = counters_in(*view);
     EXPECT_GE(now, last);
     last = now;
   }
@@ -191,14 +189,14 @@ TEST(SessionView, EveryPrefixOfASessionIsRead) {
 TEST(SessionView, LeapsOverHoles) {
   SessionBytes session;
   session.add_thread(100, 1, 1);
-  const std::uint64_t block = PENSTOCK_HEADER_BYTES;
+  const uint64_t block = PENSTOCK_HEADER_BYTES;
   std::vector<std::byte> bytes = session.bytes();
-  const std::uint64_t far = block + 1000 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+  const uint64_t far = block + 1000 * uint64_t{PENSTOCK_BLOCK_GRANULE};
   bytes.resize(far);
-  bytes.insert(bytes.end(), session.bytes().begin() + std::ptrdiff_t(block), session.bytes().end());
+  bytes.insert(bytes.end(), session.bytes().begin() + ptrdiff_t(block), session.bytes().end());
   reinterpret_cast<penstock_session_header*>(bytes.data())->file_end = bytes.size();
-  std::size_t asked = 0;
-  const auto next = [&](std::uint64_t offset) {
+  size_t asked = 0;
+  const auto next = [&](uint64_t offset) {
     ++asked;
     return offset < block + PENSTOCK_BLOCK_GRANULE ? offset : std::max(offset, far);
   };
@@ -273,19 +271,18 @@ TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
   const SessionView view = SessionView::parse(bytes.bytes()).value();
   ASSERT_EQ(view.blocks().size(), 1U);
   std::byte* const block = bytes.bytes().data() + view.blocks()[0].offset;
-  std::vector<std::uint64_t> seen;
-  std::uint64_t third = 0;
-  view.each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS,
-                              [&](const penstock_segment& segment, std::uint64_t at) {
-                                seen.push_back(segment.file);
-                                if (segment.file == 2) {
-                                  third = at;
-                                  EXPECT_EQ(view.segment_at(at).value().file, 2U);
-                                }
-                                // Now the process reuses the block.
-                                if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
-                              });
-  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  std::vector<uint64_t> seen;
+  uint64_t third = 0;
+  view.each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment, uint64_t at) {
+    seen.push_back(segment.file);
+    if (segment.file == 2) {
+      third = at;
+      EXPECT_EQ(view.segment_at(at).value().file, 2U);
+    }
+    // Now the process reuses the block.
+    if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
+  });
+  EXPECT_EQ(seen, (std::vector<uint64_t>{0, 1, 2, 3}));
   EXPECT_EQ(times_emptied(block), 1U);
   EXPECT_FALSE(view.segment_at(third).has_value());
 }

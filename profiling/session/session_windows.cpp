@@ -28,23 +28,23 @@ SessionWindow window_of(const ProcessFile& process_file) {
 
 std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter) {
   std::vector<SessionWindow> windows;
-  std::map<const ProcessFile*, std::size_t> window_index;
+  std::map<const ProcessFile*, size_t> window_index;
   for (const auto& process_file : session.process_files) windows.push_back(window_of(*process_file));
   std::stable_sort(windows.begin(), windows.end(), [](const SessionWindow& a, const SessionWindow& b) {
     return a.process_file->header().begin_realtime_ns < b.process_file->header().begin_realtime_ns;
   });
-  for (std::size_t i = 0; i < windows.size(); ++i) window_index.emplace(windows[i].process_file, i);
-  std::vector<std::set<std::uint64_t>> files(windows.size());
+  for (size_t i = 0; i < windows.size(); ++i) window_index.emplace(windows[i].process_file, i);
+  std::vector<std::set<uint64_t>> files(windows.size());
   const FileSums sums(session);
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
     const bool moved = counters.bytes_read + counters.bytes_written > 0;
     if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, process_file)) return;
-    const std::size_t index = window_index.at(&process_file);
+    const size_t index = window_index.at(&process_file);
     windows[index].all.add(counters, process_file.view().clock());
     files[index].insert(counters.file);
   });
-  for (std::size_t i = 0; i < windows.size(); ++i) windows[i].files = files[i].size();
+  for (size_t i = 0; i < windows.size(); ++i) windows[i].files = files[i].size();
   return windows;
 }
 

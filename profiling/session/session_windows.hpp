@@ -12,10 +12,10 @@ namespace penstock {
 
 struct SessionWindow {
   const ProcessFile* process_file = nullptr;
-  std::uint32_t number = 0;  // number of the window in its process, from 1; 0: the file has no window event
-  std::string_view label;    // points into the mapping
+  uint32_t number = 0;     // number of the window in its process, from 1; 0: the file has no window event
+  std::string_view label;  // points into the mapping
   double wall_s = 0;
-  std::uint64_t files = 0;
+  uint64_t files = 0;
   LayerSum all;
   double read_bytes_per_s() const { return wall_s > 0 ? double(all.bytes_read) / wall_s : 0; }
 };

@@ -39,8 +39,8 @@ void each_recorded_call(const Session& session, const NamedFiles& wanted, const 
 void each_counted_transfer(const penstock_counters& counters, const ProcessFile& process_file,
                            const EachTransfer& each) {
   const SessionClock& clock = process_file.view().clock();
-  const auto add_transfer = [&](TransferKind kind, std::uint64_t first, std::uint64_t last,
-                                std::uint64_t bytes, std::uint64_t operations) {
+  const auto add_transfer = [&](TransferKind kind, uint64_t first, uint64_t last, uint64_t bytes,
+                                uint64_t operations) {
     if (bytes == 0 && operations == 0) return;
     if (first == PENSTOCK_NEVER) first = counters.first_ticks;
     if (last == PENSTOCK_NEVER) last = counters.last_ticks;
@@ -76,15 +76,15 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
   });
 }
 
-TransferSeries::TransferSeries(std::int64_t begin_ns, double wall_s, double most_points)
+TransferSeries::TransferSeries(int64_t begin_ns, double wall_s, double most_points)
     : begin_ns_(begin_ns),
       interval_s_(series_interval(wall_s, most_points)),
-      points_(std::size_t(std::clamp(std::ceil(wall_s / interval_s_), 1.0, most_points))) {}
+      points_(size_t(std::clamp(std::ceil(wall_s / interval_s_), 1.0, most_points))) {}
 
-void TransferSeries::add(std::vector<double>& series, const Transfer& transfer, std::uint64_t amount) const {
+void TransferSeries::add(std::vector<double>& series, const Transfer& transfer, uint64_t amount) const {
   if (amount == 0) return;
   const double total_s = interval_s_ * double(points_);
-  const auto seconds = [&](std::int64_t ns) {
+  const auto seconds = [&](int64_t ns) {
     return std::clamp((double(ns) - double(begin_ns_)) / 1e9, 0.0, total_s);
   };
   series.resize(points_);

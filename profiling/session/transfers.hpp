@@ -20,10 +20,10 @@ struct Transfer {
   const ProcessFile* process_file = nullptr;
   unsigned layer = PENSTOCK_POSIX;
   TransferKind kind = TransferKind::read;
-  std::int64_t begin_ns = 0;  // since 1970
-  std::int64_t end_ns = 0;    // not before begin_ns
-  std::uint64_t bytes = 0;
-  std::uint64_t operations = 0;
+  int64_t begin_ns = 0;  // since 1970
+  int64_t end_ns = 0;    // not before begin_ns
+  uint64_t bytes = 0;
+  uint64_t operations = 0;
 };
 using EachTransfer = std::function<void(const Transfer&)>;
 
@@ -36,17 +36,17 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
 // the first or the last interval.
 class TransferSeries {
  public:
-  TransferSeries(std::int64_t begin_ns, double wall_s, double most_points);
+  TransferSeries(int64_t begin_ns, double wall_s, double most_points);
 
   double interval_s() const { return interval_s_; }
-  std::size_t points() const { return points_; }
+  size_t points() const { return points_; }
   // Adds `amount` to a series of points() values, at the time of the transfer.
-  void add(std::vector<double>& series, const Transfer& transfer, std::uint64_t amount) const;
+  void add(std::vector<double>& series, const Transfer& transfer, uint64_t amount) const;
 
  private:
-  std::int64_t begin_ns_;
+  int64_t begin_ns_;
   double interval_s_;
-  std::size_t points_;
+  size_t points_;
 };
 
 }  // namespace penstock

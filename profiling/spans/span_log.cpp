@@ -22,32 +22,31 @@ std::string_view component_name(unsigned component) {
   return component < kComponentNames.size() ? kComponentNames[component] : "";
 }
 
-std::uint32_t span_thread() {
-  return std::uint32_t(::gettid());
+uint32_t span_thread() {
+  return uint32_t(::gettid());
 }
 
-Result<std::unique_ptr<SpanLog>> SpanLog::make(const std::vector<std::size_t>& capacities) {
+Result<std::unique_ptr<SpanLog>> SpanLog::make(const std::vector<size_t>& capacities) {
   try {
     std::unique_ptr<SpanLog> log(new SpanLog);
-    for (const std::size_t capacity : capacities)
-      log->buffers_.push_back(std::make_unique<SpanBuffer>(capacity));
+    for (const size_t capacity : capacities) log->buffers_.push_back(std::make_unique<SpanBuffer>(capacity));
     return log;
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
-  const std::size_t total_spans = std::accumulate(capacities.begin(), capacities.end(), std::size_t{0});
+  const size_t total_spans = std::accumulate(capacities.begin(), capacities.end(), size_t{0});
   return make_error(Errc::exhausted, "no memory for " + format_count(total_spans) + " spans of " +
                                          std::to_string(sizeof(penstock_span)) + " bytes");
 }
 
-std::uint64_t SpanLog::recorded() const {
-  std::uint64_t sum = 0;
+uint64_t SpanLog::recorded() const {
+  uint64_t sum = 0;
   for (const auto& buffer : buffers_) sum += buffer->spans().size();
   return sum;
 }
 
-std::uint64_t SpanLog::dropped() const {
-  std::uint64_t sum = 0;
+uint64_t SpanLog::dropped() const {
+  uint64_t sum = 0;
   for (const auto& buffer : buffers_) sum += buffer->dropped();
   return sum;
 }

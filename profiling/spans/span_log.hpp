@@ -24,10 +24,10 @@ namespace penstock {
 std::string_view component_name(unsigned component);
 
 // The time of a span: nanoseconds of the clock that spans use (CLOCK_MONOTONIC).
-inline std::int64_t span_ns(std::chrono::steady_clock::time_point time) {
+inline int64_t span_ns(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
-std::uint32_t span_thread();  // thread id of the calling thread; makes a system call
+uint32_t span_thread();  // thread id of the calling thread; makes a system call
 
 // The spans of one thread. Only one thread may add at a time. Any thread may read at any time, without a
 // lock: add() stores the count with release order after the span, and spans() loads it with acquire order. So
@@ -35,14 +35,14 @@ std::uint32_t span_thread();  // thread id of the calling thread; makes a system
 class alignas(64) SpanBuffer {
  public:
   // Writes to the memory of all spans, so that add() causes no page faults.
-  explicit SpanBuffer(std::size_t capacity) : spans_(capacity) {}
+  explicit SpanBuffer(size_t capacity) : spans_(capacity) {}
 
   // If the buffer is full, the span is counted as dropped. If the process runs under the profiler, the span
   // also goes to the profiler's session.
   void add(const penstock_span& span) noexcept {
     if (penstock_profile_span != nullptr) [[unlikely]]
       penstock_profile_span(&span);
-    const std::size_t index = span_count_.load(std::memory_order_relaxed);
+    const size_t index = span_count_.load(std::memory_order_relaxed);
     if (index == spans_.size()) {
       dropped_spans_.store(dropped_spans_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return;
@@ -55,12 +55,12 @@ class alignas(64) SpanBuffer {
   std::span<const penstock_span> spans() const {
     return std::span(spans_).first(span_count_.load(std::memory_order_acquire));
   }
-  std::uint64_t dropped() const { return dropped_spans_.load(std::memory_order_relaxed); }
+  uint64_t dropped() const { return dropped_spans_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<penstock_span> spans_;
-  std::atomic<std::size_t> span_count_{0};
-  std::atomic<std::uint64_t> dropped_spans_{0};
+  std::atomic<size_t> span_count_{0};
+  std::atomic<uint64_t> dropped_spans_{0};
 };
 
 // True if this process runs under the profiler, which then records its spans as well.
@@ -72,13 +72,13 @@ class SpanLog {
  public:
   // Makes one buffer for each entry of `capacities`, with room for that number of spans. Error: exhausted if
   // memory is short; the message has the total number.
-  static Result<std::unique_ptr<SpanLog>> make(const std::vector<std::size_t>& capacities);
+  static Result<std::unique_ptr<SpanLog>> make(const std::vector<size_t>& capacities);
 
-  std::size_t buffers() const { return buffers_.size(); }
-  SpanBuffer& operator[](std::size_t i) { return *buffers_[i]; }
-  const SpanBuffer& operator[](std::size_t i) const { return *buffers_[i]; }
-  std::uint64_t recorded() const;
-  std::uint64_t dropped() const;
+  size_t buffers() const { return buffers_.size(); }
+  SpanBuffer& operator[](size_t i) { return *buffers_[i]; }
+  const SpanBuffer& operator[](size_t i) const { return *buffers_[i]; }
+  uint64_t recorded() const;
+  uint64_t dropped() const;
 
  private:
   SpanLog() = default;

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-penstock_span numbered(std::uint64_t number) {
+penstock_span numbered(uint64_t number) {
   penstock_span span{};
   span.number = number;
   return span;
@@ -17,9 +17,9 @@ penstock_span numbered(std::uint64_t number) {
 TEST(SpanBuffer, KeepsWhatItHasRoomForAndCountsTheRest) {
   SpanBuffer buffer(3);
   EXPECT_TRUE(buffer.spans().empty());
-  for (std::uint64_t i = 0; i < 5; ++i) buffer.add(numbered(i));
+  for (uint64_t i = 0; i < 5; ++i) buffer.add(numbered(i));
   ASSERT_EQ(buffer.spans().size(), 3U);
-  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(buffer.spans()[i].number, i);
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(buffer.spans()[i].number, i);
   EXPECT_EQ(buffer.dropped(), 2U);
   SpanBuffer none(0);
   none.add(numbered(1));
@@ -27,12 +27,12 @@ TEST(SpanBuffer, KeepsWhatItHasRoomForAndCountsTheRest) {
 }
 
 TEST(SpanBuffer, CanBeReadWhileItGrows) {
-  constexpr std::uint64_t kSpans = 20000;
+  constexpr uint64_t kSpans = 20000;
   SpanBuffer buffer(kSpans);
   std::jthread owner([&] {
-    for (std::uint64_t i = 0; i < kSpans; ++i) buffer.add(numbered(i));
+    for (uint64_t i = 0; i < kSpans; ++i) buffer.add(numbered(i));
   });
-  for (std::size_t seen = 0; seen < kSpans;) {
+  for (size_t seen = 0; seen < kSpans;) {
     const auto spans = buffer.spans();
     ASSERT_GE(spans.size(), seen);
     seen = spans.size();
@@ -45,14 +45,14 @@ TEST(SpanBuffer, CanBeReadWhileItGrows) {
 TEST(SpanLog, SumsItsBuffers) {
   const auto log = SpanLog::make({2, 1}).value();
   ASSERT_EQ(log->buffers(), 2U);
-  for (std::uint64_t i = 0; i < 3; ++i) (*log)[0].add(numbered(i));
+  for (uint64_t i = 0; i < 3; ++i) (*log)[0].add(numbered(i));
   (*log)[1].add(numbered(9));
   EXPECT_EQ(log->recorded(), 3U);
   EXPECT_EQ(log->dropped(), 1U);
 }
 
 TEST(SpanLog, SaysHowManySpansThereIsNoMemoryFor) {
-  const auto log = SpanLog::make({std::numeric_limits<std::size_t>::max() / 2});
+  const auto log = SpanLog::make({std::numeric_limits<size_t>::max() / 2});
   ASSERT_FALSE(log.ok());
   EXPECT_EQ(log.error().code, Errc::exhausted);
 }

@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kSecondNs = 1'000'000'000;
 
 // Formats nanoseconds: as seconds with 9 places ("12.000000345"), or as microseconds with 3 places
 // ("-0.001").
-std::string decimal(std::int64_t value, int places) {
-  const std::int64_t unit_ns = places == 9 ? kSecondNs : 1000;
-  const std::int64_t magnitude = value < 0 ? -value : value;
+std::string decimal(int64_t value, int places) {
+  const int64_t unit_ns = places == 9 ? kSecondNs : 1000;
+  const int64_t magnitude = value < 0 ? -value : value;
   return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", magnitude / unit_ns, magnitude % unit_ns, places);
 }
 
@@ -152,7 +152,7 @@ std::string TimelineFile::description(const penstock_span& span) {
 }
 
 void TimelineFile::write_row(const penstock_span& span) {
-  const std::int64_t epoch = span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : std::int64_t(span.epoch);
+  const int64_t epoch = span.epoch == PENSTOCK_NO_EPOCH ? int64_t{-1} : int64_t(span.epoch);
   line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_field(action_name(span)),
                       csv_field(description(span)), decimal(span.begin_ns + names_.wall_minus_span_ns, 9),
                       decimal(span.end_ns + names_.wall_minus_span_ns, 9),
@@ -183,7 +183,7 @@ void TimelineFile::write_event(const penstock_span& span) {
   line_ += args + "}}";
 }
 
-void TimelineFile::write_metadata(std::string_view what, std::uint32_t thread, std::string_view name) {
+void TimelineFile::write_metadata(std::string_view what, uint32_t thread, std::string_view name) {
   line_ = fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
                       std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread,
                       ascii_line(name));

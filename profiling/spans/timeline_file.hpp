@@ -27,7 +27,7 @@
 
 namespace penstock {
 
-enum class TimelineFormat : std::uint8_t { csv, chrome };
+enum class TimelineFormat : uint8_t { csv, chrome };
 // The format that the end of the path selects: ".csv" or ".json". Error: invalid_argument for any other end.
 Result<TimelineFormat> timeline_format(std::string_view path);
 
@@ -37,16 +37,16 @@ struct TimelineNames {
   std::string read_action = "File Read";  // name of a read; "HDF5 File Read" for HDF5, as in TimeLogger
   std::string shuffle_action = "Global Shuffle";  // name of a shuffle
   // Returns the name of the object that contains a sample. The function may build the name in `scratch`.
-  std::function<std::string_view(std::uint64_t sample, std::string& scratch)> object;
-  std::int64_t start_ns = 0;            // the run's time 0, on the clock of the spans
-  std::int64_t wall_minus_span_ns = 0;  // wall clock (since 1970) minus the clock of the spans
+  std::function<std::string_view(uint64_t sample, std::string& scratch)> object;
+  int64_t start_ns = 0;            // the run's time 0, on the clock of the spans
+  int64_t wall_minus_span_ns = 0;  // wall clock (since 1970) minus the clock of the spans
 };
 
 struct TimelineRank {
   int rank = 0;
-  std::int64_t process_id = 0;
+  int64_t process_id = 0;
   std::string host;
-  std::vector<std::pair<std::uint32_t, std::string>> threads;  // threads that have names
+  std::vector<std::pair<uint32_t, std::string>> threads;  // threads that have names
 };
 
 // Each span is written when it is added; only one line is in memory. Used by one thread only.
@@ -64,7 +64,7 @@ class TimelineFile {
  private:
   void write_row(const penstock_span& span);
   void write_event(const penstock_span& span);
-  void write_metadata(std::string_view what, std::uint32_t thread, std::string_view name);
+  void write_metadata(std::string_view what, uint32_t thread, std::string_view name);
   Result<void> write();
   std::string_view object_name(const penstock_span& span);
   std::string_view stage_name(const penstock_span& span) const;

@@ -24,7 +24,7 @@ class TimelineFileTest : public ::testing::Test {
     const std::string path = (folder_ / name).string();
     auto file = TimelineFile::create(path, timeline_format(path).value()).value();
     EXPECT_TRUE(file.begin({.stage_names = {"decode", "resize"},
-                            .object = [](std::uint64_t sample, std::string& scratch) -> std::string_view {
+                            .object = [](uint64_t sample, std::string& scratch) -> std::string_view {
                               scratch = "a,\"b\"\xff/" + std::to_string(sample);
                               return scratch;
                             },

@@ -37,8 +37,8 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
   return success();
 }
 
-std::size_t row_limit_of(const Options& options, std::size_t otherwise) {
-  return options.given("top") ? std::size_t(options.integer("top")) : otherwise;
+size_t row_limit_of(const Options& options, size_t otherwise) {
+  return options.given("top") ? size_t(options.integer("top")) : otherwise;
 }
 
 std::string session_name_of(const Options& options) {
@@ -110,10 +110,10 @@ Result<std::string> profile_library() {
   return path;
 }
 
-Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
-  constexpr std::uint64_t kLeastLimitBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+Result<std::optional<uint64_t>> trace_limit_of(const Options& options) {
+  constexpr uint64_t kLeastLimitBytes = 8 * uint64_t{PENSTOCK_BLOCK_GRANULE};
   if (!options.given("trace-limit")) return std::nullopt;
-  const std::uint64_t limit = options.size("trace-limit");
+  const uint64_t limit = options.size("trace-limit");
   if (limit != 0 && limit < kLeastLimitBytes)
     return make_error(Errc::invalid_argument,
                       "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
@@ -133,7 +133,7 @@ void print_line(std::string_view text) {
 }
 
 std::string process_text(const RecordingProcess& process) {
-  constexpr std::size_t kMostCommandBytes = 60;
+  constexpr size_t kMostCommandBytes = 60;
   std::string command = printable_path(process.command.substr(0, kMostCommandBytes));
   if (process.command.size() > kMostCommandBytes) command += "...";
   return fmt::format("{}process {} ({}){}", process.rank < 0 ? "" : fmt::format("rank {}, ", process.rank),

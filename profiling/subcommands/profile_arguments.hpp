@@ -73,7 +73,7 @@ constexpr OptionSpec output_option(std::string_view value, std::string_view help
 }
 
 // The value of --top, or `otherwise` if it is not given.
-std::size_t row_limit_of(const Options& options, std::size_t otherwise);
+size_t row_limit_of(const Options& options, size_t otherwise);
 // The folder of a new session: --output, or a default name.
 std::string session_name_of(const Options& options);
 // The note of a run or an attach that begins at this moment.
@@ -98,7 +98,7 @@ Result<int> parse_pid(const std::string& argument);
 Result<std::string> profile_library();
 // The value of --trace-limit in bytes, if given; 0: no limit. Error: invalid_argument for a limit between 1
 // byte and 128 KiB.
-Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
+Result<std::optional<uint64_t>> trace_limit_of(const Options& options);
 
 // Makes SIGHUP (a closed terminal) end the command as Ctrl-C does, for commands that must undo something at
 // the end.

@@ -17,11 +17,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kDefaultRows = 20;
-constexpr std::size_t kAllRows = SIZE_MAX / 2;
+constexpr size_t kDefaultRows = 20;
+constexpr size_t kAllRows = SIZE_MAX / 2;
 
 Result<int> report_json(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                        const CommandContext& context, std::size_t most_rows) {
+                        const CommandContext& context, size_t most_rows) {
   const std::string& by = context.options.text("by");
   const SessionReport report =
       inspect_session(session, sums, filter, by, by == "file" && most_rows == kAllRows ? 0 : most_rows);
@@ -29,9 +29,9 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
   append_session_json(out, session, report.summary);
   if (by == "window") {
     const std::vector<SessionWindow> windows = windows_of(session, filter);
-    for (std::size_t i = 0; i < windows.size() && i < most_rows; ++i) append_window_json(out, windows[i]);
+    for (size_t i = 0; i < windows.size() && i < most_rows; ++i) append_window_json(out, windows[i]);
   } else if (by == "process") {
-    for (std::size_t i = 0; i < report.processes.size() && i < most_rows; ++i)
+    for (size_t i = 0; i < report.processes.size() && i < most_rows; ++i)
       append_process_json(out, report.processes[i]);
   } else if (by == "file") {
     for (const FileSum& file : report.most_bytes.ranked()) append_file_json(out, file);
@@ -44,7 +44,7 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
 }
 
 void report_text(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                 const CommandContext& context, std::size_t most_rows) {
+                 const CommandContext& context, size_t most_rows) {
   const std::string& by = context.options.text("by");
   const SessionReport report = inspect_session(session, sums, filter, by, most_rows);
   const Output& output = context.output;
@@ -68,7 +68,7 @@ Result<int> run_report(const CommandContext& context) {
   PENSTOCK_ASSIGN(const Session session, open_named_sessions(context.positionals));
   const SessionFilter filter = filter_of(context.options, context.positionals);
   const FileSums sums(session);
-  const std::size_t most_rows = row_limit_of(context.options, context.output.json ? kAllRows : kDefaultRows);
+  const size_t most_rows = row_limit_of(context.options, context.output.json ? kAllRows : kDefaultRows);
   if (context.options.given("html")) {
     const std::string& file = context.options.text("html");
     PENSTOCK_TRY(check_output_outside_sessions(file, context.positionals));

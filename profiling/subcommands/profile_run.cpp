@@ -56,7 +56,7 @@ Result<std::string> preloadable_library() {
 }
 
 std::vector<std::string> environment_with(const std::string& library, const fs::path& folder, bool trace,
-                                          std::optional<std::uint64_t> trace_limit, std::uint64_t every) {
+                                          std::optional<uint64_t> trace_limit, uint64_t every) {
   std::vector<std::string> environment;
   std::string preload = library;
   for (char** at = environ; *at != nullptr; ++at) {
@@ -98,7 +98,7 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
                   format_bytes(double(summary.included.all.bytes_written), context.output));
   if (summary.coverage.unknown_processes < session->processes.size())
     text += "; seen: " + coverage_share_text(summary.coverage.rchar, "read", context.output);
-  if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
+  if (const uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
     text += fmt::format("; {} not counted", count_of(lost, "operation"));
   if (summary.drops.segments > 0)
     text += fmt::format("; {} of the trace dropped", count_of(summary.drops.segments, "call"));
@@ -131,11 +131,11 @@ Result<int> run_run(const CommandContext& context) {
   const fs::path& folder = *new_folder;
   SessionNote note = new_note(context.options, command);
   PENSTOCK_TRY(write_note(folder, note));
-  const auto every = context.options.given("every") ? std::uint64_t(context.options.integer("every")) : 0;
-  const auto on_end = [&](std::uint32_t pid) {
+  const auto every = context.options.given("every") ? uint64_t(context.options.integer("every")) : 0;
+  const auto on_end = [&](uint32_t pid) {
     penstock_kernel_io kernel_end{};
     if (!read_kernel_io(pid, kernel_end)) return;
-    const std::int64_t now_ns = span_ns(std::chrono::steady_clock::now());
+    const int64_t now_ns = span_ns(std::chrono::steady_clock::now());
     if (const Result<void> done = complete_process_file(folder, pid, kernel_end, now_ns); !done.ok())
       warn(done.error().message());
   };

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostPort = 65535;
+constexpr int64_t kMostPort = 65535;
 constexpr std::chrono::milliseconds kShortInterval{25};  // longest wait in step() while a trace or a job runs
 constexpr std::chrono::milliseconds kLongInterval{250};  // longest wait in step() otherwise
 constexpr std::chrono::milliseconds kEndTimeout{400};    // time limit for an inspection that runs at the end
@@ -56,7 +56,7 @@ void print_address(const CommandContext& context, const ServeOptions& options) {
 }
 
 Result<int> run_serve(const CommandContext& context) {
-  const std::int64_t port = context.options.integer("port");
+  const int64_t port = context.options.integer("port");
   if (port > kMostPort) return make_error(Errc::invalid_argument, "--port is at most {}", kMostPort);
   ServeOptions options;
   PENSTOCK_ASSIGN(options.folder, session_folder_of(context.positionals));
@@ -66,12 +66,12 @@ Result<int> run_serve(const CommandContext& context) {
   options.report_arguments = report_arguments(context);
   options.si_units = context.output.si_units;
   stop_on_hangup();
-  PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(std::uint16_t(port)));
+  PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(uint16_t(port)));
   options.port = server.port();
   print_address(context, options);
 
   ServeSession serve_session(std::move(options));
-  const HttpServer::Answer answer = [&](const HttpRequest& request, std::uint64_t connection) {
+  const HttpServer::Answer answer = [&](const HttpRequest& request, uint64_t connection) {
     return serve_session.answer(request, connection);
   };
   while (!interrupted()) {

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Describes how the recording of a process began.
-std::string_view start_reason_text(std::uint32_t start_reason) {
+std::string_view start_reason_text(uint32_t start_reason) {
   switch (start_reason) {
     case PENSTOCK_START_REASON_PROCESS:
       return "watched since it began";

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kDefaultTopRows = 20;
+constexpr size_t kDefaultTopRows = 20;
 
 Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   std::set<fs::path> folders;
@@ -32,7 +32,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
       continue;
     }
     PENSTOCK_ASSIGN(const int pid, process_number(argument));
-    fs::path folder = recording_folder_of(std::uint32_t(pid));
+    fs::path folder = recording_folder_of(uint32_t(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
       // If the process records into no folder, this returns the error with the reason.
       PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));

@@ -88,13 +88,13 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
   bool stopped = false;
   {
     Progress progress(context.output.progress, "tracing",
-                      std::uint64_t(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
-    std::uint64_t shown_s = 0;
+                      uint64_t(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
+    uint64_t shown_s = 0;
     do {
       const auto update_begin = steady_clock::now();
       PENSTOCK_TRY(window.update());
       const auto now = steady_clock::now();
-      const auto passed_s = std::uint64_t(std::chrono::floor<std::chrono::seconds>(now - begin).count());
+      const auto passed_s = uint64_t(std::chrono::floor<std::chrono::seconds>(now - begin).count());
       progress.set_note(count_of(window.running_count(), "process", "processes"));
       progress.advance(passed_s - shown_s);
       shown_s = passed_s;

@@ -20,7 +20,7 @@ namespace penstock {
 namespace {
 
 constexpr int kMostScriptDepth = 4;  // the same limit as in the kernel
-constexpr std::size_t kMostProgramHeaders = 512;
+constexpr size_t kMostProgramHeaders = 512;
 
 struct Loader {
   bool has_loader = false;  // the program names its loader, so it is linked dynamically
@@ -45,17 +45,17 @@ bool gains_rights(const std::string& program, const struct stat& status) {
   return ::geteuid() != 0 && ::getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-std::string read_at(int fd, std::uint64_t offset, std::size_t bytes) {
+std::string read_at(int fd, uint64_t offset, size_t bytes) {
   std::string text(bytes, '\0');
   const ssize_t read_bytes = retry_eintr([&] { return ::pread(fd, text.data(), bytes, off_t(offset)); });
-  text.resize(read_bytes > 0 ? std::size_t(read_bytes) : 0);
+  text.resize(read_bytes > 0 ? size_t(read_bytes) : 0);
   return text;
 }
 
 std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& elf_header) {
   Loader loader;
   if (elf_header.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
-  for (std::size_t i = 0; i < elf_header.e_phnum && i < kMostProgramHeaders; ++i) {
+  for (size_t i = 0; i < elf_header.e_phnum && i < kMostProgramHeaders; ++i) {
     const std::string bytes = read_at(fd, elf_header.e_phoff + i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
     if (bytes.size() != sizeof(Elf64_Phdr)) return std::nullopt;
     Elf64_Phdr program_header{};
@@ -92,7 +92,7 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
 // The interpreter: "/usr/bin/env" for "#!/usr/bin/env python3".
 std::string interpreter_of(const std::string& first_bytes) {
   const std::string line = first_bytes.substr(2, first_bytes.find('\n') - 2);
-  const std::size_t from = line.find_first_not_of(" \t");
+  const size_t from = line.find_first_not_of(" \t");
   if (from == std::string::npos) return "";
   return line.substr(from, line.find_first_of(" \t\r", from) - from);
 }
@@ -147,7 +147,7 @@ Result<std::string> find_program(std::string_view word) {
   std::string_view rest = path_variable == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path_variable;
   bool was_denied = false;
   while (!word.empty()) {
-    const std::size_t colon = rest.find(':');
+    const size_t colon = rest.find(':');
     const std::string_view folder = rest.substr(0, colon);
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     if (is_executable_file(path, error)) return path;

@@ -89,7 +89,7 @@ bool has_ended(pid_t child) {
 
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
-                        const std::function<void(std::uint32_t pid)>& on_end) {
+                        const std::function<void(uint32_t pid)>& on_end) {
   const BlockedSignals signals;
   const SpawnAttributes attributes(signals.old_mask());
   const std::vector<char*> argument_pointers = pointers_to(argv);
@@ -107,7 +107,7 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
     // Signals from a terminal come from the kernel, which sends them to the child as well.
     if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) ::kill(child, signal);
   }
-  if (on_end) on_end(std::uint32_t(child));
+  if (on_end) on_end(uint32_t(child));
   int status = 0;
   if (::waitpid(child, &status, 0) != child) return errno_error(errno, "cannot wait for", program);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -19,6 +19,6 @@ namespace penstock {
 // anyway and are not forwarded. Not thread-safe.
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
-                        const std::function<void(std::uint32_t pid)>& on_end);
+                        const std::function<void(uint32_t pid)>& on_end);
 
 }  // namespace penstock

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<int> shell(const std::string& script, const std::function<void(std::uint32_t)>& on_end = {}) {
+Result<int> shell(const std::string& script, const std::function<void(uint32_t)>& on_end = {}) {
   return run_watched("/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, on_end);
 }
 
@@ -33,7 +33,7 @@ TEST(WatchedRun, ExitsAsTheProgramDid) {
 TEST(WatchedRun, TheKernelCanBeAskedAboutAProgramThatWasKilled) {
   penstock_kernel_io io{};
   bool asked = false;
-  EXPECT_EQ(shell("kill -KILL $$", [&](std::uint32_t pid) { asked = read_kernel_io(pid, io); }).value(), 137);
+  EXPECT_EQ(shell("kill -KILL $$", [&](uint32_t pid) { asked = read_kernel_io(pid, io); }).value(), 137);
   EXPECT_TRUE(asked);
   EXPECT_GT(io.rchar, 0U);
 }
@@ -102,7 +102,7 @@ TEST_F(ProgramCheckTest, SaysWhyAProgramCannotBeWatched) {
   EXPECT_TRUE(fails_with(Errc::invalid_argument, check_watchable(file("narrow", narrow)), "32-bit"));
   // A program without the header that names the loader is static.
   std::string fixed = program;
-  for (std::size_t at = 64; at + 56 <= 2048; at += 56)
+  for (size_t at = 64; at + 56 <= 2048; at += 56)
     if (fixed[at] == 3 && fixed[at + 1] == 0 && fixed[at + 2] == 0 && fixed[at + 3] == 0) fixed[at] = 0;
   EXPECT_TRUE(fails_with(Errc::invalid_argument, check_watchable(file("fixed", fixed)), "statically"));
   EXPECT_ERRC(Errc::permission_denied, check_watchable(file("text", "exit 0\n")));

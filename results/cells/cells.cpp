@@ -25,10 +25,10 @@ void keep_newer(const Record*& newest, const Record& record) {
   if (newest == nullptr || newest->started <= record.started) newest = &record;
 }
 
-std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least) {
+std::optional<uint64_t> whole_number(const Record& record, std::string_view name, double least) {
   const auto number = parameter_number(record, name);
   if (!is_usable(record) || !number || *number < least || *number > 1e9) return std::nullopt;
-  return std::uint64_t(*number);
+  return uint64_t(*number);
 }
 
 std::string label_text(const Record& record) {
@@ -42,11 +42,11 @@ std::string label_text(const Record& record) {
 
 std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::string> titles(rows.size());
-  for (std::size_t column = 0; !rows.empty() && column < rows[0].size(); ++column) {
+  for (size_t column = 0; !rows.empty() && column < rows[0].size(); ++column) {
     const bool differs = std::any_of(rows.begin(), rows.end(),
                                      [&](const auto& row) { return row[column] != rows[0][column]; });
     if (!differs) continue;
-    for (std::size_t i = 0; i < rows.size(); ++i)
+    for (size_t i = 0; i < rows.size(); ++i)
       if (!rows[i][column].empty()) titles[i] += (titles[i].empty() ? "" : ", ") + rows[i][column];
   }
   return titles;
@@ -140,7 +140,7 @@ std::string cache_state(const Record& record) {
 std::vector<RecordList> grouped(std::span<const Record* const> records,
                                 const std::function<std::string(const Record&)>& key) {
   std::vector<RecordList> groups;
-  std::map<std::string, std::size_t> group_index;
+  std::map<std::string, size_t> group_index;
   for (const Record* const record : records) {
     const std::string group_key = key(*record);
     if (group_key.empty()) continue;

@@ -77,7 +77,7 @@ bool is_usable(const Record& record);
 
 // A parameter as a whole number. Nothing if the record is not usable, or the number is below `least` or above
 // 1e9.
-std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least);
+std::optional<uint64_t> whole_number(const Record& record, std::string_view name, double least);
 // Replaces `newest` by `record` unless `newest` was started later. Used to keep only the newest record of the
 // same work.
 void keep_newer(const Record*& newest, const Record& record);

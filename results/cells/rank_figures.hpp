@@ -16,7 +16,7 @@ struct Record;
 
 // What one rank did in one run.
 struct RankFigures {
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   double wall_s = 0;  // measured by the rank's own clock
 
   double bytes_per_s() const { return wall_s > 0 ? double(bytes) / wall_s : 0.0; }

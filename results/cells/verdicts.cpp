@@ -18,11 +18,11 @@
 namespace penstock {
 namespace verdicts {
 
-std::string enumerate(const std::vector<std::string>& texts, std::size_t most) {
+std::string enumerate(const std::vector<std::string>& texts, size_t most) {
   std::string text;
   const bool shortened = texts.size() > most + 1;
-  const std::size_t shown_count = shortened ? most : texts.size();
-  for (std::size_t i = 0; i < shown_count; ++i) {
+  const size_t shown_count = shortened ? most : texts.size();
+  for (size_t i = 0; i < shown_count; ++i) {
     if (i > 0) text += i + 1 == shown_count && !shortened ? " and " : ", ";
     text += texts[i];
   }
@@ -30,24 +30,24 @@ std::string enumerate(const std::vector<std::string>& texts, std::size_t most) {
   return text;
 }
 
-std::string threads_text(std::uint64_t threads) {
+std::string threads_text(uint64_t threads) {
   return threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
 }
 
-std::optional<std::uint64_t> threads_of(const Record& record) {
+std::optional<uint64_t> threads_of(const Record& record) {
   const auto threads = parameter_number(record, "threads");
   if (!threads || *threads < 0 || *threads >= 1e9) return std::nullopt;
-  return std::uint64_t(*threads);
+  return uint64_t(*threads);
 }
 
-void link_sentences(const std::string& anchor, std::size_t first_index, std::vector<Sentence>& out) {
-  for (std::size_t at = first_index; at < out.size(); ++at)
+void link_sentences(const std::string& anchor, size_t first_index, std::vector<Sentence>& out) {
+  for (size_t at = first_index; at < out.size(); ++at)
     if (out[at].anchor.empty()) out[at].anchor = anchor;
 }
 
 }  // namespace verdicts
 
-std::string group_anchor(std::string_view section, std::size_t index) {
+std::string group_anchor(std::string_view section, size_t index) {
   return fmt::format("{}-{}", section, index + 1);
 }
 
@@ -66,7 +66,7 @@ Names names_of(ShownRecords records) {
     const RecordView* const view = find_view(command);
     std::vector<std::string> view_names =
         view == nullptr ? std::vector<std::string>(found.size(), command) : view->names(found);
-    for (std::size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(view_names[i]);
+    for (size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(view_names[i]);
   }
   return names;
 }
@@ -113,13 +113,13 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
     const std::string count_text = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
     verdicts::add_sentence(out, verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
                            "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count_text,
-                           kVerdictTexts[std::size_t(verdict)], enumerate(distinct_names(found, names)),
+                           kVerdictTexts[size_t(verdict)], enumerate(distinct_names(found, names)),
                            reason_text(found));
   }
 }
 
 void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
-  std::map<std::pair<std::string, std::string>, std::size_t> cells;  // key: tier and requested cache state
+  std::map<std::pair<std::string, std::string>, size_t> cells;  // key: tier and requested cache state
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
       ++cells[{tier_name(*record), cache_name(*record)}];
@@ -177,7 +177,7 @@ void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
         {Tone::caution, "emulated", clause + ": its numbers are what was asked for, not a device's."});
 }
 
-void describe_older(std::size_t older_count, std::vector<Sentence>& out) {
+void describe_older(size_t older_count, std::vector<Sentence>& out) {
   if (older_count > 0)
     verdicts::add_sentence(out, Tone::caution, "older", "{} of older runs of the same work {} not shown.",
                            older_count == 1 ? "1 row" : fmt::format("{} rows", older_count),
@@ -233,7 +233,7 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
     if (!older.contains(&record)) shown.push_back(&record);
   const Names names = names_of(shown);
   const auto add_for_section = [&](const char* section, const auto& describe) {
-    const std::size_t sentences_before = out.size();
+    const size_t sentences_before = out.size();
     describe();
     verdicts::link_sentences(section, sentences_before, out);
   };

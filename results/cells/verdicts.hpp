@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-enum class Tone : std::uint8_t {
+enum class Tone : uint8_t {
   finding,  // what the experiment was for
   caution,  // something that a reader must know before believing a number
   failure,  // a cell that has no number
@@ -30,7 +30,7 @@ struct Sentence {
 };
 
 // The id of a section's group on the report page; `index` counts from 0: "reading-1" for index 0.
-std::string group_anchor(std::string_view section, std::size_t index);
+std::string group_anchor(std::string_view section, size_t index);
 
 inline constexpr double kLeastScalingGain = 0.10;
 inline constexpr double kSameRateTolerance = 0.05;
@@ -44,14 +44,14 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
 // two points, or a first rate of 0.
 struct Scaling {
   // More threads than this gain less than 10%. It is the last count if that still gains 10% or more.
-  std::uint64_t useful_threads = 0;
+  uint64_t useful_threads = 0;
   bool still_gains = false;    // the last step gained 10% or more
   double loss_after_peak = 0;  // the fraction lost between the peak and the last count; 0 if it is below 10%
-  std::uint64_t peak_threads = 0;
+  uint64_t peak_threads = 0;
   double gain = 0;  // the rate at useful_threads divided by the rate at the first count
 };
 struct ScalingPoint {
-  std::uint64_t threads = 0;
+  uint64_t threads = 0;
   double rate = 0;
 };
 Scaling measure_scaling(std::span<const ScalingPoint> curve);  // sorted by threads

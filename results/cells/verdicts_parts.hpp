@@ -17,9 +17,9 @@ namespace penstock::verdicts {
 
 // Joins texts: "a", "a and b", "a, b and c". If more than one would be left after the first `most`: "a, b and
 // 5 more".
-std::string enumerate(const std::vector<std::string>& texts, std::size_t most = 4);
-std::string threads_text(std::uint64_t threads);  // "1 thread", "8 threads"
-std::optional<std::uint64_t> threads_of(const Record& record);
+std::string enumerate(const std::vector<std::string>& texts, size_t most = 4);
+std::string threads_text(uint64_t threads);  // "1 thread", "8 threads"
+std::optional<uint64_t> threads_of(const Record& record);
 
 // Adds a sentence made from a format string and its arguments.
 template <class... Args>
@@ -29,15 +29,15 @@ void add_sentence(std::vector<Sentence>& out, Tone tone, std::string kind, fmt::
 }
 
 // Links the sentences from index `first_index` on to `anchor`, unless they already have an anchor.
-void link_sentences(const std::string& anchor, std::size_t first_index, std::vector<Sentence>& out);
+void link_sentences(const std::string& anchor, size_t first_index, std::vector<Sentence>& out);
 
 // Calls `describe` for each group of a section, and links the sentences that it adds to that group on the
 // page.
 template <typename Group, typename Describe>
 void describe_each(std::string_view section, const std::vector<Group>& groups, std::vector<Sentence>& out,
                    Describe describe) {
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::size_t sentences_before = out.size();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const size_t sentences_before = out.size();
     describe(groups[i]);
     link_sentences(group_anchor(section, i), sentences_before, out);
   }

@@ -13,25 +13,25 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kEnoughExtremeOrders = 20;
+constexpr size_t kEnoughExtremeOrders = 20;
 
 // Ranks minus their mean, so that they sum to 0. Equal values share the mean of their ranks.
 std::vector<double> centred_ranks(std::span<const double> values) {
   const double mean = (double(values.size()) + 1) / 2;
   std::vector<double> ranks;
-  for (const std::size_t doubled : doubled_ranks(values)) ranks.push_back(double(doubled) / 2 - mean);
+  for (const size_t doubled : doubled_ranks(values)) ranks.push_back(double(doubled) / 2 - mean);
   return ranks;
 }
 
 struct LargestSum {
-  std::size_t index = kLeastSegmentValues;
+  size_t index = kLeastSegmentValues;
   double sum = 0;
 };
 
 LargestSum largest_sum(std::span<const double> ranks) {
   LargestSum largest;
   double sum = 0;
-  for (std::size_t i = 0; i + kLeastSegmentValues < ranks.size(); ++i) {
+  for (size_t i = 0; i + kLeastSegmentValues < ranks.size(); ++i) {
     sum += ranks[i];
     if (i + 1 >= kLeastSegmentValues && std::abs(sum) > largest.sum) largest = {i + 1, std::abs(sum)};
   }
@@ -40,35 +40,34 @@ LargestSum largest_sum(std::span<const double> ranks) {
 
 // Writes a random order of the values to `out`: the series, closed to a ring, is cut into blocks from a
 // random start, and the blocks are shuffled. `starts` is scratch space.
-void shuffle_blocks(std::span<const double> ring, std::size_t block, const RandomStream& draw,
-                    std::vector<std::size_t>& starts, std::vector<double>& out) {
-  const std::size_t n = ring.size();
-  const std::size_t offset = draw.below(0, n);
-  std::iota(starts.begin(), starts.end(), std::size_t{0});
-  for (std::size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[draw.below(i, i)]);
+void shuffle_blocks(std::span<const double> ring, size_t block, const RandomStream& draw,
+                    std::vector<size_t>& starts, std::vector<double>& out) {
+  const size_t n = ring.size();
+  const size_t offset = draw.below(0, n);
+  std::iota(starts.begin(), starts.end(), size_t{0});
+  for (size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[draw.below(i, i)]);
   out.clear();
-  for (const std::size_t start : starts)
-    for (std::size_t i = start * block; i < std::min(n, (start + 1) * block); ++i)
+  for (const size_t start : starts)
+    for (size_t i = start * block; i < std::min(n, (start + 1) * block); ++i)
       out.push_back(ring[(offset + i) % n]);
 }
 
 }  // namespace
 
-std::optional<ChangePoint> find_change(std::span<const double> values, std::uint64_t seed,
-                                       std::size_t permutations) {
-  const std::size_t n = values.size();
+std::optional<ChangePoint> find_change(std::span<const double> values, uint64_t seed, size_t permutations) {
+  const size_t n = values.size();
   if (n < kLeastHistoryValues) return std::nullopt;
   if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
     return std::nullopt;
   const std::vector<double> ranks = centred_ranks(values);
   const LargestSum observed = largest_sum(ranks);
-  const std::size_t block = std::max<std::size_t>(5, n / 10);
-  std::vector<std::size_t> starts((n + block - 1) / block);
+  const size_t block = std::max<size_t>(5, n / 10);
+  std::vector<size_t> starts((n + block - 1) / block);
   std::vector<double> shuffled;
   shuffled.reserve(n);
   const RandomStream draws(seed, "change point");
-  std::size_t extreme_orders = 0;
-  std::size_t drawn = 0;
+  size_t extreme_orders = 0;
+  size_t drawn = 0;
   while (drawn < permutations && extreme_orders < kEnoughExtremeOrders) {
     shuffle_blocks(ranks, block, draws.substream(drawn++), starts, shuffled);
     if (largest_sum(shuffled).sum >= observed.sum) ++extreme_orders;

@@ -14,21 +14,21 @@ using Numbers = std::vector<double>;
 
 // Noise in which each value depends on the one before by the factor `phi`, with a step of `step` standard
 // deviations in the middle.
-Numbers series(std::size_t n, double phi, double step, std::uint64_t seed) {
+Numbers series(size_t n, double phi, double step, uint64_t seed) {
   const RandomStream draws(seed, "series");
   Numbers values;
   double last = draws.normal(0) / std::sqrt(1 - phi * phi);
-  for (std::size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     values.push_back(last + (i >= n / 2 ? step / std::sqrt(1 - phi * phi) : 0));
     last = phi * last + draws.normal(i + 1);
   }
   return values;
 }
 
-int flagged(std::size_t n, double phi, double step, double level, int times) {
+int flagged(size_t n, double phi, double step, double level, int times) {
   int found = 0;
   for (int i = 0; i < times; ++i)
-    if (find_change(series(n, phi, step, 1000 + std::uint64_t(i)), 1, 999)->p <= level) ++found;
+    if (find_change(series(n, phi, step, 1000 + uint64_t(i)), 1, 999)->p <= level) ++found;
   return found;
 }
 

@@ -113,7 +113,7 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
                       "two sets of results",
                       arms_text(arms));
   }
-  const std::size_t comma = named.find(',');
+  const size_t comma = named.find(',');
   if (comma == std::string::npos || comma == 0 || comma + 1 == named.size() ||
       named.find(',', comma + 1) != std::string::npos)
     return make_error(Errc::invalid_argument, "--arms takes two names, as in --arms base,candidate");
@@ -148,10 +148,10 @@ Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
   std::set<std::string> base_ids;
   for (const StoredRecord& stored : base.records)
     if (!stored.record.id.empty()) base_ids.insert(stored.record.id);
-  const std::size_t count_before = candidate.records.size();
+  const size_t count_before = candidate.records.size();
   std::erase_if(candidate.records,
                 [&](const StoredRecord& stored) { return base_ids.contains(stored.record.id); });
-  const std::size_t shared_count = count_before - candidate.records.size();
+  const size_t shared_count = count_before - candidate.records.size();
   if (shared_count > 0 && candidate.records.empty())
     return make_error(Errc::invalid_argument, "base and candidate are the same records");
   Sides sides{std::move(base), std::move(candidate), {}};

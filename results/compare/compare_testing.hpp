@@ -32,29 +32,29 @@ inline Record run_of(double mib_per_s, int number = 0) {
 }
 
 // The same as one run of an arm of an interleaved suite.
-inline Record turn_of(const std::string& arm, std::uint64_t index, double mib_per_s) {
+inline Record turn_of(const std::string& arm, uint64_t index, double mib_per_s) {
   Record record = run_of(mib_per_s, int(index));
   record.pair = Json{{"suite", "s"}, {"index", index}, {"arm", arm}};
   return record;
 }
 
 // `n` values around `middle` with 2% of noise.
-inline std::vector<double> noise(std::size_t n, double middle, std::uint64_t seed) {
+inline std::vector<double> noise(size_t n, double middle, uint64_t seed) {
   const RandomStream draws(seed, "noise");
   std::vector<double> values;
-  for (std::uint64_t i = 0; i < n; ++i) values.push_back(middle * std::exp(0.02 * draws.normal(i)));
+  for (uint64_t i = 0; i < n; ++i) values.push_back(middle * std::exp(0.02 * draws.normal(i)));
   return values;
 }
 
 inline RecordSet arm_of_suite(const std::string& arm, const std::vector<double>& rates) {
   std::vector<Record> records;
-  for (std::size_t i = 0; i < rates.size(); ++i) records.push_back(turn_of(arm, i, rates[i]));
+  for (size_t i = 0; i < rates.size(); ++i) records.push_back(turn_of(arm, i, rates[i]));
   return set_of(std::move(records));
 }
 
 inline RecordSet runs_with(const std::vector<double>& rates) {
   std::vector<Record> records;
-  for (std::size_t i = 0; i < rates.size(); ++i) records.push_back(run_of(rates[i], int(i)));
+  for (size_t i = 0; i < rates.size(); ++i) records.push_back(run_of(rates[i], int(i)));
   return set_of(std::move(records));
 }
 

@@ -24,7 +24,7 @@ struct ComparedSamples {
   // interleaved.
   std::vector<double> base_pairs;
   std::vector<double> candidate_pairs;
-  std::size_t unpaired_runs = 0;  // interleaved runs without a partner
+  size_t unpaired_runs = 0;  // interleaved runs without a partner
 };
 
 // Absent, with the reason in `why`, if any two records differ in unit, direction or what one sample is.

@@ -18,13 +18,13 @@
 namespace penstock {
 namespace {
 
-std::string count_text(std::size_t count, std::string_view what) {
+std::string count_text(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // A row that can be decided only when the number of all tests is known, since p is adjusted by that number.
 struct UndecidedRow {
-  std::size_t row_index = 0;
+  size_t row_index = 0;
   ComparedSamples samples;
   std::vector<double> differences;  // one for each pair; positive is worse
   std::vector<double> base;         // logarithms, with the sign turned so that more is worse
@@ -35,7 +35,7 @@ struct UndecidedRow {
 // Removes the records without usable numbers. Returns a text with their number and the first one's verdict
 // and reason; "" if none was removed.
 std::string remove_unusable(std::vector<const Record*>& records) {
-  const std::size_t count_before = records.size();
+  const size_t count_before = records.size();
   std::string first_problem;
   for (const Record* const record : records)
     if (!is_usable(*record) && first_problem.empty())
@@ -115,7 +115,7 @@ void Comparator::add_cell(Cell cell) {
   for (const Record* const record : cell.base)
     for (const auto& [name, metric] : record->metrics) names.insert(name);
   metric_names_.insert(names.begin(), names.end());
-  const std::size_t rows_before = comparison_.rows.size();
+  const size_t rows_before = comparison_.rows.size();
   Headlines headlines(metrics_of(cell.base.front()->command, settings_.commands));
   for (const Record* const record : cell.base) headlines.add(*record);
   for (const Record* const record : cell.candidate) headlines.add(*record);
@@ -171,8 +171,8 @@ void Comparator::compare_counts(ComparedMetric& row, const ComparedSamples& samp
   row.is_exact_count = true;
   const double base_value = samples.base.front();
   if (base_value != 0) row.change = row.candidate / base_value - 1;
-  std::size_t more_count = 0;
-  std::size_t less_count = 0;
+  size_t more_count = 0;
+  size_t less_count = 0;
   double farthest = base_value;
   for (const double value : samples.candidate) {
     if (value > base_value) ++more_count;
@@ -182,7 +182,7 @@ void Comparator::compare_counts(ComparedMetric& row, const ComparedSamples& samp
   if (more_count + less_count == 0) return;
   row.reason = fmt::format("{} of {} differ: {:.0f} instead of {:.0f}", more_count + less_count,
                            count_text(samples.candidate.size(), "sample"), farthest, base_value);
-  const std::size_t worse_count = samples.better == Better::higher ? less_count : more_count;
+  const size_t worse_count = samples.better == Better::higher ? less_count : more_count;
   row.outcome = samples.better == Better::neither ? GateOutcome::differs
                 : worse_count > 0                 ? GateOutcome::regression
                                                   : GateOutcome::better;
@@ -192,7 +192,7 @@ void Comparator::prepare(UndecidedRow& undecided) {
   ComparedMetric& row = comparison_.rows[undecided.row_index];
   const ComparedSamples& samples = undecided.samples;
   const double sign = samples.better == Better::higher ? -1 : 1;
-  const std::size_t least = comparison_.least_samples;
+  const size_t least = comparison_.least_samples;
   row.paired = !samples.base_pairs.empty();
   const bool use_run_medians = samples.base_runs.size() >= least && samples.candidate_runs.size() >= least;
   const std::vector<double>& base = row.paired        ? samples.base_pairs
@@ -208,7 +208,7 @@ void Comparator::prepare(UndecidedRow& undecided) {
   for (const double value : base) undecided.base.push_back(sign * log_or_zero(value));
   for (const double value : candidate) undecided.candidate.push_back(sign * log_or_zero(value));
   if (row.paired)
-    for (std::size_t i = 0; i < base.size(); ++i)
+    for (size_t i = 0; i < base.size(); ++i)
       undecided.differences.push_back(undecided.candidate[i] - undecided.base[i]);
   else
     unpaired_ = true;
@@ -280,7 +280,7 @@ void Comparator::decide() {
   }
   worse = holm(worse, undecided_.size());
   better = holm(better, undecided_.size());
-  for (std::size_t i = 0; i < testable.size(); ++i) set_outcome(*testable[i], worse[i], better[i]);
+  for (size_t i = 0; i < testable.size(); ++i) set_outcome(*testable[i], worse[i], better[i]);
 }
 
 Result<void> check(const RecordSet& base, const RecordSet& candidate, const CompareSettings& settings) {
@@ -310,9 +310,9 @@ bool CompareSettings::selects(const std::string& metric, const Headlines& headli
   });
 }
 
-std::size_t Comparison::count(GateOutcome outcome) const {
-  return std::size_t(std::count_if(rows.begin(), rows.end(),
-                                   [&](const ComparedMetric& row) { return row.outcome == outcome; }));
+size_t Comparison::count(GateOutcome outcome) const {
+  return size_t(std::count_if(rows.begin(), rows.end(),
+                              [&](const ComparedMetric& row) { return row.outcome == outcome; }));
 }
 
 int Comparison::exit_code() const {

@@ -34,7 +34,7 @@
 
 namespace penstock {
 
-enum class GateOutcome : std::uint8_t {
+enum class GateOutcome : uint8_t {
   regression,
   missing,       // only the base has this cell or metric
   failed,        // the candidate has no usable number
@@ -66,7 +66,7 @@ inline constexpr std::array<OutcomeNames, 9> kOutcomes{{
     {"added", "added", "new", "", "caution"},
 }};
 constexpr const OutcomeNames& names_of(GateOutcome outcome) {
-  return kOutcomes[std::size_t(outcome)];
+  return kOutcomes[size_t(outcome)];
 }
 
 struct CompareSettings {
@@ -91,9 +91,9 @@ struct ComparedMetric {
   std::string reason;  // "" if the figures explain the outcome
   bool paired = false;
   bool is_exact_count = false;
-  std::size_t base_samples = 0;
-  std::size_t candidate_samples = 0;  // if paired, as many as base_samples
-  double base = 0;                    // median; `candidate` as well
+  size_t base_samples = 0;
+  size_t candidate_samples = 0;  // if paired, as many as base_samples
+  double base = 0;               // median; `candidate` as well
   double candidate = 0;
   // Hodges-Lehmann estimate of candidate / base - 1: 0.1 is 10% more, whether that is better or worse. Absent
   // if one side is zero.
@@ -106,12 +106,12 @@ struct ComparedMetric {
 struct Comparison {
   std::vector<ComparedMetric> rows;  // by outcome, regressions first; then in the order of the base's records
   std::vector<std::string> remarks;  // "unpaired: drift not excluded"; differences other than figures
-  std::size_t tested_metrics = 0;    // the number M of tested metrics
-  std::size_t least_samples = 0;     // values that each side needs: ceil(log2(M / alpha))
+  size_t tested_metrics = 0;         // the number M of tested metrics
+  size_t least_samples = 0;          // values that each side needs: ceil(log2(M / alpha))
   // 0 no regression, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable. If several apply, the
   // first of 5, 4, 1, 3 wins.
   int exit_code() const;
-  std::size_t count(GateOutcome outcome) const;
+  size_t count(GateOutcome outcome) const;
 };
 
 // An error only if nothing could be compared at all: a side has no record, no metric matches, or the settings

@@ -142,7 +142,7 @@ TEST(Comparison, OneArmOfTwoSuitesIsNotPaired) {
 }
 
 TEST(Comparison, TooFewPairsSayNothingHoweverFarApart) {
-  for (std::size_t n = 1; n < 7; ++n) {
+  for (size_t n = 1; n < 7; ++n) {
     const Comparison comparison =
         compare(arm_of_suite("base", noise(n, 100, 1)), arm_of_suite("candidate", noise(n, 1, 2)));
     const ComparedMetric row = only(comparison);
@@ -157,10 +157,10 @@ TEST(Comparison, TooFewPairsSayNothingHoweverFarApart) {
 }
 
 TEST(Comparison, ManyMetricsNeedMorePairs) {
-  const auto cells = [](const std::string& arm, std::size_t n, double rate) {
+  const auto cells = [](const std::string& arm, size_t n, double rate) {
     std::vector<Record> records;
     for (int threads = 1; threads <= 30; ++threads)
-      for (std::size_t i = 0; i < n; ++i) {
+      for (size_t i = 0; i < n; ++i) {
         Record record = turn_of(arm, i, rate + double(i));
         record.parameters["threads"] = threads;
         records.push_back(record);

@@ -104,7 +104,7 @@ std::string comparison_json(const Comparison& comparison, const CompareSettings&
                          {"detectable", json_number(row.detectable)}});
   }
   Json outcomes = Json::object();
-  for (std::size_t i = 0; i < kOutcomes.size(); ++i)
+  for (size_t i = 0; i < kOutcomes.size(); ++i)
     outcomes[std::string(kOutcomes[i].name)] = comparison.count(static_cast<GateOutcome>(i));
   return text + line_of(Json{{"kind", "summary"},
                              {"exit_code", comparison.exit_code()},
@@ -145,9 +145,9 @@ std::string history_json(const History& history, const CompareSettings& settings
 std::string comparison_junit(const Comparison& comparison, const CompareSettings& settings,
                              const Output& output) {
   std::string cases;
-  std::size_t failures = 0;
-  std::size_t errors = 0;
-  std::size_t skipped = 0;
+  size_t failures = 0;
+  size_t errors = 0;
+  size_t skipped = 0;
   for (const ComparedMetric& row : comparison.rows) {
     const std::string_view element = names_of(row.outcome).junit;
     if (element == "failure") ++failures;

@@ -51,10 +51,10 @@ TEST(GateFormats, AnAnnotationForWhatNeedsALook) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 6U);
-  for (std::size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < 4; ++i)
     EXPECT_TRUE(lines[i].starts_with("::error title=read a|b \"disk\" & 100%25%2C threads 4%3A "))
         << lines[i];
-  for (std::size_t i = 4; i < 6; ++i) EXPECT_TRUE(lines[i].starts_with("::warning title=")) << lines[i];
+  for (size_t i = 4; i < 6; ++i) EXPECT_TRUE(lines[i].starts_with("::warning title=")) << lines[i];
   EXPECT_TRUE(has(lines[0],
                   "::REGRESSION; 100.0 MiB/s in the base, 90.0 MiB/s in the candidate: -10%25 (-12%25 to "
                   "-8.0%25), p 0.0004"))

@@ -158,9 +158,9 @@ std::string outcome_text(const ComparedMetric& row) {
 
 std::string summary_text(const Comparison& comparison, const CompareSettings& settings) {
   std::string text;
-  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+  for (size_t i = 0; i < kOutcomes.size(); ++i) {
     const auto outcome = static_cast<GateOutcome>(i);
-    const std::size_t count = comparison.count(outcome);
+    const size_t count = comparison.count(outcome);
     if (count == 0) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
                         outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);

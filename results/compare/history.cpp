@@ -116,8 +116,8 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
     return make_error(Errc::invalid_argument,
                       "no usable record has a metric to look at (--metric names others)");
   const std::vector<double> adjusted = holm(p, p.size());
-  std::size_t next_adjusted = 0;
-  std::size_t suspected_count = 0;
+  size_t next_adjusted = 0;
+  size_t suspected_count = 0;
   for (HistoryRow& row : history.rows) {
     if (!row.change) continue;
     row.p = adjusted[next_adjusted++];

@@ -20,7 +20,7 @@ struct HistoryRow {
   std::string metric;
   std::string unit;
   Better better = Better::neither;
-  std::size_t runs = 0;               // runs with a usable number
+  size_t runs = 0;                    // runs with a usable number
   std::optional<ChangePoint> change;  // absent: too few runs for a verdict
   double p = 1;                       // p of the change, Holm-adjusted over all series that are long enough
   bool changed = false;               // p <= alpha, and the change is at least the least effect

@@ -15,7 +15,7 @@ namespace {
 // Records of one run per day with these rates.
 std::vector<Record> days(const std::vector<double>& rates) {
   std::vector<Record> records;
-  for (std::size_t i = 0; i < rates.size(); ++i) {
+  for (size_t i = 0; i < rates.size(); ++i) {
     Record record = run_of(rates[i], int(i));
     record.started = fmt::format("2026-{:02}-{:02}T03:00:00Z", 1 + i / 28, 1 + i % 28);
     records.push_back(record);
@@ -23,9 +23,9 @@ std::vector<Record> days(const std::vector<double>& rates) {
   return records;
 }
 
-std::vector<double> stepped(std::size_t n, std::size_t at, double after) {
+std::vector<double> stepped(size_t n, size_t at, double after) {
   std::vector<double> rates = noise(n, 100, 1);
-  for (std::size_t i = at; i < n; ++i) rates[i] *= after;
+  for (size_t i = at; i < n; ++i) rates[i] *= after;
   return rates;
 }
 
@@ -73,13 +73,13 @@ TEST(History, FewRunsHaveNoVerdict) {
 
 TEST(History, WhatIsNotUsableIsNoRun) {
   std::vector<Record> records = days(stepped(32, 16, 1));
-  for (std::size_t i = 0; i < 5; ++i) records[i].verdict = Verdict::failed;
+  for (size_t i = 0; i < 5; ++i) records[i].verdict = Verdict::failed;
   EXPECT_EQ(look(records).rows[0].runs, 27U);
 }
 
 TEST(History, EveryMachineAndArmHasASeriesOfItsOwn) {
   std::vector<Record> records = days(noise(80, 100, 1));
-  for (std::size_t i = 0; i < 80; i += 2) {
+  for (size_t i = 0; i < 80; i += 2) {
     records[i].environment["host"] = "slow";
     records[i].metrics["payload_bytes_per_s"].samples[0] /= 10;
   }
@@ -94,7 +94,7 @@ TEST(History, EveryMachineAndArmHasASeriesOfItsOwn) {
 
 TEST(History, WhatAnUpgradeBroughtDoesNotBeginAnotherSeries) {
   std::vector<Record> records = days(stepped(60, 40, 0.8));
-  for (std::size_t i = 40; i < 60; ++i) records[i].parameters["brand_new"] = 7;
+  for (size_t i = 40; i < 60; ++i) records[i].parameters["brand_new"] = 7;
   const History history = look(records);
   ASSERT_EQ(history.rows.size(), 1U);
   EXPECT_EQ(history.rows[0].runs, 60U);
@@ -103,11 +103,11 @@ TEST(History, WhatAnUpgradeBroughtDoesNotBeginAnotherSeries) {
 
 // A long series is needed for a small p, and hundreds of series ask for a smaller p than these runs can give.
 TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
-  constexpr std::uint64_t kSeries = 300;
+  constexpr uint64_t kSeries = 300;
   std::vector<Record> records;
-  for (std::uint64_t series = 0; series < kSeries; ++series) {
+  for (uint64_t series = 0; series < kSeries; ++series) {
     std::vector<double> rates = noise(100, 100, series);
-    for (std::size_t i = 60; series == 17 && i < rates.size(); ++i) rates[i] *= 0.7;
+    for (size_t i = 60; series == 17 && i < rates.size(); ++i) rates[i] *= 0.7;
     for (Record& record : days(rates)) {
       record.parameters["threads"] = series + 1;
       records.push_back(std::move(record));

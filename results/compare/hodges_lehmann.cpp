@@ -13,22 +13,22 @@ namespace penstock {
 namespace {
 
 // Maps doubles to whole numbers in the same order, so that a binary search ends at an exact double.
-std::uint64_t ordered_bits(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);  // adding 0.0 turns -0 into 0
-  return bits >> 63 == 0 ? bits | (std::uint64_t{1} << 63) : ~bits;
+uint64_t ordered_bits(double value) {
+  const auto bits = std::bit_cast<uint64_t>(value + 0.0);  // adding 0.0 turns -0 into 0
+  return bits >> 63 == 0 ? bits | (uint64_t{1} << 63) : ~bits;
 }
-double double_of_bits(std::uint64_t bits) {
-  return std::bit_cast<double>(bits >> 63 == 1 ? bits & ~(std::uint64_t{1} << 63) : ~bits);
+double double_of_bits(uint64_t bits) {
+  return std::bit_cast<double>(bits >> 63 == 1 ? bits & ~(uint64_t{1} << 63) : ~bits);
 }
 
 // The k-th smallest (from 0) of a set of numbers between `low` and `high`. The set is known only by
 // count_up_to(limit): how many of its numbers are at most `limit`.
 template <class CountUpTo>
-double kth_smallest(std::size_t k, double low, double high, CountUpTo count_up_to) {
-  std::uint64_t from = ordered_bits(low);
-  std::uint64_t to = ordered_bits(high);
+double kth_smallest(size_t k, double low, double high, CountUpTo count_up_to) {
+  uint64_t from = ordered_bits(low);
+  uint64_t to = ordered_bits(high);
   while (from < to) {
-    const std::uint64_t middle = from + (to - from) / 2;
+    const uint64_t middle = from + (to - from) / 2;
     if (count_up_to(double_of_bits(middle)) > k)
       to = middle;
     else
@@ -39,9 +39,9 @@ double kth_smallest(std::size_t k, double low, double high, CountUpTo count_up_t
 
 // The median of `count` numbers, and the interval that leaves out `leave_out` of them on each side.
 template <class CountUpTo>
-Shift shift_of(std::size_t count, double low, double high, std::optional<std::size_t> leave_out,
+Shift shift_of(size_t count, double low, double high, std::optional<size_t> leave_out,
                CountUpTo count_up_to) {
-  const auto value_at = [&](std::size_t k) { return kth_smallest(k, low, high, count_up_to); };
+  const auto value_at = [&](size_t k) { return kth_smallest(k, low, high, count_up_to); };
   Shift shift;
   shift.estimate = count % 2 == 1 ? value_at(count / 2) : (value_at(count / 2 - 1) + value_at(count / 2)) / 2;
   if (leave_out && 2 * *leave_out < count)
@@ -54,11 +54,11 @@ Shift shift_of(std::size_t count, double low, double high, std::optional<std::si
 std::optional<Shift> one_sample_shift(std::span<const double> differences, double confidence) {
   if (differences.empty()) return std::nullopt;
   const std::vector<double> x = sorted_samples(differences);
-  const std::size_t n = x.size();
+  const size_t n = x.size();
   const auto count_up_to = [&](double limit) {
-    std::size_t count = 0;
-    std::size_t first_above = n;  // for each j >= first_above, (x[i] + x[j]) / 2 exceeds the limit
-    for (std::size_t i = 0; i < n; ++i) {
+    size_t count = 0;
+    size_t first_above = n;  // for each j >= first_above, (x[i] + x[j]) / 2 exceeds the limit
+    for (size_t i = 0; i < n; ++i) {
       while (first_above > 0 && (x[i] + x[first_above - 1]) / 2 > limit) --first_above;
       if (first_above <= i) break;
       count += first_above - i;
@@ -74,8 +74,8 @@ std::optional<Shift> two_sample_shift(std::span<const double> first, std::span<c
   const std::vector<double> x = sorted_samples(first);
   const std::vector<double> y = sorted_samples(second);
   const auto count_up_to = [&](double limit) {
-    std::size_t count = 0;
-    std::size_t within_limit = 0;
+    size_t count = 0;
+    size_t within_limit = 0;
     for (const double from : x) {
       while (within_limit < y.size() && y[within_limit] - from <= limit) ++within_limit;
       count += within_limit;

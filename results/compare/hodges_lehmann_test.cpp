@@ -42,13 +42,13 @@ TEST(TwoSampleShift, OfTheTextbook) {
 // sorts them all.
 TEST(OneSampleShift, IsTheMedianOfTheWalshAverages) {
   const RandomStream draws(3, "walsh");
-  for (std::size_t n = 1; n <= 40; ++n) {
+  for (size_t n = 1; n <= 40; ++n) {
     Numbers x;
-    for (std::uint64_t i = 0; i < n; ++i)
+    for (uint64_t i = 0; i < n; ++i)
       x.push_back(std::round(8 * draws.substream(n).normal(i)) / 8);  // with ties
     Numbers averages;
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = i; j < n; ++j) averages.push_back((x[i] + x[j]) / 2);
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = i; j < n; ++j) averages.push_back((x[i] + x[j]) / 2);
     averages = sorted(averages);
     const auto shift = one_sample_shift(x);
     ASSERT_TRUE(shift);
@@ -64,11 +64,11 @@ TEST(OneSampleShift, IsTheMedianOfTheWalshAverages) {
 
 TEST(TwoSampleShift, IsTheMedianOfAllDifferences) {
   const RandomStream draws(4, "moses");
-  for (const auto& [m, n] : {std::pair<std::size_t, std::size_t>{1, 1}, {4, 4}, {3, 5}, {10, 7}, {60, 50}}) {
+  for (const auto& [m, n] : {std::pair<size_t, size_t>{1, 1}, {4, 4}, {3, 5}, {10, 7}, {60, 50}}) {
     Numbers x;
     Numbers y;
-    for (std::uint64_t i = 0; i < m; ++i) x.push_back(std::round(8 * draws.substream(m).normal(i)) / 8);
-    for (std::uint64_t i = 0; i < n; ++i) y.push_back(std::round(8 * draws.substream(n + 100).normal(i)) / 8);
+    for (uint64_t i = 0; i < m; ++i) x.push_back(std::round(8 * draws.substream(m).normal(i)) / 8);
+    for (uint64_t i = 0; i < n; ++i) y.push_back(std::round(8 * draws.substream(n + 100).normal(i)) / 8);
     Numbers differences;
     for (const double from : x)
       for (const double to : y) differences.push_back(to - from);
@@ -96,9 +96,9 @@ TEST(Shift, OfNothingIsAbsent) {
 TEST(OneSampleShift, CoversAsOftenAsItSays) {
   const RandomStream draws(5, "coverage");
   int missed = 0;
-  for (std::uint64_t i = 0; i < 2000; ++i) {
+  for (uint64_t i = 0; i < 2000; ++i) {
     Numbers x;
-    for (std::uint64_t k = 0; k < 20; ++k) x.push_back(0.3 + draws.substream(i).normal(k));
+    for (uint64_t k = 0; k < 20; ++k) x.push_back(0.3 + draws.substream(i).normal(k));
     const auto shift = one_sample_shift(x);
     if (shift->interval->low > 0.3 || shift->interval->high < 0.3) ++missed;
   }
@@ -113,17 +113,16 @@ TEST(DetectableShift, IsFoundNineTimesOfTen) {
   constexpr double kLevel = 0.01 / 8;
   for (const double least : {0.0, 0.05}) {
     double detectable = 0;
-    constexpr std::uint64_t kTimes = 500;
-    const auto noise = [&](std::uint64_t suite) {
+    constexpr uint64_t kTimes = 500;
+    const auto noise = [&](uint64_t suite) {
       Numbers x;
-      for (std::uint64_t k = 0; k < 20; ++k)
-        x.push_back(0.05 * std::sqrt(2.0) * draws.substream(suite).normal(k));
+      for (uint64_t k = 0; k < 20; ++k) x.push_back(0.05 * std::sqrt(2.0) * draws.substream(suite).normal(k));
       return x;
     };
-    for (std::uint64_t i = 0; i < kTimes; ++i)
+    for (uint64_t i = 0; i < kTimes; ++i)
       detectable += detectable_shift(*one_sample_shift(noise(i))->interval, kLevel, least) / kTimes;
     int found = 0;
-    for (std::uint64_t i = 0; i < kTimes; ++i) {
+    for (uint64_t i = 0; i < kTimes; ++i) {
       Numbers x = noise(i);
       for (double& value : x) value += detectable;
       if (signed_rank_p(x) <= kLevel && one_sample_shift(x)->estimate >= least) ++found;

@@ -78,7 +78,7 @@ struct Side {
   // Earlier versions recorded a flag only when it was given. So a record without this flag gets the value ""
   // for it, which means off.
   void add_absent_flag(const std::string& name) {
-    for (std::size_t i = 0; i < records.size(); ++i)
+    for (size_t i = 0; i < records.size(); ++i)
       if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsFactPrefix) &&
           name != "corpus" && !is_unknown(*records[i], name)) {
         facts[i][name] = "";
@@ -89,7 +89,7 @@ struct Side {
   bool every_record_has(const std::string& name) const {
     return std::all_of(facts.begin(), facts.end(), [&](const Facts& one) { return one.contains(name); });
   }
-  std::size_t value_count(const std::string& name) const { return has(name) ? values.at(name).size() : 0; }
+  size_t value_count(const std::string& name) const { return has(name) ? values.at(name).size() : 0; }
   const std::string& single_value(const std::string& name) const { return *values.at(name).begin(); }
 };
 
@@ -229,7 +229,7 @@ void add_absent_flags(Sides& sides) {
 void match_command(const std::string& command, std::map<std::string, Sides>& groups, bool arms,
                    MatchedCells& matched) {
   std::set<std::string> all_distinguishing;
-  std::map<std::string, std::size_t> cell_index;
+  std::map<std::string, size_t> cell_index;
   std::vector<Cell> cells;
   std::vector<Facts> first_facts;
   for (auto& [suite, sides] : groups) {
@@ -238,7 +238,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
         distinguishing_facts(sides.base, sides.candidate, arms, matched.remarks);
     all_distinguishing.insert(distinguishing.begin(), distinguishing.end());
     const auto add = [&](const Side& side, std::vector<const Record*> Cell::*cell_side) {
-      for (std::size_t i = 0; i < side.records.size(); ++i) {
+      for (size_t i = 0; i < side.records.size(); ++i) {
         const auto [at, fresh] = cell_index.try_emplace(key_of(side.facts[i], distinguishing), cells.size());
         if (fresh) {
           cells.emplace_back();
@@ -251,7 +251,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
     add(sides.candidate, &Cell::candidate);
   }
   const std::vector<std::string> names = cell_names(command, first_facts, all_distinguishing);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < cells.size(); ++i) {
     cells[i].name = names[i];
     matched.cells.push_back(std::move(cells[i]));
   }

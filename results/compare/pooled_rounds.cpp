@@ -41,7 +41,7 @@ Record pool(const std::vector<const Record*>& rounds) {
 
 }  // namespace
 
-std::size_t pool_rounds(std::vector<StoredRecord>& records) {
+size_t pool_rounds(std::vector<StoredRecord>& records) {
   std::map<std::string, std::vector<const Record*>> sweeps;
   for (const StoredRecord& stored : records)
     if (const std::string sweep = sweep_of(stored.record); !sweep.empty() && is_usable(stored.record))

@@ -13,6 +13,6 @@ namespace penstock {
 // work (matched_cells.hpp), and usable numbers. The pooled record replaces the latest one and has its facts.
 // Its samples are in order of time, and its verdict is the worst of all. All other records stay as they are.
 // Returns how many records were merged into others: 0 if none.
-std::size_t pool_rounds(std::vector<StoredRecord>& records);
+size_t pool_rounds(std::vector<StoredRecord>& records);
 
 }  // namespace penstock

@@ -12,7 +12,7 @@ StoredRecord round_of(int threads, double rate, const std::string& started, cons
   record.started = started;
   record.command = "read";
   record.parameters["threads"] = threads;
-  record.seed = std::uint64_t(rate);
+  record.seed = uint64_t(rate);
   if (!sweep.empty()) record.label["sweep"] = sweep;
   record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {rate}};
   return stored;

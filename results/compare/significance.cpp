@@ -9,15 +9,15 @@
 
 namespace penstock {
 
-std::vector<std::size_t> doubled_ranks(std::span<const double> values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-  std::vector<std::size_t> ranks(values.size());
-  for (std::size_t from = 0; from < order.size();) {
-    std::size_t to = from;
+std::vector<size_t> doubled_ranks(std::span<const double> values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<size_t> ranks(values.size());
+  for (size_t from = 0; from < order.size();) {
+    size_t to = from;
     while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
-    for (std::size_t i = from; i < to; ++i) ranks[order[i]] = from + 1 + to;
+    for (size_t i = from; i < to; ++i) ranks[order[i]] = from + 1 + to;
     from = to;
   }
   return ranks;
@@ -31,34 +31,34 @@ double upper_tail(double z) {
 }
 
 // For every s: the probability that the sum is s, if each of `ranks` is added with probability 1/2.
-std::vector<double> subset_sum_chances(std::span<const std::size_t> ranks) {
-  const std::size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+std::vector<double> subset_sum_chances(std::span<const size_t> ranks) {
+  const size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), size_t{0});
   std::vector<double> chances(most_sum + 1, 0.0);
   chances[0] = 1;
-  std::size_t largest_sum_so_far = 0;
-  for (const std::size_t rank : ranks) {
+  size_t largest_sum_so_far = 0;
+  for (const size_t rank : ranks) {
     largest_sum_so_far += rank;
-    for (std::size_t sum = largest_sum_so_far + 1; sum-- > 0;)
+    for (size_t sum = largest_sum_so_far + 1; sum-- > 0;)
       chances[sum] = (chances[sum] + (sum >= rank ? chances[sum - rank] : 0)) / 2;
   }
   return chances;
 }
 
 // For every s: the probability that the sum of `count` of the ranks is s, if all choices are equally likely.
-std::vector<double> choice_sum_chances(std::span<const std::size_t> ranks, std::size_t count) {
-  const std::size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+std::vector<double> choice_sum_chances(std::span<const size_t> ranks, size_t count) {
+  const size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), size_t{0});
   // chances[k][s] is the probability that k of the ranks seen so far were chosen, with the sum s. Rank i
   // joins k chosen ones with probability (count - k) / (ranks left). Choosing one by one avoids binomials,
   // which overflow.
   std::vector<std::vector<double>> chances(count + 1, std::vector<double>(most_sum + 1, 0.0));
   chances[0][0] = 1;
-  std::size_t largest_sum_so_far = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  size_t largest_sum_so_far = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
     const auto ranks_left = double(ranks.size() - i);
-    for (std::size_t chosen = std::min(i, count) + 1; chosen-- > 0;) {
+    for (size_t chosen = std::min(i, count) + 1; chosen-- > 0;) {
       const double probability = double(count - chosen) / ranks_left;
       std::vector<double>& from = chances[chosen];
-      for (std::size_t sum = 0; sum <= largest_sum_so_far; ++sum) {
+      for (size_t sum = 0; sum <= largest_sum_so_far; ++sum) {
         if (from[sum] == 0) continue;
         if (chosen < count) chances[chosen + 1][sum + ranks[i]] += from[sum] * probability;
         from[sum] *= 1 - probability;
@@ -69,16 +69,16 @@ std::vector<double> choice_sum_chances(std::span<const std::size_t> ranks, std::
   return chances[count];
 }
 
-double tail_from(const std::vector<double>& chances, std::size_t from) {
+double tail_from(const std::vector<double>& chances, size_t from) {
   double tail = 0;
-  for (std::size_t sum = chances.size(); sum-- > from;) tail += chances[sum];
+  for (size_t sum = chances.size(); sum-- > from;) tail += chances[sum];
   return std::min(tail, 1.0);
 }
 
 // The largest cut for which the probability of a sum of at most cut - 1 is within (1 - confidence) / 2.
-std::optional<std::size_t> cut_of(const std::vector<double>& chances, double confidence) {
+std::optional<size_t> cut_of(const std::vector<double>& chances, double confidence) {
   double tail = 0;
-  std::size_t cut = 0;
+  size_t cut = 0;
   for (; cut < chances.size(); ++cut) {
     tail += chances[cut];
     if (tail > (1 - confidence) / 2) break;
@@ -87,15 +87,15 @@ std::optional<std::size_t> cut_of(const std::vector<double>& chances, double con
   return cut - 1;
 }
 
-std::optional<std::size_t> cut_of(double mean, double deviation, double confidence) {
+std::optional<size_t> cut_of(double mean, double deviation, double confidence) {
   const double cut = std::floor(mean - inverse_normal((1 + confidence) / 2) * deviation - 0.5);
   if (cut < 0) return std::nullopt;
-  return std::size_t(cut);
+  return size_t(cut);
 }
 
-std::vector<std::size_t> first_numbers(std::size_t n) {
-  std::vector<std::size_t> numbers(n);
-  std::iota(numbers.begin(), numbers.end(), std::size_t{1});
+std::vector<size_t> first_numbers(size_t n) {
+  std::vector<size_t> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), size_t{1});
   return numbers;
 }
 
@@ -105,10 +105,10 @@ double signed_rank_p(std::span<const double> differences) {
   std::vector<double> magnitudes;
   magnitudes.reserve(differences.size());
   for (const double difference : differences) magnitudes.push_back(std::abs(difference));
-  const std::vector<std::size_t> ranks = doubled_ranks(magnitudes);
-  std::vector<std::size_t> signed_ranks;
-  std::size_t sum_above_zero = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  const std::vector<size_t> ranks = doubled_ranks(magnitudes);
+  std::vector<size_t> signed_ranks;
+  size_t sum_above_zero = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
     if (magnitudes[i] == 0) continue;
     signed_ranks.push_back(ranks[i]);
     if (differences[i] > 0) sum_above_zero += ranks[i];
@@ -118,7 +118,7 @@ double signed_rank_p(std::span<const double> differences) {
     return tail_from(subset_sum_chances(signed_ranks), sum_above_zero);
   double sum = 0;
   double squares = 0;
-  for (const std::size_t rank : signed_ranks) {
+  for (const size_t rank : signed_ranks) {
     sum += double(rank);
     squares += double(rank) * double(rank);
   }
@@ -129,27 +129,26 @@ double rank_sum_p(std::span<const double> first, std::span<const double> second)
   if (first.empty() || second.empty()) return 1;
   std::vector<double> values(second.begin(), second.end());
   values.insert(values.end(), first.begin(), first.end());
-  const std::vector<std::size_t> ranks = doubled_ranks(values);
-  const std::size_t sum =
-      std::accumulate(ranks.begin(), ranks.begin() + std::ptrdiff_t(second.size()), std::size_t{0});
+  const std::vector<size_t> ranks = doubled_ranks(values);
+  const size_t sum = std::accumulate(ranks.begin(), ranks.begin() + ptrdiff_t(second.size()), size_t{0});
   if (values.size() <= kMostExactSamples) return tail_from(choice_sum_chances(ranks, second.size()), sum);
   const auto m = double(first.size());
   const auto n = double(second.size());
   const double mean = m + n + 1;  // the mean of one doubled rank
   double variance = 0;
-  for (const std::size_t rank : ranks) variance += (double(rank) - mean) * (double(rank) - mean);
+  for (const size_t rank : ranks) variance += (double(rank) - mean) * (double(rank) - mean);
   variance *= m * n / ((m + n) * (m + n - 1));
   if (variance == 0) return 1;
   return upper_tail((double(sum) - n * mean - 1) / std::sqrt(variance));
 }
 
-std::vector<double> holm(std::span<const double> p, std::size_t tests) {
-  std::vector<std::size_t> order(p.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+std::vector<double> holm(std::span<const double> p, size_t tests) {
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] < p[b]; });
   std::vector<double> adjusted(p.size());
   double largest_so_far = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  for (size_t i = 0; i < order.size(); ++i) {
     const auto tests_left = double(std::max(tests, p.size()) - i);
     largest_so_far = std::max(largest_so_far, std::min(1.0, tests_left * p[order[i]]));
     adjusted[order[i]] = largest_so_far;
@@ -157,25 +156,25 @@ std::vector<double> holm(std::span<const double> p, std::size_t tests) {
   return adjusted;
 }
 
-std::size_t least_pairs(std::size_t tests, double alpha) {
+size_t least_pairs(size_t tests, double alpha) {
   if (tests == 0) return 0;
-  std::size_t pairs = 0;
+  size_t pairs = 0;
   for (double most_extreme = 1; most_extreme * double(tests) > alpha; most_extreme /= 2) ++pairs;
   return pairs;
 }
 
-std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
+std::optional<size_t> walsh_cut(size_t n, double confidence) {
   if (n <= kMostExactPairs) return cut_of(subset_sum_chances(first_numbers(n)), confidence);
   const auto count = double(n);
   return cut_of(count * (count + 1) / 4, std::sqrt(count * (count + 1) * (2 * count + 1) / 24), confidence);
 }
 
-std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, double confidence) {
+std::optional<size_t> moses_cut(size_t first, size_t second, double confidence) {
   if (first == 0 || second == 0) return std::nullopt;
   if (first + second <= kMostExactSamples) {
     std::vector<double> chances = choice_sum_chances(first_numbers(first + second), second);
     // Shift the distribution so that the smallest possible sum of ranks is at 0 (the statistic U).
-    chances.erase(chances.begin(), chances.begin() + std::ptrdiff_t(second * (second + 1) / 2));
+    chances.erase(chances.begin(), chances.begin() + ptrdiff_t(second * (second + 1) / 2));
     return cut_of(chances, confidence);
   }
   const auto m = double(first);

@@ -11,7 +11,7 @@ namespace penstock {
 
 // Twice the rank of each value, with 1 as the lowest rank. Doubling gives whole numbers: equal values share
 // the mean of their ranks.
-std::vector<std::size_t> doubled_ranks(std::span<const double> values);
+std::vector<size_t> doubled_ranks(std::span<const double> values);
 
 // One-sided p of Wilcoxon's signed-rank test: the probability that differences are this far above 0 by
 // chance, if each could equally have the other sign.
@@ -20,7 +20,7 @@ std::vector<std::size_t> doubled_ranks(std::span<const double> values);
 // permutation distribution of these ranks; for more, the normal approximation with a continuity correction. 1
 // if all differences are zero. NaN is not allowed.
 double signed_rank_p(std::span<const double> differences);
-inline constexpr std::size_t kMostExactPairs = 200;
+inline constexpr size_t kMostExactPairs = 200;
 
 // One-sided p of Wilcoxon's rank-sum test (Mann-Whitney): the probability that `second` is this far above
 // `first` by chance, if every sample could have been on either side.
@@ -28,23 +28,23 @@ inline constexpr std::size_t kMostExactPairs = 200;
 // permutation distribution of these ranks; for more, the normal approximation with the variance of the tied
 // ranks and a continuity correction. 1 if a side is empty.
 double rank_sum_p(std::span<const double> first, std::span<const double> second);
-inline constexpr std::size_t kMostExactSamples = 80;
+inline constexpr size_t kMostExactSamples = 80;
 
 // Holm's step-down adjustment (A simple sequentially rejective multiple test procedure, Scandinavian Journal
 // of Statistics 6, 1979). Returns the adjusted p in the order given. If each is compared with alpha, the
 // probability of any false alarm is at most alpha. `tests` is the number of all tests; those without a p of
 // their own count as 1.
-std::vector<double> holm(std::span<const double> p, std::size_t tests);
+std::vector<double> holm(std::span<const double> p, size_t tests);
 
 // The smallest number of pairs with which the most extreme result of one of `tests` tests is significant:
 // ceil(log2(tests / alpha)). 0 without tests.
-std::size_t least_pairs(std::size_t tests, double alpha);
+size_t least_pairs(size_t tests, double alpha);
 
 // How many of the smallest and of the largest order statistics an interval may leave out and still cover with
 // `confidence`. walsh_cut() is for the Walsh averages of n samples, moses_cut() for the differences of two
 // sides. By the exact null distribution of the matching test; for large n by its normal approximation. Absent
 // if even the whole range does not cover.
-std::optional<std::size_t> walsh_cut(std::size_t n, double confidence);
-std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, double confidence);
+std::optional<size_t> walsh_cut(size_t n, double confidence);
+std::optional<size_t> moses_cut(size_t first, size_t second, double confidence);
 
 }  // namespace penstock

@@ -30,9 +30,9 @@ TEST(SignedRank, CountsTiesAndZerosExactly) {
 }
 
 TEST(SignedRank, TheMostExtremeOutcomeIsOneOfAllSignChanges) {
-  for (std::size_t n = 1; n <= 20; ++n) {
+  for (size_t n = 1; n <= 20; ++n) {
     Numbers worse;
-    for (std::size_t i = 0; i < n; ++i) worse.push_back(1.0 + double(i));
+    for (size_t i = 0; i < n; ++i) worse.push_back(1.0 + double(i));
     EXPECT_EQ(signed_rank_p(worse), std::ldexp(1.0, -int(n)));
     for (double& value : worse) value = -value;
     EXPECT_EQ(signed_rank_p(worse), 1);
@@ -53,7 +53,7 @@ TEST(SignedRank, ErrsAsOftenAsItSays) {
   constexpr int kTimes = 20'000;
   for (int i = 0; i < kTimes; ++i) {
     Numbers values;
-    for (std::uint64_t k = 0; k < 20; ++k) values.push_back(draws.substream(std::uint64_t(i)).normal(k));
+    for (uint64_t k = 0; k < 20; ++k) values.push_back(draws.substream(uint64_t(i)).normal(k));
     if (signed_rank_p(values) <= 0.01) ++rejected;
   }
   EXPECT_LE(rejected, 0.0125 * kTimes);

@@ -56,16 +56,16 @@ void distinguish_names(std::vector<Cell*>& cells) {
   for (const Json& one : parameters)
     for (const auto& [key, value] : one.items()) values[key].resize(cells.size());
   for (auto& [key, of_cells] : values)
-    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(parameters[i], key);
+    for (size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(parameters[i], key);
   for (const auto& [key, of_cells] : values)
     if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
-      for (std::size_t i = 0; i < cells.size(); ++i)
+      for (size_t i = 0; i < cells.size(); ++i)
         cells[i]->name += "/" + key + ":" + without_slash(of_cells[i]);
 }
 
 std::vector<Cell> cells_of(const RecordSet& set) {
   std::vector<Cell> cells;
-  std::map<std::pair<std::string, std::string>, std::size_t> cell_index;  // (name, parameters) -> index
+  std::map<std::pair<std::string, std::string>, size_t> cell_index;  // (name, parameters) -> index
   for (const StoredRecord& stored : set.records) {
     const std::string name = short_name(stored.record);
     const auto [at, fresh] =
@@ -91,7 +91,7 @@ std::optional<double> seconds_of(const Metric& metric, double sample) {
   return std::nullopt;
 }
 
-Json entry_of(const std::string& name, const Record& record, std::size_t index) {
+Json entry_of(const std::string& name, const Record& record, size_t index) {
   Json entry{{"name", name},
              {"family_index", 0},
              {"per_family_instance_index", 0},
@@ -100,7 +100,7 @@ Json entry_of(const std::string& name, const Record& record, std::size_t index) 
              {"repetitions", 1},
              {"repetition_index", index}};
   const auto threads = parameter_number(record, "threads");
-  entry["threads"] = threads && *threads >= 1 && *threads <= kMostThreads ? std::uint64_t(*threads) : 1U;
+  entry["threads"] = threads && *threads >= 1 && *threads <= kMostThreads ? uint64_t(*threads) : 1U;
   return entry;
 }
 
@@ -134,7 +134,7 @@ void add_metric(Json& benchmarks, const Cell& cell, const std::string& metric) {
 }
 
 void add_failures(Json& benchmarks, const Cell& cell) {
-  std::size_t index = 0;
+  size_t index = 0;
   for (const Record* record : cell.records) {
     if (is_usable(*record)) continue;
     Json entry = entry_of(cell.name, *record, index++);
@@ -168,16 +168,15 @@ Json context_of(const RecordSet& set) {
 
 std::string google_benchmark_json(const RecordSet& set) {
   Json benchmarks = Json::array();
-  std::uint64_t family_index = 0;
+  uint64_t family_index = 0;
   for (const Cell& cell : cells_of(set)) {
     std::set<std::string> metrics;
     for (const Record* record : cell.records)
       for (const auto& [name, metric] : record->metrics) metrics.insert(name);
-    const std::size_t size_before = benchmarks.size();
+    const size_t size_before = benchmarks.size();
     for (const std::string& metric : metrics) add_metric(benchmarks, cell, metric);
     add_failures(benchmarks, cell);
-    for (std::size_t i = size_before; i < benchmarks.size(); ++i)
-      benchmarks[i]["family_index"] = family_index;
+    for (size_t i = size_before; i < benchmarks.size(); ++i) benchmarks[i]["family_index"] = family_index;
     if (benchmarks.size() > size_before) ++family_index;
   }
   const Json document{{"context", context_of(set)}, {"benchmarks", std::move(benchmarks)}};

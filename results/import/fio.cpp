@@ -40,9 +40,9 @@ double parse_number(const std::string& text) {
 }
 
 // A number of jobs or of operations in flight; 1 if the text is empty or invalid.
-std::uint64_t count_of(const std::string& text) {
+uint64_t count_of(const std::string& text) {
   const double number = parse_number(text);
-  return number >= 1 && number <= kMostCount ? std::uint64_t(number) : 1;
+  return number >= 1 && number <= kMostCount ? uint64_t(number) : 1;
 }
 
 // The results of all clones of one job in one direction.
@@ -132,7 +132,7 @@ constexpr MetricInfo kFioMetrics[] = {kFioRate, kErrors, kOpRate, kPayloadBytes,
 void add_latencies(Record& record, const Clones& clones) {
   const auto latencies = latencies_of(clones);
   if (!latencies) return;
-  const std::size_t metrics_before = record.metrics.size();
+  const size_t metrics_before = record.metrics.size();
   for (const double percent : {50.0, 95.0, 99.0, 99.9})
     if (const auto time = percentile_of(*latencies, percent))
       add_sample(record, kLatency, percent == 99.9 ? "p999" : fmt::format("p{:.0f}", percent), *time);
@@ -163,10 +163,10 @@ void add_rates(Record& record, const Clones& clones) {
 
 // Records the size of one operation. If fio has one size for each direction (read, write, trim), records that
 // of this direction, or for "mixed" all of them as text.
-void add_block(Record& record, const std::string& text, std::size_t direction) {
+void add_block(Record& record, const std::string& text, size_t direction) {
   std::vector<std::string> sizes;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
     sizes.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -187,15 +187,14 @@ void add_tier(Record& record, const Json& fio, const Json& job) {
 }
 
 // Records the options of the job.
-void add_parameters(Record& record, const Json& fio, const Json& job, std::size_t direction,
-                    std::size_t clones) {
+void add_parameters(Record& record, const Json& fio, const Json& job, size_t direction, size_t clones) {
   add_tier(record, fio, job);
   Json& parameters = record.parameters;
   parameters["job"] = member_text(job, "jobname");
   parameters["operation"] = kDirections[direction];
   const std::string pattern = first_option(fio, job, {"rw", "readwrite"});
   parameters["rw"] = pattern.empty() ? "read" : pattern;
-  parameters["threads"] = std::max<std::uint64_t>(count_of(option(fio, job, "numjobs")), clones);
+  parameters["threads"] = std::max<uint64_t>(count_of(option(fio, job, "numjobs")), clones);
   parameters["depth"] = count_of(option(fio, job, "iodepth"));
   const std::string block = first_option(fio, job, {"bs", "blocksize"});
   add_block(record, block.empty() ? "4k" : block, direction);
@@ -220,7 +219,7 @@ void add_failures(Record& record, const std::vector<const Json*>& jobs) {
               fmt::format("fio counted {} errors and went on", errors));
 }
 
-Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::size_t direction) {
+Record record_of(const Json& fio, const std::vector<const Json*>& jobs, size_t direction) {
   const Json& first = *jobs.front();
   Clones clones;
   for (const Json* job : jobs) clones.push_back(&member_object(*job, kDirections[direction]));
@@ -246,7 +245,7 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::siz
   return record;
 }
 
-bool has_work(const std::vector<const Json*>& jobs, std::size_t direction) {
+bool has_work(const std::vector<const Json*>& jobs, size_t direction) {
   return std::any_of(jobs.begin(), jobs.end(), [&](const Json* job) {
     const Json& results = member_object(*job, kDirections[direction]);
     return member_number(results, "io_bytes").value_or(0) > 0 ||
@@ -255,7 +254,7 @@ bool has_work(const std::vector<const Json*>& jobs, std::size_t direction) {
 }
 
 // The direction that the job's options ask for first. It is used for the record of a job that did nothing.
-std::size_t requested_direction(const Json& fio, const Json& job) {
+size_t requested_direction(const Json& fio, const Json& job) {
   const std::string pattern = first_option(fio, job, {"rw", "readwrite"});
   return pattern.find("trim") != std::string::npos ? 2 : pattern.find("write") != std::string::npos ? 1 : 0;
 }
@@ -302,8 +301,8 @@ Imported import_fio(const Json& json, const std::string& id) {
     imported.records.push_back(std::move(record));
   };
   for (const std::vector<const Json*>& group : groups) {
-    const std::size_t records_before = imported.records.size();
-    for (std::size_t direction = 0; direction < kDirections.size(); ++direction)
+    const size_t records_before = imported.records.size();
+    for (size_t direction = 0; direction < kDirections.size(); ++direction)
       if (has_work(group, direction)) add_record(record_of(json, group, direction));
     if (imported.records.size() > records_before) continue;
     Record empty_record = record_of(json, group, requested_direction(json, *group.front()));

@@ -20,13 +20,13 @@ constexpr std::string_view kRootMount = "/";  // the root mount contains every p
 // The JSON object in the text: from the first '{' at the start of a line to the last '}' at the start of a
 // line.
 std::string_view find_json_object(std::string_view text) {
-  std::size_t begin = 0;
+  size_t begin = 0;
   if (!text.starts_with('{')) {
     begin = text.find("\n{");
     if (begin == std::string_view::npos) return {};
     ++begin;
   }
-  const std::size_t end = text.rfind("\n}");
+  const size_t end = text.rfind("\n}");
   return end == std::string_view::npos || end < begin ? text.substr(begin)
                                                       : text.substr(begin, end + 2 - begin);
 }
@@ -35,7 +35,7 @@ std::string_view find_json_object(std::string_view text) {
 std::string replace_odd_numbers(std::string_view text) {
   std::string json;
   bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     if (in_string && text[i] == '\\') {
       json += text.substr(i, 2);
       ++i;
@@ -43,7 +43,7 @@ std::string replace_odd_numbers(std::string_view text) {
     }
     if (text[i] == '"') in_string = !in_string;
     const std::string_view rest = in_string ? std::string_view() : text.substr(i);
-    std::size_t odd_length = 0;
+    size_t odd_length = 0;
     for (const std::string_view word : {"-Infinity", "Infinity", "-NaN", "NaN"})
       if (odd_length == 0 && rest.starts_with(word)) odd_length = word.size();
     json += odd_length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");

@@ -10,7 +10,7 @@
 #include "results/record/baseline.hpp"
 #include "results/record/store.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto baseline = penstock::parse_baseline(text, "fuzzed");
   if (!baseline.ok() && baseline.error().code != penstock::Errc::corrupt) std::abort();

@@ -80,7 +80,7 @@ Record record_of(const Json& context, const std::string& name, const Json& entry
   record.label["peer"] = "google-benchmark" + (version.empty() ? "" : "-" + version);
   record.parameters["benchmark"] = name;
   const double threads = member_number(entry, "threads").value_or(1);
-  record.parameters["threads"] = threads >= 1 && threads <= kMostThreads ? std::uint64_t(threads) : 1U;
+  record.parameters["threads"] = threads >= 1 && threads <= kMostThreads ? uint64_t(threads) : 1U;
   if (const std::string label = member_text(entry, "label"); !label.empty())
     record.parameters["label"] = label;
   if (const std::string host = member_text(context, "host_name"); !host.empty())
@@ -173,7 +173,7 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
       imported.records.back().id = fmt::format("{}-{}", id, run_names.size() - 1);
       add_repetition(imported.records.back(), entry);
     } else {
-      add_repetition(imported.records[std::size_t(at - run_names.begin())], entry);
+      add_repetition(imported.records[size_t(at - run_names.begin())], entry);
     }
   }
   for (const std::string& name : aggregated_runs)

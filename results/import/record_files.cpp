@@ -32,7 +32,7 @@ class RecordReader {
  private:
   void read_lines(std::istream& in, const fs::path& path);
   void read_foreign(std::istream& in, const fs::path& path, bool is_argument);
-  void add_problem(const fs::path& path, std::size_t line, std::string_view text) {
+  void add_problem(const fs::path& path, size_t line, std::string_view text) {
     record_set_.problems.push_back(path.string() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
                                    std::string(text));
   }
@@ -60,7 +60,7 @@ void RecordReader::read_file(const fs::path& path, bool is_argument) {
 void RecordReader::read_lines(std::istream& in, const fs::path& path) {
   record_set_.files.push_back(path);
   SealedRuns sealed_runs;
-  std::size_t line_number = 0;
+  size_t line_number = 0;
   bool no_records = true;
   for (std::string line; std::getline(in, line);) {
     ++line_number;
@@ -100,7 +100,7 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
   }
   record_set_.files.push_back(path);
   for (const std::string& problem : imported->problems) add_problem(path, 0, problem);
-  std::size_t number = 0;
+  size_t number = 0;
   for (Record& record : imported->records) record_set_.records.push_back({std::move(record), path, ++number});
 }
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBaselinesFolder = "baselines";
 constexpr std::string_view kBaselinePrefix = "baseline:";
 constexpr int kMostBaselineDepth = 8;  // levels of JSON nesting
-constexpr std::size_t kReadBlockBytes = 1U << 16;
+constexpr size_t kReadBlockBytes = 1U << 16;
 
 Result<void> check_name(const std::string& name) {
   if (is_plain_word(name)) return success();
@@ -37,7 +37,7 @@ Result<Baseline::File> inspect_file(const fs::path& path) {
   Baseline::File file;
   std::array<char, kReadBlockBytes> block{};
   while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
-    const auto bytes = std::span(block.data(), std::size_t(in.gcount()));
+    const auto bytes = std::span(block.data(), size_t(in.gcount()));
     file.crc = crc32c(std::as_bytes(bytes), file.crc);
     file.bytes += bytes.size();
   }
@@ -101,7 +101,7 @@ Result<Baseline> parse_baseline(std::string_view text, const std::string& what) 
     if (file.path.empty() || crc.size() != 8 || parsed.ptr != crc.data() + crc.size() || bytes == nullptr ||
         !bytes->is_number_unsigned())
       return no_baseline;
-    file.bytes = bytes->get<std::uint64_t>();
+    file.bytes = bytes->get<uint64_t>();
     baseline.files.push_back(std::move(file));
   }
   if (!is_plain_word(baseline.name) || baseline.files.empty()) return no_baseline;

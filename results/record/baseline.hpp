@@ -26,8 +26,8 @@ bool is_plain_word(std::string_view name);
 struct Baseline {
   struct File {
     std::string path;  // relative to the results folder if the file is inside it
-    std::uint64_t bytes = 0;
-    std::uint32_t crc = 0;
+    uint64_t bytes = 0;
+    uint32_t crc = 0;
   };
   std::string name;
   std::string saved_at;  // time in UTC

@@ -66,14 +66,13 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
   fs::path folder = mount / fs::path(path).relative_path();
   for (;; folder = folder.parent_path()) {
     if (const auto text = file_text(folder / "memory.max"))
-      if (const auto number = parse_digits<std::uint64_t>(*text))
-        keep_smaller(limits, "memory_bytes", *number);
+      if (const auto number = parse_digits<uint64_t>(*text)) keep_smaller(limits, "memory_bytes", *number);
     if (const auto text = file_text(folder / "cpu.max")) {
       std::istringstream words(*text);
       std::string quota;
       double period = 0;
       if (words >> quota >> period; period > 0)
-        if (const auto number = parse_digits<std::uint64_t>(quota))
+        if (const auto number = parse_digits<uint64_t>(quota))
           keep_smaller(limits, "cpus", double(*number) / period);
     }
     if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
@@ -98,15 +97,14 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   if (has_controller("memory")) {
     // The kernel writes "no limit" as a huge number rounded to pages.
     if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
-      if (const auto number = parse_digits<std::uint64_t>(*text);
-          number && *number < (std::uint64_t{1} << 60))
+      if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60))
         keep_smaller(limits, "memory_bytes", *number);
   }
   if (has_controller("cpu")) {
     const auto quota = file_text(group_folder("cpu") / "cpu.cfs_quota_us");
     const auto period = file_text(group_folder("cpu") / "cpu.cfs_period_us");
     if (quota && period)
-      if (const auto q = parse_digits<std::uint64_t>(*quota), p = parse_digits<std::uint64_t>(*period);
+      if (const auto q = parse_digits<uint64_t>(*quota), p = parse_digits<uint64_t>(*period);
           q && p && *p > 0)
         keep_smaller(limits, "cpus", double(*q) / double(*p));
   }
@@ -150,21 +148,21 @@ Json versions_json() {
 
 }  // namespace
 
-std::uint64_t memory_bytes() {
+uint64_t memory_bytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long size = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? std::uint64_t(pages) * std::uint64_t(size) : 0;
+  return pages > 0 && size > 0 ? uint64_t(pages) * uint64_t(size) : 0;
 }
 
-std::uint64_t available_memory() {
-  std::uint64_t bytes = 0;
+uint64_t available_memory() {
+  uint64_t bytes = 0;
   std::ifstream meminfo("/proc/meminfo");
   std::string key;
-  std::uint64_t kib = 0;
+  uint64_t kib = 0;
   for (std::string rest; bytes == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
     if (key == "MemAvailable:") bytes = kib * 1024;
   const Json limits = cgroup_limits("/");
-  if (limits.contains("memory_bytes")) bytes = std::min(bytes, limits["memory_bytes"].get<std::uint64_t>());
+  if (limits.contains("memory_bytes")) bytes = std::min(bytes, limits["memory_bytes"].get<uint64_t>());
   return bytes;
 }
 

@@ -27,12 +27,12 @@ Json cgroup_limits(const std::filesystem::path& root);
 double clock_read_ns();
 
 // This machine's memory in bytes, 0 if unknown.
-std::uint64_t memory_bytes();
+uint64_t memory_bytes();
 
 // The memory in bytes that this process can use now, so that the system does not have to end a process: the
 // smaller of MemAvailable and the cgroup's limit. Page cache counts as available, files in tmpfs do not. 0 if
 // unknown.
-std::uint64_t available_memory();
+uint64_t available_memory();
 
 // The current facts of a tier: how it was opened, its file system and ceilings, and the times of its calls if
 // they are measured.

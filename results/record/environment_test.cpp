@@ -65,7 +65,7 @@ TEST(Environment, SaysWhatSomeoneNeedsToBelieveARecord) {
     EXPECT_TRUE(json[name].is_string()) << name;
   }
   EXPECT_GE(json["cpu_count"].get<int>(), 1);
-  EXPECT_GT(json["memory_bytes"].get<std::uint64_t>(), 0U);
+  EXPECT_GT(json["memory_bytes"].get<uint64_t>(), 0U);
   EXPECT_TRUE(json["cgroup"].is_object());
   EXPECT_FALSE(json["build"]["compiler"].get<std::string>().empty());
   EXPECT_FALSE(json["versions"]["penstock"].get<std::string>().empty());

@@ -24,7 +24,7 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join) {
   // Each rank sends its signal with its JSON, and the answer has the first signal of any rank. So every rank
   // knows of a signal when this call returns, and the ranks can stop together.
-  const std::vector<std::uint8_t> bytes = Json::to_cbor(Json::array({interrupt_signal(), mine}));
+  const std::vector<uint8_t> bytes = Json::to_cbor(Json::array({interrupt_signal(), mine}));
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   std::vector<std::byte> answer;
   if (ranks.root()) {
@@ -35,8 +35,7 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
       signals.push_back(message[0].get<int>());
       rank_jsons.push_back(std::move(message[1]));
     }
-    const std::vector<std::uint8_t> joined =
-        Json::to_cbor(Json::array({first_signal(signals), join(rank_jsons)}));
+    const std::vector<uint8_t> joined = Json::to_cbor(Json::array({first_signal(signals), join(rank_jsons)}));
     const auto answer_bytes = std::as_bytes(std::span(joined));
     answer.assign(answer_bytes.begin(), answer_bytes.end());
   }
@@ -55,7 +54,7 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
                   {"rank_on_node", ranks.rank_on_node()},
                   {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
   // Rank 0 gets one entry for each rank; the others get none and return [].
-  const std::vector<std::uint8_t> bytes = Json::to_cbor(mine);
+  const std::vector<uint8_t> bytes = Json::to_cbor(mine);
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   Json rows = Json::array();
   for (const std::vector<std::byte>& of_rank : gathered) {

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRecordFileSuffix = ".jsonl";
-constexpr std::size_t kShortIdChars = 8;
+constexpr size_t kShortIdChars = 8;
 
 // In the order of the enum Verdict.
 constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_bound", "ceiling_invalid",
@@ -81,7 +81,7 @@ int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
-  return kVerdictNames[std::size_t(verdict)];
+  return kVerdictNames[size_t(verdict)];
 }
 
 int verdict_exit_code(Verdict verdict) {
@@ -154,7 +154,7 @@ std::string record_line(const Record& record) {
   return one_line(to_json(record));
 }
 
-std::string seal_line(std::string_view record, std::size_t line, std::size_t lines) {
+std::string seal_line(std::string_view record, size_t line, size_t lines) {
   std::string sealed(record.substr(0, record.size() - 1));  // the record without its last '}'
   sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, lines);
   return sealed + seal_checksum(sealed);
@@ -178,7 +178,7 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
   if (records.empty()) return make_error(Errc::internal, "there is no record to write");
   PENSTOCK_TRY(make_results_folder(folder));
   std::string text;
-  for (std::size_t i = 0; i < records.size(); ++i)
+  for (size_t i = 0; i < records.size(); ++i)
     text += seal_line(record_line(records[i]), i + 1, records.size()) + "\n";
   const Record& first = records.front();
   const std::string stem =

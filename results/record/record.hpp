@@ -28,7 +28,7 @@
 namespace penstock {
 
 // In order from harmless to fatal.
-enum class Verdict : std::uint8_t {
+enum class Verdict : uint8_t {
   ok,
   short_time,  // written "short"
   client_bound,
@@ -69,7 +69,7 @@ struct Record {
   std::string command;
   std::vector<std::string> argv;
   std::map<std::string, std::string> label;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   Json parameters = Json::object();
   // The names of the parameters that identify what was measured (results/record/work.hpp). Older files do not
   // have them.
@@ -111,7 +111,7 @@ Result<void> make_results_folder(const std::filesystem::path& folder);
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
 // Adds the seal to `record`, a JSON object in one line: it is line number `line` (from 1) of `lines` lines.
-std::string seal_line(std::string_view record, std::size_t line, std::size_t lines);
+std::string seal_line(std::string_view record, size_t line, size_t lines);
 
 // The end of a sealed line: the CRC32C of `text`, which is everything before it.
 std::string seal_checksum(std::string_view text);

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-std::string line_of(std::size_t line, std::size_t of) {
+std::string line_of(size_t line, size_t of) {
   Record record;
   record.id = "a-0";
   record.started = "2026-11-20T09:30:00Z";
@@ -28,7 +28,7 @@ TEST(Seal, IsTheLastMemberOfARecordThatOtherwiseStaysWhatItWas) {
 
 TEST(Seal, EveryFlippedBitIsFound) {
   const std::string whole = line_of(1, 1);
-  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+  for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string line = whole;
     line[bit / 8] = char(line[bit / 8] ^ (1 << (bit % 8)));
     EXPECT_FALSE(parse_sealed_line(line).ok()) << "bit " << bit << ": " << line;
@@ -51,7 +51,7 @@ TEST(Seal, ALineThatSomebodyFormattedOrChangedIsNotWhatWasWritten) {
 }
 
 TEST(Seal, NumbersThatMakeNoSenseAreNone) {
-  for (const auto& [line, of] : {std::pair<std::size_t, std::size_t>(0, 1), {2, 1}, {0, 0}})
+  for (const auto& [line, of] : {std::pair<size_t, size_t>(0, 1), {2, 1}, {0, 0}})
     EXPECT_FALSE(parse_sealed_line(line_of(line, of)).ok());
 }
 

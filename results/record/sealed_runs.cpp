@@ -4,7 +4,7 @@
 
 namespace penstock {
 
-std::string SealedRuns::missing(std::size_t first, std::size_t last, std::size_t lines) {
+std::string SealedRuns::missing(size_t first, size_t last, size_t lines) {
   if (first > last) return "";
   if (first == last) return fmt::format("line {} of {} of a run is missing", first, lines);
   return fmt::format("lines {} to {} of {} of a run are missing", first, last, lines);

@@ -21,10 +21,10 @@ class SealedRuns {
   void unreadable_line();
 
  private:
-  static std::string missing(std::size_t first, std::size_t last, std::size_t lines);
+  static std::string missing(size_t first, size_t last, size_t lines);
 
-  std::size_t next_number_ = 1;  // the number of the line that should come next
-  std::size_t lines_ = 0;        // lines of the current run; 0 before its first line
+  size_t next_number_ = 1;  // the number of the line that should come next
+  size_t lines_ = 0;        // lines of the current run; 0 before its first line
 };
 
 }  // namespace penstock

@@ -25,7 +25,7 @@ namespace {
 
 double median_of_sorted(const std::vector<double>& values) {
   if (values.empty()) return 0;
-  const std::size_t half = values.size() / 2;
+  const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : values[half - 1] + (values[half] - values[half - 1]) / 2;
 }
 
@@ -39,22 +39,22 @@ double percentile(std::span<const double> samples, double percent) {
   const std::vector<double> values = sorted_samples(samples);
   if (values.empty()) return 0;
   const double position = std::clamp(percent, 0.0, 100.0) / 100.0 * double(values.size() - 1);
-  const auto below = std::size_t(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
+  const auto below = size_t(position);
+  const size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (values[above] - values[below]) * (position - double(below));
 }
 
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence) {
   const std::vector<double> values = sorted_samples(samples);
-  const std::size_t n = values.size();
+  const size_t n = values.size();
   if (n == 0) return std::nullopt;
   // An interval without the k outermost samples at each end misses the median with probability 2 P(B <= k),
   // where B is binomial with n trials of 1/2. lgamma keeps the terms from underflowing for thousands of
   // samples.
   const auto count = double(n);
   double tail = 0;
-  std::optional<std::size_t> cut;
-  for (std::size_t k = 0; 2 * k + 1 < n; ++k) {
+  std::optional<size_t> cut;
+  for (size_t k = 0; 2 * k + 1 < n; ++k) {
     const auto i = double(k);
     tail += std::exp(std::lgamma(count + 1) - std::lgamma(i + 1) - std::lgamma(count - i + 1) -
                      count * std::log(2.0));
@@ -74,7 +74,7 @@ double spread(std::span<const double> samples) {
 std::optional<PairedRatio> paired_ratio(std::span<const double> numerators,
                                         std::span<const double> denominators) {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(numerators.size(), denominators.size()); ++i)
+  for (size_t i = 0; i < std::min(numerators.size(), denominators.size()); ++i)
     if (denominators[i] != 0 && std::isfinite(numerators[i] / denominators[i]))
       ratios.push_back(numerators[i] / denominators[i]);
   if (ratios.empty()) return std::nullopt;

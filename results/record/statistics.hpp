@@ -38,7 +38,7 @@ double spread(std::span<const double> samples);
 struct PairedRatio {
   double median = 0;
   std::optional<Interval> interval;  // 95% confidence interval; absent below 6 pairs
-  std::size_t pairs = 0;
+  size_t pairs = 0;
 };
 
 // Pairs sample i of `numerators` with sample i of `denominators`. A sample without a partner, or with a

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-std::vector<double> counting(std::size_t n) {
+std::vector<double> counting(size_t n) {
   std::vector<double> values(n);
   std::iota(values.begin(), values.end(), 1.0);
   return values;
@@ -37,7 +37,7 @@ TEST(Statistics, PercentileInterpolates) {
 TEST(Statistics, MedianIntervalAgreesWithTheTable) {
   EXPECT_FALSE(median_interval(counting(5)).has_value());
   const struct {
-    std::size_t n;
+    size_t n;
     double low, high;
   } table[] = {{6, 1, 6},   {8, 1, 8},   {9, 2, 8},   {10, 2, 9},
                {11, 2, 10}, {12, 3, 10}, {20, 6, 15}, {100, 40, 61}};
@@ -56,9 +56,9 @@ TEST(Statistics, IntervalCoversTheMedianAsOftenAsItSays) {
   const RandomStream random(3, "coverage");
   int covered = 0;
   constexpr int kTrials = 2000;
-  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+  for (uint64_t trial = 0; trial < kTrials; ++trial) {
     std::vector<double> values;
-    for (std::uint64_t i = 0; i < 15; ++i) values.push_back(random.normal(trial * 15 + i));
+    for (uint64_t i = 0; i < 15; ++i) values.push_back(random.normal(trial * 15 + i));
     const auto interval = median_interval(values);
     ASSERT_TRUE(interval.has_value());
     if (interval->low <= 0 && 0 <= interval->high) ++covered;

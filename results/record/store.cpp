@@ -30,12 +30,12 @@ class Fields {
     if (value == nullptr || !value->is_number()) return field_error(name, "number");
     return value->get<double>();
   }
-  Result<std::uint64_t> whole_number(std::string_view name) const {
+  Result<uint64_t> whole_number(std::string_view name) const {
     const Json* value = find(name);
     if (value == nullptr || !value->is_number_integer() ||
-        (!value->is_number_unsigned() && value->get<std::int64_t>() < 0))
+        (!value->is_number_unsigned() && value->get<int64_t>() < 0))
       return field_error(name, "whole number");
-    return value->get<std::uint64_t>();
+    return value->get<uint64_t>();
   }
   Result<std::vector<double>> numbers(std::string_view name) const {
     const Json* value = find(name);
@@ -91,7 +91,7 @@ Result<Metric> metric_from_json(const Json& json, const std::string& name) {
 }
 
 Result<void> read_identity(const Fields& fields, Record& record) {
-  PENSTOCK_ASSIGN(const std::uint64_t schema, fields.whole_number("schema"));
+  PENSTOCK_ASSIGN(const uint64_t schema, fields.whole_number("schema"));
   if (schema != 1)
     return make_error(Errc::unsupported,
                       "record of schema " + std::to_string(schema) + "; this program reads schema 1");
@@ -134,22 +134,22 @@ Result<void> read_measurements(const Fields& fields, Record& record) {
   return success();
 }
 
-constexpr std::size_t kChecksumBytes = kChecksumBegin.size() + 8 + kChecksumEnd.size();
+constexpr size_t kChecksumBytes = kChecksumBegin.size() + 8 + kChecksumEnd.size();
 
 bool is_checksum(std::string_view text) {
   return text.starts_with(kChecksumBegin) && text.ends_with(kChecksumEnd);
 }
 
-std::size_t count_at(const Json& json, const char* key) {
+size_t count_at(const Json& json, const char* key) {
   const auto at = json.find(key);
-  return at != json.end() && at->is_number_unsigned() ? at->get<std::size_t>() : 0;
+  return at != json.end() && at->is_number_unsigned() ? at->get<size_t>() : 0;
 }
 
 }  // namespace
 
 Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Json& json) {
   line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-  const std::size_t body_bytes = line.size() < kChecksumBytes ? 0 : line.size() - kChecksumBytes;
+  const size_t body_bytes = line.size() < kChecksumBytes ? 0 : line.size() - kChecksumBytes;
   const auto seal = json.find("seal");
   if (seal == json.end() && !is_checksum(line.substr(body_bytes))) return std::optional<SealedPosition>();
   const Error changed_error =

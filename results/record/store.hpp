@@ -21,8 +21,8 @@ Result<Verdict> parse_verdict(std::string_view name);
 // What the seal of a line says about its place in the run (the checksum is in check_seal()): line `line` of
 // `lines`.
 struct SealedPosition {
-  std::size_t line = 0;  // counted from 1
-  std::size_t lines = 0;
+  size_t line = 0;  // counted from 1
+  size_t lines = 0;
 };
 
 // Checks the seal of a line; `json` is the parsed line. Nothing if it has no seal: it is from an earlier
@@ -32,7 +32,7 @@ Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Js
 struct StoredRecord {
   Record record;
   std::filesystem::path file;
-  std::size_t line = 0;                  // counted from 1
+  size_t line = 0;                       // counted from 1
   std::optional<SealedPosition> seal{};  // absent if the line has no seal
 };
 

@@ -123,7 +123,7 @@ TEST_F(Store, WritersAtOnceLoseNothing) {
         EXPECT_TRUE(write_records(dir_, records).ok());
       });
   }
-  EXPECT_EQ(read(dir_).records.size(), std::size_t(kWriters));
+  EXPECT_EQ(read(dir_).records.size(), size_t(kWriters));
 }
 
 TEST_F(Store, NamesCorruptLinesAndKeepsTheRest) {

@@ -87,7 +87,7 @@ Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::s
   return labels;
 }
 
-Json pair_json(std::string_view suite, std::uint64_t index, std::string_view arm) {
+Json pair_json(std::string_view suite, uint64_t index, std::string_view arm) {
   return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
 }
 
@@ -126,7 +126,7 @@ void Trial::tier(std::string_view role, const Tier& tier) {
   record_.tiers[std::string(role)] = tier_json(tier);
 }
 
-void Trial::pair(std::string_view suite, std::uint64_t index, std::string_view arm) {
+void Trial::pair(std::string_view suite, uint64_t index, std::string_view arm) {
   record_.pair = pair_json(suite, index, arm);
 }
 

@@ -32,7 +32,7 @@ class Trial {
   void series(std::string_view name, double interval_s, std::vector<double> values) {
     record_.series[std::string(name)] = {interval_s, std::move(values)};
   }
-  void pair(std::string_view suite, std::uint64_t index, std::string_view arm);
+  void pair(std::string_view suite, uint64_t index, std::string_view arm);
 
   // Adds one more raw sample of a metric. For a family, `part` replaces the star in the name.
   void sample(const MetricInfo& metric, double value) { sample(metric, "", value); }

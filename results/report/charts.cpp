@@ -29,7 +29,7 @@ Json chart_json(const Chart& chart) {
   for (const ChartSeries& one : chart.series) {
     series.push_back(Json{{"label", one.label},
                           {"colour", one.colour},
-                          {"stroke", kStrokes[std::size_t(one.stroke)]},
+                          {"stroke", kStrokes[size_t(one.stroke)]},
                           {"marks", one.has_marks},
                           {"y", numbers_json(one.y)},
                           {"low", numbers_json(one.low)},
@@ -62,9 +62,9 @@ double chart_unit(const Output& output) {
   return output.si_units ? 1e6 : 1048576.0;
 }
 
-std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier) {
+size_t colour_of(std::vector<std::string>& tiers, const std::string& tier) {
   const auto at = std::find(tiers.begin(), tiers.end(), tier);
-  if (at != tiers.end()) return std::size_t(at - tiers.begin());
+  if (at != tiers.end()) return size_t(at - tiers.begin());
   tiers.push_back(tier);
   return tiers.size() - 1;
 }
@@ -82,16 +82,16 @@ Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output) {
   chart.summary = "Bytes delivered in each interval of the measurement; the table next to it summarises them";
   std::set<double> times;
   for (const NamedSeries& row : rows)
-    for (std::size_t i = 0; i < row.series->values.size(); ++i)
+    for (size_t i = 0; i < row.series->values.size(); ++i)
       times.insert(double(i + 1) * row.series->interval_s);
   chart.x.assign(times.begin(), times.end());
   for (const NamedSeries& row : rows) {
     ChartSeries line{row.label, row.colour, Stroke::solid, row.series->values.size() < 40, {}, {}, {}};
     line.y.resize(chart.x.size());
-    for (std::size_t i = 0; i < row.series->values.size(); ++i) {
+    for (size_t i = 0; i < row.series->values.size(); ++i) {
       const double time = double(i + 1) * row.series->interval_s;
       const auto at = std::lower_bound(chart.x.begin(), chart.x.end(), time) - chart.x.begin();
-      line.y[std::size_t(at)] = row.series->values[i] / row.series->interval_s / chart_unit(output);
+      line.y[size_t(at)] = row.series->values[i] / row.series->interval_s / chart_unit(output);
     }
     chart.series.push_back(std::move(line));
   }

@@ -15,7 +15,7 @@ enum class Stroke { solid, dashed, dotted, dash_dotted };
 
 struct ChartSeries {
   std::string label;
-  std::size_t colour = 0;  // index into the page's palette; a tier has the same colour in every chart
+  size_t colour = 0;  // index into the page's palette; a tier has the same colour in every chart
   Stroke stroke = Stroke::solid;
   bool has_marks = true;
   std::vector<std::optional<double>> y;    // one for each x
@@ -23,7 +23,7 @@ struct ChartSeries {
   std::vector<std::optional<double>> high;
   // For each x: true if the range is a 95% interval of the median, false if it is lowest to highest.
   std::vector<bool> is_interval = {};
-  std::optional<std::size_t> mark = {};  // shape of the marks, if not the one of the colour
+  std::optional<size_t> mark = {};  // shape of the marks, if not the one of the colour
 };
 
 struct Chart {
@@ -49,7 +49,7 @@ double chart_unit(const Output& output);
 
 // The colour of a tier: tiers are numbered in order of appearance, so that each keeps its colour. Adds a new
 // tier to `tiers`.
-std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
+size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
 
 // The range of a point's repeats: a 95% interval of the median if there are enough repeats, else lowest to
 // highest.
@@ -63,7 +63,7 @@ RepeatRange repeat_range(const Metric& metric);
 // lines.
 struct NamedSeries {
   std::string label;
-  std::size_t colour = 0;
+  size_t colour = 0;
   const Series* series = nullptr;
 };
 Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output);

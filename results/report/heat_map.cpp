@@ -32,7 +32,7 @@ std::string heat_map_html(const HeatMap& map, PageState& state) {
   }
   HtmlTable table(map.title, columns);
   std::vector<std::vector<std::string>> rows;
-  for (std::size_t row = 0; row < map.cells.size(); ++row) {
+  for (size_t row = 0; row < map.cells.size(); ++row) {
     std::vector<Markup> row_cells{text(map.row_names[row])};
     rows.push_back({map.row_names[row]});
     for (const HeatCell& cell : map.cells[row]) {

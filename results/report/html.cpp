@@ -17,7 +17,7 @@ std::string escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    const size_t length = utf8_length(text);
     const auto first = static_cast<unsigned char>(text.front());
     if (length == 0 || (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F) {
       out += kReplacementCharacter;
@@ -58,7 +58,7 @@ void HtmlTable::row(std::vector<Markup> cells, std::string_view row_class, std::
   if (!id.empty()) body_ += " id=\"" + escape(id) + "\"";
   if (!row_class.empty()) body_ += " class=\"" + escape(row_class) + "\"";
   body_ += ">";
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < cells.size(); ++i) {
     const bool is_head = i == 0;
     body_ += is_head ? "<th scope=\"row\"" : "<td";
     std::string classes = columns_[i].kind == Kind::number ? "number" : "";

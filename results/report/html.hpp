@@ -49,7 +49,7 @@ class HtmlTable {
   std::string body_;
   std::string class_;
   std::string after_caption_;
-  std::size_t rows_ = 0;
+  size_t rows_ = 0;
 };
 
 }  // namespace penstock::report

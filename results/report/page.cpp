@@ -44,7 +44,7 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
         !bytes->is_number_unsigned())
       continue;
     std::string text =
-        fmt::format("{}: {}, {}", corpus_name(record), count_of(samples->get<std::uint64_t>(), "sample"),
+        fmt::format("{}: {}, {}", corpus_name(record), count_of(samples->get<uint64_t>(), "sample"),
                     format_bytes(bytes->get<double>(), output));
     if (std::find(corpora.begin(), corpora.end(), text) == corpora.end()) corpora.push_back(std::move(text));
   }

@@ -10,8 +10,8 @@
 namespace penstock::report {
 namespace {
 
-constexpr std::size_t kUnfoldedParts = 8;
-constexpr std::size_t kMostRangesPerCell = 6;  // ranges of record numbers in one cell of a table
+constexpr size_t kUnfoldedParts = 8;
+constexpr size_t kMostRangesPerCell = 6;  // ranges of record numbers in one cell of a table
 
 const Sentence* first_of(const std::vector<Sentence>& sentences, std::string_view kind) {
   for (const Tone tone : {Tone::finding, Tone::caution})
@@ -76,8 +76,8 @@ std::string PageState::answers(std::initializer_list<std::string_view> kinds) co
   return out;
 }
 
-std::size_t PageState::number_of(const Record& record) const {
-  return std::size_t(&record - first_record) + 1;
+size_t PageState::number_of(const Record& record) const {
+  return size_t(&record - first_record) + 1;
 }
 
 Markup PageState::record_link(const Record& record) const {
@@ -95,8 +95,7 @@ std::string answer_html(std::string_view sentence, std::string_view anchor, std:
   return out + "</p>\n";
 }
 
-std::string tile_html(std::string_view value, std::string_view unit, std::string_view label,
-                      std::size_t colour) {
+std::string tile_html(std::string_view value, std::string_view unit, std::string_view label, size_t colour) {
   return fmt::format(
       "<li class=\"tile colour-{}\"><span class=\"tile-value\">{}<small>{}</small></span><span "
       "class=\"tile-label\">{}</span></li>\n",
@@ -119,19 +118,19 @@ std::string verdict_html(Verdict verdict) {
                      escape(verdict_title(verdict)));
 }
 
-std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,
+std::string part_html(size_t index, std::string_view anchor, std::string_view title,
                       const std::string& body) {
   if (index < kUnfoldedParts) return "<h3 id=\"" + escape(anchor) + "\">" + escape(title) + "</h3>\n" + body;
   return "<details class=\"part\" id=\"" + escape(anchor) + "\"><summary>" + escape(title) + "</summary>\n" +
          body + "</details>\n";
 }
 
-std::string record_ranges_html(const std::vector<std::size_t>& numbers) {
+std::string record_ranges_html(const std::vector<size_t>& numbers) {
   std::string out;
-  std::size_t ranges_written = 0;
-  const auto link = [](std::size_t number) { return fmt::format("<a href=\"#record-{0}\">{0}</a>", number); };
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i + 1;
+  size_t ranges_written = 0;
+  const auto link = [](size_t number) { return fmt::format("<a href=\"#record-{0}\">{0}</a>", number); };
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
     while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
     if (ranges_written++ == kMostRangesPerCell) return out + fmt::format(" and {} more", numbers.size() - i);
     if (!out.empty()) out += ", ";

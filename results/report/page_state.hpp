@@ -44,7 +44,7 @@ struct PageState {
   // For each kind the first finding, else the first caution, with a link to its numbers. "" if there is none.
   std::string answers(std::initializer_list<std::string_view> kinds) const;
 
-  std::size_t number_of(const Record& record) const;  // the number of the record on the page, from 1
+  size_t number_of(const Record& record) const;  // the number of the record on the page, from 1
   Markup record_link(const Record& record) const;
 };
 
@@ -56,8 +56,7 @@ std::string answer_html(std::string_view sentence, std::string_view anchor,
                         std::string_view link_text = "numbers");
 
 // A tile of the first screen: a number, its unit and what it is.
-std::string tile_html(std::string_view value, std::string_view unit, std::string_view label,
-                      std::size_t colour);
+std::string tile_html(std::string_view value, std::string_view unit, std::string_view label, size_t colour);
 
 std::string verdict_title(Verdict verdict);  // "not cold"
 // The title of a verdict as HTML, with a mark: colour alone is never the only sign.
@@ -66,10 +65,9 @@ std::string_view verdict_class(Verdict verdict);
 
 // A part of a section with a heading that links can point to. After the first eight, parts are folded, so
 // that a page with hundreds of them opens quickly.
-std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,
-                      const std::string& body);
+std::string part_html(size_t index, std::string_view anchor, std::string_view title, const std::string& body);
 
 // "1 to 25, 27": each number is a link to its row. `numbers` must be sorted.
-std::string record_ranges_html(const std::vector<std::size_t>& numbers);
+std::string record_ranges_html(const std::vector<size_t>& numbers);
 
 }  // namespace penstock::report

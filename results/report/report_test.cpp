@@ -78,9 +78,8 @@ TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
   const std::string page = page_of({record, train, other, failed}, {kHostile});
   EXPECT_FALSE(has(page, "<img"));
   EXPECT_FALSE(has(page, "onerror=alert(1)>"));
-  std::size_t ends = 0;
-  for (std::size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1))
-    ++ends;
+  size_t ends = 0;
+  for (size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1)) ++ends;
   EXPECT_EQ(ends, 4U);  // charts, sheets, records and the script itself
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // The HTML of one section, up to the next section.
 std::string section(const std::string& page, const std::string& id) {
-  const std::size_t at = page.find("<section id=\"" + id + "\"");
+  const size_t at = page.find("<section id=\"" + id + "\"");
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
 }
 
@@ -167,9 +167,9 @@ TEST(Page, EveryLinkLeadsToAPlaceOnIt) {
   records.back().verdict = Verdict::degraded;
   const std::string page = page_of(records);
   const std::string link = "href=\"#";
-  std::size_t links = 0;
-  for (std::size_t at = page.find(link); at != std::string::npos; at = page.find(link, at + 1)) {
-    const std::size_t from = at + link.size();
+  size_t links = 0;
+  for (size_t at = page.find(link); at != std::string::npos; at = page.find(link, at + 1)) {
+    const size_t from = at + link.size();
     const std::string id = page.substr(from, page.find('"', from) - from);
     EXPECT_TRUE(has(page, "id=\"" + id + "\"")) << id;
     ++links;

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kMostRowsPerTable = 100;  // more rows are folded
+constexpr size_t kMostRowsPerTable = 100;  // more rows are folded
 
 std::string signed_percent(double fraction) {
   const std::string size = format_percent(std::abs(fraction));
@@ -66,7 +66,7 @@ std::string summary_sentence(const NamedComparison& one) {
   const Comparison& comparison = one.comparison;
   std::vector<std::string> parts;
   const auto add = [&](GateOutcome outcome, const char* outcome_text, bool with_names) {
-    const std::size_t count = comparison.count(outcome);
+    const size_t count = comparison.count(outcome);
     if (count > 0)
       parts.push_back(fmt::format("{} {}{}", count, outcome_text,
                                   with_names ? ": " + first_changes(comparison, outcome) : ""));
@@ -154,11 +154,11 @@ std::string comparison_html(const NamedComparison& one, PageState& state) {
                                               "change", "low", "high", "p", "how", "reason"},
                                              std::move(sheet));
   std::string out;
-  for (std::size_t from = 0; from < rows.size(); from += kMostRowsPerTable) {
-    const std::size_t to = std::min(rows.size(), from + kMostRowsPerTable);
+  for (size_t from = 0; from < rows.size(); from += kMostRowsPerTable) {
+    const size_t to = std::min(rows.size(), from + kMostRowsPerTable);
     HtmlTable table =
         changes_table(from == 0 ? title : fmt::format("{}, rows {} to {}", title, from + 1, to), one);
-    for (std::size_t i = from; i < to; ++i) add_row(table, rows[i], limit, state.output);
+    for (size_t i = from; i < to; ++i) add_row(table, rows[i], limit, state.output);
     table.set_class_and_button("changes", from == 0 ? button : "");
     out += from == 0 ? table.html()
                      : fmt::format("<details class=\"part\"><summary>Rows {} to {}</summary>\n{}</details>\n",
@@ -177,7 +177,7 @@ std::string comparison_html(const NamedComparison& one, PageState& state) {
 std::string comparison_section(const std::vector<NamedComparison>& comparisons, PageState& state) {
   if (comparisons.empty()) return "";
   std::string answers;
-  for (std::size_t i = 0; i < comparisons.size(); ++i)
+  for (size_t i = 0; i < comparisons.size(); ++i)
     answers += answer_html(summary_sentence(comparisons[i]), group_anchor("changes", i));
   std::string out = state.open_section(
       "changes", "What changed",
@@ -185,7 +185,7 @@ std::string comparison_section(const std::vector<NamedComparison>& comparisons, 
       "large enough to matter. What is neither is not proven to be the same: the last "
       "column says how small a change would have been found.",
       answers);
-  for (std::size_t i = 0; i < comparisons.size(); ++i)
+  for (size_t i = 0; i < comparisons.size(); ++i)
     out += part_html(i, group_anchor("changes", i),
                      fmt::format("{} against {}", comparisons[i].candidate, comparisons[i].base),
                      comparison_html(comparisons[i], state));

@@ -72,13 +72,13 @@ std::string tiers_html(const std::vector<Record>& records) {
 // The distinct environments in order of appearance, each with the numbers of its records.
 struct Environments {
   std::vector<std::string> fact_names;  // names of facts, in order of appearance
-  std::vector<std::pair<Facts, std::vector<std::size_t>>> distinct;
+  std::vector<std::pair<Facts, std::vector<size_t>>> distinct;
 };
 
 Environments environments_of(const std::vector<Record>& records, const Output& output) {
   Environments environments;
-  std::map<Facts, std::size_t> index;
-  for (std::size_t i = 0; i < records.size(); ++i) {
+  std::map<Facts, size_t> index;
+  for (size_t i = 0; i < records.size(); ++i) {
     Facts facts;
     flatten(records[i].environment, "", output, facts, environments.fact_names);
     if (facts.empty()) continue;
@@ -98,8 +98,7 @@ std::string fact_text(std::string name) {
 
 constexpr const char* kUnknownValue = "<span class=\"none\">not said</span>";
 
-using Values =
-    std::map<std::string, std::vector<std::size_t>>;  // value -> numbers of the records that have it
+using Values = std::map<std::string, std::vector<size_t>>;  // value -> numbers of the records that have it
 
 // The facts that differ between records, with their values.
 std::vector<std::pair<std::string, Values>> differences(const Environments& environments,
@@ -115,7 +114,7 @@ std::vector<std::pair<std::string, Values>> differences(const Environments& envi
     if (values.size() > 1) different_facts.emplace_back(fact_text(name), std::move(values));
   }
   std::map<std::string, Values> of_tiers;
-  for (std::size_t i = 0; i < records.size(); ++i)
+  for (size_t i = 0; i < records.size(); ++i)
     for (const auto& [role, facts] : records[i].tiers.items()) {
       const Json* const name = member(facts, "name");
       if (name == nullptr || !name->is_string()) continue;
@@ -137,7 +136,7 @@ std::string differences_html(const std::vector<std::pair<std::string, Values>>& 
                   {{"fact", Kind::words}, {"value", Kind::words}, {"records", Kind::words}});
   for (const auto& [name, values] : different_facts)
     for (const auto& [value, unsorted] : values) {
-      std::vector<std::size_t> numbers = unsorted;
+      std::vector<size_t> numbers = unsorted;
       std::sort(numbers.begin(), numbers.end());
       table.row({Markup{escape(name) + " <span class=\"mark\">differs</span>"},
                  value.empty() ? Markup{kUnknownValue} : text(value), Markup{record_ranges_html(numbers)}},
@@ -147,11 +146,11 @@ std::string differences_html(const std::vector<std::pair<std::string, Values>>& 
 }
 
 std::string environments_html(const Environments& environments) {
-  constexpr std::size_t kMostEnvironments = 6;  // the table of differences above covers more environments
+  constexpr size_t kMostEnvironments = 6;  // the table of differences above covers more environments
   if (environments.distinct.empty()) return "";
-  const std::size_t shown_count = std::min(environments.distinct.size(), kMostEnvironments);
+  const size_t shown_count = std::min(environments.distinct.size(), kMostEnvironments);
   std::vector<HtmlTable::Column> columns{{"", Kind::words}};
-  for (std::size_t i = 0; i < shown_count; ++i)
+  for (size_t i = 0; i < shown_count; ++i)
     columns.push_back(
         {environments.distinct.size() == 1
              ? "every record"
@@ -167,7 +166,7 @@ std::string environments_html(const Environments& environments) {
   for (const std::string& name : environments.fact_names) {
     std::vector<Markup> row;
     std::set<std::string> values;
-    for (std::size_t i = 0; i < environments.distinct.size(); ++i) {
+    for (size_t i = 0; i < environments.distinct.size(); ++i) {
       const auto at = environments.distinct[i].first.find(name);
       const std::string value = at == environments.distinct[i].first.end() ? "" : at->second;
       values.insert(value);

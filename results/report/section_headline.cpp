@@ -11,14 +11,14 @@
 namespace penstock::report {
 namespace {
 
-constexpr std::size_t kMostTiles = 6;
-constexpr std::size_t kMostSentences = 16;  // sentences of one tone; more are folded
+constexpr size_t kMostTiles = 6;
+constexpr size_t kMostSentences = 16;  // sentences of one tone; more are folded
 
 std::string sentence_list(const std::vector<Sentence>& sentences, Tone tone, std::string_view tone_class,
                           std::string_view title) {
   std::string items;
   std::string folded;
-  std::size_t count = 0;
+  size_t count = 0;
   for (const Sentence& sentence : sentences) {
     if (sentence.tone != tone) continue;
     const std::string link = sentence.anchor.empty()
@@ -45,7 +45,7 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
   std::string out = state.open_section("findings", "Findings", "");
   if (!tiles.empty()) {
     out += "<ul class=\"tiles\">\n";
-    for (std::size_t i = 0; i < std::min(tiles.size(), kMostTiles); ++i) out += tiles[i];
+    for (size_t i = 0; i < std::min(tiles.size(), kMostTiles); ++i) out += tiles[i];
     out += "</ul>\n";
   }
   const std::string lists = sentence_list(sentences, Tone::finding, "finding", "What the records say") +

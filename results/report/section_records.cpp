@@ -22,8 +22,8 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kLeastIntervals = 5;     // a shorter series gets no chart
-constexpr std::size_t kMostLinesPerChart = 8;  // more byte series could not be distinguished
+constexpr size_t kLeastIntervals = 5;     // a shorter series gets no chart
+constexpr size_t kMostLinesPerChart = 8;  // more byte series could not be distinguished
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
@@ -32,7 +32,7 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
       name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
   if (is_fraction) return format_percent(value);
   const bool is_count = value >= 0 && value < 1e15 && value == std::floor(value);
-  return is_count ? format_count(std::uint64_t(value)) : format_number(value);
+  return is_count ? format_count(uint64_t(value)) : format_number(value);
 }
 
 // The most important number of a record as text; "-" if it has none.
@@ -54,10 +54,10 @@ using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
 std::string least_even_series(const SeriesByWork& charts) {
   double lowest_fraction = 2;
   std::string name;
-  std::size_t parts_before = 0;
-  std::size_t lowest_part = 0;
+  size_t parts_before = 0;
+  size_t lowest_part = 0;
   for (const auto& [common, rows] : charts) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (size_t i = 0; i < rows.size(); ++i) {
       const std::vector<double>& values = rows[i].series->values;
       const std::vector<double> full_intervals(values.begin(), values.end() - 1);
       const double middle = median(full_intervals);
@@ -112,12 +112,11 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
   std::string out = state.open_section(
       "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.",
       least_even_series(charts));
-  std::size_t part_index = 0;
+  size_t part_index = 0;
   for (const auto& [common, all] : charts)
-    for (std::size_t from = 0; from < all.size(); from += kMostLinesPerChart) {
-      std::vector<NamedSeries> rows(
-          all.begin() + std::ptrdiff_t(from),
-          all.begin() + std::ptrdiff_t(std::min(from + kMostLinesPerChart, all.size())));
+    for (size_t from = 0; from < all.size(); from += kMostLinesPerChart) {
+      std::vector<NamedSeries> rows(all.begin() + ptrdiff_t(from),
+                                    all.begin() + ptrdiff_t(std::min(from + kMostLinesPerChart, all.size())));
       HtmlTable table(common + ": payload in each interval, " + std::string(rate_unit(state.output)),
                       {{"cell", Kind::words},
                        {"lowest"},
@@ -125,7 +124,7 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
                        {"highest"},
                        {"intervals"},
                        {"of", Kind::number, "the length of one interval"}});
-      for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (size_t i = 0; i < rows.size(); ++i) {
         rows[i].colour = i;
         std::vector<double> rates;
         for (const double bytes : rows[i].series->values) rates.push_back(bytes / rows[i].series->interval_s);
@@ -189,11 +188,11 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
 
 namespace {
 
-constexpr std::size_t kMostRecordsPerTable = 250;  // more records are folded
+constexpr size_t kMostRecordsPerTable = 250;  // more records are folded
 
 std::string usable_text(const std::vector<Record>& records) {
-  const auto usable = std::size_t(std::count_if(records.begin(), records.end(), is_usable));
-  std::map<Verdict, std::size_t> unusable;
+  const auto usable = size_t(std::count_if(records.begin(), records.end(), is_usable));
+  std::map<Verdict, size_t> unusable;
   for (const Record& record : records)
     if (!is_usable(record)) ++unusable[record.verdict];
   std::vector<std::string> parts;
@@ -219,7 +218,7 @@ HtmlTable records_table(const std::string& title) {
                            {"raw", Kind::words}});
 }
 
-void add_record(HtmlTable& table, const Record& record, const std::string& origin, std::size_t number,
+void add_record(HtmlTable& table, const Record& record, const std::string& origin, size_t number,
                 const Output& output) {
   table.row(
       {text(std::to_string(number)), text(record.started), text(record.command), text(cell_label(record)),
@@ -242,12 +241,12 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";
-  for (std::size_t from = 0; from < records.size(); from += kMostRecordsPerTable) {
-    const std::size_t to = std::min(records.size(), from + kMostRecordsPerTable);
+  for (size_t from = 0; from < records.size(); from += kMostRecordsPerTable) {
+    const size_t to = std::min(records.size(), from + kMostRecordsPerTable);
     const std::string title =
         records.size() <= kMostRecordsPerTable ? "Records" : fmt::format("Records {} to {}", from + 1, to);
     HtmlTable table = records_table(title);
-    for (std::size_t i = from; i < to; ++i) add_record(table, records[i], origins[i], i + 1, state.output);
+    for (size_t i = from; i < to; ++i) add_record(table, records[i], origins[i], i + 1, state.output);
     out += from == 0
                ? table.html()
                : "<details class=\"part\"><summary>" + title + "</summary>\n" + table.html() + "</details>\n";

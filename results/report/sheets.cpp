@@ -11,18 +11,18 @@ namespace penstock::report {
 namespace {
 
 void add_line(std::string& out, const std::vector<std::string>& fields) {
-  for (std::size_t i = 0; i < fields.size(); ++i) {
+  for (size_t i = 0; i < fields.size(); ++i) {
     if (i > 0) out += ',';
     out += csv_field(fields[i]);
   }
   out += "\r\n";
 }
 
-std::string value_at(const std::vector<std::optional<double>>& values, std::size_t i) {
+std::string value_at(const std::vector<std::optional<double>>& values, size_t i) {
   return i < values.size() && values[i] && std::isfinite(*values[i]) ? plain_number(*values[i]) : "";
 }
 
-std::string range_at(const ChartSeries& series, std::size_t i) {
+std::string range_at(const ChartSeries& series, size_t i) {
   if (i >= series.low.size() || !series.low[i]) return "";
   return i < series.is_interval.size() && series.is_interval[i] ? "95% of the median" : "lowest to highest";
 }
@@ -37,7 +37,7 @@ std::string csv_text(const Sheet& sheet) {
 }
 
 std::string file_name_part(std::string_view words) {
-  constexpr std::size_t kMostNameChars = 60;
+  constexpr size_t kMostNameChars = 60;
   std::string out;
   for (const char c : words) {
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -63,7 +63,7 @@ Sheet chart_sheet(const Chart& chart) {
     if (series.low.empty()) continue;
     for (const char* end : {"low", "high", "range"}) sheet.columns.push_back(series.label + ": " + end);
   }
-  for (std::size_t i = 0; i < chart.x.size(); ++i) {
+  for (size_t i = 0; i < chart.x.size(); ++i) {
     std::vector<std::string> row{plain_number(chart.x[i])};
     for (const ChartSeries& series : chart.series) {
       row.push_back(value_at(series.y, i));

@@ -64,7 +64,7 @@ std::string text_of(const File& file) {
   std::string text;
   char data[4096];
   std::rewind(file.get());
-  for (std::size_t got = 0; (got = std::fread(data, 1, sizeof data, file.get())) > 0;) text.append(data, got);
+  for (size_t got = 0; (got = std::fread(data, 1, sizeof data, file.get())) > 0;) text.append(data, got);
   while (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -94,7 +94,7 @@ std::string program_in_path(std::string_view name) {
   const char* const path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
   while (!rest.empty()) {
-    const std::size_t colon = rest.find(':');
+    const size_t colon = rest.find(':');
     const std::string folder(rest.substr(0, colon));
     rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
     const std::string file = (folder.empty() ? "." : folder) + "/" + std::string(name);

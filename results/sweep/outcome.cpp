@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 // With fewer turns, no interval contains the median with 95% confidence.
-constexpr std::size_t kLeastTurns = 6;
+constexpr size_t kLeastTurns = 6;
 
 // Titles that distinguish the records of one run.
 std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
@@ -36,7 +36,7 @@ std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
 }
 
 // The values of each figure of one arm, by round.
-using Figures = std::map<std::string, std::map<std::uint64_t, double>>;  // label -> round -> value
+using Figures = std::map<std::string, std::map<uint64_t, double>>;  // label -> round -> value
 
 Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
   Figures figures;
@@ -74,7 +74,7 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
                                     std::span<const MetricInfo> table) {
   std::vector<SweepFigure> figures;
   const std::vector<std::string> titles = record_titles(records);
-  for (std::size_t i = 0; i < records.size(); ++i) {
+  for (size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i].record;
     SweepFigure& figure = figures.emplace_back();
     figure.label = titles[i];
@@ -109,7 +109,7 @@ bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns) 
       for (const auto& [round, value] : figure.second) values.push_back(value);
       return has_narrow_interval(values, spec.until_interval);
     });
-  for (std::size_t arm = 1; arm < spec.arms.size(); ++arm) {
+  for (size_t arm = 1; arm < spec.arms.size(); ++arm) {
     const Figures other_figures = figures_by_turn(turns, spec.arms[arm].name);
     for (const auto& [label, base] : first_figures) {
       std::vector<double> ratios;
@@ -132,14 +132,14 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
   for (const SweepCell& cell : cells) {
     const std::vector<const SweepTurn*> turns = turns_of(history, cell);
     for (const std::string& arm : arms) {
-      const std::size_t begin = rows.size();
+      const size_t begin = rows.size();
       for (const SweepTurn* turn : turns)
         for (const SweepRun& run : turn->runs)
           for (const SweepFigure& figure : run.figures) {
             if (run.arm != arm) continue;
-            auto row =
-                std::find_if(rows.begin() + std::ptrdiff_t(begin), rows.end(),
-                             [&](const SweepRow& known) { return known.figure.label == figure.label; });
+            auto row = std::find_if(rows.begin() + ptrdiff_t(begin), rows.end(), [&](const SweepRow& known) {
+              return known.figure.label == figure.label;
+            });
             if (row == rows.end()) {
               row = rows.emplace(rows.end());
               row->cell = &cell;
@@ -257,7 +257,7 @@ double least_seconds(const CommandInfo& command, std::span<const std::string> wo
 
 std::string rough_duration(double seconds) {
   if (seconds < 100) return fmt::format("{:.0f} s", std::ceil(seconds));
-  const auto minutes = std::uint64_t(std::ceil(seconds / 60));
+  const auto minutes = uint64_t(std::ceil(seconds / 60));
   if (minutes < 100) return fmt::format("{} min", minutes);
   return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }

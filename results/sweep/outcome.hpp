@@ -38,7 +38,7 @@ struct SweepRow {
   std::string arm;
   SweepFigure figure;          // only its `label`, `metric` and `unit` count
   std::vector<double> values;  // one for each turn that has this figure
-  std::size_t turns = 0;
+  size_t turns = 0;
   std::optional<Interval> interval;  // confidence interval of the median
   Verdict verdict = Verdict::ok;     // the worst of all turns
   std::string reason;

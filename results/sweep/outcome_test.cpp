@@ -35,7 +35,7 @@ SweepRun run_of(const std::string& arm, std::optional<double> value, double seco
 // A history with one turn for each value, of the only cell of a sweep without a grid.
 SweepHistory history_of(const std::vector<double>& values, const std::string& cell = "") {
   SweepHistory history;
-  for (std::size_t i = 0; i < values.size(); ++i)
+  for (size_t i = 0; i < values.size(); ++i)
     history.add(SweepTurn{.cell = cell, .round = i, .runs = {run_of("", values[i])}});
   return history;
 }
@@ -63,7 +63,7 @@ TEST(SweepUntil, WithArmsUsesTheirRatio) {
   const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\narms: {base: {}, new: {}}\n");
   SweepHistory drifting;
   SweepHistory apart;
-  for (std::uint64_t i = 0; i < 8; ++i) {
+  for (uint64_t i = 0; i < 8; ++i) {
     const double drift = 100.0 * double(i + 1);
     drifting.add(SweepTurn{"", i, {run_of("new", 1.1 * drift), run_of("base", drift)}});
     apart.add(SweepTurn{"", i, {run_of("base", 100), run_of("new", i % 2 == 0 ? 100 : 120)}});
@@ -75,7 +75,7 @@ TEST(SweepUntil, WithArmsUsesTheirRatio) {
 TEST(SweepUntil, AFailedCellIsNeverSettled) {
   const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
   SweepHistory history;
-  for (std::uint64_t i = 0; i < 8; ++i) history.add(SweepTurn{"", i, {run_of("", std::nullopt)}});
+  for (uint64_t i = 0; i < 8; ++i) history.add(SweepTurn{"", i, {run_of("", std::nullopt)}});
   EXPECT_FALSE(settled(spec, history));
   EXPECT_EQ(sweep_exit_code(history), 1);
   EXPECT_EQ(sweep_exit_code(history_of({1})), 0);
@@ -125,7 +125,7 @@ TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
   SweepTimes none{SweepHistory{}};
   EXPECT_EQ(none.seconds(cells[0], 3), 3);
   SweepHistory history;
-  for (std::uint64_t i = 0; i < 3; ++i)
+  for (uint64_t i = 0; i < 3; ++i)
     history.add(SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + double(i)), run_of("b", 1, 10)}});
   SweepTimes times(history);
   EXPECT_EQ(times.seconds(cells[0], 100), 12) << "both arms, one after the other";

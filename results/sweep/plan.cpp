@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostCells = 1'000'000;
+constexpr size_t kMostCells = 1'000'000;
 constexpr std::string_view kArgumentsKey = "nouns";
 
 // Shortens a value for titles: "fast=posix:/dev/shm/p" becomes "fast", another long value its last
@@ -26,7 +26,7 @@ std::string short_value(const std::string& value) {
   const auto colon = value.find(':');
   if (equals != std::string::npos && equals > 0 && colon != std::string::npos && equals < colon)
     return value.substr(0, equals);
-  constexpr std::size_t kMostValueChars = 40;
+  constexpr size_t kMostValueChars = 40;
   return value.size() <= kMostValueChars ? value : "..." + value.substr(value.size() - kMostValueChars + 3);
 }
 
@@ -45,8 +45,8 @@ void add_part(SweepCell& cell, const std::string& key, const std::vector<std::st
 
 // Adds the cell once for each valid combination of ranks and nodes.
 void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepSpec& spec) {
-  const std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
-  const auto add = [&](std::uint64_t ranks, std::uint64_t nodes) {
+  const uint64_t per_node = std::max<uint64_t>(1, spec.tasks_per_node);
+  const auto add = [&](uint64_t ranks, uint64_t nodes) {
     SweepCell& job = cells.emplace_back(cell);
     job.ranks = ranks;
     job.nodes = nodes;
@@ -56,10 +56,10 @@ void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepS
   };
   if (spec.nodes.empty() && spec.ranks.empty()) add(0, 0);
   if (spec.nodes.empty())
-    for (const std::uint64_t ranks : spec.ranks) add(ranks, 0);
-  for (const std::uint64_t nodes : spec.nodes) {
+    for (const uint64_t ranks : spec.ranks) add(ranks, 0);
+  for (const uint64_t nodes : spec.nodes) {
     if (spec.ranks.empty()) add(nodes * per_node, nodes);
-    for (const std::uint64_t ranks : spec.ranks)
+    for (const uint64_t ranks : spec.ranks)
       if (ranks >= nodes && (spec.tasks_per_node == 0 || ranks <= nodes * per_node)) add(ranks, nodes);
   }
 }
@@ -84,7 +84,7 @@ void add_option(std::vector<std::string>& arguments, const SweepSetting& setting
 }
 
 // The settings of one run. An arm's setting replaces the one of all cells, and the grid's replaces both.
-std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, std::size_t arm) {
+std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, size_t arm) {
   std::vector<SweepSetting> settings = spec.fixed;
   const auto apply_settings = [&](const std::vector<SweepSetting>& more) {
     for (const SweepSetting& setting : more) {
@@ -143,8 +143,8 @@ std::vector<std::string> split_at_blanks(const std::string& text) {
   return words;
 }
 
-std::uint64_t ranks_per_node(const SweepSpec& spec, const SweepCell& cell) {
-  const std::uint64_t nodes = std::max<std::uint64_t>(1, cell.nodes);
+uint64_t ranks_per_node(const SweepSpec& spec, const SweepCell& cell) {
+  const uint64_t nodes = std::max<uint64_t>(1, cell.nodes);
   return spec.tasks_per_node > 0 ? spec.tasks_per_node : (cell.ranks + nodes - 1) / nodes;
 }
 
@@ -200,32 +200,30 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   return all_cells;
 }
 
-std::size_t runs_per_turn(const SweepSpec& spec) {
-  return std::max<std::size_t>(1, spec.arms.size());
+size_t runs_per_turn(const SweepSpec& spec) {
+  return std::max<size_t>(1, spec.arms.size());
 }
 
-std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
-                                     std::uint64_t round) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> random_keys;
-  for (std::size_t i = 0; i < cells.size(); ++i)
+std::vector<size_t> round_order(const std::vector<SweepCell>& cells, uint64_t seed, uint64_t round) {
+  std::vector<std::pair<uint64_t, size_t>> random_keys;
+  for (size_t i = 0; i < cells.size(); ++i)
     random_keys.emplace_back(RandomStream(seed, "order " + cells[i].key).bits(round), i);
   std::sort(random_keys.begin(), random_keys.end());
-  std::vector<std::size_t> order;
+  std::vector<size_t> order;
   for (const auto& [number, cell] : random_keys) order.push_back(cell);
   return order;
 }
 
-std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
-                                   std::uint64_t round) {
-  std::vector<std::size_t> order(runs_per_turn(spec));
-  std::iota(order.begin(), order.end(), std::size_t{0});
+std::vector<size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, uint64_t seed, uint64_t round) {
+  std::vector<size_t> order(runs_per_turn(spec));
+  std::iota(order.begin(), order.end(), size_t{0});
   const RandomStream random = RandomStream(seed, "arms " + cell.key).substream(round / 2);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
   if (round % 2 == 1) std::reverse(order.begin(), order.end());
   return order;
 }
 
-std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
+std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, size_t arm,
                                        const CommandInfo& command) {
   std::vector<std::string> arguments{spec.command};
   arguments.insert(arguments.end(), cell.arguments.begin(), cell.arguments.end());
@@ -242,11 +240,11 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
     arguments = split_at_blanks(spec.launcher);
   else if (!site.empty())
     arguments.assign(site.begin(), site.end());
-  const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
-                                            ranks_per_node(spec, cell)};
+  const std::array<uint64_t, 3> values{cell.ranks, std::max<uint64_t>(1, cell.nodes),
+                                       ranks_per_node(spec, cell)};
   for (std::string& word : arguments)
-    for (std::size_t i = 0; i < kPlaceholders.size(); ++i)
-      for (std::size_t at = 0; (at = word.find(kPlaceholders[i], at)) != std::string::npos;)
+    for (size_t i = 0; i < kPlaceholders.size(); ++i)
+      for (size_t at = 0; (at = word.find(kPlaceholders[i], at)) != std::string::npos;)
         word.replace(at, kPlaceholders[i].size(), std::to_string(values[i]));
   return arguments;
 }
@@ -258,7 +256,7 @@ Result<void> check_launcher(const SweepSpec& spec) {
   for (const std::string& word : split_at_blanks(spec.launcher)) {
     std::string other_text = word;
     for (const std::string_view place : kPlaceholders)
-      for (std::size_t at = 0; (at = other_text.find(place)) != std::string::npos;)
+      for (size_t at = 0; (at = other_text.find(place)) != std::string::npos;)
         other_text.erase(at, place.size());
     if (other_text.find_first_of("{}") != std::string::npos)
       return make_error(Errc::invalid_argument, "'launcher' has '{}'; it may have {}", word,
@@ -269,12 +267,12 @@ Result<void> check_launcher(const SweepSpec& spec) {
 
 std::string replace_run(std::string text, std::string_view run) {
   constexpr std::string_view kRunPlaceholder = "{run}";
-  for (std::size_t at = 0; (at = text.find(kRunPlaceholder, at)) != std::string::npos; at += run.size())
+  for (size_t at = 0; (at = text.find(kRunPlaceholder, at)) != std::string::npos; at += run.size())
     text.replace(at, kRunPlaceholder.size(), run);
   return text;
 }
 
-bool sets_option(const SweepSpec& spec, std::size_t arm, std::string_view key) {
+bool sets_option(const SweepSpec& spec, size_t arm, std::string_view key) {
   const auto has_key = [&](const auto& setting) { return setting.key == key; };
   return std::any_of(spec.fixed.begin(), spec.fixed.end(), has_key) ||
          std::any_of(spec.grid.begin(), spec.grid.end(), has_key) ||
@@ -320,8 +318,7 @@ Result<void> check_only_added(const Json& before, const Json& now) {
       if (old_value.empty() != new_value.empty()) return check_same(key, old_value, new_value);
       PENSTOCK_TRY(check_values(key, old_value, new_value));
     } else if (key == "repeats") {
-      if (new_value.get<std::uint64_t>() < old_value.get<std::uint64_t>())
-        return check_same(key, old_value, new_value);
+      if (new_value.get<uint64_t>() < old_value.get<uint64_t>()) return check_same(key, old_value, new_value);
     } else if (key != "seed" || !new_value.is_null()) {
       PENSTOCK_TRY(check_same(key, old_value, new_value));
     }

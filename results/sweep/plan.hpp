@@ -26,8 +26,8 @@ struct SweepCell {
   std::vector<SweepSetting> settings;  // the values of the grid's axes
   std::vector<std::string> arguments;
   // The size of a parallel job; both are 0 for a plain process.
-  std::uint64_t ranks = 0;
-  std::uint64_t nodes = 0;
+  uint64_t ranks = 0;
+  uint64_t nodes = 0;
 };
 
 // The cells in the grid's order; the last axis changes fastest. Combinations of ranks and nodes that make no
@@ -35,19 +35,17 @@ struct SweepCell {
 Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec);
 
 // The number of runs of a turn: one for each arm, or one without arms.
-std::size_t runs_per_turn(const SweepSpec& spec);
+size_t runs_per_turn(const SweepSpec& spec);
 
 // The indices of `cells` in the order in which that round runs them.
-std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
-                                     std::uint64_t round);
+std::vector<size_t> round_order(const std::vector<SweepCell>& cells, uint64_t seed, uint64_t round);
 // The indices of the arms in the order in which that round runs them for one cell; {0} without arms.
-std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
-                                   std::uint64_t round);
+std::vector<size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, uint64_t seed, uint64_t round);
 
 // The arguments after the program's name for one run. Those that each run gets in addition (results, label,
 // pair, seed) are not included. Options are written by the command's table: lists with commas, flags without
 // a value. An option that the table does not have is repeated for each value.
-std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
+std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, size_t arm,
                                        const CommandInfo& command);
 // The arguments before the program's name, that is the launcher; none for a plain process. In the launcher
 // {ranks}, {nodes} and {tasks-per-node} are replaced by the numbers of the cell. `site` is the launcher of
@@ -62,7 +60,7 @@ Result<void> check_launcher(const SweepSpec& spec);
 // share.
 std::string replace_run(std::string text, std::string_view run);
 // Whether the sweep's file sets the option `key` for the runs of this arm.
-bool sets_option(const SweepSpec& spec, std::size_t arm, std::string_view key);
+bool sets_option(const SweepSpec& spec, size_t arm, std::string_view key);
 
 // The parts of the sweep's file that a started sweep depends on, for its journal.
 Json sweep_identity(const SweepSpec& spec);

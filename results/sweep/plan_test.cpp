@@ -56,10 +56,10 @@ TEST(SweepPlan, IsTheProductOfItsAxes) {
 }
 
 TEST(SweepPlan, LeavesOutJobsThatAreNone) {
-  std::set<std::pair<std::uint64_t, std::uint64_t>> jobs;
+  std::set<std::pair<uint64_t, uint64_t>> jobs;
   for (const SweepCell& cell : cells_of(spec_of("ranks: [1, 2, 8]\nnodes: [1, 2]\ntasks-per-node: 2\n")))
     jobs.insert({cell.ranks, cell.nodes});
-  EXPECT_EQ(jobs, (std::set<std::pair<std::uint64_t, std::uint64_t>>{{1, 1}, {2, 1}, {2, 2}}));
+  EXPECT_EQ(jobs, (std::set<std::pair<uint64_t, uint64_t>>{{1, 1}, {2, 1}, {2, 2}}));
   EXPECT_ERRC(Errc::invalid_argument, sweep_cells(spec_of("ranks: 1\nnodes: 2\n")));
   EXPECT_EQ(cells_of(spec_of("nodes: [1, 4]\ntasks-per-node: 8\n"))[1].ranks, 32U);
 }
@@ -73,13 +73,13 @@ TEST(SweepPlan, ArgumentsMayVaryAndAKeyHasOnePlace) {
 
 TEST(SweepPlan, EveryRoundIsAPermutationOfItsOwn) {
   const auto cells = cells_of(spec_of("grid: {threads: 1..40}\n"));
-  std::set<std::vector<std::size_t>> orders;
-  for (std::uint64_t round = 0; round < 20; ++round) {
-    std::vector<std::size_t> order = round_order(cells, 7, round);
+  std::set<std::vector<size_t>> orders;
+  for (uint64_t round = 0; round < 20; ++round) {
+    std::vector<size_t> order = round_order(cells, 7, round);
     EXPECT_EQ(order, round_order(cells, 7, round));
     orders.insert(order);
     std::sort(order.begin(), order.end());
-    for (std::size_t i = 0; i < order.size(); ++i) ASSERT_EQ(order[i], i);
+    for (size_t i = 0; i < order.size(); ++i) ASSERT_EQ(order[i], i);
   }
   EXPECT_EQ(orders.size(), 20U);
   EXPECT_NE(round_order(cells, 7, 0), round_order(cells, 8, 0));
@@ -87,19 +87,19 @@ TEST(SweepPlan, EveryRoundIsAPermutationOfItsOwn) {
 
 TEST(SweepPlan, EachCellComesInAnyPlaceAboutAsOften) {
   const auto cells = cells_of(spec_of("grid: {threads: 1..4}\n"));
-  std::map<std::size_t, int> first;
-  for (std::uint64_t round = 0; round < 4000; ++round) ++first[round_order(cells, 7, round)[0]];
+  std::map<size_t, int> first;
+  for (uint64_t round = 0; round < 4000; ++round) ++first[round_order(cells, 7, round)[0]];
   for (const auto& [cell, times] : first) EXPECT_NEAR(times, 1000, 150) << cell;
 }
 
 TEST(SweepPlan, AddedCellsLeaveTheOrderOfTheOthers) {
   const auto few = cells_of(spec_of("grid: {threads: [1, 2, 4]}\n"));
   const auto many = cells_of(spec_of("grid: {threads: [8, 4, 16, 2, 1]}\n"));
-  for (std::uint64_t round = 0; round < 20; ++round) {
+  for (uint64_t round = 0; round < 20; ++round) {
     std::vector<std::string> before;
     std::vector<std::string> now;
-    for (const std::size_t cell : round_order(few, 7, round)) before.push_back(few[cell].key);
-    for (const std::size_t cell : round_order(many, 7, round))
+    for (const size_t cell : round_order(few, 7, round)) before.push_back(few[cell].key);
+    for (const size_t cell : round_order(many, 7, round))
       if (std::find(before.begin(), before.end(), many[cell].key) != before.end())
         now.push_back(many[cell].key);
     EXPECT_EQ(before, now);
@@ -111,7 +111,7 @@ TEST(SweepPlan, ArmsAreBalancedInEveryTwoRounds) {
   int first = 0;
   const auto cells = cells_of(spec);
   for (const SweepCell& cell : cells)
-    for (std::uint64_t round = 0; round < 200; round += 2) {
+    for (uint64_t round = 0; round < 200; round += 2) {
       const auto one = arm_order(spec, cell, 7, round);
       auto other = arm_order(spec, cell, 7, round + 1);
       std::reverse(other.begin(), other.end());
@@ -119,7 +119,7 @@ TEST(SweepPlan, ArmsAreBalancedInEveryTwoRounds) {
       first += one[0] == 0 ? 1 : 0;
     }
   EXPECT_NEAR(first, 400, 80) << "a coin decides which of the two";
-  EXPECT_EQ(arm_order(spec_of(""), cells[0], 7, 3), std::vector<std::size_t>{0});
+  EXPECT_EQ(arm_order(spec_of(""), cells[0], 7, 3), std::vector<size_t>{0});
 }
 
 TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {

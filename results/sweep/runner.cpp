@@ -47,13 +47,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string arm_name(const SweepSpec& spec, std::size_t arm) {
+std::string arm_name(const SweepSpec& spec, size_t arm) {
   return arm < spec.arms.size() ? spec.arms[arm].name : "";
 }
 
 // The seed of all runs of a round. It is the same for all cells and arms, so that they do not differ by their
 // random orders.
-std::uint64_t round_seed(std::uint64_t seed, std::uint64_t round) {
+uint64_t round_seed(uint64_t seed, uint64_t round) {
   return RandomStream(seed, "runs").bits(round) & 0x7fffffffU;
 }
 
@@ -66,7 +66,7 @@ std::string last_line(const fs::path& file) {
 }
 
 // The arguments that the sweep adds to each run.
-std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
+std::vector<std::string> arguments_of_run(const SweepWork& work, size_t arm, uint64_t round,
                                           const fs::path& results) {
   const SweepSpec& spec = work.spec;
   std::vector<std::string> arguments{"--label", "sweep=" + spec.name};
@@ -89,7 +89,7 @@ double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
 }
 
 // The program of the arm, or this program if the arm names none.
-std::string program_of(const SweepWork& work, std::size_t arm) {
+std::string program_of(const SweepWork& work, size_t arm) {
   const std::vector<SweepArm>& arms = work.spec.arms;
   return arm >= arms.size() || arms[arm].program.empty() ? work.program.string() : arms[arm].program;
 }
@@ -99,12 +99,12 @@ std::map<std::string, std::string> programs_of(const SweepWork& work) {
   std::map<std::string, std::string> programs;
   const auto add = [&](const std::string& program) {
     std::error_code failed;
-    const std::uintmax_t bytes = fs::file_size(program, failed);
+    const uintmax_t bytes = fs::file_size(program, failed);
     if (failed) return;  // found in PATH, or missing: then its run fails with a message
     const auto changed = fs::last_write_time(program, failed);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
-  for (std::size_t arm = 0; arm < runs_per_turn(work.spec); ++arm) add(program_of(work, arm));
+  for (size_t arm = 0; arm < runs_per_turn(work.spec); ++arm) add(program_of(work, arm));
   return programs;
 }
 
@@ -137,8 +137,8 @@ class Runner {
  private:
   // Runs all rounds. Returns the reason if it ended early, else "".
   Result<std::string> all_rounds() {
-    for (std::uint64_t round = 0; round < work_.spec.repeats; ++round) {
-      for (const std::size_t index : round_order(work_.cells, work_.seed, round)) {
+    for (uint64_t round = 0; round < work_.spec.repeats; ++round) {
+      for (const size_t index : round_order(work_.cells, work_.seed, round)) {
         const SweepCell& cell = work_.cells[index];
         if (state_.history().has_turn(cell.key, round) || cell_is_settled(cell)) continue;
         if (interrupted()) return std::string(kEndedByInterrupt);
@@ -165,17 +165,17 @@ class Runner {
   void show_progress(const SweepCell& cell) {
     if (!output_.progress) return;
     const SweepHistory& history = state_.history();
-    const std::uint64_t total_turns = history.turns.size() + turns_left(work_, history);
+    const uint64_t total_turns = history.turns.size() + turns_left(work_, history);
     progress_.set_note(fmt::format("of {}, about {} left; now {}", total_turns,
                                    rough_duration(seconds_left(work_, history, times_)), cell.title));
   }
 
   // Runs one turn and enters it in the journal. False if this process was asked to stop: the runs of the turn
   // are then dropped.
-  Result<bool> execute_turn(const SweepCell& cell, std::uint64_t round) {
+  Result<bool> execute_turn(const SweepCell& cell, uint64_t round) {
     show_progress(cell);
     SweepTurn turn{.cell = cell.key, .round = round, .runs = {}};
-    for (const std::size_t arm : arm_order(work_.spec, cell, work_.seed, round)) {
+    for (const size_t arm : arm_order(work_.spec, cell, work_.seed, round)) {
       PENSTOCK_ASSIGN(std::optional<SweepRun> run, execute_run(cell, arm, round));
       if (!run) {
         for (const SweepRun& other : turn.runs) state_.remove_run(other.folder);
@@ -193,7 +193,7 @@ class Runner {
 
   // Makes one run in a folder of its own. A run that a signal ended is made once more. Returns nothing if
   // this process was asked to stop or soon will be. The run is then dropped.
-  Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
+  Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, size_t arm, uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
       const fs::path run_folder = state_.run_path(folder);
@@ -254,8 +254,8 @@ class Runner {
     return interrupted() || (!work_.job.empty() && !is_running(work_.job));
   }
 
-  Result<void> keep_records(SweepRun& run, RecordSet& records, const SweepCell& cell, std::size_t arm,
-                            std::uint64_t round, const std::vector<std::string>& line) {
+  Result<void> keep_records(SweepRun& run, RecordSet& records, const SweepCell& cell, size_t arm,
+                            uint64_t round, const std::vector<std::string>& line) {
     const fs::path run_folder = state_.run_path(run.folder);
     if (records.records.empty()) {
       const std::string last_output = last_line(run_folder / kOutputFile);
@@ -282,8 +282,8 @@ class Runner {
 
   // Writes the record of a run that left none, with the parameters that its command would have recorded, and
   // the reason.
-  Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, std::size_t arm,
-                             std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
+  Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, size_t arm, uint64_t round,
+                             const std::vector<std::string>& line, const Error& why) {
     std::vector<std::string> arguments = run_arguments(work_.spec, cell, arm, *work_.command);
     arguments.erase(arguments.begin());
     for (std::string& word : arguments) word = replace_run(std::move(word), run_folder.filename().string());
@@ -310,7 +310,7 @@ class Runner {
                                    .findings = work_.command->findings};
       PENSTOCK_ASSIGN(const Run run, Run::begin(context));
       Trial trial = run.trial();
-      trial.parameter("ranks", std::max<std::uint64_t>(1, cell.ranks));
+      trial.parameter("ranks", std::max<uint64_t>(1, cell.ranks));
       trial.fail(why);
       record = trial.record();
       record.id += "-0";
@@ -345,8 +345,8 @@ class Runner {
 
 }  // namespace
 
-std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
-                                  std::uint64_t round, const fs::path& results, std::string_view run) {
+std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, size_t arm, uint64_t round,
+                                  const fs::path& results, std::string_view run) {
   const SweepSpec& spec = work.spec;
   std::vector<std::string> line = launcher_arguments(spec, cell, work.uses_srun, work.launcher);
   line.push_back(program_of(work, arm));
@@ -357,12 +357,12 @@ std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, 
   return line;
 }
 
-std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history) {
-  std::uint64_t remaining_turns = 0;
+uint64_t turns_left(const SweepWork& work, const SweepHistory& history) {
+  uint64_t remaining_turns = 0;
   for (const SweepCell& cell : work.cells) {
     const std::vector<const SweepTurn*> turns = turns_of(history, cell);
     if (is_settled(work.spec, turns)) continue;
-    for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
+    for (uint64_t round = 0; round < work.spec.repeats; ++round)
       remaining_turns += history.has_turn(cell.key, round) ? 0U : 1U;
   }
   return remaining_turns;
@@ -373,7 +373,7 @@ double seconds_left(const SweepWork& work, const SweepHistory& history, const Sw
   for (const SweepCell& cell : work.cells) {
     if (is_settled(work.spec, turns_of(history, cell))) continue;
     const double seconds_each = times.seconds(cell, least_turn_seconds(work, cell));
-    for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
+    for (uint64_t round = 0; round < work.spec.repeats; ++round)
       if (!history.has_turn(cell.key, round)) seconds += seconds_each;
   }
   return seconds;

@@ -27,7 +27,7 @@ inline constexpr std::string_view kEndedByInterrupt = "an interrupt";
 struct SweepWork {
   SweepSpec spec;
   std::vector<SweepCell> cells;
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   std::string suite;                     // the name of the pairs' suite (SweepHistory)
   const CommandInfo* command = nullptr;  // the command that the runs execute
   std::filesystem::path program;         // the program of arms that name none
@@ -42,12 +42,11 @@ struct SweepWork {
 };
 
 // The complete command line of one run. `run` replaces {run} in it.
-std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
-                                  std::uint64_t round, const std::filesystem::path& results,
-                                  std::string_view run);
+std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, size_t arm, uint64_t round,
+                                  const std::filesystem::path& results, std::string_view run);
 
 // The number of turns that are not done and whose cell still needs them.
-std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
+uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
 // An estimate of the seconds that the turns of turns_left() take.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 

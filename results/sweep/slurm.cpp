@@ -82,11 +82,11 @@ fs::path batch_log(const SweepSpec& spec) {
 
 std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line) {
-  std::uint64_t nodes = 1;
-  std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
+  uint64_t nodes = 1;
+  uint64_t per_node = std::max<uint64_t>(1, spec.tasks_per_node);
   for (const SweepCell& cell : cells) nodes = std::max(nodes, cell.nodes);
   for (const SweepCell& cell : cells) {
-    const std::uint64_t cell_nodes = std::max<std::uint64_t>(1, cell.nodes);
+    const uint64_t cell_nodes = std::max<uint64_t>(1, cell.nodes);
     per_node = std::max(per_node, (cell.ranks + cell_nodes - 1) / cell_nodes);
   }
   std::error_code ignored;
@@ -179,26 +179,25 @@ std::optional<double> parse_slurm_time(std::string_view text) {
   return seconds;
 }
 
-Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
-                               bool progress) {
+Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, uint64_t turns, bool progress) {
   Progress line(progress, fmt::format("sweep {}, job {}", spec.name, job), turns, "turns");
-  std::uint64_t turns_shown = 0;
+  uint64_t turns_shown = 0;
   int unknown_answers = 0;
   milliseconds pause = kFirstSlurmPoll;
   auto next_question = Clock::now();
   bool ended_before = false;
   bool ended = false;
-  std::uintmax_t journal_bytes = 0;  // size of the journal at the last check; it only grows
+  uintmax_t journal_bytes = 0;  // size of the journal at the last check; it only grows
   while (true) {
     PENSTOCK_TRY(check_interrupt());
     std::error_code unreadable;
-    const std::uintmax_t bytes =
+    const uintmax_t bytes =
         std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
     if (unreadable || bytes == journal_bytes) {
       // the journal has not changed
     } else if (const auto history = SweepState::read_history(spec.results, spec.name); history.ok()) {
       journal_bytes = bytes;
-      const std::uint64_t turns_done = history->turns.size();
+      const uint64_t turns_done = history->turns.size();
       if (turns_done > turns_shown) line.advance(turns_done - turns_shown);
       turns_shown = std::max(turns_shown, turns_done);
       ended = history->end && history->end->job == job;

@@ -32,7 +32,7 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
 // Submits the script with sbatch and returns the number of the job.
 Result<std::string> submit_batch(const std::filesystem::path& script);
 
-enum class JobPhase : std::uint8_t { waiting, running, ended, unknown };
+enum class JobPhase : uint8_t { waiting, running, ended, unknown };
 // The state of a job as Slurm names it: "RUNNING" or "PENDING (Resources)". "" if Slurm does not know the
 // job.
 std::string inspect_job(const std::string& job);
@@ -46,7 +46,6 @@ std::optional<double> parse_slurm_time(std::string_view text);
 // Waits until the job is over or unknown to Slurm, and returns its last state. Errc::interrupted if this
 // process is asked to stop; the job then continues. With `progress` it shows a line on stderr: the state, and
 // how many of `turns` are done.
-Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
-                               bool progress);
+Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, uint64_t turns, bool progress);
 
 }  // namespace penstock

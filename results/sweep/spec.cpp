@@ -19,8 +19,8 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kDocumentName = "sweep";  // the name of the whole document in messages
-constexpr std::uint64_t kMostRepeats = 100'000;
-constexpr std::uint64_t kMostRepeatsUntil = 50;  // the limit if only `until` decides when to stop
+constexpr uint64_t kMostRepeats = 100'000;
+constexpr uint64_t kMostRepeatsUntil = 50;  // the limit if only `until` decides when to stop
 
 template <class Target>
 struct Key {
@@ -78,10 +78,9 @@ Result<std::vector<std::string>> word_list(const YAML::Node& node, const std::st
   return words;
 }
 
-Result<std::uint64_t> number_of(const YAML::Node& node, const std::string& path, std::uint64_t least,
-                                std::uint64_t most) {
+Result<uint64_t> number_of(const YAML::Node& node, const std::string& path, uint64_t least, uint64_t most) {
   PENSTOCK_ASSIGN(const std::string word, word_of(node, path));
-  const Result<std::uint64_t> number = parse_count(word);
+  const Result<uint64_t> number = parse_count(word);
   if (!number.ok() || *number < least || *number > most)
     return key_error(path, fmt::format("is a whole number from {} to {}, not '{}'", least, most, word));
   return *number;
@@ -92,7 +91,7 @@ Result<std::uint64_t> number_of(const YAML::Node& node, const std::string& path,
 void add_values(std::vector<std::vector<std::string>>& values, const std::string& word) {
   if (word.find("..") != std::string::npos) {
     if (const auto members = parse_list(word); members.ok()) {
-      for (const std::uint64_t member : *members) values.push_back({std::to_string(member)});
+      for (const uint64_t member : *members) values.push_back({std::to_string(member)});
       return;
     }
   }
@@ -121,10 +120,10 @@ Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, 
   return values;
 }
 
-Result<std::vector<std::uint64_t>> counts_of(const YAML::Node& node, const std::string& path) {
-  constexpr std::uint64_t kMostCount = 1U << 20;
+Result<std::vector<uint64_t>> counts_of(const YAML::Node& node, const std::string& path) {
+  constexpr uint64_t kMostCount = 1U << 20;
   PENSTOCK_ASSIGN(const auto values, values_of(node, path));
-  std::vector<std::uint64_t> counts;
+  std::vector<uint64_t> counts;
   for (const std::vector<std::string>& value : values) {
     const auto count = parse_count(value.size() == 1 ? value.front() : "");
     if (!count.ok() || *count == 0 || *count > kMostCount)
@@ -232,7 +231,7 @@ Result<std::string> slurm_time(const YAML::Node& node, const std::string& path) 
   const auto time = parse_duration(word);
   if (!time.ok()) return key_error(path, fmt::format("is a time like 30m or 1-12:00:00, not '{}'", word));
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(*time).count();
-  return std::to_string(std::max<std::int64_t>(1, minutes));
+  return std::to_string(std::max<int64_t>(1, minutes));
 }
 
 constexpr Key<SweepSlurm> kSlurmKeys[] = {

@@ -49,14 +49,14 @@ struct SweepSpec {
   std::vector<std::string> arguments;
   std::vector<SweepSetting> fixed;
   std::vector<SweepAxis> grid;
-  std::vector<SweepArm> arms;        // none, or at least two
-  std::vector<std::uint64_t> ranks;  // ranks of a job; empty: plain processes, unless there are nodes
-  std::vector<std::uint64_t> nodes;
-  std::uint64_t tasks_per_node = 0;  // 0: as many as the ranks need
-  std::string launcher;              // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
-  std::string command_after_run;     // a line for sh after every run, whether or not it failed
-  std::uint64_t repeats = 1;
-  std::optional<std::uint64_t> seed;
+  std::vector<SweepArm> arms;   // none, or at least two
+  std::vector<uint64_t> ranks;  // ranks of a job; empty: plain processes, unless there are nodes
+  std::vector<uint64_t> nodes;
+  uint64_t tasks_per_node = 0;    // 0: as many as the ranks need
+  std::string launcher;           // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
+  std::string command_after_run;  // a line for sh after every run, whether or not it failed
+  uint64_t repeats = 1;
+  std::optional<uint64_t> seed;
   std::optional<std::chrono::nanoseconds> budget;
   std::string until_metric;
   double until_interval = 0;  // as a fraction of the median; 0: make all repeats

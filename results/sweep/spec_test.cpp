@@ -49,8 +49,8 @@ TEST(SweepFile, TakesEveryKey) {
   ASSERT_EQ(spec->arms.size(), 2U);
   EXPECT_EQ(spec->arms[0].program, "build/base/penstock");
   EXPECT_EQ(spec->arms[1].fixed[0].key, "depth");
-  EXPECT_EQ(spec->ranks, (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_EQ(spec->nodes, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(spec->ranks, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(spec->nodes, (std::vector<uint64_t>{1, 2}));
   EXPECT_EQ(spec->tasks_per_node, 2U);
   EXPECT_EQ(spec->repeats, 5U);
   EXPECT_EQ(spec->seed, 7U);

@@ -34,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kJournalVersion = 1;
-constexpr std::size_t kChecksumDigits = 8;
+constexpr size_t kChecksumDigits = 8;
 
 std::string line_of(const Json& entry) {
   const std::string text = one_line(entry);
@@ -84,7 +84,7 @@ Json turn_json(const SweepTurn& turn) {
 
 SweepTurn turn_of(const Json& json) {
   SweepTurn turn{
-      .cell = json.at("cell").get<std::string>(), .round = json.at("round").get<std::uint64_t>(), .runs = {}};
+      .cell = json.at("cell").get<std::string>(), .round = json.at("round").get<uint64_t>(), .runs = {}};
   for (const Json& run_json : json.at("runs")) {
     SweepRun& run = turn.runs.emplace_back();
     run.arm = run_json.at("arm").get<std::string>();
@@ -104,7 +104,7 @@ Result<void> apply_entry(SweepHistory& history, const Json& entry) {
     if (entry.at("version") != kJournalVersion)
       return make_error(Errc::unsupported, "was written by another version of penstock");
     history.identity = entry.at("identity");
-    history.seed = entry.at("seed").get<std::uint64_t>();
+    history.seed = entry.at("seed").get<uint64_t>();
     history.suite = entry.at("suite").get<std::string>();
   } else if (kind == "session") {
     if (entry.contains("programs"))
@@ -114,7 +114,7 @@ Result<void> apply_entry(SweepHistory& history, const Json& entry) {
   } else if (kind == "done") {
     history.add(turn_of(entry));
   } else if (kind == "end") {
-    history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<std::uint64_t>(),
+    history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<uint64_t>(),
                            entry.at("why").get<std::string>()};
   }
   return success();  // all other entries are only for people
@@ -122,12 +122,12 @@ Result<void> apply_entry(SweepHistory& history, const Json& entry) {
 
 // Parses a journal. `complete_bytes` is set to the number of bytes of whole entries: the caller may cut off
 // the rest.
-Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& complete_bytes) {
+Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, size_t& complete_bytes) {
   SweepHistory history;
-  std::size_t line_number = 0;
-  std::size_t torn_line = 0;  // number of the first line that is not an entry
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\n', at);
+  size_t line_number = 0;
+  size_t torn_line = 0;  // number of the first line that is not an entry
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
     const std::optional<Json> entry =
         end == std::string_view::npos ? std::nullopt : entry_of(text.substr(at, end - at));
     ++line_number;
@@ -211,7 +211,7 @@ fs::path SweepState::records_folder(const fs::path& results, std::string_view na
 Result<SweepHistory> SweepState::read_history(const fs::path& results, std::string_view name) {
   const fs::path file = journal_file(results, name);
   PENSTOCK_ASSIGN(const std::string text, text_of_file(file));
-  std::size_t complete_bytes = 0;
+  size_t complete_bytes = 0;
   return parse_journal(text, file, complete_bytes);
 }
 
@@ -232,7 +232,7 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   PENSTOCK_TRY(lock(state.fd_.get(), state.journal_file_, patience_s, log));
   PENSTOCK_TRY(sync_folder(results));
   PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_file_));
-  std::size_t complete_bytes = 0;
+  size_t complete_bytes = 0;
   PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_file_, complete_bytes));
   // With the lock no other process appends, so bytes after the last whole entry are from a crash.
   if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), off_t(complete_bytes)) != 0)
@@ -264,7 +264,7 @@ Result<void> SweepState::append(const Json& entry) {
   return apply_entry(history_, entry);
 }
 
-Result<void> SweepState::record_sweep(const Json& identity, std::uint64_t seed) {
+Result<void> SweepState::record_sweep(const Json& identity, uint64_t seed) {
   if (history_.suite.empty()) history_.suite = fmt::format("{}-{}", name_, random_id(8));
   return append(Json{{"kind", "sweep"},
                      {"version", kJournalVersion},

@@ -58,32 +58,30 @@ struct SweepRun {
 
 struct SweepTurn {
   std::string cell;  // the key of the cell (SweepCell::key)
-  std::uint64_t round = 0;
+  uint64_t round = 0;
   std::vector<SweepRun> runs;  // in the order in which they ran
 };
 
 // How a sweep process ended, if it was not killed.
 struct SweepEnd {
-  std::string job;               // of Slurm; "" if in none
-  std::uint64_t turns_left = 0;  // turns that are not done
-  std::string reason;            // "" if all turns are done
+  std::string job;          // of Slurm; "" if in none
+  uint64_t turns_left = 0;  // turns that are not done
+  std::string reason;       // "" if all turns are done
 };
 
 struct SweepHistory {
   Json identity;  // sweep_identity() of the last start; null if the sweep was never started
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   std::string suite;  // the suite of its pairs: the sweep's name and a random part, unique to each new sweep
   std::vector<SweepTurn> turns;
   std::map<std::string, std::string> programs;  // program -> its size and time of change, at the last start
   std::string job;                              // the Slurm job that was submitted last; "" if none was
   std::optional<SweepEnd> end;                  // set only if the journal's last entry is an end
-  bool has_turn(const std::string& cell, std::uint64_t round) const {
-    return done_turns_.contains({cell, round});
-  }
+  bool has_turn(const std::string& cell, uint64_t round) const { return done_turns_.contains({cell, round}); }
   void add(SweepTurn turn);
 
  private:
-  std::map<std::pair<std::string, std::uint64_t>, std::size_t> done_turns_;
+  std::map<std::pair<std::string, uint64_t>, size_t> done_turns_;
 };
 
 class SweepState {
@@ -111,7 +109,7 @@ class SweepState {
   const SweepHistory& history() const { return history_; }
 
   // Each of the next five functions appends an entry, which is durable when the function returns.
-  Result<void> record_sweep(const Json& identity, std::uint64_t seed);
+  Result<void> record_sweep(const Json& identity, uint64_t seed);
   Result<void> record_job(const std::string& job);
   // Records the start of this sweep process: its Slurm job ("" if in none) and its programs
   // (SweepHistory::programs).

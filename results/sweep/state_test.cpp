@@ -29,7 +29,7 @@ class SweepJournal : public testing::Test {
   }
 
   // A turn with one run for each arm, whose records are written as a real run writes them.
-  static SweepTurn turn(SweepState& state, const std::string& cell, std::uint64_t round,
+  static SweepTurn turn(SweepState& state, const std::string& cell, uint64_t round,
                         const std::vector<std::string>& arms = {""}) {
     SweepTurn turn{.cell = cell, .round = round, .runs = {}};
     for (const std::string& arm : arms) {
@@ -130,8 +130,8 @@ TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
     ASSERT_OK(state->record_turn(turn(*state, "b", 0)));
   }
   const std::string whole = text();
-  const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
-  for (std::size_t cut = last; cut < whole.size(); ++cut) {
+  const size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+  for (size_t cut = last; cut < whole.size(); ++cut) {
     write(whole.substr(0, cut));
     auto state = open();
     ASSERT_OK(state);
@@ -222,7 +222,7 @@ TEST_F(SweepJournal, OneProcessWorksOnIt) {
 
 // SIGKILL at many different moments: in the end the records of every turn exist once.
 TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
-  constexpr std::uint64_t kTurns = 60;
+  constexpr uint64_t kTurns = 60;
   for (int attempt = 0; attempt < 400; ++attempt) {
     int steps[2];  // the child writes a byte after open() and after every turn
     ASSERT_EQ(::pipe(steps), 0);
@@ -231,7 +231,7 @@ TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
       auto state = open(10);
       if (!state.ok()) ::_exit(2);
       if (::write(steps[1], "", 1) != 1) ::_exit(4);
-      for (std::uint64_t round = 0; round < kTurns; ++round) {
+      for (uint64_t round = 0; round < kTurns; ++round) {
         if (state->history().has_turn("a", round)) continue;
         if (!state->record_turn(turn(*state, "a", round, {"x", "y"})).ok()) ::_exit(3);
         if (::write(steps[1], "", 1) != 1) ::_exit(4);
@@ -256,9 +256,8 @@ TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
   }
   auto state = open(10);
   ASSERT_OK(state);
-  std::uint64_t done = 0;
-  for (std::uint64_t round = 0; round < kTurns; ++round)
-    done += state->history().has_turn("a", round) ? 1U : 0U;
+  uint64_t done = 0;
+  for (uint64_t round = 0; round < kTurns; ++round) done += state->history().has_turn("a", round) ? 1U : 0U;
   EXPECT_EQ(state->history().turns.size(), done);
   EXPECT_GT(done, 0U);
   EXPECT_EQ(records(SweepState::records_folder(results(), "s", "x")).size(), done);

@@ -56,7 +56,7 @@ std::string ranks_section(std::span<const Record> records, PageState& state) {
                          "One job over several processes, which share the samples of every pass. Rates are "
                          "those of all ranks together, to the end of the slowest.",
                          state.answers({"rank_scaling"}));
-  for (std::size_t i = 0; i < groups.size(); ++i)
+  for (size_t i = 0; i < groups.size(); ++i)
     out += part_html(
         i, group_anchor("ranks", i), groups[i].title,
         state.add_chart_with_table(ranks_chart(groups[i], state.output), ranks_table(groups[i], state)));

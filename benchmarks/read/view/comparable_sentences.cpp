@@ -14,7 +14,7 @@ namespace {
 
 using namespace read_metrics;
 
-std::string ranks_text(std::uint64_t ranks) {
+std::string ranks_text(uint64_t ranks) {
   return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
 }
 
@@ -62,7 +62,7 @@ void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sen
 
 void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
                     std::vector<Sentence>& out) {
-  const std::size_t sentences_before = out.size();
+  const size_t sentences_before = out.size();
   for (const PeerCurve& peer : peers)
     for (const ReadGroup& group : groups) {
       const ReadCurve* const own_curve = group.find(peer.tier);

@@ -18,7 +18,7 @@ void append_part(std::string& text, const std::string& words) {
 std::string size_text(const Record& record, std::string_view name) {
   const auto bytes = parameter_number(record, name);
   if (!bytes) return parameter_text(record, name);
-  return *bytes >= 0 && *bytes < 1e18 ? format_size(std::uint64_t(*bytes)) : "";
+  return *bytes >= 0 && *bytes < 1e18 ? format_size(uint64_t(*bytes)) : "";
 }
 
 bool is_direct(const Record& record) {

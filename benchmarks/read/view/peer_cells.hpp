@@ -28,7 +28,7 @@ struct PeerCurve {
   std::string name;  // "fio-3.33 on disk", followed by its work if two curves would have the same name
   bool uses_direct_io = false;
   bool rate_is_of_reads = false;
-  std::map<std::uint64_t, const Record*> by_count;  // threads -> the latest record
+  std::map<uint64_t, const Record*> by_count;  // threads -> the latest record
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 

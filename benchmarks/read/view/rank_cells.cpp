@@ -26,7 +26,7 @@ std::vector<ReadCurve> curves_of(const RecordList& group) {
   for (const RecordList& found : grouped(group, [](const Record& record) {
          return std::to_string(*whole_number(record, "threads", 1)) + "|" + tier_name(record);
        })) {
-    const std::uint64_t threads = *whole_number(*found.front(), "threads", 1);
+    const uint64_t threads = *whole_number(*found.front(), "threads", 1);
     ReadCurve curve;
     curve.tier =
         fmt::format("{}, {} thread{} a rank", tier_name(*found.front()), threads, threads == 1 ? "" : "s");
@@ -52,21 +52,21 @@ std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
     first_of_groups.push_back(found.front());
   }
   std::vector<std::vector<std::string>> texts = read_texts(first_of_groups, "ranks");
-  for (std::size_t i = 0; i < texts.size(); ++i)
+  for (size_t i = 0; i < texts.size(); ++i)
     texts[i].insert(texts[i].begin(), cache_name(*first_of_groups[i]));
   const std::vector<std::string> titles = titles_of(texts);
-  for (std::size_t i = 0; i < groups.size(); ++i)
+  for (size_t i = 0; i < groups.size(); ++i)
     if (!titles[i].empty()) groups[i].title = titles[i];
   return groups;
 }
 
-std::size_t node_count(const Record& record) {
+size_t node_count(const Record& record) {
   const Json* const ranks = member(record.environment, "ranks");
   if (ranks == nullptr || !ranks->is_array()) return 1;
   std::set<std::string> hosts;
   for (const Json& rank : *ranks) hosts.insert(member_text(rank, "host"));
   hosts.erase("");
-  return std::max<std::size_t>(1, hosts.size());
+  return std::max<size_t>(1, hosts.size());
 }
 
 }  // namespace penstock

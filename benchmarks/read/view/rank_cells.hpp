@@ -16,6 +16,6 @@ namespace penstock {
 std::vector<ReadGroup> rank_groups(std::span<const Record> records);
 
 // The number of nodes that the ranks of a record ran on; 1 if the record does not have it.
-std::size_t node_count(const Record& record);
+size_t node_count(const Record& record);
 
 }  // namespace penstock

@@ -20,7 +20,7 @@ std::vector<std::string_view> excluded_parameters(std::string_view more) {
 
 }  // namespace
 
-std::optional<std::uint64_t> read_threads(const Record& record) {
+std::optional<uint64_t> read_threads(const Record& record) {
   return record.command == "read" || record.command == "profile" ? whole_number(record, "threads", 1)
                                                                  : std::nullopt;
 }
@@ -33,7 +33,7 @@ std::string read_work(const Record& record, std::string_view also_excluded) {
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view also_excluded) {
   std::vector<std::vector<std::string>> rows = work_rows(records, excluded_parameters(also_excluded));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].insert(rows[i].begin(), {corpus_title(*records[i]), corpus_text(*records[i], "format")});
     rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
   }
@@ -53,7 +53,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   });
   const std::vector<std::string> titles = titles_of(read_texts(first_records(record_groups)));
   std::vector<ReadGroup> groups;
-  for (std::size_t i = 0; i < record_groups.size(); ++i) {
+  for (size_t i = 0; i < record_groups.size(); ++i) {
     const Record& first = *record_groups[i].front();
     ReadGroup group;
     group.cache = cache_name(first);

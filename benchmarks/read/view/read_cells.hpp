@@ -14,7 +14,7 @@
 namespace penstock {
 
 // The thread count of a usable record of `read` or of the profiler. Nothing for any other record.
-std::optional<std::uint64_t> read_threads(const Record& record);
+std::optional<uint64_t> read_threads(const Record& record);
 
 // A key of everything that must be equal if two read records are compared, except tier, threads, cache and
 // labels. `also_excluded`: one more parameter that may differ.
@@ -26,7 +26,7 @@ std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> 
 // The records of one tier by thread count (from rank_groups(): by number of ranks).
 struct ReadCurve {
   std::string tier;
-  std::map<std::uint64_t, const Record*> by_count;  // threads -> the latest usable record
+  std::map<uint64_t, const Record*> by_count;  // threads -> the latest usable record
 };
 
 // Read records that differ only in tier and threads.

@@ -18,7 +18,7 @@ TEST(ReadCells, TiersOfOneNameAreCurvesOfTheirOwn) {
                               read_cell("root", 1, "warm", 200)};
   const char* const specs[] = {"posix:/a", "/b", "direct:/a"};
   std::vector<Record*> all;
-  for (std::size_t i = 0; i < records.size(); ++i) {
+  for (size_t i = 0; i < records.size(); ++i) {
     records[i].tiers["data"]["spec"] = specs[i];
     all.push_back(&records[i]);
   }

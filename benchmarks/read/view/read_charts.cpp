@@ -31,7 +31,7 @@ void add_unless_empty(Chart& chart, ChartSeries series) {
     chart.series.push_back(std::move(series));
 }
 
-using RecordsByCount = std::map<std::uint64_t, const Record*>;
+using RecordsByCount = std::map<uint64_t, const Record*>;
 
 std::vector<const RecordsByCount*> cells_of(const ReadGroup& group) {
   std::vector<const RecordsByCount*> cells;
@@ -47,7 +47,7 @@ std::vector<double> all_counts(const std::vector<const RecordsByCount*>& curves)
 }
 
 const Record* record_at(const RecordsByCount& cells, double x) {
-  const auto at = cells.find(std::uint64_t(x));
+  const auto at = cells.find(uint64_t(x));
   return at == cells.end() ? nullptr : at->second;
 }
 
@@ -69,7 +69,7 @@ void add_rates(ChartSeries& series, const std::vector<double>& xs, const Records
   }
 }
 
-void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double unit) {
+void add_curve(Chart& chart, const ReadCurve& curve, size_t colour, double unit) {
   ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
   ChartSeries baseline{curve.tier + ": baseline", colour, Stroke::dashed, false, {}, {}, {}};
   ChartSeries ceiling{curve.tier + ": ceiling", colour, Stroke::dotted, false, {}, {}, {}};
@@ -113,7 +113,7 @@ Chart chart_against(std::string_view count, std::string_view what, const std::st
 }
 
 // The marks of other programs start here, so that they differ from those of the first tiers.
-constexpr std::size_t kFirstPeerMark = 5;
+constexpr size_t kFirstPeerMark = 5;
 
 std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {
   std::vector<const PeerCurve*> comparable;
@@ -133,7 +133,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
   chart.x = all_counts(cells);
   for (const ReadCurve& curve : group.curves)
     add_curve(chart, curve, colour_of(tiers, curve.tier), chart_unit(output));
-  std::size_t mark = kFirstPeerMark;
+  size_t mark = kFirstPeerMark;
   for (const PeerCurve* const peer : shown_peers) {
     ChartSeries series{peer->name, colour_of(tiers, peer->tier), Stroke::dash_dotted, true, {}, {}, {}};
     series.mark = mark++;
@@ -166,7 +166,7 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
       chart.title + ", median and 99th percentile of each tier; the table next to it holds the numbers";
   chart.x = all_counts(cells_of(group));
   for (const ReadCurve& curve : group.curves) {
-    const std::size_t colour = colour_of(tiers, curve.tier);
+    const size_t colour = colour_of(tiers, curve.tier);
     ChartSeries p50_series{curve.tier + ": p50", colour, Stroke::solid, true, {}, {}, {}};
     ChartSeries p99_series{curve.tier + ": p99", colour, Stroke::dashed, true, {}, {}, {}};
     for (const double x : chart.x) {

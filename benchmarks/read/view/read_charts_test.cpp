@@ -14,7 +14,7 @@ namespace {
 
 // The HTML of one section, up to its end tag.
 std::string section(const std::string& page, const std::string& id) {
-  const std::size_t at = page.find("<section id=\"" + id + "\"");
+  const size_t at = page.find("<section id=\"" + id + "\"");
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
 }
 

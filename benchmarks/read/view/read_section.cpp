@@ -97,8 +97,8 @@ HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& grou
          Kind::number, "payload, median of the repeats, and how far they lie apart"});
   HtmlTable table("Labels side by side, " + group.cache, columns);
   if (compared.size() < 2 || compared.front() != &group) return table;
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < compared.size(); ++i)
+  std::map<std::pair<std::string, uint64_t>, std::vector<std::string>> rows;
+  for (size_t i = 0; i < compared.size(); ++i)
     for (const ReadCurve& curve : compared[i]->curves)
       for (const auto& [threads, record] : curve.by_count) {
         auto& row = rows[{curve.tier, threads}];
@@ -153,7 +153,7 @@ std::string read_section(std::span<const Record> records, PageState& state) {
                          "samples. Dotted: the best that probes of this tier reached with the same "
                          "clients. Dashes and dots: other programs.",
                          state.answers({"tiers", "scaling", "ceiling", "accelerators"}));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& group = groups[i];
     std::string body;
     if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) body += labels.html();

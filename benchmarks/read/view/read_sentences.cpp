@@ -37,14 +37,14 @@ double spread_of(const Record& record) {
   return rate == nullptr ? 0 : spread(rate->samples);
 }
 
-double largest_spread(const ReadCurve& curve, std::uint64_t first, std::uint64_t last) {
+double largest_spread(const ReadCurve& curve, uint64_t first, uint64_t last) {
   double largest = 0;
   for (const auto& [threads, record] : curve.by_count)
     if (threads >= first && threads <= last) largest = std::max(largest, spread_of(*record));
   return largest;
 }
 
-double rate_at(const std::vector<ScalingPoint>& points, std::uint64_t threads) {
+double rate_at(const std::vector<ScalingPoint>& points, uint64_t threads) {
   for (const ScalingPoint& point : points)
     if (point.threads == threads) return point.rate;
   return 0;
@@ -124,9 +124,9 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
   // The sentence compares the rows from `from_threads` on, and claims a change of at least `difference`.
   const ScalingPoint& previous = points[points.size() - 2];
-  const std::uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
-                                     : scaling.still_gains       ? previous.threads
-                                                                 : scaling.useful_threads;
+  const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
+                                : scaling.still_gains       ? previous.threads
+                                                            : scaling.useful_threads;
   const double difference = scaling.loss_after_peak > 0 ? scaling.loss_after_peak
                             : scaling.still_gains       ? points.back().rate / previous.rate - 1
                                                         : kLeastScalingGain;
@@ -192,7 +192,7 @@ std::string cannot_be_distinguished(const std::string& what, const RowPair& rows
 
 // Adds a sentence about one tier in two groups. `note` is added in brackets.
 void describe_pair(const RowPair& rows, const std::string& text, const std::string& note, std::string key,
-                   std::size_t group, std::vector<Sentence>& out) {
+                   size_t group, std::vector<Sentence>& out) {
   std::string brackets = note;
   if (rows.single_repeat) brackets += brackets.empty() ? "from one repeat" : "; from one repeat";
   out.push_back({rows.single_repeat ? Tone::caution : Tone::finding, std::move(key),
@@ -201,8 +201,8 @@ void describe_pair(const RowPair& rows, const std::string& text, const std::stri
 }
 
 void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
-  for (std::size_t i = 0; i < group.curves.size(); ++i)
-    for (std::size_t j = i + 1; j < group.curves.size(); ++j) {
+  for (size_t i = 0; i < group.curves.size(); ++i)
+    for (size_t j = i + 1; j < group.curves.size(); ++j) {
       const auto rows = last_common_rows(group.curves[i], &group.curves[j]);
       if (!rows) continue;
       std::string fast = group.curves[i].tier;
@@ -222,8 +222,8 @@ void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
 
 // Compares groups that differ only in their labels, which shows the effect of a change.
 void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    for (std::size_t j = i + 1; j < groups.size(); ++j) {
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (size_t j = i + 1; j < groups.size(); ++j) {
       const ReadGroup& a = groups[i];
       const ReadGroup& b = groups[j];
       if (a.work != b.work || a.cache != b.cache || a.open_loop) continue;
@@ -302,7 +302,7 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
 void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                       std::vector<Sentence>& out) {
   std::vector<std::string> invalid_rows;
-  std::uint64_t fastest_threads = 0;
+  uint64_t fastest_threads = 0;
   double peak_rate = 0;
   double ceiling = 0;
   for (const auto& [threads, record] : curve.by_count) {
@@ -338,7 +338,7 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
 }
 
 void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& cold = groups[i];
     if (cold.cache != "cold" || cold.open_loop) continue;
     for (const ReadGroup& warm : groups) {

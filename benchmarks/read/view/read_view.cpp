@@ -61,7 +61,7 @@ std::vector<std::string> read_tiles(std::span<const Record> records, report::Pag
     for (const ReadCurve& curve : group.open_loop ? std::vector<ReadCurve>() : group.curves) {
       double best_rate = 0;
       const Record* best_record = nullptr;
-      std::uint64_t best_threads = 0;
+      uint64_t best_threads = 0;
       for (const auto& [threads, record] : curve.by_count)
         if (const auto rate = metric_value(*record, read_metrics::kPayloadRate); rate && *rate > best_rate) {
           best_rate = *rate;

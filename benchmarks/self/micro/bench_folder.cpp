@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-Result<std::unique_ptr<BenchFolder>> BenchFolder::make(const BackendInfo& info, std::uint64_t bytes) {
+Result<std::unique_ptr<BenchFolder>> BenchFolder::make(const BackendInfo& info, uint64_t bytes) {
   std::unique_ptr<BenchFolder> folder(new BenchFolder);
   std::string name = (std::filesystem::temp_directory_path() / "penstock-microbench-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, "cannot make", name);
@@ -14,10 +14,10 @@ Result<std::unique_ptr<BenchFolder>> BenchFolder::make(const BackendInfo& info, 
   PENSTOCK_ASSIGN(const Options options, Options::parse(info.options, {}, "option"));
   PENSTOCK_ASSIGN(folder->backend_, info.make(info.test_path(folder->path_), options));
   PENSTOCK_ASSIGN(const auto writer, folder->backend_->create(kObject, bytes));
-  Buffer block(std::size_t{1} << 20U);
+  Buffer block(size_t{1} << 20U);
   std::fill_n(block.data(), block.capacity(), std::byte{0x5a});
-  for (std::uint64_t done = 0; done < bytes; done += block.capacity())
-    PENSTOCK_TRY(writer->append(block.first(std::min<std::uint64_t>(block.capacity(), bytes - done))));
+  for (uint64_t done = 0; done < bytes; done += block.capacity())
+    PENSTOCK_TRY(writer->append(block.first(std::min<uint64_t>(block.capacity(), bytes - done))));
   PENSTOCK_TRY(writer->publish(Durability::visible));
   return folder;
 }

@@ -15,7 +15,7 @@ namespace penstock {
 class BenchFolder {
  public:
   // The back end with its default options and an object "object" of that many bytes, warm.
-  static Result<std::unique_ptr<BenchFolder>> make(const BackendInfo& info, std::uint64_t bytes);
+  static Result<std::unique_ptr<BenchFolder>> make(const BackendInfo& info, uint64_t bytes);
   ~BenchFolder();
   BenchFolder(const BenchFolder&) = delete;
   BenchFolder& operator=(const BenchFolder&) = delete;

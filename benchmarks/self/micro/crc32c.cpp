@@ -15,27 +15,27 @@ extern const MicrobenchInfo microbench_crc32c;
 
 namespace {
 
-constexpr std::size_t kSizes[] = {64, 4096, std::size_t{112} << 10U, std::size_t{16} << 20U};
+constexpr size_t kSizes[] = {64, 4096, size_t{112} << 10U, size_t{16} << 20U};
 
-using Checksum = std::uint32_t (*)(std::span<const std::byte>, std::uint32_t);
+using Checksum = uint32_t (*)(std::span<const std::byte>, uint32_t);
 
-constexpr std::uint32_t kPolynomial = 0x82f63b78U;  // of CRC32C, its bits reversed
-constexpr std::size_t kBatchBytes = std::size_t{256} << 10U;
-constexpr std::size_t kCombined = 4096;
+constexpr uint32_t kPolynomial = 0x82f63b78U;  // of CRC32C, its bits reversed
+constexpr size_t kBatchBytes = size_t{256} << 10U;
+constexpr size_t kCombined = 4096;
 
-constexpr std::array<std::uint32_t, 256> make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
-    std::uint32_t crc = byte;
+constexpr std::array<uint32_t, 256> make_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < table.size(); ++byte) {
+    uint32_t crc = byte;
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? kPolynomial : 0U);
     table[byte] = crc;
   }
   return table;
 }
-constexpr std::array<std::uint32_t, 256> kTable = make_table();
+constexpr std::array<uint32_t, 256> kTable = make_table();
 
-std::uint32_t by_bytes(std::span<const std::byte> bytes) {
-  std::uint32_t crc = ~0U;
+uint32_t by_bytes(std::span<const std::byte> bytes) {
+  uint32_t crc = ~0U;
   for (const std::byte byte : bytes)
     crc = (crc >> 8U) ^ kTable[(crc ^ std::to_integer<unsigned>(byte)) & 255U];
   return ~crc;
@@ -45,12 +45,12 @@ void finish(benchmark::State& state, const Result<void>& done) {
   if (!done.ok()) give_up(state, done.error());
 }
 
-void measure(benchmark::State& state, Checksum checksum, std::size_t size, bool smoke) {
+void measure(benchmark::State& state, Checksum checksum, size_t size, bool smoke) {
   const std::vector<std::byte> bytes(size, std::byte{0x5a});
   if (by_bytes(bytes) != checksum(bytes, 0))
     return give_up(state, make_error(Errc::internal, "two ways to a checksum differ"));
   finish(state, by_turns(
-                    state, {.batch = smoke ? 1 : std::max<std::size_t>(kBatchBytes / size, 1), .bytes = size},
+                    state, {.batch = smoke ? 1 : std::max<size_t>(kBatchBytes / size, 1), .bytes = size},
                     [&] { benchmark::DoNotOptimize(checksum(bytes, 0)); },
                     [&] { benchmark::DoNotOptimize(by_bytes(bytes)); }));
 }
@@ -58,8 +58,8 @@ void measure(benchmark::State& state, Checksum checksum, std::size_t size, bool 
 template <class Combine>
 void combine(benchmark::State& state, bool smoke, Combine combined) {
   const std::vector<std::byte> bytes(kCombined, std::byte{0x5a});
-  std::uint32_t crc = 1;
-  std::uint32_t other = 1;
+  uint32_t crc = 1;
+  uint32_t other = 1;
   finish(state, by_turns(
                     state, {.batch = smoke ? 1U : 1000U},
                     [&] { benchmark::DoNotOptimize(crc = combined(crc, 0x1234U)); },
@@ -68,7 +68,7 @@ void combine(benchmark::State& state, bool smoke, Combine combined) {
 
 void add(Microbench& to) {
   const bool smoke = to.smoke();
-  for (const std::size_t size : kSizes) {
+  for (const size_t size : kSizes) {
     const std::string bytes = std::to_string(size);
     to.add(std::string(crc32c_method()) + "/" + bytes, [size, smoke](benchmark::State& state) {
         measure(state, &crc32c, size, smoke);
@@ -79,12 +79,12 @@ void add(Microbench& to) {
         })->UseManualTime();
   }
   to.add("combine", [smoke](benchmark::State& state) {
-      const std::uint32_t power = crc32c_power(kCombined);
-      combine(state, smoke, [&](std::uint32_t a, std::uint32_t b) { return crc32c_shift(a, power) ^ b; });
+      const uint32_t power = crc32c_power(kCombined);
+      combine(state, smoke, [&](uint32_t a, uint32_t b) { return crc32c_shift(a, power) ^ b; });
     })->UseManualTime();
   to.add("combine_one_length", [smoke](benchmark::State& state) {
       const CrcShift shift = crc32c_fixed_shift(kCombined);
-      combine(state, smoke, [&](std::uint32_t a, std::uint32_t b) { return shift.combine(a, b); });
+      combine(state, smoke, [&](uint32_t a, uint32_t b) { return shift.combine(a, b); });
     })->UseManualTime();
 }
 

@@ -12,12 +12,12 @@ namespace {
 
 // A permutation draws below the next power of 4, and again what is too large: seldom for a billion, which is
 // little less than 4^15, and three times of four for the dearest size.
-constexpr std::uint64_t kBillion = 1'000'000'000;
-constexpr std::uint64_t kDearest = (std::uint64_t{1} << 28U) + 1;
+constexpr uint64_t kBillion = 1'000'000'000;
+constexpr uint64_t kDearest = (uint64_t{1} << 28U) + 1;
 
-void draw(benchmark::State& state, std::uint64_t samples, Shuffle shuffle) {
+void draw(benchmark::State& state, uint64_t samples, Shuffle shuffle) {
   const Sampler sampler(samples, shuffle, 1);
-  std::uint64_t epoch = 0;
+  uint64_t epoch = 0;
   EpochOrder order = sampler.epoch(epoch);
   for (auto _ : state) {
     if (order.left() == 0) order = sampler.epoch(++epoch);
@@ -27,7 +27,7 @@ void draw(benchmark::State& state, std::uint64_t samples, Shuffle shuffle) {
 }
 
 void add(Microbench& to) {
-  const auto add_one = [&to](Shuffle shuffle, std::uint64_t samples) {
+  const auto add_one = [&to](Shuffle shuffle, uint64_t samples) {
     to.add(shuffle_text(shuffle) + "/" + std::to_string(samples),
            [shuffle, samples](benchmark::State& state) { draw(state, samples, shuffle); });
   };

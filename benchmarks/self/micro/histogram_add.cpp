@@ -17,16 +17,16 @@ namespace {
 // Latencies from 50 us to 5 ms, as a device gives them.
 void measure(benchmark::State& state, bool smoke) {
   const RandomStream random(1, "latencies");
-  std::vector<std::uint64_t> latencies;
-  for (std::uint64_t i = 0; i < 4096; ++i) latencies.push_back(std::uint64_t(random.log_normal(i, 5e5, 0.8)));
+  std::vector<uint64_t> latencies;
+  for (uint64_t i = 0; i < 4096; ++i) latencies.push_back(uint64_t(random.log_normal(i, 5e5, 0.8)));
   Histogram histogram;
-  std::array<std::uint64_t, 65> powers{};
-  std::size_t i = 0;
-  std::size_t j = 0;
+  std::array<uint64_t, 65> powers{};
+  size_t i = 0;
+  size_t j = 0;
   const Result<void> done = by_turns(
       state, {.batch = smoke ? 1 : latencies.size()},
       [&] { histogram.add(latencies[i++ % latencies.size()]); },
-      [&] { ++powers[std::size_t(std::bit_width(latencies[j++ % latencies.size()]))]; });
+      [&] { ++powers[size_t(std::bit_width(latencies[j++ % latencies.size()]))]; });
   benchmark::DoNotOptimize(histogram);
   benchmark::DoNotOptimize(powers);
   if (!done.ok()) give_up(state, done.error());

@@ -15,8 +15,8 @@
 namespace penstock {
 
 struct Turns {
-  std::size_t batch = 1;     // calls in a row: many enough that two looks at the clock are nothing to them
-  std::uint64_t bytes = 0;   // of a call; 0: calls are counted, not bytes
+  size_t batch = 1;          // calls in a row: many enough that two looks at the clock are nothing to them
+  uint64_t bytes = 0;        // of a call; 0: calls are counted, not bytes
   bool has_baseline = true;  // false: nothing simpler does the same, and `plain` is not called
 };
 
@@ -29,7 +29,7 @@ Result<void> by_turns(benchmark::State& state, const Turns& turns, Measured meas
   using Clock = std::chrono::steady_clock;
   const auto take = [&turns](auto& call, double& seconds) -> Result<void> {
     const Clock::time_point start = Clock::now();
-    for (std::size_t i = 0; i < turns.batch; ++i) {
+    for (size_t i = 0; i < turns.batch; ++i) {
       if constexpr (std::is_void_v<decltype(call())>)
         call();
       else
@@ -57,7 +57,7 @@ Result<void> by_turns(benchmark::State& state, const Turns& turns, Measured meas
     state.SetIterationTime(measured_s - before_s);
   }
   if (turns.bytes != 0)
-    state.SetBytesProcessed(std::int64_t(turns.bytes) * state.iterations());
+    state.SetBytesProcessed(int64_t(turns.bytes) * state.iterations());
   else
     state.SetItemsProcessed(state.iterations());
   if (turns.has_baseline && measured_s > 0)

@@ -19,8 +19,8 @@ extern const MicrobenchInfo microbench_jpeg_decode;
 
 namespace {
 
-constexpr std::size_t kPictures = 256;  // sizes are drawn by strata of as many
-constexpr std::size_t kSmokePictures = 4;
+constexpr size_t kPictures = 256;  // sizes are drawn by strata of as many
+constexpr size_t kSmokePictures = 4;
 
 // Errors of the library end the program with its own words.
 std::vector<std::byte> encoded_plainly(std::span<const std::byte> jpeg) {
@@ -55,13 +55,13 @@ struct Pair {
   std::vector<std::byte> plain;
 };
 
-Result<std::vector<Pair>> pairs_of(std::size_t count) {
+Result<std::vector<Pair>> pairs_of(size_t count) {
   PENSTOCK_ASSIGN(std::vector<std::vector<std::byte>> jpegs, first_payloads("imagenet", count));
   std::vector<Pair> pairs(jpegs.size());
   JpegDecoder decoder;
   Image composed;
   Image plain;
-  for (std::size_t i = 0; i < jpegs.size(); ++i) {
+  for (size_t i = 0; i < jpegs.size(); ++i) {
     pairs[i] = {.composed = std::move(jpegs[i]), .plain = {}};
     pairs[i].plain = encoded_plainly(pairs[i].composed);
     PENSTOCK_TRY(decoder.decode(pairs[i].composed, composed));
@@ -79,7 +79,7 @@ Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, Image
   return success();
 }
 
-void compare(benchmark::State& state, std::size_t count) {
+void compare(benchmark::State& state, size_t count) {
   const auto pairs = pairs_of(count);
   if (!pairs.ok()) return give_up(state, pairs.error());
   JpegDecoder decoder;
@@ -88,7 +88,7 @@ void compare(benchmark::State& state, std::size_t count) {
   double plain = 0;
   double pixels = 0;
   double bytes = 0;
-  std::size_t turn = 0;
+  size_t turn = 0;
   for (auto _ : state) {
     for (const Pair& pair : *pairs) {
       const bool composed_first = turn++ % 2 == 0;
@@ -109,7 +109,7 @@ void compare(benchmark::State& state, std::size_t count) {
 }
 
 void add(Microbench& to) {
-  const std::size_t count = to.smoke() ? kSmokePictures : kPictures;
+  const size_t count = to.smoke() ? kSmokePictures : kPictures;
   to.add("", [count](benchmark::State& state) { compare(state, count); })->Unit(benchmark::kMillisecond);
 }
 

@@ -20,10 +20,10 @@ extern const MicrobenchInfo microbench_jpeg_make;
 
 namespace {
 
-constexpr std::size_t kPictures = 256;  // sizes are drawn by strata of as many
-constexpr std::size_t kSmokePictures = 4;
-constexpr std::uint64_t kComposingRounds = 16;  // for each of encoding, so that both can be timed
-constexpr std::size_t kWarmUpRounds = 8;  // until the strips of nearly all widths and quantizers are there
+constexpr size_t kPictures = 256;  // sizes are drawn by strata of as many
+constexpr size_t kSmokePictures = 4;
+constexpr uint64_t kComposingRounds = 16;  // for each of encoding, so that both can be timed
+constexpr size_t kWarmUpRounds = 8;        // until the strips of nearly all widths and quantizers are there
 constexpr JDIMENSION kRowsAtOnce = 16;
 
 using Quantizers = std::array<JQUANT_TBL, 2>;  // luma, colour
@@ -56,7 +56,7 @@ class BareEncoder {
   BareEncoder(const BareEncoder&) = delete;
   BareEncoder& operator=(const BareEncoder&) = delete;
 
-  std::size_t encode(const Picture& picture) {
+  size_t encode(const Picture& picture) {
     const Image& image = picture.image;
     if (out_.size() < image.pixels.size()) out_.resize(image.pixels.size());
     unsigned char* out = out_.data();
@@ -67,12 +67,12 @@ class BareEncoder {
     codec_.input_components = 3;
     codec_.in_color_space = JCS_RGB;
     jpeg_set_defaults(&codec_);  // 4:2:0, fixed Huffman tables
-    for (std::size_t i = 0; i < picture.quantizers.size(); ++i) {
+    for (size_t i = 0; i < picture.quantizers.size(); ++i) {
       *codec_.quant_tbl_ptrs[i] = picture.quantizers[i];
       codec_.quant_tbl_ptrs[i]->sent_table = FALSE;
     }
     jpeg_start_compress(&codec_, TRUE);
-    const std::size_t stride = std::size_t{image.width} * 3;
+    const size_t stride = size_t{image.width} * 3;
     std::array<JSAMPROW, kRowsAtOnce> rows{};
     while (codec_.next_scanline < codec_.image_height) {
       const JDIMENSION count = std::min(kRowsAtOnce, codec_.image_height - codec_.next_scanline);
@@ -97,7 +97,7 @@ Quantizers coarser(Quantizers tables, unsigned sixteenths) {
 }
 
 // The finest quantizers, of the picture's own on, that need no more than `bytes`.
-void fit(BareEncoder& encoder, Picture& picture, std::size_t bytes) {
+void fit(BareEncoder& encoder, Picture& picture, size_t bytes) {
   const Quantizers own = picture.quantizers;
   constexpr unsigned kCoarsest = 64;
   for (unsigned sixteenths = 16; sixteenths <= kCoarsest; sixteenths += std::max(1U, sixteenths / 16)) {
@@ -106,11 +106,11 @@ void fit(BareEncoder& encoder, Picture& picture, std::size_t bytes) {
   }
 }
 
-Result<std::vector<Picture>> decoded_pictures(BareEncoder& encoder, std::size_t count) {
+Result<std::vector<Picture>> decoded_pictures(BareEncoder& encoder, size_t count) {
   PENSTOCK_ASSIGN(const std::vector<std::vector<std::byte>> jpegs, first_payloads("imagenet", count));
   std::vector<Picture> pictures(jpegs.size());
   JpegDecoder decoder;
-  for (std::size_t i = 0; i < jpegs.size(); ++i) {
+  for (size_t i = 0; i < jpegs.size(); ++i) {
     PENSTOCK_TRY(decoder.decode(jpegs[i], pictures[i].image));
     pictures[i].quantizers = quantizers_of(jpegs[i]);
     fit(encoder, pictures[i], jpegs[i].size());
@@ -120,8 +120,8 @@ Result<std::vector<Picture>> decoded_pictures(BareEncoder& encoder, std::size_t 
 
 struct Round {
   double seconds = 0;
-  std::size_t samples = 0;
-  std::size_t bytes = 0;
+  size_t samples = 0;
+  size_t bytes = 0;
   double rate() const { return double(samples) / seconds; }
 };
 
@@ -132,9 +132,9 @@ void encode_round(BareEncoder& encoder, const std::vector<Picture>& pictures, Ro
   sum.samples += pictures.size();
 }
 
-Result<void> compose_round(SampleMaker& maker, std::uint64_t samples, std::uint64_t& next, Round& sum) {
+Result<void> compose_round(SampleMaker& maker, uint64_t samples, uint64_t& next, Round& sum) {
   const double start = thread_seconds();
-  for (const std::uint64_t end = next + samples; next < end; ++next) {
+  for (const uint64_t end = next + samples; next < end; ++next) {
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker.make(next));
     sum.bytes += made.front().bytes;
   }
@@ -143,7 +143,7 @@ Result<void> compose_round(SampleMaker& maker, std::uint64_t samples, std::uint6
   return success();
 }
 
-void compare(benchmark::State& state, std::size_t count) {
+void compare(benchmark::State& state, size_t count) {
   BareEncoder encoder;
   const auto pictures = decoded_pictures(encoder, count);
   if (!pictures.ok()) return give_up(state, pictures.error());
@@ -151,7 +151,7 @@ void compare(benchmark::State& state, std::size_t count) {
   if (!recipe.ok()) return give_up(state, recipe.error());
   const auto maker = (*recipe)->maker();
   if (!maker.ok()) return give_up(state, maker.error());
-  std::uint64_t next = 0;
+  uint64_t next = 0;
   Round encoded;
   Round composed;
   Round warm_up;
@@ -172,7 +172,7 @@ void compare(benchmark::State& state, std::size_t count) {
 }
 
 void add(Microbench& to) {
-  const std::size_t count = to.smoke() ? kSmokePictures : kPictures;
+  const size_t count = to.smoke() ? kSmokePictures : kPictures;
   to.add("", [count](benchmark::State& state) { compare(state, count); })->Unit(benchmark::kMillisecond);
 }
 

@@ -13,8 +13,8 @@ extern const MicrobenchInfo microbench_jpeg_scaled_cropped;
 
 namespace {
 
-constexpr std::size_t kPictures = 64;
-constexpr std::size_t kSmokePictures = 4;
+constexpr size_t kPictures = 64;
+constexpr size_t kSmokePictures = 4;
 
 struct Way {
   unsigned shrink = 1;
@@ -24,21 +24,21 @@ struct Way {
 Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, const Way& way, Image& out) {
   if (!way.part) return decoder.decode(jpeg, out, way.shrink);
   PENSTOCK_ASSIGN(const JpegHeader header, decoder.read_header(jpeg));
-  const std::uint32_t width = (header.width + 1) / 2;
-  const std::uint32_t height = (header.height + 1) / 2;
+  const uint32_t width = (header.width + 1) / 2;
+  const uint32_t height = (header.height + 1) / 2;
   return decoder.decode_part(jpeg, {(header.width - width) / 2, (header.height - height) / 2, width, height},
                              out);
 }
 
-void compare(benchmark::State& state, std::size_t count, const Way& way) {
+void compare(benchmark::State& state, size_t count, const Way& way) {
   const auto jpegs = first_payloads("imagenet", count);
   if (!jpegs.ok()) return give_up(state, jpegs.error());
   JpegDecoder decoder;
   Image image;
   double whole_s = 0;
   double this_s = 0;
-  std::uint64_t bytes = 0;
-  std::size_t turn = 0;
+  uint64_t bytes = 0;
+  size_t turn = 0;
   for (auto _ : state) {
     for (const auto& jpeg : *jpegs) {
       const bool whole_first = turn++ % 2 == 0;
@@ -57,7 +57,7 @@ void compare(benchmark::State& state, std::size_t count, const Way& way) {
 }
 
 void add(Microbench& to) {
-  const std::size_t count = to.smoke() ? kSmokePictures : kPictures;
+  const size_t count = to.smoke() ? kSmokePictures : kPictures;
   const auto add_way = [&](std::string_view name, const Way& way) {
     to.add(name, [count, way](benchmark::State& state) {
         compare(state, count, way);

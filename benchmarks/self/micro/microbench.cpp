@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
+constexpr uint64_t kSeed = 1;
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
@@ -44,7 +44,7 @@ int run(int argc, char** argv) {
     Microbench to(info->name, smoke);
     info->add(to);
   }
-  const std::size_t ran = benchmark::RunSpecifiedBenchmarks();
+  const size_t ran = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return ran == 0 || something_failed ? kFailed : kDone;
 }
@@ -68,11 +68,11 @@ Result<std::unique_ptr<Recipe>> default_recipe(std::string_view name) {
   return info->make({.samples = 0, .seed = kSeed}, defaults);
 }
 
-Result<std::vector<std::vector<std::byte>>> first_payloads(std::string_view recipe, std::size_t samples) {
+Result<std::vector<std::vector<std::byte>>> first_payloads(std::string_view recipe, size_t samples) {
   PENSTOCK_ASSIGN(const std::unique_ptr<Recipe> made, default_recipe(recipe));
   PENSTOCK_ASSIGN(const std::unique_ptr<SampleMaker> maker, made->maker());
   std::vector<std::vector<std::byte>> payloads;
-  for (std::size_t index = 0; index < samples; ++index) {
+  for (size_t index = 0; index < samples; ++index) {
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> fields, maker->make(index));
     payloads.push_back(joined(fields.front()));
   }

@@ -61,6 +61,6 @@ void give_up(benchmark::State& state, const Error& error);
 // A recipe with its default settings and seed 1.
 Result<std::unique_ptr<Recipe>> default_recipe(std::string_view name);
 // The payloads of its first samples.
-Result<std::vector<std::vector<std::byte>>> first_payloads(std::string_view recipe, std::size_t samples);
+Result<std::vector<std::vector<std::byte>>> first_payloads(std::string_view recipe, size_t samples);
 
 }  // namespace penstock

@@ -10,20 +10,20 @@ extern const MicrobenchInfo microbench_noise_arrays;
 
 namespace {
 
-constexpr std::uint64_t kArrayBytes = std::uint64_t{16} << 20U;
-constexpr std::uint64_t kSmokeBytes = 10'000;
+constexpr uint64_t kArrayBytes = uint64_t{16} << 20U;
+constexpr uint64_t kSmokeBytes = 10'000;
 
-void gather(benchmark::State& state, Noise kind, std::uint64_t bytes) {
+void gather(benchmark::State& state, Noise kind, uint64_t bytes) {
   const NoiseStock stock(kind, 1);
   NoiseArray array(stock);
   const RandomStream samples(1, "noise_arrays");
-  std::uint64_t index = 0;
+  uint64_t index = 0;
   for (auto _ : state) benchmark::DoNotOptimize(array.make(samples.substream(index++), bytes).crc32c);
-  state.SetBytesProcessed(std::int64_t(bytes) * state.iterations());
+  state.SetBytesProcessed(int64_t(bytes) * state.iterations());
 }
 
 void make_stock(benchmark::State& state, Noise kind) {
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   for (auto _ : state) {
     const NoiseStock stock(kind, seed++);
     benchmark::DoNotOptimize(stock.body(0).data());
@@ -33,7 +33,7 @@ void make_stock(benchmark::State& state, Noise kind) {
 void add(Microbench& to) {
   constexpr std::pair<Noise, const char*> kKinds[] = {
       {Noise::bytes, "bytes"}, {Noise::floats, "floats"}, {Noise::classes, "classes"}};
-  const std::uint64_t bytes = to.smoke() ? kSmokeBytes : kArrayBytes;
+  const uint64_t bytes = to.smoke() ? kSmokeBytes : kArrayBytes;
   for (const auto& [kind, name] : kKinds) {
     to.add(name, [kind = kind, bytes](benchmark::State& state) {
         gather(state, kind, bytes);

@@ -16,7 +16,7 @@ extern const MicrobenchInfo microbench_open_close;
 
 namespace {
 
-constexpr std::size_t kBatch = 32;
+constexpr size_t kBatch = 32;
 
 Result<void> measure(benchmark::State& state, const BackendInfo& info, bool smoke) {
   PENSTOCK_ASSIGN(const auto folder, BenchFolder::make(info, 4096));

@@ -13,22 +13,22 @@ extern const MicrobenchInfo microbench_picture_tensors;
 
 namespace {
 
-constexpr std::uint32_t kWidth = 500;  // of most of imagenet's pictures
-constexpr std::uint32_t kHeight = 375;
-constexpr std::uint32_t kSide = 224;
+constexpr uint32_t kWidth = 500;  // of most of imagenet's pictures
+constexpr uint32_t kHeight = 375;
+constexpr uint32_t kSide = 224;
 
 void fill(benchmark::State& state, ResizeFilter filter, PixelType type, Axes axes) {
-  Image image{kWidth, kHeight, std::vector<std::uint8_t>(std::size_t{3} * kWidth * kHeight)};
+  Image image{kWidth, kHeight, std::vector<uint8_t>(size_t{3} * kWidth * kHeight)};
   const RandomStream random(1, 1);
-  for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = std::uint8_t(random.bits(i));
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = uint8_t(random.bits(i));
   const PictureTensor tensor{kSide, kSide, type, axes, {0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   Resizer resizer(filter, kSide, kSide);
   LineWriter writer(tensor);
-  std::vector<float> line(std::size_t{3} * kSide + 1);
+  std::vector<float> line(size_t{3} * kSide + 1);
   std::vector<std::byte> slot(tensor.bytes());
   for (auto _ : state) {
     resizer.begin(image, {0, 0, kWidth, kHeight}, false);
-    for (std::uint32_t y = 0; y < kSide; ++y) {
+    for (uint32_t y = 0; y < kSide; ++y) {
       resizer.line(y, line);
       writer.write(y, std::span(line).first(line.size() - 1), slot);
     }

@@ -13,29 +13,29 @@ extern const MicrobenchInfo microbench_queue_hand_over;
 
 namespace {
 
-constexpr std::size_t kDepth = 16;
-constexpr std::size_t kBatch = 256;
+constexpr size_t kDepth = 16;
+constexpr size_t kBatch = 256;
 
-using MakeQueue = Result<std::unique_ptr<Queue>> (*)(Backend& backend, std::size_t depth);
+using MakeQueue = Result<std::unique_ptr<Queue>> (*)(Backend& backend, size_t depth);
 
 // `bytes`: where reads go; it outlives the queue.
 Result<void> measure(benchmark::State& state, Reader& reader, Queue& queue, std::span<std::byte> bytes,
                      bool smoke) {
   std::vector<Completion> completions(kDepth);
-  for (std::size_t i = 0; i < kDepth; ++i) {
+  for (size_t i = 0; i < kDepth; ++i) {
     const Operation operation{ReadAt{&reader, i, bytes.subspan(i, 1)}, i};
     queue.submit({&operation, 1});
   }
   const auto hand_over = [&]() -> Result<void> {  // one comes out, one goes in
     queue.reap(std::span(completions).first(1), 1);
     PENSTOCK_TRY(std::move(completions.front().bytes));
-    const std::uint64_t i = completions.front().tag;
+    const uint64_t i = completions.front().tag;
     const Operation operation{ReadAt{&reader, i, bytes.subspan(i, 1)}, i};
     queue.submit({&operation, 1}, Start::with_reap);
     return success();
   };
   std::byte alone{};
-  std::uint64_t at = 0;
+  uint64_t at = 0;
   PENSTOCK_TRY(by_turns(state, {.batch = smoke ? 1 : kBatch}, hand_over, [&] {
     return reader.read_at(at++ % kDepth, {&alone, 1});
   }));
@@ -59,7 +59,7 @@ void add(Microbench& to) {
   };
   for (const BackendInfo* const info : benchable_backends()) {
     add_one(info, std::string(info->name) + "/own",
-            [](Backend& backend, std::size_t depth) { return backend.queue(depth); });
+            [](Backend& backend, size_t depth) { return backend.queue(depth); });
     if (info->name == "posix") add_one(info, "posix/threads", &thread_pool_queue);
   }
 }

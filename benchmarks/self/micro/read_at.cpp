@@ -20,15 +20,15 @@ extern const MicrobenchInfo microbench_read_at;
 
 namespace {
 
-constexpr std::uint64_t kObjectBytes = std::uint64_t{64} << 20U;
-constexpr std::size_t kSizes[] = {4096, std::size_t{128} << 10U, std::size_t{1} << 20U};
+constexpr uint64_t kObjectBytes = uint64_t{64} << 20U;
+constexpr size_t kSizes[] = {4096, size_t{128} << 10U, size_t{1} << 20U};
 
-constexpr std::size_t kBatchBytes = std::size_t{1} << 20U;
+constexpr size_t kBatchBytes = size_t{1} << 20U;
 
 // What the threads of one benchmark share: made by the first that comes, gone with the last.
 class Shared {
  public:
-  Result<BenchFolder*> enter(const BackendInfo& info, std::uint64_t bytes) {
+  Result<BenchFolder*> enter(const BackendInfo& info, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (inside_++ == 0) made_ = BenchFolder::make(info, bytes);
     if (!made_.ok()) return made_.error();
@@ -48,25 +48,24 @@ class Shared {
 // What reads of `size` go through, one behind the other, again and again.
 class Places {
  public:
-  Places(std::uint64_t bytes, std::size_t size) : bytes_(bytes), size_(size) {}
-  std::uint64_t next() {
-    const std::uint64_t at = at_;
+  Places(uint64_t bytes, size_t size) : bytes_(bytes), size_(size) {}
+  uint64_t next() {
+    const uint64_t at = at_;
     at_ = at + 2 * size_ <= bytes_ ? at + size_ : 0;
     return at;
   }
 
  private:
-  const std::uint64_t bytes_;
-  const std::size_t size_;
-  std::uint64_t at_ = 0;
+  const uint64_t bytes_;
+  const size_t size_;
+  uint64_t at_ = 0;
 };
 
-Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t bytes, std::size_t size,
-                     bool smoke) {
+Result<void> measure(benchmark::State& state, BenchFolder& folder, uint64_t bytes, size_t size, bool smoke) {
   Buffer memory(size);
   const std::span<std::byte> out = memory.first(size);
   PENSTOCK_ASSIGN(const auto reader, folder.backend().open(BenchFolder::kObject));
-  const Turns turns{.batch = smoke ? 1 : std::max<std::size_t>(kBatchBytes / size, 1), .bytes = size};
+  const Turns turns{.batch = smoke ? 1 : std::max<size_t>(kBatchBytes / size, 1), .bytes = size};
   Places own(bytes, size);
   Places others(bytes, size);
   const auto read = [&] { return reader->read_at(own.next(), out); };
@@ -90,9 +89,9 @@ Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t
 
 void add(Microbench& to) {
   for (const BackendInfo* const info : benchable_backends())
-    for (const std::size_t size : kSizes)
+    for (const size_t size : kSizes)
       for (const int threads : {1, 2}) {
-        const std::uint64_t bytes = to.smoke() ? size : kObjectBytes;
+        const uint64_t bytes = to.smoke() ? size : kObjectBytes;
         const auto shared = std::make_shared<Shared>();
         to.add(std::string(info->name) + "/" + std::to_string(size),
                [info, size, bytes, shared, smoke = to.smoke()](benchmark::State& state) {

@@ -11,7 +11,7 @@ extern const MicrobenchInfo microbench_scenery;
 namespace {
 
 void paint(benchmark::State& state) {
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
   for (auto _ : state) {
     const Scenery scenery(seed++);
     benchmark::DoNotOptimize(scenery.canvases.data());

@@ -13,13 +13,13 @@ extern const MicrobenchInfo microbench_strip_stock;
 namespace {
 
 constexpr int kQuantizerPercents[] = {2, 5, 24, 192};
-constexpr std::uint32_t kWidth = 500;
-constexpr std::uint64_t kSamples = 2048;  // nearly every class of ImageNet is met by then
-constexpr std::uint64_t kSmokeSamples = 4;
+constexpr uint32_t kWidth = 500;
+constexpr uint64_t kSamples = 2048;  // nearly every class of ImageNet is met by then
+constexpr uint64_t kSmokeSamples = 4;
 
 void make_class(benchmark::State& state, int percent) {
   const Scenery scenery(1);
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   for (auto _ : state) {
     const StripStock stock(scenery, RandomStream(1, "strips"));
     const auto made = stock.get(kWidth, percent);
@@ -29,13 +29,13 @@ void make_class(benchmark::State& state, int percent) {
   state.counters["stock_bytes"] = double(bytes);
 }
 
-void start_imagenet(benchmark::State& state, std::uint64_t samples) {
+void start_imagenet(benchmark::State& state, uint64_t samples) {
   for (auto _ : state) {
     const auto recipe = default_recipe("imagenet");
     if (!recipe.ok()) return give_up(state, recipe.error());
     const auto maker = (*recipe)->maker();
     if (!maker.ok()) return give_up(state, maker.error());
-    for (std::uint64_t index = 0; index < samples; ++index) {
+    for (uint64_t index = 0; index < samples; ++index) {
       const auto made = (*maker)->make(index);
       if (!made.ok()) return give_up(state, made.error());
     }
@@ -47,7 +47,7 @@ void add(Microbench& to) {
     to.add("class/" + std::to_string(percent), [percent](benchmark::State& state) {
         make_class(state, percent);
       })->Unit(benchmark::kMillisecond);
-  const std::uint64_t samples = to.smoke() ? kSmokeSamples : kSamples;
+  const uint64_t samples = to.smoke() ? kSmokeSamples : kSamples;
   to.add("imagenet/" + std::to_string(samples),
          [samples](benchmark::State& state) {
            start_imagenet(state, samples);  // whose scenery takes all processors

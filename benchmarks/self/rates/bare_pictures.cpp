@@ -82,7 +82,7 @@ std::vector<std::string> pictures_in(const std::string& folder) {
 // One thread's.
 class Maker {
  public:
-  explicit Maker(unsigned side) : side_(side), out_(std::size_t{3} * side * side), columns_(side) {
+  explicit Maker(unsigned side) : side_(side), out_(size_t{3} * side * side), columns_(side) {
     codec_.err = jpeg_std_error(&errors_);  // what goes wrong ends the program
     jpeg_create_decompress(&codec_);
   }
@@ -99,8 +99,8 @@ class Maker {
 
  private:
   struct Place {
-    std::size_t first = 0;
-    std::size_t second = 0;
+    size_t first = 0;
+    size_t second = 0;
     float towards = 0;
   };
 
@@ -108,13 +108,13 @@ class Maker {
     const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
     if (!fd || ::fstat(fd.get(), &status) != 0) return false;
-    const auto size = std::size_t(status.st_size);
+    const auto size = size_t(status.st_size);
     if (stored_.size() < size) stored_.resize(size);
     bytes_ = static_cast<unsigned long>(size);
-    for (std::size_t done = 0; done < size;) {
+    for (size_t done = 0; done < size;) {
       const ssize_t got = ::read(fd.get(), stored_.data() + done, size - done);
       if (got <= 0) return false;
-      done += std::size_t(got);
+      done += size_t(got);
     }
     return true;
   }
@@ -126,7 +126,7 @@ class Maker {
     jpeg_start_decompress(&codec_);
     width_ = codec_.output_width;
     height_ = codec_.output_height;
-    const std::size_t stride = std::size_t{3} * width_;
+    const size_t stride = size_t{3} * width_;
     if (pixels_.size() < stride * height_) pixels_.resize(stride * height_);
     while (codec_.output_scanline < height_) {
       JSAMPROW row = pixels_.data() + codec_.output_scanline * stride;
@@ -138,8 +138,8 @@ class Maker {
   Place place(unsigned at, unsigned source) const {
     const float ratio = float(source) / float(side_);
     const float wanted = std::clamp((float(at) + 0.5F) * ratio - 0.5F, 0.0F, float(source - 1));
-    const auto first = std::size_t(wanted);
-    return {first, std::min<std::size_t>(first + 1, source - 1), wanted - float(first)};
+    const auto first = size_t(wanted);
+    return {first, std::min<size_t>(first + 1, source - 1), wanted - float(first)};
   }
 
   void resize() {
@@ -154,11 +154,11 @@ class Maker {
     float* out = out_.data();
     for (unsigned y = 0; y < side_; ++y) {
       const Place row = place(y, height_);
-      const std::uint8_t* const upper = pixels_.data() + row.first * 3 * width_;
-      const std::uint8_t* const lower = pixels_.data() + row.second * 3 * width_;
+      const uint8_t* const upper = pixels_.data() + row.first * 3 * width_;
+      const uint8_t* const lower = pixels_.data() + row.second * 3 * width_;
       for (unsigned x = 0; x < side_; ++x) {
         const Place& column = columns_[x];
-        for (std::size_t c = 0; c < 3; ++c) {
+        for (size_t c = 0; c < 3; ++c) {
           const auto a = float(upper[3 * column.first + c]);
           const auto b = float(upper[3 * column.second + c]);
           const auto d = float(lower[3 * column.first + c]);
@@ -175,8 +175,8 @@ class Maker {
   std::vector<float> out_;
   std::vector<Place> columns_;  // of pictures of columns_of_ pixels
   unsigned columns_of_ = 0;
-  std::vector<std::uint8_t> stored_;
-  std::vector<std::uint8_t> pixels_;
+  std::vector<uint8_t> stored_;
+  std::vector<uint8_t> pixels_;
   unsigned long bytes_ = 0;
   unsigned width_ = 0;
   unsigned height_ = 0;
@@ -196,9 +196,9 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "penstock_bare_pictures: no JPEG files in '%s'\n", wanted.folder.c_str());
     return 1;
   }
-  std::atomic<std::size_t> next{0};
+  std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
-  std::atomic<std::size_t> made{0};
+  std::atomic<size_t> made{0};
   const Clock::time_point start = Clock::now();
   const Clock::time_point end = start + std::chrono::seconds(wanted.seconds);
   {

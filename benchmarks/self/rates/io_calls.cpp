@@ -34,9 +34,9 @@
 
 namespace {
 
-constexpr std::size_t kBlock = 4096;
-constexpr std::size_t kFilesAFolder = 1000;
-constexpr std::size_t kFileBytes = 1024;
+constexpr size_t kBlock = 4096;
+constexpr size_t kFilesAFolder = 1000;
+constexpr size_t kFileBytes = 1024;
 
 using Clock = std::chrono::steady_clock;
 
@@ -45,14 +45,14 @@ using Clock = std::chrono::steady_clock;
   std::exit(1);
 }
 
-void say(Clock::time_point begin, std::uint64_t calls) {
+void say(Clock::time_point begin, uint64_t calls) {
   const double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
   std::printf("%.2f\n", ns / double(calls));
 }
 
 // Whole ones; there is one at least.
-std::uint64_t blocks_of(const std::string& path, const struct stat& about) {
-  const auto blocks = std::uint64_t(about.st_size) / kBlock;
+uint64_t blocks_of(const std::string& path, const struct stat& about) {
+  const auto blocks = uint64_t(about.st_size) / kBlock;
   if (blocks == 0) {
     errno = EINVAL;  // it is shorter than what is read at a time
     fail(path);
@@ -60,22 +60,22 @@ std::uint64_t blocks_of(const std::string& path, const struct stat& about) {
   return blocks;
 }
 
-void pread_blocks(const std::string& path, std::uint64_t calls, std::uint64_t seed) {
+void pread_blocks(const std::string& path, uint64_t calls, uint64_t seed) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat about {};
   if (fd < 0 || ::fstat(fd, &about) != 0) fail(path);
-  const std::uint64_t blocks = blocks_of(path, about);
+  const uint64_t blocks = blocks_of(path, about);
   alignas(kBlock) std::array<char, kBlock> block;
-  std::uint64_t place = seed;
-  for (std::uint64_t i = 0; i < calls; ++i) {
+  uint64_t place = seed;
+  for (uint64_t i = 0; i < calls; ++i) {
     place = place * 6364136223846793005U + 1442695040888963407U;
-    const std::uint64_t at = (place >> 33U) % blocks * kBlock;
+    const uint64_t at = (place >> 33U) % blocks * kBlock;
     if (::pread(fd, block.data(), kBlock, off_t(at)) != ssize_t(kBlock)) fail(path);
   }
   ::close(fd);
 }
 
-void pread_on_threads(const std::string& path, std::uint64_t calls, unsigned threads) {
+void pread_on_threads(const std::string& path, uint64_t calls, unsigned threads) {
   const Clock::time_point begin = Clock::now();
   {
     std::vector<std::jthread> all;
@@ -85,27 +85,27 @@ void pread_on_threads(const std::string& path, std::uint64_t calls, unsigned thr
   say(begin, calls);
 }
 
-void fread_pieces(const std::string& path, std::uint64_t calls, std::size_t bytes) {
+void fread_pieces(const std::string& path, uint64_t calls, size_t bytes) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) fail(path);
   std::vector<char> piece(bytes);
   const Clock::time_point begin = Clock::now();
-  for (std::uint64_t i = 0; i < calls; ++i)
+  for (uint64_t i = 0; i < calls; ++i)
     if (std::fread(piece.data(), 1, bytes, file) != bytes) std::rewind(file);
   say(begin, calls);
   std::fclose(file);
 }
 
-std::string small_file(const std::string& folder, std::uint64_t number) {
+std::string small_file(const std::string& folder, uint64_t number) {
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "/%05u/%08u", unsigned(number / kFilesAFolder), unsigned(number));
   return folder + name.data();
 }
 
-void make_small_files(const std::string& folder, std::uint64_t files) {
+void make_small_files(const std::string& folder, uint64_t files) {
   ::mkdir(folder.c_str(), 0777);
   const std::vector<char> content(kFileBytes, 'x');
-  for (std::uint64_t i = 0; i < files; ++i) {
+  for (uint64_t i = 0; i < files; ++i) {
     const std::string name = small_file(folder, i);
     if (i % kFilesAFolder == 0) ::mkdir(name.substr(0, name.rfind('/')).c_str(), 0777);
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -114,10 +114,10 @@ void make_small_files(const std::string& folder, std::uint64_t files) {
   }
 }
 
-void read_small_files(const std::string& folder, std::uint64_t files) {
+void read_small_files(const std::string& folder, uint64_t files) {
   std::array<char, 2 * kFileBytes> content;
   const Clock::time_point begin = Clock::now();
-  for (std::uint64_t i = 0; i < files; ++i) {
+  for (uint64_t i = 0; i < files; ++i) {
     const std::string name = small_file(folder, i);
     const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat about {};
@@ -127,37 +127,37 @@ void read_small_files(const std::string& folder, std::uint64_t files) {
   say(begin, files);
 }
 
-std::int64_t clock_ns(clockid_t clock) {
+int64_t clock_ns(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint64_t slice_ms) {
-  constexpr std::uint64_t kCalls = 256;  // between two looks at the clock
+void pread_in_slices(const std::string& path, uint64_t total_ms, uint64_t slice_ms) {
+  constexpr uint64_t kCalls = 256;  // between two looks at the clock
   struct Slice {
-    std::int64_t begin;
-    std::int64_t end;
-    std::uint64_t calls;
-    std::int64_t processor;
+    int64_t begin;
+    int64_t end;
+    uint64_t calls;
+    int64_t processor;
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat about {};
   if (fd < 0 || ::fstat(fd, &about) != 0) fail(path);
-  const std::uint64_t blocks = blocks_of(path, about);
+  const uint64_t blocks = blocks_of(path, about);
   alignas(kBlock) std::array<char, kBlock> block;
-  std::uint64_t place = std::uint64_t(::getpid());
+  uint64_t place = uint64_t(::getpid());
   std::vector<Slice> slices;
   slices.reserve(total_ms / slice_ms + 16);
-  const std::int64_t over = clock_ns(CLOCK_REALTIME) + std::int64_t(total_ms) * 1'000'000;
+  const int64_t over = clock_ns(CLOCK_REALTIME) + int64_t(total_ms) * 1'000'000;
   while (slices.empty() || slices.back().end < over) {
-    const std::int64_t processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const int64_t processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     Slice slice{clock_ns(CLOCK_REALTIME), 0, 0, 0};
-    const std::int64_t due = slice.begin + std::int64_t(slice_ms) * 1'000'000;
+    const int64_t due = slice.begin + int64_t(slice_ms) * 1'000'000;
     while (slice.end < due) {
-      for (std::uint64_t i = 0; i < kCalls; ++i) {
+      for (uint64_t i = 0; i < kCalls; ++i) {
         place = place * 6364136223846793005U + 1442695040888963407U;
-        const std::uint64_t at = (place >> 33U) % blocks * kBlock;
+        const uint64_t at = (place >> 33U) % blocks * kBlock;
         if (::pread(fd, block.data(), kBlock, off_t(at)) != ssize_t(kBlock)) fail(path);
       }
       slice.calls += kCalls;
@@ -177,12 +177,12 @@ void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint6
 }
 
 // Until it is killed, or has made that many.
-void read_and_log(const std::string& path, std::uint64_t calls, const std::string& log_path) {
+void read_and_log(const std::string& path, uint64_t calls, const std::string& log_path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0 || log < 0) fail(fd < 0 ? path : log_path);
   std::array<char, 100> piece;
-  for (std::uint64_t done = 1; done <= calls; ++done) {
+  for (uint64_t done = 1; done <= calls; ++done) {
     if (::pread(fd, piece.data(), piece.size(), 0) != ssize_t(piece.size())) fail(path);
     if (::pwrite(log, &done, sizeof(done), 0) != ssize_t(sizeof(done)) || ::fdatasync(log) != 0)
       fail(log_path);
@@ -201,7 +201,7 @@ int main(int count, char** words) {
   }
   const std::string_view kind = words[1];
   const std::string path = words[2];
-  const std::uint64_t calls = std::strtoull(words[3], nullptr, 10);
+  const uint64_t calls = std::strtoull(words[3], nullptr, 10);
   const unsigned long more = count > 4 ? std::strtoul(words[4], nullptr, 10) : 0;
   if (kind == "pread") pread_on_threads(path, calls, more == 0 ? 1 : unsigned(more));
   if (kind == "fread") fread_pieces(path, calls, more == 0 ? 64 : more);

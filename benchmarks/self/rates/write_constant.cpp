@@ -27,30 +27,30 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20U;
-constexpr std::size_t kMostStock = std::size_t{1} << 40U;
+constexpr size_t kWriteBytes = size_t{1} << 20U;
+constexpr size_t kMostStock = size_t{1} << 40U;
 constexpr unsigned kMostThreads = 4096;
 
 struct File {
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   std::string name;
 };
 
 struct Wanted {
   std::string root;
   unsigned threads = 1;
-  std::size_t stock = kWriteBytes;
+  size_t stock = kWriteBytes;
   bool settle = false;
   std::vector<File> files;
 };
 
-bool parse(std::string_view text, std::uint64_t& out) {
+bool parse(std::string_view text, uint64_t& out) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), out);
   return failure == std::errc{} && end == text.data() + text.size();
 }
 
 bool parse_line(int argc, char** argv, Wanted& out) {
-  std::uint64_t threads = 1;
+  uint64_t threads = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--settle") {
@@ -72,7 +72,7 @@ bool parse_line(int argc, char** argv, Wanted& out) {
 
 bool read_list(std::vector<File>& out) {
   for (std::string line; std::getline(std::cin, line);) {
-    const std::size_t space = line.find(' ');
+    const size_t space = line.find(' ');
     File file;
     if (space == std::string::npos || space + 1 == line.size() ||
         !parse(std::string_view(line).substr(0, space), file.bytes))
@@ -86,10 +86,10 @@ bool read_list(std::vector<File>& out) {
 // What a thread writes from, around and around; of one buffer, from its beginning.
 struct Stock {
   std::span<const std::byte> bytes;
-  std::size_t at = 0;
+  size_t at = 0;
 
-  std::span<const std::byte> next(std::uint64_t wanted) {
-    const auto most = std::size_t(std::min<std::uint64_t>(wanted, kWriteBytes));
+  std::span<const std::byte> next(uint64_t wanted) {
+    const auto most = size_t(std::min<uint64_t>(wanted, kWriteBytes));
     if (at + most > bytes.size() || bytes.size() == kWriteBytes) at = 0;
     const std::span<const std::byte> out = bytes.subspan(at, most);
     at += most;
@@ -121,7 +121,7 @@ class Writing {
   void work(unsigned thread) {
     Stock stock{stocks_[thread % stocks_.size()]};
     while (!failed_) {
-      const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+      const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
       if (i >= wanted_.files.size()) return;
       write(wanted_.files[i], stock);
     }
@@ -138,17 +138,17 @@ class Writing {
       fd = Fd(open());
     }
     if (!fd) return fail("open", file.name);
-    for (std::uint64_t left = file.bytes; left != 0;) {
+    for (uint64_t left = file.bytes; left != 0;) {
       const std::span<const std::byte> next = stock.next(left);
       const ssize_t wrote = retry_eintr([&] { return ::write(fd.get(), next.data(), next.size()); });
       if (wrote <= 0) return fail("write", file.name);
-      left -= std::uint64_t(wrote);
+      left -= uint64_t(wrote);
     }
     if (fd.close() != 0) fail("close", file.name);
   }
 
   void make_folders(const std::string& name) const {
-    for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+    for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
       ::mkdirat(root_, name.substr(0, at).c_str(), 0777);  // what failed shows when the file is opened
   }
 
@@ -162,7 +162,7 @@ class Writing {
   const Wanted& wanted_;
   const int root_;
   const std::vector<std::vector<std::byte>> stocks_;
-  std::atomic<std::size_t> next_ = 0;
+  std::atomic<size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
   std::string failure_;
@@ -186,7 +186,7 @@ int run(int argc, char** argv) {
                  std::strerror(errno));
     return 2;
   }
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   for (const File& file : wanted.files) bytes += file.bytes;
   Writing writing(wanted, root.get());
   const Clock::time_point start = Clock::now();

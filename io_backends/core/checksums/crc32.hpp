@@ -11,18 +11,18 @@ namespace penstock {
 
 // Continues a CRC: `crc` is the CRC of the data before `bytes` (0 if there is none). Returns the CRC of that
 // data followed by `bytes`. Any thread.
-std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+uint32_t crc32(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 // The CRC of A followed by B, given crc32(A), crc32(B) and B's length in bytes.
-std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
+uint32_t crc32_combine(uint32_t a, uint32_t b, uint64_t b_bytes);
 
 // Makes an object that does crc32_combine() for one fixed length of B with a few table look-ups. Any thread.
-CrcShift crc32_fixed_shift(std::uint64_t b_bytes);
+CrcShift crc32_fixed_shift(uint64_t b_bytes);
 
 // Returns which implementation this build uses: "isa-l" or "portable".
 const char* crc32_method();
 
 // Computes crc32() by tables. Tests compare the other implementation with it.
-std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+uint32_t crc32_portable(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 }  // namespace penstock

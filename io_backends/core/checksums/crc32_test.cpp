@@ -20,8 +20,8 @@ TEST(Crc32, KnownAnswers) {
 TEST(Crc32, BothVersionsAgreeAtEveryLengthAndAlignment) {
   const auto bytes = pattern(5'000);
   const std::span<const std::byte> all(bytes);
-  for (std::size_t offset = 0; offset < 9; ++offset)
-    for (std::size_t length = 0; length < 300; ++length)
+  for (size_t offset = 0; offset < 9; ++offset)
+    for (size_t length = 0; length < 300; ++length)
       ASSERT_EQ(crc32(all.subspan(offset, length)), crc32_portable(all.subspan(offset, length)));
   EXPECT_EQ(crc32(all), crc32_portable(all)) << crc32_method();
 }
@@ -29,8 +29,7 @@ TEST(Crc32, BothVersionsAgreeAtEveryLengthAndAlignment) {
 TEST(Crc32, ContinuesAndCombines) {
   const auto bytes = pattern(100'000);
   const std::span<const std::byte> all(bytes);
-  for (const std::size_t cut :
-       {std::size_t{0}, std::size_t{1}, std::size_t{4'096}, std::size_t{65'537}, std::size_t{100'000}}) {
+  for (const size_t cut : {size_t{0}, size_t{1}, size_t{4'096}, size_t{65'537}, size_t{100'000}}) {
     EXPECT_EQ(crc32(all.subspan(cut), crc32(all.first(cut))), crc32(all));
     EXPECT_EQ(crc32_portable(all.subspan(cut), crc32_portable(all.first(cut))), crc32(all));
     EXPECT_EQ(crc32_combine(crc32(all.first(cut)), crc32(all.subspan(cut)), bytes.size() - cut), crc32(all));
@@ -38,10 +37,9 @@ TEST(Crc32, ContinuesAndCombines) {
 }
 
 TEST(Crc32, ShiftsByAFixedLengthAsCombineDoes) {
-  for (const std::uint64_t length :
-       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4'080}, std::uint64_t{1} << 40U}) {
+  for (const uint64_t length : {uint64_t{0}, uint64_t{1}, uint64_t{4'080}, uint64_t{1} << 40U}) {
     const CrcShift shift = crc32_fixed_shift(length);
-    for (const std::uint32_t a : {0U, 1U, 0x80000000U, 0xdeadbeefU, 0xffffffffU})
+    for (const uint32_t a : {0U, 1U, 0x80000000U, 0xdeadbeefU, 0xffffffffU})
       EXPECT_EQ(shift.combine(a, 0x12345678U), crc32_combine(a, 0x12345678U, length)) << length;
   }
 }

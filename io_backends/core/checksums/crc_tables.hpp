@@ -10,41 +10,40 @@
 namespace penstock {
 
 // Entry [k][b] is the change of the CRC by a byte b that is followed by k more bytes.
-using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
+using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 
 // `polynomial` has its bits reversed.
-constexpr CrcTables make_crc_tables(std::uint32_t polynomial) {
+constexpr CrcTables make_crc_tables(uint32_t polynomial) {
   CrcTables tables{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t crc = i;
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? polynomial : 0U);
     tables[0][i] = crc;
   }
-  for (std::uint32_t i = 0; i < 256; ++i)
-    for (std::size_t k = 1; k < tables.size(); ++k)
+  for (uint32_t i = 0; i < 256; ++i)
+    for (size_t k = 1; k < tables.size(); ++k)
       tables[k][i] = (tables[k - 1][i] >> 8U) ^ tables[0][tables[k - 1][i] & 0xffU];
   return tables;
 }
 
 // Returns the CRC register after `bytes`. Each step of the loop takes eight bytes.
-inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
-                                std::span<const std::byte> bytes) {
+inline uint32_t crc_update(const CrcTables& tables, uint32_t crc, std::span<const std::byte> bytes) {
   while (bytes.size() >= 8) {
-    std::array<std::uint8_t, 8> octets{};
+    std::array<uint8_t, 8> octets{};
     std::memcpy(octets.data(), bytes.data(), octets.size());
-    for (std::size_t i = 0; i < 4; ++i) octets[i] ^= std::uint8_t(crc >> (8 * i));
+    for (size_t i = 0; i < 4; ++i) octets[i] ^= uint8_t(crc >> (8 * i));
     crc = 0;
-    for (std::size_t i = 0; i < 8; ++i) crc ^= tables[7 - i][octets[i]];
+    for (size_t i = 0; i < 8; ++i) crc ^= tables[7 - i][octets[i]];
     bytes = bytes.subspan(8);
   }
   for (const std::byte byte : bytes)
-    crc = (crc >> 8U) ^ tables[0][(crc ^ std::to_integer<std::uint32_t>(byte)) & 0xffU];
+    crc = (crc >> 8U) ^ tables[0][(crc ^ std::to_integer<uint32_t>(byte)) & 0xffU];
   return crc;
 }
 
 // The product of two polynomials modulo the polynomial of the CRC. Coefficients are reflected: bit 31 is x^0.
-constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b) {
-  std::uint32_t product = 0;
+constexpr uint32_t crc_multiply(uint32_t polynomial, uint32_t a, uint32_t b) {
+  uint32_t product = 0;
   // masks instead of branches, because a processor could not predict the branches
   for (int i = 0; i < 32; ++i, a <<= 1U) {
     product ^= b & (0U - (a >> 31U));
@@ -54,13 +53,13 @@ constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, 
 }
 
 // x^(8 n * 256^k) for each k and n. Multiplying by it advances a CRC by n * 256^k zero bytes.
-using CrcPowers = std::array<std::array<std::uint32_t, 256>, 8>;
-constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
+using CrcPowers = std::array<std::array<uint32_t, 256>, 8>;
+constexpr CrcPowers make_crc_powers(uint32_t polynomial) {
   CrcPowers powers{};
-  std::uint32_t step = 1U << 23U;  // x^8
+  uint32_t step = 1U << 23U;  // x^8
   for (auto& digit : powers) {
-    std::uint32_t power = 1U << 31U;
-    for (std::uint32_t& entry : digit) {
+    uint32_t power = 1U << 31U;
+    for (uint32_t& entry : digit) {
       entry = power;
       power = crc_multiply(polynomial, power, step);
     }
@@ -72,9 +71,9 @@ constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
 // Returns x^(8 * bytes). Multiplying by it advances a CRC by `bytes` zero bytes. `multiply(a, b)` is
 // crc_multiply() with the CRC's polynomial, or a faster function with the same result.
 template <class Multiply>
-std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply multiply) {
-  std::uint32_t power = powers[0][bytes & 0xffU];
-  for (std::size_t k = 1; (bytes >>= 8U) != 0; ++k) power = multiply(power, powers[k][bytes & 0xffU]);
+uint32_t crc_power(const CrcPowers& powers, uint64_t bytes, Multiply multiply) {
+  uint32_t power = powers[0][bytes & 0xffU];
+  for (size_t k = 1; (bytes >>= 8U) != 0; ++k) power = multiply(power, powers[k][bytes & 0xffU]);
   return power;
 }
 
@@ -82,19 +81,19 @@ std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply m
 class CrcShift {
  public:
   // `power`: crc_power() of B's length.
-  CrcShift(std::uint32_t polynomial, std::uint32_t power) {
-    for (std::uint32_t byte = 0; byte < 4; ++byte)
-      for (std::uint32_t value = 0; value < 256; ++value)
+  CrcShift(uint32_t polynomial, uint32_t power) {
+    for (uint32_t byte = 0; byte < 4; ++byte)
+      for (uint32_t value = 0; value < 256; ++value)
         shifted_[byte][value] = crc_multiply(polynomial, value << (8 * byte), power);
   }
-  std::uint32_t combine(std::uint32_t a, std::uint32_t b) const {
+  uint32_t combine(uint32_t a, uint32_t b) const {
     return shifted_[0][a & 0xffU] ^ shifted_[1][a >> 8U & 0xffU] ^ shifted_[2][a >> 16U & 0xffU] ^
            shifted_[3][a >> 24U] ^ b;
   }
 
  private:
   // Entry [k][v] is the value v in byte k of A's CRC, advanced by the length of B.
-  std::array<std::array<std::uint32_t, 256>, 4> shifted_{};
+  std::array<std::array<uint32_t, 256>, 4> shifted_{};
 };
 
 }  // namespace penstock

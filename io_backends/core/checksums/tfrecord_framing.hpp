@@ -11,20 +11,20 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kTfRecordHeaderBytes = 12;
-inline constexpr std::size_t kTfRecordFooterBytes = 4;
+inline constexpr size_t kTfRecordHeaderBytes = 12;
+inline constexpr size_t kTfRecordFooterBytes = 4;
 
 // Masks a CRC as TFRecord does: rotates it and adds a constant. Without that, the CRC of data that contains
 // its own CRC would always be the same.
-constexpr std::uint32_t tfrecord_masked(std::uint32_t crc) {
+constexpr uint32_t tfrecord_masked(uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }
 
 // Make the header of a payload of `payload_bytes`, and the footer of a payload with this CRC32C.
-std::array<std::byte, kTfRecordHeaderBytes> tfrecord_header(std::uint64_t payload_bytes);
-std::array<std::byte, kTfRecordFooterBytes> tfrecord_footer(std::uint32_t payload_crc32c);
+std::array<std::byte, kTfRecordHeaderBytes> tfrecord_header(uint64_t payload_bytes);
+std::array<std::byte, kTfRecordFooterBytes> tfrecord_footer(uint32_t payload_crc32c);
 
 // Returns the length of the payload; no value if the checksum of the header is wrong.
-std::optional<std::uint64_t> tfrecord_payload_bytes(std::span<const std::byte, kTfRecordHeaderBytes> header);
+std::optional<uint64_t> tfrecord_payload_bytes(std::span<const std::byte, kTfRecordHeaderBytes> header);
 
 }  // namespace penstock

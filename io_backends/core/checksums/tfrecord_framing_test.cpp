@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-template <std::size_t N>
+template <size_t N>
 std::array<std::byte, N> bytes_of(const std::array<int, N>& values) {
   std::array<std::byte, N> bytes{};
   std::transform(values.begin(), values.end(), bytes.begin(),
@@ -30,11 +30,10 @@ TEST(TfRecordFraming, FootersHoldTheMaskedChecksum) {
 }
 
 TEST(TfRecordFraming, LengthsAreReadBackAndEveryFlippedBitIsDetected) {
-  for (const std::uint64_t length :
-       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 40, UINT64_MAX}) {
+  for (const uint64_t length : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 40, UINT64_MAX}) {
     auto header = tfrecord_header(length);
     EXPECT_EQ(tfrecord_payload_bytes(header), length);
-    for (std::size_t bit = 0; bit < 8 * header.size(); ++bit) {
+    for (size_t bit = 0; bit < 8 * header.size(); ++bit) {
       header[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
       EXPECT_FALSE(tfrecord_payload_bytes(header)) << bit;
       header[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));

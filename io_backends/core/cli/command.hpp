@@ -28,7 +28,7 @@ struct CommandContext {
   std::span<const std::string> argv;         // the whole command line, for the record
   std::string_view command;
   Output output;
-  std::uint64_t seed = 0;  // --seed, or a random one for this run
+  uint64_t seed = 0;  // --seed, or a random one for this run
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // the CommandInfo::metrics of this command
   std::span<const std::string_view> findings = {};  // the CommandInfo::findings of this command

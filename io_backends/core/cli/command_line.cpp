@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kHelpWidth = 110;
-constexpr std::size_t kHelpIndent = 32;
+constexpr size_t kHelpWidth = 110;
+constexpr size_t kHelpIndent = 32;
 constexpr int kManyArguments = 1 << 20;  // more arguments than a command line can have
 
 std::string flag_names(const OptionSpec& spec) {
@@ -139,8 +139,8 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
 }
 
 Result<void> check_argument_count(const CommandInfo& command, const std::vector<std::string>& arguments) {
-  std::size_t fewest_arguments = 0;
-  std::size_t most_arguments = 0;
+  size_t fewest_arguments = 0;
+  size_t most_arguments = 0;
   for (std::string_view rest = command.arguments; !rest.empty();) {
     const std::string_view word = take_part(rest, ' ');
     if (!word.starts_with('[')) ++fewest_arguments;
@@ -172,8 +172,8 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& sele
   return Options::parse(tables_of(selected), given_options, Options::kOnCommandLine);
 }
 
-void append_wrapped(std::string& out, std::string_view text, std::size_t indent) {
-  std::size_t column = indent;
+void append_wrapped(std::string& out, std::string_view text, size_t indent) {
+  size_t column = indent;
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > kHelpWidth) {
@@ -315,7 +315,7 @@ const CommandInfo& command_named_by(const CommandInfo& command, std::span<const 
 
 std::string raw_value(std::span<const std::string> words, std::string_view name) {
   const std::string flag = fmt::format("--{}", name);
-  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
     if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
     if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
   }

@@ -87,14 +87,14 @@ TEST(Subcommand, IsRequiredAndMustExist) {
 }
 
 TEST(Subcommand, TakesTheNumberOfArgumentsInItsTable) {
-  const auto takes = [](std::string_view arguments, std::size_t count) {
+  const auto takes = [](std::string_view arguments, size_t count) {
     CommandInfo command = kSave;
     command.arguments = arguments;
     return parse_command_line(command, std::vector<std::string>(count, "x"), {}).ok();
   };
   const auto taken = [&](std::string_view arguments) {
     std::string counts;
-    for (std::size_t count = 0; count < 4; ++count) counts += takes(arguments, count) ? '+' : '-';
+    for (size_t count = 0; count < 4; ++count) counts += takes(arguments, count) ? '+' : '-';
     return counts;
   };
   EXPECT_EQ(taken(""), "+---");

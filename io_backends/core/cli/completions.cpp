@@ -53,7 +53,7 @@ constexpr Offers kFishOffers{"",
                              " -x -a '(penstock --tier-names 2>/dev/null) (__fish_complete_directories)'"};
 
 std::string offer_of(const Offers& offers, const OptionSpec& spec) {
-  return fmt::format(fmt::runtime(offers[std::size_t(value_kind(spec))]), joined(value_choices(spec)));
+  return fmt::format(fmt::runtime(offers[size_t(value_kind(spec))]), joined(value_choices(spec)));
 }
 
 constexpr std::string_view kBashHead =

@@ -39,7 +39,7 @@ std::vector<const CommandInfo*> with_subcommands(const std::vector<const Command
 std::string joined_name(const CommandInfo& command, char separator);
 
 // What a shell offers as the value of an option.
-enum class ValueKind : std::uint8_t { none, anything, words, file, folder, tier };
+enum class ValueKind : uint8_t { none, anything, words, file, folder, tier };
 ValueKind value_kind(const OptionSpec& spec);
 // The choices for ValueKind::words: "iec|si" becomes iec, si; a boolean has 0 and 1.
 std::vector<std::string_view> value_choices(const OptionSpec& spec);

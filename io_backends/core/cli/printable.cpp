@@ -4,11 +4,9 @@
 
 namespace penstock {
 
-std::size_t utf8_length(std::string_view text) {
-  const auto byte_at = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto is_continuation = [&](std::size_t i) { return (byte_at(i) & 0xc0U) == 0x80U; };
+size_t utf8_length(std::string_view text) {
+  const auto byte_at = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto is_continuation = [&](size_t i) { return (byte_at(i) & 0xc0U) == 0x80U; };
   const unsigned lead_byte = byte_at(0);
   if (lead_byte < 0x80) return 1;
   if (lead_byte >= 0xc2 && lead_byte < 0xe0) return is_continuation(1) ? 2 : 0;
@@ -29,7 +27,7 @@ std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const auto byte = static_cast<unsigned char>(text.front());
-    const std::size_t length = utf8_length(text);
+    const size_t length = utf8_length(text);
     if (byte == '\n')
       out += "\\n";
     else if (length == 0 || byte < 0x20 || byte == 0x7f)

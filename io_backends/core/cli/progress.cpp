@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
 
-std::int64_t now_ns() {
+int64_t now_ns() {
   return Clock::now().time_since_epoch().count();
 }
 
@@ -44,7 +44,7 @@ Terminal terminal;
 
 }  // namespace
 
-Progress::Progress(bool shown, std::string_view title, std::uint64_t total, std::string_view unit)
+Progress::Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit)
     : shown_(shown), title_(title), unit_(unit), total_(total), start_(Clock::now()) {
   if (shown_) draw(true);
 }
@@ -53,7 +53,7 @@ Progress::~Progress() {
   if (terminal.progress_shown.exchange(false)) std::fwrite(kEraseLine.data(), 1, kEraseLine.size(), stderr);
 }
 
-void Progress::advance(std::uint64_t by) {
+void Progress::advance(uint64_t by) {
   done_.fetch_add(by, std::memory_order_relaxed);
   if (shown_) draw(false);
 }
@@ -68,8 +68,8 @@ void Progress::set_note(std::string_view note) {
 }
 
 void Progress::draw(bool force) {
-  const std::int64_t now = now_ns();
-  std::int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
+  const int64_t now = now_ns();
+  int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
   if (!force && now < due_ns) return;
   // If several threads are here, only the one that wins this exchange draws. The others return at once,
   // unless they were forced.
@@ -78,7 +78,7 @@ void Progress::draw(bool force) {
       !force)
     return;
   std::lock_guard lock(mutex_);
-  const std::uint64_t done_items = done_.load(std::memory_order_relaxed);
+  const uint64_t done_items = done_.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   std::string line = fmt::format("{}{}: ", kEraseLine, title_);
   if (total_ > 0) {

@@ -18,12 +18,12 @@ class Progress {
  public:
   // If `total` is 0, it is unknown: the line shows no percentage and no remaining time. `unit`: "files",
   // "MiB" ...
-  Progress(bool shown, std::string_view title, std::uint64_t total, std::string_view unit);
+  Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void advance(std::uint64_t by);
+  void advance(uint64_t by);
   void set_note(std::string_view note);  // text after the numbers, such as the name of the current object
 
  private:
@@ -32,10 +32,10 @@ class Progress {
   const bool shown_;
   const std::string title_;
   const std::string unit_;
-  const std::uint64_t total_;
+  const uint64_t total_;
   const std::chrono::steady_clock::time_point start_;
-  std::atomic<std::uint64_t> done_{0};
-  std::atomic<std::int64_t> next_draw_ns_{0};
+  std::atomic<uint64_t> done_{0};
+  std::atomic<int64_t> next_draw_ns_{0};
   std::mutex mutex_;
   std::string note_;
 };

@@ -15,9 +15,9 @@
 namespace penstock {
 namespace {
 
-std::size_t width_of(std::string_view text) {
-  return std::size_t(std::count_if(text.begin(), text.end(),
-                                   [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+size_t width_of(std::string_view text) {
+  return size_t(std::count_if(text.begin(), text.end(),
+                              [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 }  // namespace
@@ -29,16 +29,16 @@ void Table::row(std::vector<std::string> cells) {
 }
 
 std::string Table::text() const {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::size_t width = width_of(columns_[i].title);
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    size_t width = width_of(columns_[i].title);
     for (const auto& cells : rows_) width = std::max(width, width_of(cells[i]));
     widths.push_back(width);
   }
   std::string out;
   const auto add_line = [&](const auto& cell) {
     std::string text;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
+    for (size_t i = 0; i < columns_.size(); ++i) {
       const std::string& content = cell(i);
       const std::string blanks(widths[i] - width_of(content), ' ');
       if (i > 0) text += "  ";
@@ -47,8 +47,8 @@ std::string Table::text() const {
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + "\n";
   };
-  add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
-  for (const auto& cells : rows_) add_line([&](std::size_t i) -> const std::string& { return cells[i]; });
+  add_line([&](size_t i) -> const std::string& { return columns_[i].title; });
+  for (const auto& cells : rows_) add_line([&](size_t i) -> const std::string& { return cells[i]; });
   return out;
 }
 

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-enum class Align : std::uint8_t { left, right };
+enum class Align : uint8_t { left, right };
 
 // A text table: a line of titles, then rows. Two blanks separate columns, and no blanks follow the last.
 // Numbers are aligned to the right. Widths count UTF-8 code points. For one thread.

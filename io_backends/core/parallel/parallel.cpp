@@ -5,8 +5,8 @@
 
 namespace penstock {
 
-unsigned worker_threads(std::uint64_t wanted) {
-  constexpr std::uint64_t kMaxThreads = 1024;
+unsigned worker_threads(uint64_t wanted) {
+  constexpr uint64_t kMaxThreads = 1024;
   if (wanted == 0) wanted = std::max(4U, std::thread::hardware_concurrency());
   return unsigned(std::min(wanted, kMaxThreads));
 }

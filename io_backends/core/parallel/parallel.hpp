@@ -14,7 +14,7 @@ namespace penstock {
 
 // Returns `wanted`. If that is 0, it returns the number of processors and at least 4, since most threads wait
 // for storage.
-unsigned worker_threads(std::uint64_t wanted);
+unsigned worker_threads(uint64_t wanted);
 
 // Returns `wanted`. If that is 0, it returns the number of processors: for work that does not wait for
 // storage.
@@ -22,19 +22,18 @@ unsigned compute_threads(unsigned wanted);
 
 // A run of consecutive indices for one thread: [begin, end). Empty if begin equals end.
 struct IndexRun {
-  std::uint64_t begin;
-  std::uint64_t end;
+  uint64_t begin;
+  uint64_t end;
 };
 
 // Takes the next indices below `count` for one of `threads` threads: up to `most` of them, and fewer towards
 // the end, so that all threads end at about the same time. Lock-free. `next_index` guards no other memory,
 // hence relaxed.
-inline IndexRun take_run(std::atomic<std::uint64_t>& next_index, std::uint64_t count, unsigned threads,
-                         std::uint64_t most) {
-  std::uint64_t begin = next_index.load(std::memory_order_relaxed);
+inline IndexRun take_run(std::atomic<uint64_t>& next_index, uint64_t count, unsigned threads, uint64_t most) {
+  uint64_t begin = next_index.load(std::memory_order_relaxed);
   while (begin < count) {
-    const std::uint64_t fair_share = (count - begin) / (std::uint64_t{4} * std::max(threads, 1U));
-    const std::uint64_t end = begin + std::clamp<std::uint64_t>(fair_share, 1, most);
+    const uint64_t fair_share = (count - begin) / (uint64_t{4} * std::max(threads, 1U));
+    const uint64_t end = begin + std::clamp<uint64_t>(fair_share, 1, most);
     if (next_index.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
   }
   return {count, count};
@@ -44,16 +43,16 @@ inline IndexRun take_run(std::atomic<std::uint64_t>& next_index, std::uint64_t c
 // to `most` consecutive indices at a time. After an error the other threads finish the indices that they have
 // and take no more. Returns the first error.
 template <class Each>
-Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t most, Each each) {
-  std::atomic<std::uint64_t> next_index{0};
+Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t most, Each each) {
+  std::atomic<uint64_t> next_index{0};
   std::atomic<bool> stopped{false};
   const auto stop = [&stopped] { stopped.store(true, std::memory_order_relaxed); };
-  threads = unsigned(std::min<std::uint64_t>(threads, count));
+  threads = unsigned(std::min<uint64_t>(threads, count));
   const auto work = [&](unsigned worker) -> Result<void> {
     while (!stopped.load(std::memory_order_relaxed)) {
       const IndexRun indices = take_run(next_index, count, threads, most);
       if (indices.begin == indices.end) break;
-      for (std::uint64_t index = indices.begin; index < indices.end; ++index) {
+      for (uint64_t index = indices.begin; index < indices.end; ++index) {
         Result<void> done = each(worker, index);
         if (done.ok()) continue;
         stop();
@@ -68,8 +67,8 @@ Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t
 // Like for_each_index(). Each thread also checks before each index whether the process is asked to stop, and
 // then returns `interrupted`.
 template <class Each>
-Result<void> parallel_for(std::uint64_t count, unsigned threads, std::uint64_t most, Each each) {
-  return for_each_index(count, threads, most, [&](unsigned worker, std::uint64_t index) -> Result<void> {
+Result<void> parallel_for(uint64_t count, unsigned threads, uint64_t most, Each each) {
+  return for_each_index(count, threads, most, [&](unsigned worker, uint64_t index) -> Result<void> {
     PENSTOCK_TRY(check_interrupt());
     return each(worker, index);
   });

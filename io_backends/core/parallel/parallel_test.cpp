@@ -13,16 +13,15 @@ namespace penstock {
 namespace {
 
 TEST(Parallel, EveryIndexOnce) {
-  for (const std::uint64_t count : {0U, 1U, 3U, 4U, 5U, 63U, 64U, 65U, 1000U})
+  for (const uint64_t count : {0U, 1U, 3U, 4U, 5U, 63U, 64U, 65U, 1000U})
     for (const unsigned threads : {1U, 2U, 7U, 40U})
-      for (const std::uint64_t run : {1U, 4U, 100U}) {
+      for (const uint64_t run : {1U, 4U, 100U}) {
         std::vector<std::atomic<int>> seen(count);
-        const Result<void> done =
-            parallel_for(count, threads, run, [&](unsigned worker, std::uint64_t index) {
-              EXPECT_LT(worker, threads);
-              ++seen[index];
-              return success();
-            });
+        const Result<void> done = parallel_for(count, threads, run, [&](unsigned worker, uint64_t index) {
+          EXPECT_LT(worker, threads);
+          ++seen[index];
+          return success();
+        });
         EXPECT_TRUE(done.ok());
         EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](const auto& times) { return times == 1; }))
             << count << " by " << threads << " in runs of " << run;
@@ -30,8 +29,8 @@ TEST(Parallel, EveryIndexOnce) {
 }
 
 TEST(Parallel, RunsAreLongFirstAndShortAtTheEnd) {
-  std::atomic<std::uint64_t> next{0};
-  std::vector<std::uint64_t> lengths;
+  std::atomic<uint64_t> next{0};
+  std::vector<uint64_t> lengths;
   for (IndexRun run = take_run(next, 100, 2, 4); run.begin != run.end; run = take_run(next, 100, 2, 4)) {
     EXPECT_EQ(run.end, next.load());
     lengths.push_back(run.end - run.begin);
@@ -43,9 +42,9 @@ TEST(Parallel, RunsAreLongFirstAndShortAtTheEnd) {
 
 TEST(Parallel, TheFirstErrorEndsIt) {
   for (const unsigned threads : {1U, 2U}) {
-    std::atomic<std::uint64_t> called{0};
+    std::atomic<uint64_t> called{0};
     const Result<void> done =
-        parallel_for(1'000'000, threads, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
+        parallel_for(1'000'000, threads, 4, [&](unsigned, uint64_t index) -> Result<void> {
           ++called;
           if (index == 5) return make_error(Errc::io, "the sixth");
           return success();
@@ -60,9 +59,9 @@ TEST(Parallel, TheFirstErrorEndsIt) {
 
 TEST(Parallel, AnExceptionIsAnErrorAndEndsIt) {
   for (const unsigned threads : {1U, 3U}) {
-    std::atomic<std::uint64_t> called{0};
+    std::atomic<uint64_t> called{0};
     const Result<void> done =
-        for_each_index(1'000'000, threads, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
+        for_each_index(1'000'000, threads, 4, [&](unsigned, uint64_t index) -> Result<void> {
           ++called;
           if (index == 5) throw std::bad_alloc();
           return success();
@@ -82,7 +81,7 @@ TEST(Parallel, AnExceptionIsAnErrorAndEndsIt) {
 
 TEST(Parallel, AnInterruptEndsOnlyWorkThatWaitsForStorage) {
   simulate_interrupt(SIGINT);
-  const auto nothing = [](unsigned, std::uint64_t) { return success(); };
+  const auto nothing = [](unsigned, uint64_t) { return success(); };
   const Result<void> stopped = parallel_for(10, 2, 1, nothing);
   const Result<void> computed = for_each_index(10, 2, 1, nothing);
   simulate_interrupt(0);

@@ -130,9 +130,9 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& own_outcome = background.wait(std::chrono::milliseconds(100));
-    std::array<std::uint64_t, 3> state{own_outcome ? 0U : 1U, own_outcome && !own_outcome->ok() ? 1U : 0U,
-                                       std::uint64_t(interrupt_signal())};
-    Result<void> reduced = ranks.all_reduce(std::span<std::uint64_t>(state), Reduction::max);
+    std::array<uint64_t, 3> state{own_outcome ? 0U : 1U, own_outcome && !own_outcome->ok() ? 1U : 0U,
+                                  uint64_t(interrupt_signal())};
+    Result<void> reduced = ranks.all_reduce(std::span<uint64_t>(state), Reduction::max);
     // stop() before the return: the destructor of `background` waits for the work.
     if (!reduced.ok()) {
       stop();

@@ -40,8 +40,8 @@ TEST(Collectives, RootWorksAloneAndAllGetItsValue) {
       return "rank " + std::to_string(ranks.rank());
     };
     EXPECT_EQ(on_root(ranks, work).value(), "rank 0");
-    const auto numbers = on_root(ranks, []() -> Result<std::vector<std::uint64_t>> { return {{3, 5}}; });
-    EXPECT_EQ(numbers.value(), (std::vector<std::uint64_t>{3, 5}));
+    const auto numbers = on_root(ranks, []() -> Result<std::vector<uint64_t>> { return {{3, 5}}; });
+    EXPECT_EQ(numbers.value(), (std::vector<uint64_t>{3, 5}));
     EXPECT_TRUE(on_root(ranks, []() -> Result<std::string> { return std::string(); }).value().empty());
     EXPECT_TRUE(on_root(ranks, []() -> Result<bool> { return true; }).value());
     const auto failed =

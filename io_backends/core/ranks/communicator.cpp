@@ -23,7 +23,7 @@ class SingleProcess final : public Communicator {
   int rank_on_node() const override { return 0; }
   Result<void> barrier() override { return success(); }
   Result<void> all_reduce(std::span<double>, Reduction) override { return success(); }
-  Result<void> all_reduce(std::span<std::uint64_t>, Reduction) override { return success(); }
+  Result<void> all_reduce(std::span<uint64_t>, Reduction) override { return success(); }
   Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override {
     return std::vector<std::vector<std::byte>>{{bytes.begin(), bytes.end()}};
   }

@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-enum class Reduction : std::uint8_t { sum, min, max };
+enum class Reduction : uint8_t { sum, min, max };
 
 // Every rank makes the collective calls in the same order, from one thread at a time. Errors are those of the
 // transport, such as MPI.
@@ -31,7 +31,7 @@ class Communicator {
   virtual Result<void> barrier() = 0;
   // Reduces in place, element by element. Every rank gets the result.
   virtual Result<void> all_reduce(std::span<double> values, Reduction how) = 0;
-  virtual Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) = 0;
+  virtual Result<void> all_reduce(std::span<uint64_t> values, Reduction how) = 0;
   // Rank 0 gets one entry for each rank, in rank order. The others get nothing.
   virtual Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) = 0;
   // Copies rank 0's bytes into `bytes` of every rank.
@@ -40,8 +40,8 @@ class Communicator {
   // The monotonic clock of this rank minus that of rank 0, with the possible error. It comes from the
   // exchange with the shortest round trip.
   struct ClockOffset {
-    std::int64_t offset_ns = 0;
-    std::int64_t error_ns = 0;
+    int64_t offset_ns = 0;
+    int64_t error_ns = 0;
   };
   virtual Result<ClockOffset> clock_offset() = 0;
 

@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr const char* kModuleFile = "libpenstock_mpi.so";
-constexpr std::uint64_t kMostRanks = 1U << 30;
+constexpr uint64_t kMostRanks = 1U << 30;
 
 struct LauncherNames {
   const char* size_name;
@@ -29,7 +29,7 @@ constexpr LauncherNames kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORL
 int env_number(const char* name, int fallback) {
   const char* text = std::getenv(name);
   if (text == nullptr) return fallback;
-  const Result<std::uint64_t> number = parse_count(text);
+  const Result<uint64_t> number = parse_count(text);
   return number.ok() && *number <= kMostRanks ? int(*number) : fallback;
 }
 

@@ -24,15 +24,15 @@ class MpiFile {
   virtual ~MpiFile() = default;
 
   // The present size of the file in bytes.
-  virtual Result<std::uint64_t> size() = 0;
+  virtual Result<uint64_t> size() = 0;
 
   // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) until the end of the file. Returns the
   // number of bytes read. With MpiSharing::shared every rank of the job calls it together, for at most 2^31 -
   // 1 bytes; a rank that needs no bytes passes an empty span.
-  virtual Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
+  virtual Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 };
 
-enum class MpiSharing : std::uint8_t {
+enum class MpiSharing : uint8_t {
   alone,   // opened and read by this process, independent of other ranks
   shared,  // opened, read and closed by every rank of the job together, in the same order
 };

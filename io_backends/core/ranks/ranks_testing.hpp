@@ -20,7 +20,7 @@ class RankThreads {
   static void run(int ranks, const std::function<void(Communicator&)>& body) {
     Shared shared(ranks);
     std::vector<std::jthread> threads;
-    threads.reserve(std::size_t(ranks));
+    threads.reserve(size_t(ranks));
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&shared, &body, rank] {
         Member member(shared, rank);
@@ -32,7 +32,7 @@ class RankThreads {
   using Bytes = std::vector<std::byte>;
 
   struct Shared {
-    explicit Shared(int ranks) : exchanged(std::size_t(ranks)), barrier(ranks) {}
+    explicit Shared(int ranks) : exchanged(size_t(ranks)), barrier(ranks) {}
     std::vector<Bytes> exchanged;  // the bytes that each rank gave to exchange()
     std::barrier<> barrier;       // every exchange passes it twice; it makes `exchanged` visible to all ranks
     std::atomic<int> signal = 0;  // the first signal that a rank reported
@@ -50,7 +50,7 @@ class RankThreads {
       return success();
     }
     Result<void> all_reduce(std::span<double> values, Reduction how) override { return reduce(values, how); }
-    Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) override {
+    Result<void> all_reduce(std::span<uint64_t> values, Reduction how) override {
       return reduce(values, how);
     }
     Result<std::vector<Bytes>> gather(std::span<const std::byte> bytes) override {
@@ -74,7 +74,7 @@ class RankThreads {
     // Returns the bytes of all ranks. The first barrier waits until all ranks have stored theirs. The second
     // one waits until all have copied them, before the next exchange() overwrites them.
     std::vector<Bytes> exchange(Bytes mine) {
-      shared_.exchanged[std::size_t(rank_)] = std::move(mine);
+      shared_.exchanged[size_t(rank_)] = std::move(mine);
       shared_.barrier.arrive_and_wait();
       std::vector<Bytes> all = shared_.exchanged;
       shared_.barrier.arrive_and_wait();
@@ -85,10 +85,10 @@ class RankThreads {
     Result<void> reduce(std::span<T> values, Reduction how) {
       const auto bytes = std::as_bytes(values);
       const std::vector<Bytes> all = exchange({bytes.begin(), bytes.end()});
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        for (size_t rank = 0; rank < all.size(); ++rank) {
           T other{};
-          std::copy_n(all[rank].begin() + std::ptrdiff_t(i * sizeof(T)), sizeof(T),
+          std::copy_n(all[rank].begin() + ptrdiff_t(i * sizeof(T)), sizeof(T),
                       std::as_writable_bytes(std::span(&other, 1)).begin());
           if (rank == 0)
             values[i] = other;

@@ -59,7 +59,7 @@ Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
   while (!text.empty()) {
     const ssize_t bytes_written = retry_eintr([&] { return ::write(fd, text.data(), text.size()); });
     if (bytes_written < 0) return errno_error(errno, "cannot write", path.string());
-    text.remove_prefix(std::size_t(bytes_written));
+    text.remove_prefix(size_t(bytes_written));
   }
   return success();
 }

@@ -21,8 +21,8 @@ namespace penstock {
 namespace {
 
 std::atomic<int> caught_signal{0};
-std::atomic<std::int64_t> caught_at_ns{0};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+std::atomic<int64_t> caught_at_ns{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
 // This thread ignores the signal until the flag is set; null: it does not ignore it. Only IgnoreInterrupt
 // writes it.
@@ -31,11 +31,11 @@ thread_local const std::atomic<bool>* ignored_until = nullptr;
 // Handler of SIGINT and SIGTERM. Two signals at once: only one of them wins the exchange and stores its
 // number.
 void store_signal(int signal) {
-  constexpr std::int64_t kSameRequestNs = 1'000'000'000;
+  constexpr int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  std::int64_t first_ns = 0;
+  const int64_t now_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  int64_t first_ns = 0;
   if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
     caught_signal.store(signal);
   } else if (now_ns - first_ns >= kSameRequestNs) {

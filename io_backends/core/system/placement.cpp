@@ -11,15 +11,15 @@
 
 namespace penstock {
 
-Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
+Result<void> run_on_cpus(std::span<const uint64_t> cpus) {
   cpu_set_t cpu_mask;
   CPU_ZERO(&cpu_mask);
-  for (const std::uint64_t cpu : cpus) {
+  for (const uint64_t cpu : cpus) {
     if (cpu >= CPU_SETSIZE) return make_error(Errc::invalid_argument, "there is no processor {}", cpu);
     CPU_SET(cpu, &cpu_mask);
   }
-  const std::vector<std::uint64_t> allowed = allowed_cpus();
-  for (const std::uint64_t cpu : cpus) {
+  const std::vector<uint64_t> allowed = allowed_cpus();
+  for (const uint64_t cpu : cpus) {
     if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end())
       return make_error(Errc::invalid_argument, "processor {} is not there or not allowed; allowed: {}", cpu,
                         cpu_ranges(allowed));
@@ -29,31 +29,31 @@ Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
   return success();
 }
 
-Result<void> run_on_numa_node(std::uint64_t node) {
+Result<void> run_on_numa_node(uint64_t node) {
   const std::string path = fmt::format("/sys/devices/system/node/node{}/cpulist", node);
   std::ifstream file(path);
   std::string text;
   if (!(file >> text)) return make_error(Errc::invalid_argument, "there is no NUMA node {}", node);
   std::string dotted_ranges;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
   for (const char c : text) dotted_ranges += c == '-' ? ".." : std::string(1, c);
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(dotted_ranges));
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> cpus, parse_list(dotted_ranges));
   return run_on_cpus(cpus);
 }
 
-std::vector<std::uint64_t> allowed_cpus() {
+std::vector<uint64_t> allowed_cpus() {
   cpu_set_t cpu_mask;
   CPU_ZERO(&cpu_mask);
-  std::vector<std::uint64_t> out;
+  std::vector<uint64_t> out;
   if (::sched_getaffinity(0, sizeof cpu_mask, &cpu_mask) != 0) return out;
-  for (std::uint64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+  for (uint64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &cpu_mask)) out.push_back(cpu);
   return out;
 }
 
-std::string cpu_ranges(std::span<const std::uint64_t> cpus) {
+std::string cpu_ranges(std::span<const uint64_t> cpus) {
   std::string out;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
+  for (size_t i = 0; i < cpus.size();) {
+    size_t last = i;
     while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
     if (!out.empty()) out += ',';
     out += last == i ? fmt::format("{}", cpus[i]) : fmt::format("{}-{}", cpus[i], cpus[last]);

@@ -12,12 +12,12 @@ namespace penstock {
 
 // Each function pins the calling thread, and every thread that it starts later, to some processors.
 // invalid_argument if one of them does not exist or is not allowed; the message lists the allowed ones.
-Result<void> run_on_cpus(std::span<const std::uint64_t> cpus);
-Result<void> run_on_numa_node(std::uint64_t node);
+Result<void> run_on_cpus(std::span<const uint64_t> cpus);
+Result<void> run_on_numa_node(uint64_t node);
 
 // The processors that this process may use, in ascending order.
-std::vector<std::uint64_t> allowed_cpus();
+std::vector<uint64_t> allowed_cpus();
 // A list of processors as text: "0-3,8".
-std::string cpu_ranges(std::span<const std::uint64_t> cpus);
+std::string cpu_ranges(std::span<const uint64_t> cpus);
 
 }  // namespace penstock

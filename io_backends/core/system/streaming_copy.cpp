@@ -13,14 +13,14 @@ namespace penstock {
 
 namespace {
 
-constexpr std::size_t kLineBytes = 64;
-constexpr std::size_t kPrefetchBytes = 16 * kLineBytes;  // distance of the prefetch
+constexpr size_t kLineBytes = 64;
+constexpr size_t kPrefetchBytes = 16 * kLineBytes;  // distance of the prefetch
 
 void stream_line(std::byte* to, const std::byte* from) {
   __m128i parts[kLineBytes / sizeof(__m128i)];
   std::memcpy(parts, from, kLineBytes);
   auto* const line = reinterpret_cast<__m128i*>(to);
-  for (std::size_t i = 0; i < kLineBytes / sizeof(__m128i); ++i) _mm_stream_si128(line + i, parts[i]);
+  for (size_t i = 0; i < kLineBytes / sizeof(__m128i); ++i) _mm_stream_si128(line + i, parts[i]);
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
     std::memcpy(to.data(), from.data(), from.size());
     return;
   }
-  const std::size_t bytes_to_line =
-      (kLineBytes - reinterpret_cast<std::uintptr_t>(to.data()) % kLineBytes) % kLineBytes;
+  const size_t bytes_to_line =
+      (kLineBytes - reinterpret_cast<uintptr_t>(to.data()) % kLineBytes) % kLineBytes;
   std::memcpy(to.data(), from.data(), bytes_to_line);
-  std::size_t at = bytes_to_line;
+  size_t at = bytes_to_line;
   for (; from.size() - at >= kLineBytes + kPrefetchBytes; at += kLineBytes) {
     __builtin_prefetch(from.data() + at + kPrefetchBytes, 0, 0);
     stream_line(to.data() + at, from.data() + at);

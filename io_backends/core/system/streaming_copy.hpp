@@ -8,7 +8,7 @@ namespace penstock {
 
 // From this size on a copy does not fit into a core's own cache. So storing it there does not help the next
 // reader.
-inline constexpr std::size_t kLeastStreamedBytes = std::size_t{4} << 20;
+inline constexpr size_t kLeastStreamedBytes = size_t{4} << 20;
 
 // Copies all of `from` to the beginning of `to`, as memcpy. `to` is at least as long, and the two do not
 // overlap. From kLeastStreamedBytes on it uses stores that bypass the caches (x86-64). An ordinary store

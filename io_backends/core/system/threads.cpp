@@ -23,7 +23,7 @@ double thread_seconds() {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-Error no_more_threads(const std::system_error& error, std::size_t wanted) {
+Error no_more_threads(const std::system_error& error, size_t wanted) {
   return Error{Errc::exhausted, error.code().value(),
                "cannot start " + std::to_string(wanted) + " threads; ask for fewer"};
 }

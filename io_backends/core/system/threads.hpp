@@ -10,7 +10,7 @@
 namespace penstock {
 
 // What happens if the system starts fewer threads than wanted.
-enum class IfFewer : std::uint8_t {
+enum class IfFewer : uint8_t {
   go_on,  // the threads that started do all the work
   fail,   // on_threads() returns `exhausted`
 };
@@ -26,6 +26,6 @@ Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsig
 double thread_seconds();
 
 // Makes the error `exhausted` from a failure to start one of `wanted` threads.
-Error no_more_threads(const std::system_error& error, std::size_t wanted);
+Error no_more_threads(const std::system_error& error, size_t wanted);
 
 }  // namespace penstock

@@ -6,14 +6,14 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kTouchedLineBytes = 64;
-inline constexpr std::size_t kTouchedPageBytes = 4096;  // the smallest page size of all supported machines
+inline constexpr size_t kTouchedLineBytes = 64;
+inline constexpr size_t kTouchedPageBytes = 4096;  // the smallest page size of all supported machines
 
 // Calls `visit` with one byte of each page that contains some of `bytes`, which may start anywhere in a page.
 template <class Visit>
 void for_each_page(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
-  for (std::size_t at = 0; at < bytes.size(); at += kTouchedPageBytes) visit(bytes[at]);
+  for (size_t at = 0; at < bytes.size(); at += kTouchedPageBytes) visit(bytes[at]);
   visit(bytes.back());
 }
 
@@ -22,9 +22,9 @@ void for_each_page(std::span<const std::byte> bytes, Visit visit) {
 template <class Visit>
 void for_each_line(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
-  std::size_t at = 0;
+  size_t at = 0;
   for (; bytes.size() - at >= 2 * kTouchedPageBytes; at += 2 * kTouchedPageBytes)
-    for (std::size_t line = at; line < at + kTouchedPageBytes; line += kTouchedLineBytes) {
+    for (size_t line = at; line < at + kTouchedPageBytes; line += kTouchedLineBytes) {
       visit(bytes[line]);
       visit(bytes[line + kTouchedPageBytes]);
     }

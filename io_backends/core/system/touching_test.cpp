@@ -15,9 +15,9 @@ using Touch = void (*)(std::span<const std::byte>);
 class Touching : public testing::TestWithParam<Touch> {
  protected:
   // The pages that become resident when a part of fresh memory is touched.
-  static std::vector<std::size_t> pages_behind(std::size_t offset, std::size_t length) {
-    const auto page = std::size_t(::getpagesize());
-    constexpr std::size_t kPages = 16;
+  static std::vector<size_t> pages_behind(size_t offset, size_t length) {
+    const auto page = size_t(::getpagesize());
+    constexpr size_t kPages = 16;
     void* const memory =
         ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT_NE(memory, MAP_FAILED);
@@ -26,16 +26,16 @@ class Touching : public testing::TestWithParam<Touch> {
     std::vector<unsigned char> there(kPages);
     EXPECT_EQ(::mincore(memory, kPages * page, there.data()), 0);
     ::munmap(memory, kPages * page);
-    std::vector<std::size_t> pages;
-    for (std::size_t i = 0; i < kPages; ++i)
+    std::vector<size_t> pages;
+    for (size_t i = 0; i < kPages; ++i)
       if ((there[i] & 1U) != 0) pages.push_back(i);
     return pages;
   }
 };
 
 TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
-  const auto page = std::size_t(::getpagesize());
-  using Pages = std::vector<std::size_t>;
+  const auto page = size_t(::getpagesize());
+  using Pages = std::vector<size_t>;
   EXPECT_EQ(pages_behind(0, 0), Pages());
   EXPECT_EQ(pages_behind(0, 1), Pages({0}));
   EXPECT_EQ(pages_behind(0, page), Pages({0}));
@@ -47,12 +47,12 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
 
 // The bytes that are touched, as numbers of units from the start.
 template <class Each>
-std::set<std::uintptr_t> units_touched(Each each, std::size_t unit, std::size_t offset, std::size_t length) {
+std::set<uintptr_t> units_touched(Each each, size_t unit, size_t offset, size_t length) {
   alignas(kTouchedPageBytes) static const std::byte bytes[6 * kTouchedPageBytes]{};
-  std::set<std::uintptr_t> units;
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
+  std::set<uintptr_t> units;
+  const auto begin = reinterpret_cast<uintptr_t>(bytes);
   each(std::span(bytes).subspan(offset, length), [&](const std::byte& byte) {
-    const auto at = reinterpret_cast<std::uintptr_t>(&byte) - begin;
+    const auto at = reinterpret_cast<uintptr_t>(&byte) - begin;
     EXPECT_TRUE(at >= offset && at < offset + length) << at;
     units.insert(at / unit);
   });
@@ -60,10 +60,10 @@ std::set<std::uintptr_t> units_touched(Each each, std::size_t unit, std::size_t 
 }
 
 TEST(TouchingEach, TouchesTheLineOrPageOfTheBytesAndNoOther) {
-  for (const std::size_t offset : {0U, 1U, 63U, 64U, 4095U, 4096U})
-    for (const std::size_t length :
+  for (const size_t offset : {0U, 1U, 63U, 64U, 4095U, 4096U})
+    for (const size_t length :
          {1U, 2U, 63U, 64U, 65U, 127U, 4096U, 4097U, 8191U, 8192U, 8255U, 16383U, 20000U}) {
-      const auto expect_all = [&](const std::set<std::uintptr_t>& units, std::size_t unit) {
+      const auto expect_all = [&](const std::set<uintptr_t>& units, size_t unit) {
         EXPECT_EQ(units.size(), (offset + length - 1) / unit - offset / unit + 1) << offset << " " << length;
       };
       expect_all(units_touched([](auto bytes, auto visit) { for_each_line(bytes, visit); }, kTouchedLineBytes,

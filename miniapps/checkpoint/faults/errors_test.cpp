@@ -45,7 +45,7 @@ TEST_F(FaultMatrix, Row20SlowTierFailsToSyncOnce) {
 
 TEST_F(FaultMatrix, Row21PublishAndRenameFail) {
   for (const std::string scope : {"publish", "names/tmp/", "sync/ckpt", "sync/tmp"}) {
-    for (std::uint64_t n = 1; n <= 12; ++n) {
+    for (uint64_t n = 1; n <= 12; ++n) {
       SCOPED_TRACE(scope + " " + std::to_string(n));
       fresh();
       const Outcome outcome = train({.steps = {20, 40},
@@ -121,7 +121,7 @@ TEST_F(FaultMatrix, Row25InterruptedCalls) {
     const Outcome outcome = train({.steps = {20, 40, 60}});
     EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
   }
-  EXPECT_EQ(whole_steps(slow()), (std::vector<std::uint64_t>{20, 40, 60}));
+  EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{20, 40, 60}));
   EXPECT_EQ(restart_step(), 60U);
   expect_nothing_lost_without_fast_tier();
 }
@@ -177,7 +177,7 @@ class GraceTier final : public BackendWrapper {
  public:
   GraceTier(std::unique_ptr<Backend> inner, std::function<bool()> one_is_durable)
       : BackendWrapper(std::move(inner)), one_is_durable_(std::move(one_is_durable)) {}
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     if (name.find(".drain.") != std::string_view::npos) {
       while (!interrupted() && std::chrono::steady_clock::now() < give_up_) std::this_thread::sleep_for(1ms);
       while (one_is_durable_() && check_interrupt().ok()) std::this_thread::sleep_for(1ms);
@@ -202,7 +202,7 @@ TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
   const Outcome outcome = train(
       {.steps = {20, 40, 60},
        .behind =
-           [](std::uint64_t step) {
+           [](uint64_t step) {
              if (step == 60) simulate_interrupt(SIGTERM);
            },
        .hopeless = [&] { return one_is_durable() || std::chrono::steady_clock::now() - since > kLong; }});
@@ -213,12 +213,12 @@ TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
   ASSERT_FALSE(outcome.finalized.ok());
   EXPECT_EQ(outcome.finalized.error().code, Errc::timed_out) << outcome.finalized.error().message();
   EXPECT_EQ(last_acknowledged(Reached::durable), 20U) << "the signal leaves the drain its grace, and no more";
-  EXPECT_EQ(whole_steps(slow()), std::vector<std::uint64_t>{20});
+  EXPECT_EQ(whole_steps(slow()), std::vector<uint64_t>{20});
   expect_no_litter(slow_root());
   EXPECT_EQ(restart_step(), 60U);
   expect_nothing_lost();
   EXPECT_EQ(last_acknowledged(Reached::durable), 60U) << "the next one went on";
-  EXPECT_EQ(whole_steps(slow()), (std::vector<std::uint64_t>{20, 40, 60}));
+  EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{20, 40, 60}));
 }
 
 TEST_F(FaultMatrix, Row42ClocksAndStepsThatComeAgain) {

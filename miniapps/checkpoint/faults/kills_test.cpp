@@ -41,18 +41,18 @@ TEST_F(FaultMatrix, Row06KillMidDrain) {
   EXPECT_EQ(restart_step(), 20U) << "from the fast tier";
   const Outcome again = train({.steps = {}});
   EXPECT_TRUE(again.all_well()) << again.complaint();
-  EXPECT_EQ(whole_steps(slow()), std::vector<std::uint64_t>{20}) << "the drain began anew";
+  EXPECT_EQ(whole_steps(slow()), std::vector<uint64_t>{20}) << "the drain began anew";
 }
 
 TEST_F(FaultMatrix, Row07KillBehindSlowCommit) {
   policy_.keep_on_fast = 0;
-  std::uint64_t operation = 0;
+  uint64_t operation = 0;
   do {
     fresh();
     ASSERT_TRUE(
         train_is_killed({.fast_options = ",fail=names/ckpt/default/:kill@#" + std::to_string(++operation)}));
   } while (last_acknowledged(Reached::durable) < 20);
-  ASSERT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20}) << "killed when it evicts";
+  ASSERT_EQ(whole_steps(fast()), std::vector<uint64_t>{20}) << "killed when it evicts";
   const Outcome again = train({.steps = {}});
   EXPECT_TRUE(again.all_well()) << again.complaint();
   EXPECT_EQ(again.counts.drained, 0U) << "no second copy";
@@ -67,7 +67,7 @@ TEST_F(FaultMatrix, Row08KillInEvictAndPrune) {
   const Trained four{.steps = {20, 40, 60, 80}};
   EXPECT_GE(kill_at_each("names/trash", true, four), 4U);
   EXPECT_GE(kill_at_each("names/trash", false, four), 2U);
-  EXPECT_EQ(whole_steps(slow()), (std::vector<std::uint64_t>{60, 80})) << "retention holds";
+  EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{60, 80})) << "retention holds";
 }
 
 TEST_F(FaultMatrix, Row09KillInRecovery) {
@@ -76,7 +76,7 @@ TEST_F(FaultMatrix, Row09KillInRecovery) {
     EXPECT_TRUE(train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#1"}))
         << "recovery is killed again and again, each time at its first operation";
   // Kill later and later in the recovery, until a recovery ends before its kill.
-  std::uint64_t n = 2;
+  uint64_t n = 2;
   while (n < 100 &&
          train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#" + std::to_string(n)}))
     ++n;
@@ -89,7 +89,7 @@ TEST_F(FaultMatrix, Row11NodeLoss) {
   Trained trained{.steps = {20, 40, 60},
                   .slow_options = ",fail=publish/MANIFEST:eio@#2..",
                   .finalize = std::chrono::seconds(0)};
-  trained.behind = [&](std::uint64_t step) {
+  trained.behind = [&](uint64_t step) {
     for (int i = 0; step == 20 && i < 2000 && last_acknowledged(Reached::durable) < 20; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   };
@@ -122,7 +122,7 @@ TEST_F(FaultMatrix, Row44DrainingProcessKilled) {
   EXPECT_TRUE(train_is_killed({.steps = {}, .slow_options = ",fail=write/rank-0:kill@#3"}));
   EXPECT_TRUE(train_is_killed({.steps = {}, .slow_options = ",fail=write/rank-0:kill@#1"}));
   expect_nothing_lost();
-  EXPECT_EQ(whole_steps(slow()), (std::vector<std::uint64_t>{20, 40}));
+  EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{20, 40}));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class PowerCuts : public FaultMatrix {
   }
   // After the power cut, every acknowledged checkpoint exists, with the fast tier (whose disk lost the same
   // power) and without it.
-  void expect_all_is_there(std::uint64_t operation) {
+  void expect_all_is_there(uint64_t operation) {
     SCOPED_TRACE("cut at operation " + std::to_string(operation));
     expect_nothing_lost();
     EXPECT_GE(restart_step(), last_acknowledged(Reached::durable));
@@ -31,8 +31,8 @@ class PowerCuts : public FaultMatrix {
 // synced.
 TEST_F(PowerCuts, Row10OfADiskInMemory) {
   if (disk() != nullptr) GTEST_SKIP() << "on a real disk";
-  std::uint64_t last = 0;
-  for (std::uint64_t n = 1; last == 0; ++n) {
+  uint64_t last = 0;
+  for (uint64_t n = 1; last == 0; ++n) {
     ASSERT_LT(n, 2000U);
     fresh();
     ForgetfulMachine machine;
@@ -52,8 +52,8 @@ TEST_F(PowerCuts, Row10OfADiskInMemory) {
 
 TEST_F(PowerCuts, Row10OfAFileSystem) {
   if (disk() == nullptr) GTEST_SKIP() << "in memory";
-  std::uint64_t last = 0;
-  for (std::uint64_t n = 1; last == 0; ++n) {
+  uint64_t last = 0;
+  for (uint64_t n = 1; last == 0; ++n) {
     ASSERT_LT(n, 2000U);
     fresh();
     ASSERT_TRUE(disk()->sync().ok());

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 class FullTier : public FaultMatrix {
  protected:
   // The capacity option for a fast tier that holds that many checkpoints and a half.
-  std::string room_for(std::uint64_t checkpoints) const {
+  std::string room_for(uint64_t checkpoints) const {
     return ",capacity=" + std::to_string(checkpoints * bytes_of_all() + bytes_of_all() / 2);
   }
   static constexpr const char* kNoDrain = ",fail=publish/drain.:eio@1.0";
@@ -71,7 +71,7 @@ TEST_F(FullTier, Row14NoSpaceOnSlowMidDrain) {
   EXPECT_GE(outcome.counts.drain_failures, 2U) << "it tries again";
   EXPECT_EQ(restart_step(), 20U);
   expect_nothing_lost();
-  EXPECT_EQ(whole_steps(slow()), std::vector<std::uint64_t>{20});
+  EXPECT_EQ(whole_steps(slow()), std::vector<uint64_t>{20});
 }
 
 TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
@@ -95,7 +95,7 @@ TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
       EXPECT_EQ(outcome.saves[1]->skipped, policy == OnFull::skip);
       EXPECT_EQ(restart_step(), policy == OnFull::skip ? 20U : 40U);
     }
-    EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20}) << "what is not durable stays";
+    EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20}) << "what is not durable stays";
     expect_nothing_lost();
   }
 }
@@ -117,7 +117,7 @@ TEST_F(FullTier, Row17RoomForExactlyOne) {
   const Outcome outcome = train({.steps = {20, 40, 60, 80}, .fast_options = room_for(1)});
   EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
   EXPECT_EQ(outcome.counts.most_backlog_bytes, bytes_of_all()) << "one at a time";
-  for (std::size_t i = 1; i < outcome.times.size(); ++i) {
+  for (size_t i = 1; i < outcome.times.size(); ++i) {
     const CheckpointTimes& before = outcome.times[i - 1];
     ASSERT_TRUE(before.durable_s && outcome.times[i].fast_s);
     EXPECT_LE(before.save_begin_s + *before.durable_s,
@@ -134,11 +134,11 @@ class Hog {
   Hog(const Hog&) = delete;
   Hog& operator=(const Hog&) = delete;
 
-  void leave(std::uint64_t bytes) {
+  void leave(uint64_t bytes) {
     const std::filesystem::space_info space = std::filesystem::space(file_.parent_path());
     std::ofstream stream(file_, std::ios::binary | std::ios::app);
     const std::vector<char> piece(1U << 18U, 'x');
-    for (std::uint64_t left = space.available; left > bytes + piece.size(); left -= piece.size())
+    for (uint64_t left = space.available; left > bytes + piece.size(); left -= piece.size())
       stream.write(piece.data(), static_cast<std::streamsize>(piece.size()));
     stream.close();
     ASSERT_TRUE(stream.good());
@@ -162,14 +162,14 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
                                  .fast_options = ",fail=write/rank-0:eio@#3",
                                  .stops_at_error = false,
                                  .finalize = 1ns,
-                                 .behind = [&](std::uint64_t step) {
+                                 .behind = [&](uint64_t step) {
                                    if (step == 20) hog.leave(bytes_of_all() / 2);
                                  }});
   ASSERT_EQ(outcome.saves.size(), 2U) << outcome.complaint();
   EXPECT_TRUE(outcome.saves[0].ok() && !outcome.saves[0]->skipped) << outcome.complaint();
   ASSERT_TRUE(outcome.saves[1].ok()) << "written where there was no room: " << outcome.complaint();
   EXPECT_TRUE(outcome.saves[1]->skipped);
-  EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20});
+  EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20});
 
   // Space that the file frees must not be promised twice: another run has already been promised most of it.
   hog.go();
@@ -180,7 +180,7 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
                                .slow_options = stuck,
                                .stops_at_error = false,
                                .finalize = 1ns,
-                               .behind = [&](std::uint64_t step) {
+                               .behind = [&](uint64_t step) {
                                  if (step == 60) {
                                    hog.leave(bytes_of_all() + bytes_of_all() / 2);
                                    promised = store->stage("other", "save", bytes_of_all(), 0).value();
@@ -193,7 +193,7 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   EXPECT_FALSE(later.saves[0]->skipped) << "the file is gone";
   EXPECT_TRUE(later.saves[1]->skipped) << "it is back, and what it leaves is promised to another run";
   EXPECT_FALSE(later.saves[2]->skipped) << "which did not take it";
-  EXPECT_EQ(whole_steps(fast()), (std::vector<std::uint64_t>{20, 60, 100}));
+  EXPECT_EQ(whole_steps(fast()), (std::vector<uint64_t>{20, 60, 100}));
   hog.go();
   expect_nothing_lost();
 }
@@ -215,10 +215,10 @@ TEST_F(FullTier, Row23SlowTierHangs) {
   expect_nothing_lost();
 }
 
-std::uint64_t peak_memory_kib() {
+uint64_t peak_memory_kib() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return std::uint64_t(usage.ru_maxrss);
+  return uint64_t(usage.ru_maxrss);
 }
 
 TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {
@@ -228,9 +228,9 @@ TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {
                   .fast_options = room_for(4),
                   .finalize = 1ns};
   trained.steps.clear();
-  for (std::uint64_t step = 1; step <= 500; ++step) trained.steps.push_back(step);
-  std::uint64_t early = 0;
-  trained.behind = [&](std::uint64_t step) {
+  for (uint64_t step = 1; step <= 500; ++step) trained.steps.push_back(step);
+  uint64_t early = 0;
+  trained.behind = [&](uint64_t step) {
     if (step == 50) early = peak_memory_kib();
   };
   const Outcome outcome = train(trained);
@@ -254,8 +254,7 @@ TEST_F(FullTier, Row37TwoRunsOnOneFastTier) {
   policy_.run = "other";
   const Outcome other = train({.steps = {30, 50, 70}, .fast_options = room_for(3)});
   EXPECT_TRUE(other.all_well()) << other.complaint();
-  EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20})
-      << "of the first run: a run evicts only its own";
+  EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20}) << "of the first run: a run evicts only its own";
   policy_.run = "default";
   EXPECT_EQ(restart_step(), 20U);
 }

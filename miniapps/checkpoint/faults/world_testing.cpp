@@ -135,20 +135,20 @@ Tier FaultMatrix::fast(const std::string& options) const {
   return open(fast_root(), options);
 }
 
-std::filesystem::path FaultMatrix::checkpoint(const std::filesystem::path& store, std::uint64_t step) const {
+std::filesystem::path FaultMatrix::checkpoint(const std::filesystem::path& store, uint64_t step) const {
   return store / CheckpointStore::folder(policy_.run, {step, 0});
 }
 
-std::filesystem::path FaultMatrix::file_of(const std::filesystem::path& store, std::uint64_t step,
+std::filesystem::path FaultMatrix::file_of(const std::filesystem::path& store, uint64_t step,
                                            int rank) const {
   return checkpoint(store, step) / ("rank-" + std::to_string(rank) + ".bin");
 }
 
-std::vector<std::byte> FaultMatrix::state(std::uint64_t step, int rank) const {
-  const RandomStream random(step, std::uint64_t(rank));
+std::vector<std::byte> FaultMatrix::state(uint64_t step, int rank) const {
+  const RandomStream random(step, uint64_t(rank));
   std::vector<std::byte> all(bytes_);
-  for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint64_t)) {
-    const std::uint64_t bits = random.bits(at);
+  for (size_t at = 0; at < all.size(); at += sizeof(uint64_t)) {
+    const uint64_t bits = random.bits(at);
     std::memcpy(all.data() + at, &bits, std::min(sizeof bits, all.size() - at));
   }
   return all;
@@ -167,7 +167,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
         Checkpointer::open(policy_, slow_tier, trained.fast ? &fast_tier : nullptr, all, acknowledge);
     if (all.root()) outcome.opened = outcome_of(saver);
     if (!saver.ok()) return;
-    for (const std::uint64_t step : trained.steps) {
+    for (const uint64_t step : trained.steps) {
       std::vector<std::byte> bytes = state(step, all.rank());
       Result<CheckpointTimes> saved =
           (*saver)->save({.step = step, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}});
@@ -193,7 +193,7 @@ Result<void> FaultMatrix::finalize(Checkpointer& saver, const Trained& trained, 
   if (!trained.hopeless) return saver.finalize(trained.finalize);
   for (;;) {
     Result<void> over = saver.finalize(std::chrono::milliseconds(5));
-    std::uint64_t hopeless = all.root() && trained.hopeless() ? 1 : 0;
+    uint64_t hopeless = all.root() && trained.hopeless() ? 1 : 0;
     PENSTOCK_TRY(all.all_reduce(std::span(&hopeless, 1), Reduction::max));
     if (over.ok() || over.error().code != Errc::timed_out || hopeless != 0) return over;
   }
@@ -220,11 +220,11 @@ bool FaultMatrix::train_is_killed(const Trained& trained) {
   return false;
 }
 
-std::uint64_t FaultMatrix::last_acknowledged(Reached level) const {
+uint64_t FaultMatrix::last_acknowledged(Reached level) const {
   std::ifstream log(scratch_.path() / "acknowledged");
-  std::uint64_t last = 0;
+  uint64_t last = 0;
   std::string reached;
-  for (std::uint64_t step = 0; log >> step >> reached;)
+  for (uint64_t step = 0; log >> step >> reached;)
     if ((reached == "durable" ? Reached::durable : Reached::fast) >= level) last = std::max(last, step);
   return last;
 }
@@ -252,19 +252,19 @@ Restart FaultMatrix::restart(bool quarantine_wrong) {
 }
 
 void FaultMatrix::expect_bytes(const Restart& chosen) {
-  ASSERT_EQ(chosen.manifest.files.size(), std::size_t(ranks()));
+  ASSERT_EQ(chosen.manifest.files.size(), size_t(ranks()));
   for (const CheckpointFile& file : chosen.manifest.files) {
     const std::vector<std::byte> wanted = state(chosen.manifest.id.step, int(file.rank));
     const Result<void> read = chosen.store->read_file(
-        policy_.run, chosen.manifest.id, file, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-          EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), wanted.begin() + std::ptrdiff_t(offset)));
+        policy_.run, chosen.manifest.id, file, [&](uint64_t offset, std::span<const std::byte> bytes) {
+          EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), wanted.begin() + ptrdiff_t(offset)));
           return success();
         });
     EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().message());
   }
 }
 
-std::uint64_t FaultMatrix::restart_step(bool quarantine_wrong) {
+uint64_t FaultMatrix::restart_step(bool quarantine_wrong) {
   const Restart chosen = restart(quarantine_wrong);
   if (chosen.store == nullptr) return 0;
   expect_bytes(chosen);
@@ -296,18 +296,18 @@ void FaultMatrix::expect_nothing_lost_without_fast_tier() {
   expect_no_litter(slow_root());
 }
 
-std::vector<std::uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
+std::vector<uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
   const auto store = CheckpointStore::open(tier).value();
   const std::vector<ListedCheckpoint> found = list_checkpoints(*store, "default").value();
-  std::vector<std::uint64_t> all;
+  std::vector<uint64_t> all;
   for (const ListedCheckpoint& one : found)
     if (one.manifest.ok() && store->verify("default", *one.manifest).ok()) all.push_back(one.id.step);
   return all;
 }
 
-std::uint64_t FaultMatrix::kill_at_each(const std::string& scope, bool on_fast, Trained trained) {
-  constexpr std::uint64_t kMost = 200;
-  for (std::uint64_t n = 1; n <= kMost; ++n) {
+uint64_t FaultMatrix::kill_at_each(const std::string& scope, bool on_fast, Trained trained) {
+  constexpr uint64_t kMost = 200;
+  for (uint64_t n = 1; n <= kMost; ++n) {
     fresh();
     (on_fast ? trained.fast_options : trained.slow_options) =
         ",fail=" + scope + ":kill@#" + std::to_string(n);
@@ -321,8 +321,7 @@ std::uint64_t FaultMatrix::kill_at_each(const std::string& scope, bool on_fast, 
   return kMost;
 }
 
-void FaultMatrix::overwrite(const std::filesystem::path& file, std::uint64_t offset,
-                            const std::string& bytes) {
+void FaultMatrix::overwrite(const std::filesystem::path& file, uint64_t offset, const std::string& bytes) {
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekp(static_cast<std::streamoff>(offset));
   stream << bytes;

@@ -26,13 +26,13 @@ namespace penstock {
 
 // The parts of a training that its checkpoints depend on.
 struct Trained {
-  std::vector<std::uint64_t> steps{20};  // steps at which it saves, in order
+  std::vector<uint64_t> steps{20};  // steps at which it saves, in order
   std::string slow_options{};
   std::string fast_options{};
   bool fast = true;
   bool stops_at_error = true;
   std::chrono::nanoseconds finalize = std::chrono::seconds(60);  // patience of finalize(); 0: not called
-  std::function<void(std::uint64_t step)> behind{};              // called on rank 0 after each save
+  std::function<void(uint64_t step)> behind{};                   // called on rank 0 after each save
   std::function<bool()> hopeless{};  // called on rank 0; true: stop waiting for the drain
 };
 
@@ -50,17 +50,17 @@ struct Outcome {
 
 class FaultMatrix : public ::testing::Test {
  protected:
-  std::uint64_t bytes_ = kCheckpointChunk + 123'457;  // of one rank
+  uint64_t bytes_ = kCheckpointChunk + 123'457;  // of one rank
   static constexpr std::chrono::seconds kLong{60};
 
   void SetUp() override;
   void TearDown() override;
 
   static int ranks();
-  std::uint64_t bytes_of_all() const { return bytes_ * std::uint64_t(ranks()); }
+  uint64_t bytes_of_all() const { return bytes_ * uint64_t(ranks()); }
   std::filesystem::path slow_root() const { return root_ / "slow"; }
   std::filesystem::path fast_root() const { return root_ / "fast"; }
-  std::filesystem::path checkpoint(const std::filesystem::path& store, std::uint64_t step) const;
+  std::filesystem::path checkpoint(const std::filesystem::path& store, uint64_t step) const;
   Tier slow(const std::string& options = "") const;
   Tier fast(const std::string& options = "") const;
   LoopDisk* disk() { return disk_.get(); }       // null on tmpfs
@@ -71,7 +71,7 @@ class FaultMatrix : public ::testing::Test {
   Outcome train(const Trained& trained);
   bool train_is_killed(const Trained& trained);
 
-  std::uint64_t last_acknowledged(Reached level) const;  // 0: none
+  uint64_t last_acknowledged(Reached level) const;  // 0: none
 
   // Check that no acknowledged checkpoint is lost. Another training opens the stores, which sweeps and
   // drains; afterwards no pending checkpoint of the dead one may exist. A restart must then find at least
@@ -80,24 +80,24 @@ class FaultMatrix : public ::testing::Test {
   void expect_nothing_lost();
   void expect_nothing_lost_without_fast_tier();
   // The step that a restart chooses, 0 if none; also checks its bytes.
-  std::uint64_t restart_step(bool quarantine_wrong = false);
+  uint64_t restart_step(bool quarantine_wrong = false);
   Result<Restart> try_restart(bool quarantine_wrong = false);
   Restart restart(bool quarantine_wrong = false);
   void expect_bytes(const Restart& chosen);
   void wipe_fast() const { std::filesystem::remove_all(fast_root()); }
-  static std::vector<std::uint64_t> whole_steps(const Tier& tier);
+  static std::vector<uint64_t> whole_steps(const Tier& tier);
   static void expect_no_litter(const std::filesystem::path& store);
 
   // Kills the training at operation n of `scope` (faulty.hpp), for n = 1, 2 ... until it ends unharmed. Each
   // time it starts with fresh() and then calls expect_nothing_lost(). Returns the number of kills.
-  std::uint64_t kill_at_each(const std::string& scope, bool on_fast, Trained trained);
+  uint64_t kill_at_each(const std::string& scope, bool on_fast, Trained trained);
   void fresh();          // empty tiers, empty log
   void forget_stores();  // closes those that restart() keeps open
 
-  std::vector<std::byte> state(std::uint64_t step, int rank) const;
+  std::vector<std::byte> state(uint64_t step, int rank) const;
   // Changes bytes of a file in place, like a device that damages data without an error.
-  static void overwrite(const std::filesystem::path& file, std::uint64_t offset, const std::string& bytes);
-  std::filesystem::path file_of(const std::filesystem::path& store, std::uint64_t step, int rank) const;
+  static void overwrite(const std::filesystem::path& file, uint64_t offset, const std::string& bytes);
+  std::filesystem::path file_of(const std::filesystem::path& store, uint64_t step, int rank) const;
 
   CheckpointPolicy policy_;
   std::function<void(Tier&)> wrap_{};  // called for each tier after it is opened

@@ -21,7 +21,7 @@ class WrongBytes : public FaultMatrix {
     policy_.keep_on_fast = 5;
   }
   // Saves these steps, durable on both tiers.
-  void save(std::vector<std::uint64_t> steps) {
+  void save(std::vector<uint64_t> steps) {
     const Outcome outcome = train({.steps = std::move(steps)});
     ASSERT_TRUE(outcome.all_well()) << outcome.complaint();
   }
@@ -30,12 +30,12 @@ class WrongBytes : public FaultMatrix {
   }
   // Replaces a word, and computes the checksum again. It is the last nine bytes: eight digits and a newline.
   static std::string resealed(std::string text, const std::string& from, const std::string& to) {
-    const std::size_t at = text.find(from);
+    const size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << text;
     if (at == std::string::npos) return text;
     text.replace(at, from.size(), to);
-    const std::size_t body = text.find_last_of('\n', text.size() - 2) + 1;
-    const std::uint32_t crc = crc32c(std::as_bytes(std::span(text).first(body)));
+    const size_t body = text.find_last_of('\n', text.size() - 2) + 1;
+    const uint32_t crc = crc32c(std::as_bytes(std::span(text).first(body)));
     std::ostringstream seal;
     seal << std::hex << std::setw(8) << std::setfill('0') << crc << "\n";
     return text.replace(text.size() - 9, 9, seal.str());
@@ -56,7 +56,7 @@ TEST_F(WrongBytes, Row28BitFlipOnFast) {
   EXPECT_EQ(chosen.store->role(), StoreRole::slow);
   expect_bytes(chosen);
   ASSERT_EQ(chosen.rejected.size(), 1U);
-  EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20});
+  EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20});
   EXPECT_FALSE(std::filesystem::is_empty(fast_root() / "quarantine"));
 }
 
@@ -65,7 +65,7 @@ TEST_F(WrongBytes, Row29BitFlipBeforeDrain) {
   overwrite(file_of(fast_root(), 40, 0), 17, "!");
   const Outcome outcome = train({.steps = {}});
   EXPECT_FALSE(outcome.finalized.ok()) << "the trainer is told";
-  EXPECT_EQ(whole_steps(slow()), std::vector<std::uint64_t>{20}) << "never durable";
+  EXPECT_EQ(whole_steps(slow()), std::vector<uint64_t>{20}) << "never durable";
   EXPECT_EQ(outcome.counts.quarantined, 1U);
   EXPECT_EQ(restart_step(), 20U);
 }
@@ -94,7 +94,7 @@ TEST_F(WrongBytes, Row31TornData) {
 }
 
 TEST_F(WrongBytes, Row32TornManifest) {
-  const auto tear = [&](const std::string& torn, std::uint64_t step) {
+  const auto tear = [&](const std::string& torn, uint64_t step) {
     for (const auto& store : {slow_root(), fast_root()}) {
       const std::filesystem::path file = checkpoint(store, step) / "MANIFEST";
       const std::string text = read_file(file);

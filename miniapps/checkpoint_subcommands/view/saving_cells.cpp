@@ -74,7 +74,7 @@ bool has_skipped(const Record& record) {
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kAlreadyNamed{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kAlreadyNamed);
-  for (std::size_t i = 0; i < rows.size(); ++i)
+  for (size_t i = 0; i < rows.size(); ++i)
     rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
   return rows;
 }
@@ -121,7 +121,7 @@ std::vector<SavingRuns> single_saves(std::span<const Record> records) {
     saves.push_back({"", std::move(found), saved_payload(first) + " " + saved_how(first, "")});
   }
   const std::vector<std::string> titles = titles_of(saving_texts(firsts));
-  for (std::size_t i = 0; i < saves.size(); ++i)
+  for (size_t i = 0; i < saves.size(); ++i)
     if (!titles[i].empty()) saves[i].name += ", " + titles[i];
   return saves;
 }
@@ -141,7 +141,7 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     groups.push_back(group_of(std::move(found)));
   }
   const std::vector<std::string> titles = titles_of(saving_texts(firsts));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < groups.size(); ++i) {
     if (!titles[i].empty()) groups[i].name += ", " + titles[i];
     groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + tiers_text(groups[i]);
   }

@@ -25,8 +25,7 @@ const Series* series_of(const Record& record, std::string_view name) {
 }
 
 // A line of `series` as a rate, in `unit` per second, with a point at the end of each interval of the chart.
-ChartSeries line_of(std::string label, std::size_t colour, const Series& series, double unit,
-                    std::size_t points) {
+ChartSeries line_of(std::string label, size_t colour, const Series& series, double unit, size_t points) {
   ChartSeries line{std::move(label), colour, Stroke::solid, false, {}, {}, {}};
   for (const double value : series.values) line.y.emplace_back(value / series.interval_s / unit);
   line.y.resize(points);
@@ -34,7 +33,7 @@ ChartSeries line_of(std::string label, std::size_t colour, const Series& series,
 }
 
 void add_ceiling(Chart& chart, const SavingRuns& arm, std::string_view part, const std::string& tier,
-                 std::size_t colour, double unit) {
+                 size_t colour, double unit) {
   const auto ceiling = metric_value(arm.first(), kCeilingOf.with(part));
   if (!ceiling || !ceilings_hold(arm.runs)) return;
   chart.series.push_back({tier + ": at best",
@@ -69,12 +68,12 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   charts.rates.y_label = rate_unit(output);
   charts.rates.x_label = charts.steps.x_label = "seconds";
   constexpr double kMostPoints = 100000;
-  const auto interval_count = std::size_t(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
-  const std::size_t points = std::max(slow->values.size(), interval_count);
-  for (std::size_t i = 0; i < points; ++i) charts.rates.x.push_back(double(i + 1) * slow->interval_s);
+  const auto interval_count = size_t(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
+  const size_t points = std::max(slow->values.size(), interval_count);
+  for (size_t i = 0; i < points; ++i) charts.rates.x.push_back(double(i + 1) * slow->interval_s);
   const auto add = [&](const Series& series, std::string_view role, std::string_view ceiling) {
     const std::string tier = role_name(record, role);
-    const std::size_t colour = colour_of(tiers, tier);
+    const size_t colour = colour_of(tiers, tier);
     charts.rates.series.push_back(line_of(tier, colour, series, chart_unit(output), points));
     add_ceiling(charts.rates, arm, ceiling, tier, colour, chart_unit(output));
   };

@@ -84,7 +84,7 @@ HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& r
           or_dash(overlap, format_percent), or_dash(inflation, format_ratio), format_number(row.sum(kSkips)),
           std::to_string(row.runs.size())})
       cells.push_back(text(cell));
-    std::vector<std::size_t> record_numbers;
+    std::vector<size_t> record_numbers;
     for (const Record* const record : row.runs) record_numbers.push_back(state.number_of(*record));
     std::sort(record_numbers.begin(), record_numbers.end());
     cells.push_back({record_ranges_html(record_numbers)});
@@ -181,7 +181,7 @@ std::string saving_section(std::span<const Record> records, PageState& state) {
       "it until that has all, and the rest drains during the steps. Volatile: a loss of power takes what "
       "the fast tier holds.",
       state.answers({groups.empty() ? "saving.held" : "saving.block", "saving.advice"}));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < groups.size(); ++i) {
     const std::string& title = groups[i].title;
     const std::vector<SavingRuns>& arms = groups[i].arms;
     out += part_html(

@@ -194,13 +194,13 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
     for (const SavingRuns& arm : group.arms)
       describe_all({arm.arm, arm.runs, group.name + " " + arm.name}, output, out);
   });
-  const std::size_t first_single = out.size();
+  const size_t first_single = out.size();
   for (const SavingRuns& save : singles) {
     describe_single_save(save, output, out);
     describe_misses(save, out);
   }
   link_sentences("checkpoints-saves", first_single, out);
-  const std::size_t first_training = out.size();
+  const size_t first_training = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
       if (find_metric(*record, kBlockTime) == nullptr) continue;

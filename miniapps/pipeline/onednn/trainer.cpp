@@ -57,9 +57,9 @@ memory::dim window_output_side(memory::dim side, const Layer& layer) {
          1;
 }
 
-memory::dim product(const Dims& dims, std::size_t from) {
+memory::dim product(const Dims& dims, size_t from) {
   memory::dim result = 1;
-  for (std::size_t i = from; i < dims.size(); ++i) result *= dims[i];
+  for (size_t i = from; i < dims.size(); ++i) result *= dims[i];
   return result;
 }
 
@@ -70,7 +70,7 @@ std::span<float> floats_of(const memory& of) {
 class OneDnnTrainer final : public NetworkTrainer {
  public:
   explicit OneDnnTrainer(const TrainerRequest& request);
-  Result<double> step(std::span<const float> pictures, std::span<const std::uint32_t> labels) override;
+  Result<double> step(std::span<const float> pictures, std::span<const uint32_t> labels) override;
 
  private:
   void add_convolution(const Layer& layer);
@@ -88,15 +88,15 @@ class OneDnnTrainer final : public NetworkTrainer {
   memory in_layout(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted);
   void add_weight_update(std::vector<Job>& jobs, const memory& weights, const memory& gradient);
   Result<void> run(const std::vector<Job>& jobs);
-  double loss_and_gradient(std::span<const std::uint32_t> labels);
+  double loss_and_gradient(std::span<const uint32_t> labels);
 
   const TrainerRequest request_;
   const RandomStream random_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  memory input_;                  // the current batch, in its caller's memory
-  Tensor output_;                 // the output of the last of layers_
-  std::size_t layer_number_ = 0;  // number of the network's layer that is being made
+  memory input_;             // the current batch, in its caller's memory
+  Tensor output_;            // the output of the last of layers_
+  size_t layer_number_ = 0;  // number of the network's layer that is being made
   std::vector<LayerJobs> layers_;
 };
 
@@ -135,7 +135,7 @@ memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) 
   memory plain_weights(layout(dims, dims.size() == 4 ? Tag::oihw : Tag::oi), engine_);
   const auto bound = std::sqrt(3.0F / float(product(dims, 1)));
   const RandomStream stream = random_.substream(layer_number_);
-  std::uint64_t n = 0;
+  uint64_t n = 0;
   for (float& weight : floats_of(plain_weights)) weight = bound * (2 * float(stream.uniform(n++)) - 1);
   memory weights = zeroed(desc);
   dnnl::reorder(plain_weights, weights).execute(stream_, plain_weights, weights);
@@ -310,18 +310,18 @@ void OneDnnTrainer::add_dense(const Layer& layer) {
 }
 
 // Softmax and cross entropy: returns the mean loss over the samples and sets the gradient of the last layer.
-double OneDnnTrainer::loss_and_gradient(std::span<const std::uint32_t> labels) {
-  const std::size_t classes = request_.network.classes();
+double OneDnnTrainer::loss_and_gradient(std::span<const uint32_t> labels) {
+  const size_t classes = request_.network.classes();
   const auto samples = double(labels.size());
   double loss = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  for (size_t i = 0; i < labels.size(); ++i) {
     const std::span<const float> outputs = floats_of(output_.value).subspan(i * classes, classes);
     const std::span<float> gradient = floats_of(output_.gradient).subspan(i * classes, classes);
     const double largest = *std::ranges::max_element(outputs);
     double sum = 0;
     for (const float output : outputs) sum += std::exp(output - largest);
     loss += std::log(sum) + largest - outputs[labels[i]];
-    for (std::size_t c = 0; c < classes; ++c)
+    for (size_t c = 0; c < classes; ++c)
       gradient[c] = float((std::exp(outputs[c] - largest) / sum - (c == labels[i] ? 1.0 : 0.0)) / samples);
   }
   return loss / samples;
@@ -350,7 +350,7 @@ auto catch_dnnl_errors(Action action) -> decltype(action()) {
   }
 }
 
-Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<const std::uint32_t> labels) {
+Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<const uint32_t> labels) {
   return catch_dnnl_errors([&]() -> Result<double> {
     input_.set_data_handle(const_cast<float*>(pictures.data()));  // the primitives only read it
     for (const LayerJobs& layer : layers_) PENSTOCK_TRY(run(layer.forward));

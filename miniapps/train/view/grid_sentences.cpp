@@ -33,8 +33,8 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
     const Record* const fewest_enough = *std::find_if(cells.begin(), cells.end(), [&](const Record* cell) {
       return value(cell) >= (1 - kSameRateTolerance) * value(best);
     });
-    const std::uint64_t threads = *whole_number(*best, "threads", 1);
-    const std::uint64_t fewest_threads = *whole_number(*fewest_enough, "threads", 1);
+    const uint64_t threads = *whole_number(*best, "threads", 1);
+    const uint64_t fewest_threads = *whole_number(*fewest_enough, "threads", 1);
     const std::string what = shows_utilization ? "keep the accelerator busy" : "deliver";
     std::string text = fmt::format("{} with prefetch {} {} {}{}, the most that was measured for {}",
                                    threads_text(threads), *train_prefetch(*best),
@@ -46,7 +46,8 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
     if (fewest_enough != best)
       text += fmt::format("; {} with prefetch {} come{} within {} of that ({})", threads_text(fewest_threads),
                           *train_prefetch(*fewest_enough), fewest_threads == 1 ? "s" : "",
-                          format_percent(kSameRateTolerance), value_text(value(fewest_enough), shows_utilization));
+                          format_percent(kSameRateTolerance),
+                          value_text(value(fewest_enough), shows_utilization));
     out.push_back({Tone::finding, "grid", text + "."});
   });
 }

@@ -51,7 +51,7 @@ std::vector<std::vector<std::string>> train_texts(std::span<const Record* const>
   std::vector<std::string_view> left_out = varying_parameters(also_varying);
   left_out.insert(left_out.end(), {"app", "cache"});
   std::vector<std::vector<std::string>> rows = work_rows(records, left_out);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     const Record& record = *records[i];
     const std::string state = cache_state(record);
     std::string cache =
@@ -66,7 +66,7 @@ std::vector<std::vector<std::string>> train_texts(std::span<const Record* const>
 
 }  // namespace
 
-std::optional<std::uint64_t> train_prefetch(const Record& record) {
+std::optional<uint64_t> train_prefetch(const Record& record) {
   return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;
 }
 
@@ -96,7 +96,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   }
   const std::vector<std::string> titles = titles_of(train_texts(first_records(found)));
   std::vector<TrainGroup> groups;
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     TrainGroup& group = groups.emplace_back();
     group.title = train_title(*found[i].front()) + (titles[i].empty() ? "" : ", ") + titles[i];
     for (const Record* const record : found[i]) keep_newer(group.at[*train_prefetch(*record)], *record);
@@ -110,11 +110,11 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
   });
   const std::vector<std::string> titles = titles_of(train_texts(first_records(found), "threads"));
   std::vector<TrainGrid> grids;
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     TrainGrid& grid = grids.emplace_back();
     grid.title = train_title(*found[i].front()) + (titles[i].empty() ? "" : ", ") + titles[i];
     for (const Record* const record : found[i]) {
-      const std::uint64_t prefetch = *train_prefetch(*record);
+      const uint64_t prefetch = *train_prefetch(*record);
       grid.prefetches.insert(prefetch);
       keep_newer(grid.at[*whole_number(*record, "threads", 1)][prefetch], *record);
     }
@@ -135,7 +135,7 @@ std::optional<double> input_wait_per_step(const Record& record) {
   if (wait == nullptr) return std::nullopt;
   if (wait->per == "step") {
     double sum = 0;
-    std::size_t finite_samples = 0;
+    size_t finite_samples = 0;
     for (const double sample : wait->samples) {
       if (!std::isfinite(sample)) continue;
       sum += sample;
@@ -148,7 +148,7 @@ std::optional<double> input_wait_per_step(const Record& record) {
   return wait->value() / *steps;
 }
 
-std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch) {
+std::optional<double> hidden_by_prefetch(const TrainGroup& group, uint64_t prefetch) {
   const auto unprefetched = group.at.find(0);
   const auto prefetched = group.at.find(prefetch);
   if (prefetch == 0 || unprefetched == group.at.end() || prefetched == group.at.end()) return std::nullopt;

@@ -15,7 +15,7 @@
 namespace penstock {
 
 // The prefetch depth of a record that can be in a group; empty for other records.
-std::optional<std::uint64_t> train_prefetch(const Record& record);
+std::optional<uint64_t> train_prefetch(const Record& record);
 
 // burns_processors(): steps use processors that the workers need as well. several_accelerators():
 // accelerators wait for each other.
@@ -24,8 +24,8 @@ bool several_accelerators(const Record& record);
 
 // Train records that differ only in prefetch depth, by depth.
 struct TrainGroup {
-  std::string title;                          // "alexnet on disk"
-  std::map<std::uint64_t, const Record*> at;  // prefetch -> the latest usable record
+  std::string title;                     // "alexnet on disk"
+  std::map<uint64_t, const Record*> at;  // prefetch -> the latest usable record
 };
 std::vector<TrainGroup> train_groups(std::span<const Record> records);
 
@@ -33,8 +33,8 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records);
 struct TrainGrid {
   std::string title;
   // Threads -> prefetch -> the latest usable record.
-  std::map<std::uint64_t, std::map<std::uint64_t, const Record*>> at;
-  std::set<std::uint64_t> prefetches;  // all depths in the grid
+  std::map<uint64_t, std::map<uint64_t, const Record*>> at;
+  std::set<uint64_t> prefetches;  // all depths in the grid
 };
 std::vector<TrainGrid> train_grids(std::span<const Record> records);
 // True: its cells show accelerator utilization. False: they show samples/s, since no record has a nominal
@@ -47,6 +47,6 @@ std::optional<double> input_wait_per_step(const Record& record);
 
 // 1 - (input wait per step with `prefetch`) / (the same with prefetch 0); negative if the wait grew. Absent
 // if one of the two was not measured.
-std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch);
+std::optional<double> hidden_by_prefetch(const TrainGroup& group, uint64_t prefetch);
 
 }  // namespace penstock

@@ -159,12 +159,12 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
   map.title = grid.title + (is_utilization ? ": how busy the accelerator was" : ": samples/s");
   map.row_label = "threads";
   double largest = 0;
-  for (const std::uint64_t prefetch : grid.prefetches)
+  for (const uint64_t prefetch : grid.prefetches)
     map.column_names.push_back(fmt::format("prefetch {}", prefetch));
   for (const auto& [threads, row] : grid.at) {
     map.row_names.push_back(std::to_string(threads));
     map.cells.emplace_back();
-    for (const std::uint64_t prefetch : grid.prefetches) {
+    for (const uint64_t prefetch : grid.prefetches) {
       HeatCell cell;
       if (const auto at = row.find(prefetch); at != row.end()) {
         cell.record = at->second;
@@ -194,10 +194,10 @@ std::string train_section(std::span<const Record> records, PageState& state) {
                                        "queue after it; the times are summed over its threads.",
                                        state.answers({"fed", "utilization", "grid", "lost", "bottleneck"}));
   const std::vector<TrainGrid> grids = train_grids(records);
-  for (std::size_t i = 0; i < grids.size(); ++i)
+  for (size_t i = 0; i < grids.size(); ++i)
     out += part_html(i, group_anchor("training-grid", i), grids[i].title + ": threads and prefetch",
                      grid_html(grids[i], state));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < groups.size(); ++i) {
     const TrainGroup& group = groups[i];
     std::string part = "<div class=\"side-by-side\">\n" + prefetch_bars(group, state);
     part += prefetch_table(group, state).html() + "</div>\n";

@@ -92,7 +92,7 @@ std::string loss_name(const std::string& place, const Record& record) {
 
 // Describes where utilization was lost: only for accelerators with a nominal step, and only losses of at
 // least 1%.
-void describe_lost(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastLostShare = 0.01;
   const auto wall = metric_value(record, shared_metrics::kWall);
@@ -129,7 +129,7 @@ std::string with_one_more(const Record& record) {
 }
 
 // Describes how many accelerators were fed, which only the record of a search has.
-void describe_fed(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& record,
                   std::vector<Sentence>& out) {
   const auto fed_number = metric_value(record, kAcceleratorsFed);
   const auto threshold = parameter_number(record, "au");
@@ -171,7 +171,7 @@ std::string au_difference_text(const Record& record, double dlio_utilization) {
 }
 
 // Describes the AU that DLIO would calculate from the same steps.
-void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Record& record,
+void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record& record,
                    std::vector<Sentence>& out) {
   const auto dlio_utilization = metric_value(record, kUtilizationDlio);
   const auto required_au = parameter_number(record, "au");
@@ -191,7 +191,7 @@ void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Re
 }
 
 // Mentions the samples that fill no step at the ends of epochs, if they are many.
-void describe_tail(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastTailShare = 0.1;
   const auto dropped_samples = metric_value(record, kDroppedTail);
@@ -211,15 +211,15 @@ void describe_tail(const TrainGroup& group, std::uint64_t prefetch, const Record
 }
 
 // Joins rising numbers to ranges: "1", "2 and 3", "2 to 5".
-std::string number_ranges(const std::vector<std::size_t>& numbers) {
+std::string number_ranges(const std::vector<size_t>& numbers) {
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i + 1;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
     while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
     if (end - i > 2) {
       parts.push_back(fmt::format("{} to {}", numbers[i], numbers[end - 1]));
     } else {
-      for (std::size_t at = i; at < end; ++at) parts.push_back(std::to_string(numbers[at]));
+      for (size_t at = i; at < end; ++at) parts.push_back(std::to_string(numbers[at]));
     }
     i = end;
   }
@@ -228,13 +228,13 @@ std::string number_ranges(const std::vector<std::size_t>& numbers) {
 
 // Warns of epochs without bytes from devices, unless the user asked for a warm cache: they measured this
 // machine's memory.
-void describe_cached_epochs(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Record& record,
                             std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
   const Metric* const fractions = find_metric(record, kEpochDeviceBytes);
   if (fractions == nullptr || parameter_text(record, "cache") == "warm") return;
-  std::vector<std::size_t> cached_epochs;
-  for (std::size_t i = 0; i < fractions->samples.size(); ++i)
+  std::vector<size_t> cached_epochs;
+  for (size_t i = 0; i < fractions->samples.size(); ++i)
     if (fractions->samples[i] < kServedFromMemory) cached_epochs.push_back(i + 1);
   if (cached_epochs.empty()) return;
   add_sentence(out, Tone::caution, "cached_epochs",
@@ -271,11 +271,11 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
 }
 
 std::string size_text(double bytes) {
-  return format_size(std::uint64_t(std::max(0.0, bytes)));
+  return format_size(uint64_t(std::max(0.0, bytes)));
 }
 
 // Describes the time of validation between steps.
-void describe_validation(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_validation(const TrainGroup& group, uint64_t prefetch, const Record& record,
                          std::vector<Sentence>& out) {
   const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
   const auto passes = metric_value(record, kValidationPasses);
@@ -289,7 +289,7 @@ void describe_validation(const TrainGroup& group, std::uint64_t prefetch, const 
                format_percent(*validation_s / wall));
 }
 
-void describe_checkpoints(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_checkpoints(const TrainGroup& group, uint64_t prefetch, const Record& record,
                           std::vector<Sentence>& out) {
   const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
   const Metric* const saves = find_metric(record, kModelSave);
@@ -308,7 +308,7 @@ void describe_checkpoints(const TrainGroup& group, std::uint64_t prefetch, const
 
 // Describes the read rate of apps that load whole files, next to the rate as the reproduced study calculates
 // it.
-void describe_files(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_files(const TrainGroup& group, uint64_t prefetch, const Record& record,
                     std::vector<Sentence>& out) {
   const auto files = metric_value(record, kFileReads);
   const auto corrected_rate = metric_value(record, kCorrectedRate);
@@ -322,7 +322,7 @@ void describe_files(const TrainGroup& group, std::uint64_t prefetch, const Recor
                size_text(*published_rate));
 }
 
-void describe_loss(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_loss(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   const auto first_loss = metric_value(record, accelerator_metrics::kLossFirst);
   const auto last_loss = metric_value(record, accelerator_metrics::kLossLast);
@@ -333,7 +333,7 @@ void describe_loss(const TrainGroup& group, std::uint64_t prefetch, const Record
 
 // Describes the time of reading, in all and during steps, or says why the timeline is incomplete. A wait for
 // a processor within a read counts as reading.
-void describe_timeline(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+void describe_timeline(const TrainGroup& group, uint64_t prefetch, const Record& record,
                        std::vector<Sentence>& out) {
   const auto spans = metric_value(record, kSpans);
   const auto dropped_spans = metric_value(record, kDroppedSpans);

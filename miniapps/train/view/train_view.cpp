@@ -26,7 +26,7 @@ void add_superseded_trainings(std::span<const Record> records, std::set<const Re
 // Names records "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with prefetch 4" if their
 // threads differ.
 std::vector<std::string> train_names(ShownRecords records) {
-  std::set<std::uint64_t> threads;
+  std::set<uint64_t> threads;
   for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));
   std::vector<std::string> names;
   for (const Record* const record : records) {
@@ -57,7 +57,7 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
   std::vector<std::string> tiles;
   for (const TrainGroup& group : train_groups(records)) {
     if (group.at.empty()) continue;
-    const std::uint64_t prefetch = group.at.rbegin()->first;
+    const uint64_t prefetch = group.at.rbegin()->first;
     const bool none_client_bound = std::all_of(group.at.begin(), group.at.end(), [](const auto& cell) {
       return cell.second->verdict != Verdict::client_bound;
     });
@@ -66,7 +66,7 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
           report::tile_html(fmt::format("{:.0f}", *hidden * 100), "%",
                             fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
     double best = -1;
-    std::uint64_t best_prefetch = 0;
+    uint64_t best_prefetch = 0;
     for (const auto& [other, measured] : group.at)
       if (const auto busy = metric_value(*measured, train_metrics::kUtilization); busy && *busy > best) {
         best = *busy;

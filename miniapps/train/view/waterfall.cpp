@@ -34,10 +34,10 @@ constexpr std::array<LossCause, 10> kLossCauses{{{"read", "opening and reading"}
                                                  {"straggler", "other ranks at work"},
                                                  {"barrier", "meeting at the barrier"}}};
 
-std::size_t cause_index(std::string_view name) {
-  return std::size_t(std::find_if(kLossCauses.begin(), kLossCauses.end(),
-                                  [&](const LossCause& cause) { return cause.name == name; }) -
-                     kLossCauses.begin());
+size_t cause_index(std::string_view name) {
+  return size_t(std::find_if(kLossCauses.begin(), kLossCauses.end(),
+                             [&](const LossCause& cause) { return cause.name == name; }) -
+                kLossCauses.begin());
 }
 
 // Steps that burn processors end when their work is done. Time beyond their nominal time is recorded as lost
@@ -46,7 +46,7 @@ std::string loss_text(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
                                         : "steps that lacked processors";
-  const std::size_t index = cause_index(name);
+  const size_t index = cause_index(name);
   return std::string(index < kLossCauses.size() ? kLossCauses[index].text : name);
 }
 
@@ -71,7 +71,7 @@ Waterfall waterfall_of(const Record& record) {
   if (waterfall.wall_s <= 0 || !busy_s || !metric_value(record, kUtilization)) return {};
   waterfall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
   const std::string prefix = kLost.with("");
-  std::vector<std::pair<std::size_t, LostTime>> lost;
+  std::vector<std::pair<size_t, LostTime>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(prefix))
       lost.push_back(

@@ -40,7 +40,7 @@ TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
                                "saving checkpoints"};
   const double seconds[] = {2, 4, 1, 1.2};
   double left = fall.wall_s;
-  for (std::size_t i = 0; i < fall.losses.size(); ++i) {
+  for (size_t i = 0; i < fall.losses.size(); ++i) {
     EXPECT_EQ(fall.losses[i].cause, words[i]);
     EXPECT_NEAR(fall.losses[i].seconds, seconds[i], 1e-9);
     left -= fall.losses[i].seconds;

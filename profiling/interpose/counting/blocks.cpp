@@ -22,21 +22,21 @@
 namespace penstock::interpose {
 
 namespace {
-constexpr std::uint32_t kMostPending = 65536;  // operations in flight at once
+constexpr uint32_t kMostPending = 65536;  // operations in flight at once
 
-std::uint64_t key_of(const void* block) noexcept {
-  return reinterpret_cast<std::uint64_t>(block);
+uint64_t key_of(const void* block) noexcept {
+  return reinterpret_cast<uint64_t>(block);
 }
 }  // namespace
 
-void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call call, int fd,
-                            std::int64_t offset, std::int64_t length) noexcept {
+void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call call, int fd, int64_t offset,
+                            int64_t length) noexcept {
   const HandleFile file = file_of(log, fd);
   const LockGuard lock(lock_);
-  std::uint32_t index = 0;
+  uint32_t index = 0;
   if (lock.has_lock()) {
     pending_.allocate(kMostPending);
-    if (const std::uint32_t old_index = pending_.find(key_of(block)); old_index != 0) {
+    if (const uint32_t old_index = pending_.find(key_of(block)); old_index != 0) {
       pending_.remove(old_index);  // the old operation has ended, but the program never asked for its result
       count_drop(session.header->dropped_operations);
     }
@@ -57,7 +57,7 @@ void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call cal
 
 bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexcept {
   const LockGuard lock(lock_);
-  const std::uint32_t index = lock.has_lock() ? pending_.find(key_of(block)) : 0;
+  const uint32_t index = lock.has_lock() ? pending_.find(key_of(block)) : 0;
   if (index == 0) {
     return false;
   }
@@ -66,7 +66,7 @@ bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexc
   return true;
 }
 
-void AsyncOperations::count_result(ThreadLog& log, const Pending& pending, std::int64_t result) noexcept {
+void AsyncOperations::count_result(ThreadLog& log, const Pending& pending, int64_t result) noexcept {
   Operation operation{.call = pending.call,
                       .layer = layer_,
                       .failed = result < 0 ? int(-result) : 0,
@@ -75,7 +75,7 @@ void AsyncOperations::count_result(ThreadLog& log, const Pending& pending, std::
                       .end = ticks()};
   if (result > 0 && (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE)) {
     operation.length = result;
-    const auto bytes = std::uint64_t(result);
+    const auto bytes = uint64_t(result);
     penstock_thread& totals = *log.totals;
     if (pending.call == PENSTOCK_CALL_READ) {
       (layer_ == PENSTOCK_POSIX ? totals.kernel_read : totals.ring_read) += bytes;
@@ -86,7 +86,7 @@ void AsyncOperations::count_result(ThreadLog& log, const Pending& pending, std::
   count_handle(log, pending.file, operation);
 }
 
-void AsyncOperations::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
+void AsyncOperations::end(ThreadLog& log, const void* block, int64_t result) noexcept {
   if (Pending pending; find_and_remove(block, pending)) {
     count_result(log, pending, result);
   }
@@ -98,16 +98,16 @@ void AsyncOperations::drop(const void* block) noexcept {
 }
 
 void AsyncOperations::count_ended(ThreadLog& log,
-                                  bool (*ended)(const Pending& pending, std::int64_t& result)) noexcept {
+                                  bool (*ended)(const Pending& pending, int64_t& result)) noexcept {
   const LockGuard lock(lock_);
   if (!lock.has_lock()) {
     return;
   }
-  for (std::uint32_t i = 1; i <= pending_.highest_index(); ++i) {
+  for (uint32_t i = 1; i <= pending_.highest_index(); ++i) {
     if (!pending_.is_used(i)) {
       continue;
     }
-    std::int64_t result = 0;
+    int64_t result = 0;
     if (ended(pending_.at(i), result)) {
       count_result(log, pending_.at(i), result);
     } else {
@@ -122,7 +122,7 @@ void AsyncOperations::forget_all() noexcept {
   pending_.free_memory();
 }
 
-bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept {
+bool copy_memory(const void* from, void* to, size_t bytes) noexcept {
   iovec target{.iov_base = to, .iov_len = bytes};
   iovec source{.iov_base = const_cast<void*>(from), .iov_len = bytes};
   return system_call(SYS_process_vm_readv, system_call(SYS_getpid), as_argument(&target), 1,

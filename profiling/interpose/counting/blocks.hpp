@@ -16,22 +16,22 @@ class AsyncOperations {
   explicit constexpr AsyncOperations(penstock_layer layer) noexcept : layer_(layer) {}
   // Called before the operation is submitted, because another thread may see its end right after the
   // submission.
-  void begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
-             std::int64_t length) noexcept;
+  void begin(ThreadLog& log, const void* block, penstock_call call, int fd, int64_t offset,
+             int64_t length) noexcept;
   // `result`: bytes, or a negated errno. If the operation is in the table, it is counted and removed.
-  void end(ThreadLog& log, const void* block, std::int64_t result) noexcept;
+  void end(ThreadLog& log, const void* block, int64_t result) noexcept;
   // Removes an operation whose submission has failed.
   void drop(const void* block) noexcept;
   // Called before the process ends: empties the table. `ended` returns whether an operation has ended, and
   // stores its result; then the operation is counted. The others count as dropped.
-  void count_ended(ThreadLog& log, bool (*ended)(const Pending& pending, std::int64_t& result)) noexcept;
+  void count_ended(ThreadLog& log, bool (*ended)(const Pending& pending, int64_t& result)) noexcept;
   // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
   // parent's, and when recording begins.
   void forget_all() noexcept;
 
  private:
   bool find_and_remove(const void* block, Pending& removed) noexcept;
-  void count_result(ThreadLog& log, const Pending& pending, std::int64_t result) noexcept;
+  void count_result(ThreadLog& log, const Pending& pending, int64_t result) noexcept;
 
   const penstock_layer layer_;
   OwnedLock lock_;
@@ -40,6 +40,6 @@ class AsyncOperations {
 
 // Copies the program's memory, which may be unmapped by now; false if it is. Makes a system call, which fails
 // instead of crashing.
-bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept;
+bool copy_memory(const void* from, void* to, size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

@@ -23,14 +23,14 @@ namespace penstock::interpose {
 namespace {
 
 constexpr std::array<SizeBucket, 65> make_size_buckets() {
-  constexpr std::uint64_t kBucketLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
+  constexpr uint64_t kBucketLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
       100, 1024, 10240, 102400, 1U << 20U, 4194304, 10485760, 104857600, 1073741824};
   std::array<SizeBucket, 65> buckets;
-  std::size_t bucket = 0;
-  for (std::size_t width = 0; width <= 64; ++width) {
-    buckets[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
+  size_t bucket = 0;
+  for (size_t width = 0; width <= 64; ++width) {
+    buckets[width] = {.limit = ~uint64_t{0}, .bucket = bucket};
     // If a limit has this number of binary digits, the bucket changes above the limit.
-    if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kBucketLimits[bucket])) == width) {
+    if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && size_t(std::bit_width(kBucketLimits[bucket])) == width) {
       buckets[width].limit = kBucketLimits[bucket];
       bucket += 1;
     }
@@ -64,7 +64,7 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
 // so an entry is claimed by an atomic exchange before it is written. The entries are read only by the
 // outermost update, after all handlers have returned.
 void Update::defer(const ThreadLog::Deferred& deferred) noexcept {
-  std::uint32_t index = log_.deferred_count;
+  uint32_t index = log_.deferred_count;
   do {
     if (index >= ThreadLog::kMaxDeferred) {
       count_drop(session.header->dropped_operations);
@@ -75,7 +75,7 @@ void Update::defer(const ThreadLog::Deferred& deferred) noexcept {
   log_.deferred[index] = deferred;
 }
 
-void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
+void Update::defer(uint64_t file, uint64_t name, const Operation& operation) noexcept {
   defer({.operation = operation, .file = file, .name = name});
 }
 
@@ -157,8 +157,8 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
 // count becomes 0 only if it is still the one that was read; otherwise the loop counts the new entries too.
 void count_all_deferred(ThreadLog& log) noexcept {
   const Update update(log);  // if it moves the log to another session, begin_in_session() drops the entries
-  std::uint32_t count = log.deferred_count;
-  for (std::uint32_t i = 0; !update.nested() && count != 0;) {
+  uint32_t count = log.deferred_count;
+  for (uint32_t i = 0; !update.nested() && count != 0;) {
     for (; i < count; ++i) {
       count_deferred(log, log.deferred[i]);
     }
@@ -234,14 +234,14 @@ namespace {
   }
   auto* name = at_offset<penstock_name>(c.name);
   if (name->kind == PENSTOCK_REGULAR) {
-    __atomic_store_n(&name->kind, std::uint16_t(kind), __ATOMIC_RELAXED);
+    __atomic_store_n(&name->kind, uint16_t(kind), __ATOMIC_RELAXED);
   }
 }
 
 // Called within an update. A failed operation makes no counters. Otherwise a program that probes for files
 // would fill the session with names that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
-                std::int64_t size) noexcept {
+                int64_t size) noexcept {
   penstock_counters* c =
       operation.failed != 0
           ? log.files.find(name.file, operation.layer)
@@ -258,7 +258,7 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
   if (kind != PENSTOCK_REGULAR) {
     store_file_kind(log, *c, kind);
   } else if (size > 0) {
-    note_size(*c, std::uint64_t(size));
+    note_size(*c, uint64_t(size));
   }
   record_segment(log, name.file, operation);
 }
@@ -268,7 +268,7 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
 // Called after the program's call. `path` is the program's pointer. After EFAULT it is not read, because the
 // kernel could not read it either. Nested in a handler, the operation is dropped, because log.name is in use.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
-                std::int64_t size) noexcept {
+                int64_t size) noexcept {
   if (operation.failed == EFAULT) {
     return;
   }

@@ -38,12 +38,12 @@ inline const char* stack_top() noexcept {
 // The buckets of all sizes that have the same number of binary digits. These sizes are in one bucket or in
 // two: at most one limit is among them.
 struct SizeBucket {
-  std::uint64_t limit = 0;  // sizes above it are in the bucket after `bucket`
-  std::uint64_t bucket = 0;
+  uint64_t limit = 0;  // sizes above it are in the bucket after `bucket`
+  uint64_t bucket = 0;
 };
 extern const std::array<SizeBucket, 65> size_buckets;
 
-inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
+inline size_t size_bucket(uint64_t bytes) noexcept {
   const SizeBucket& entry = size_buckets[std::bit_width(bytes)];
   return entry.bucket + (bytes > entry.limit ? 1 : 0);
 }
@@ -74,24 +74,24 @@ template <typename Count>
 }
 
 // Stores the file's size if it is larger than the size that was stored before.
-[[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
+[[gnu::always_inline]] inline void note_size(penstock_counters& c, uint64_t size) noexcept {
   visit_counters(c, [size](auto& fields) { fields.size = size > fields.size ? size : fields.size; });
 }
 
-[[gnu::always_inline]] inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes,
-                                            std::uint64_t begin, std::uint64_t end) noexcept {
+[[gnu::always_inline]] inline void add_read(penstock_counters& c, int64_t offset, int64_t bytes,
+                                            uint64_t begin, uint64_t end) noexcept {
   visit_counters(c, [=](auto& fields) {
-    const auto last_byte = std::int64_t(fields.last_read);
+    const auto last_byte = int64_t(fields.last_read);
     add_one(fields.reads);
     add_one(fields.sequential_reads, offset > last_byte);
     add_one(fields.consecutive_reads, offset == last_byte + 1);
-    fields.last_read = std::uint64_t(offset + bytes - 1);
-    fields.bytes_read += std::uint64_t(bytes);
-    const auto end_offset = std::uint64_t(offset + bytes);
+    fields.last_read = uint64_t(offset + bytes - 1);
+    fields.bytes_read += uint64_t(bytes);
+    const auto end_offset = uint64_t(offset + bytes);
     if (end_offset > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
       fields.size = end_offset;
     }
-    add_one(fields.read_sizes[size_bucket(std::uint64_t(bytes))]);
+    add_one(fields.read_sizes[size_bucket(uint64_t(bytes))]);
     if constexpr (std::is_same_v<decltype(fields), penstock_counters&>) {
       if (fields.last_was == 2) [[unlikely]] {
         fields.read_write_switches += 1;
@@ -105,19 +105,19 @@ template <typename Count>
 }
 
 // Only for whole counters: can_count() and counters_of() never choose brief ones for a write.
-inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
-                      std::uint64_t end) noexcept {
-  const auto last_byte = std::int64_t(c.last_written);
+inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint64_t begin,
+                      uint64_t end) noexcept {
+  const auto last_byte = int64_t(c.last_written);
   c.writes += 1;
   c.sequential_writes += offset > last_byte ? 1U : 0U;
   c.consecutive_writes += offset == last_byte + 1 ? 1U : 0U;
-  c.last_written = std::uint64_t(offset + bytes - 1);
-  c.bytes_written += std::uint64_t(bytes);
-  const auto end_offset = std::uint64_t(offset + bytes);
+  c.last_written = uint64_t(offset + bytes - 1);
+  c.bytes_written += uint64_t(bytes);
+  const auto end_offset = uint64_t(offset + bytes);
   if (end_offset > c.size && bytes != 0) {
     c.size = end_offset;
   }
-  c.write_sizes[size_bucket(std::uint64_t(bytes))] += 1;
+  c.write_sizes[size_bucket(uint64_t(bytes))] += 1;
   c.read_write_switches += c.last_was == 1 ? 1U : 0U;
   c.last_was = 2;
   c.write_ticks += end - begin;
@@ -131,7 +131,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
     c.syncs += 1;  // only whole counters get here (needs_whole_counters()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
-    c.mapped_bytes += std::uint64_t(operation.length);
+    c.mapped_bytes += uint64_t(operation.length);
   }
   visit_counters(c, [&operation](auto& fields) {
     switch (operation.call) {
@@ -173,7 +173,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 }
 
 // Records the call as a segment if tracing is on. Called within an Update, because it may take another block.
-[[gnu::always_inline]] inline void record_segment(ThreadLog& log, std::uint64_t file,
+[[gnu::always_inline]] inline void record_segment(ThreadLog& log, uint64_t file,
                                                   const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
     const Operation copy = operation;  // copied only here, so that elsewhere the operation stays in registers
@@ -231,7 +231,7 @@ class Update {
   // True if this update interrupted another one of the same thread: then only defer() is allowed.
   bool nested() const noexcept { return is_nested_; }
   // For a handler: takes no lock and allocates no memory. If there is no room, the operation is dropped.
-  void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
+  void defer(uint64_t file, uint64_t name, const Operation& operation) noexcept;
   // For a handler whose descriptor is not described: it is looked up in /proc after the update. The operation
   // is dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
   // position.
@@ -276,8 +276,8 @@ class OuterUpdate {
 [[gnu::noinline]] penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
                                                       const Operation& operation) noexcept;
 
-inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
-  return serial * 8 + std::uint64_t(layer);
+inline uint64_t cache_tag(uint64_t serial, penstock_layer layer) noexcept {
+  return serial * 8 + uint64_t(layer);
 }
 // The entry of the log's cache for this descriptor and layer. The entry may have counters of another
 // descriptor or layer: its tag shows to which it belongs.
@@ -287,11 +287,11 @@ inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer lay
 
 // After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
 // room for handlers: between can_count() and the addition they may add to the same entry.
-constexpr std::uint32_t kMostOperations = 1U << 31U;
-constexpr std::uint32_t kMostBriefCalls = 192;
+constexpr uint32_t kMostOperations = 1U << 31U;
+constexpr uint32_t kMostBriefCalls = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
 template <typename Counters>
-[[gnu::always_inline]] inline std::uint32_t call_count(const Counters& c, penstock_call call) noexcept {
+[[gnu::always_inline]] inline uint32_t call_count(const Counters& c, penstock_call call) noexcept {
   switch (call) {
     case PENSTOCK_CALL_OPEN:
       return c.opens;
@@ -307,7 +307,7 @@ template <typename Counters>
       return c.other;
   }
 }
-inline std::uint32_t whole_call_count(const penstock_counters& c, penstock_call call) noexcept {
+inline uint32_t whole_call_count(const penstock_counters& c, penstock_call call) noexcept {
   switch (call) {
     case PENSTOCK_CALL_WRITE:
       return c.writes;
@@ -385,9 +385,8 @@ penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept;
 
 // count() for a read or a write, without building an Operation on the common path.
 template <penstock_call kCall>
-[[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer,
-                                               std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
-                                               std::uint64_t end) noexcept {
+[[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer, int64_t offset,
+                                               int64_t bytes, uint64_t begin, uint64_t end) noexcept {
   const Description* description = description_of(fd);
   const ThreadLog::Cached& cached = cache_entry(log, fd, layer);
   penstock_counters* counters = cached.counters;
@@ -418,17 +417,17 @@ template <penstock_call kCall>
 
 // Add bytes that the kernel adds to rchar or wchar of /proc/PID/io, which it does for every kind of
 // descriptor.
-inline void add_kernel_read(ThreadLog& log, std::int64_t bytes) noexcept {
-  log.totals->kernel_read += std::uint64_t(bytes);
+inline void add_kernel_read(ThreadLog& log, int64_t bytes) noexcept {
+  log.totals->kernel_read += uint64_t(bytes);
 }
-inline void add_kernel_written(ThreadLog& log, std::int64_t bytes) noexcept {
-  log.totals->kernel_written += std::uint64_t(bytes);
+inline void add_kernel_written(ThreadLog& log, int64_t bytes) noexcept {
+  log.totals->kernel_written += uint64_t(bytes);
 }
 
 // Counts an operation on a name. `at` is the directory of a relative name (AT_FDCWD or a descriptor). A
 // failed one is counted only if this thread knows the file.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
-                penstock_file_kind kind = PENSTOCK_REGULAR, std::int64_t size = -1) noexcept;
+                penstock_file_kind kind = PENSTOCK_REGULAR, int64_t size = -1) noexcept;
 // Counts an open() or similar call, which made `fd` (-1: it failed). The descriptor is described from now on,
 // and its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,

@@ -27,7 +27,7 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
   {
     // Above every stack frame, so an update seems to run.
-    log->update_mark = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+    log->update_mark = reinterpret_cast<const char*>(std::numeric_limits<uintptr_t>::max());
     count_in_counters(*log, *c, read);
     EXPECT_EQ(as_brief(*c).reads, 0U);
     EXPECT_EQ(log->deferred_count, 1U);
@@ -62,8 +62,8 @@ class HandlersDescriptor : public InSession {
     unlink(name_.c_str());
     InSession::TearDown();
   }
-  void read_in_handler(std::int64_t offset, std::int64_t bytes = 5) {
-    log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+  void read_in_handler(int64_t offset, int64_t bytes = 5) {
+    log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<uintptr_t>::max());
     const Operation read{.call = PENSTOCK_CALL_READ, .offset = offset, .length = bytes, .begin = 1, .end = 2};
     EXPECT_EQ(count(*log_, fd_, read), nullptr);
     EXPECT_EQ(log_->deferred_count, 1U);
@@ -77,11 +77,11 @@ class HandlersDescriptor : public InSession {
     const Description* description = description_of(fd_);
     return description == nullptr ? nullptr : log_->files.find(description->file, PENSTOCK_POSIX);
   }
-  static std::uint64_t dropped() { return session.header->dropped_operations; }
+  static uint64_t dropped() { return session.header->dropped_operations; }
 
   ThreadLog* log_ = nullptr;
   int fd_ = -1;
-  std::uint64_t dropped_ = 0;
+  uint64_t dropped_ = 0;
   const std::string name_ = testing::TempDir() + "penstock-unseen-" + std::to_string(getpid()) +
                             testing::UnitTest::GetInstance()->current_test_info()->name();
 };
@@ -165,8 +165,8 @@ TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
 }
 
 TEST_F(HandlersDescriptor, ThereIsRoomForThatNumberOfCalls) {
-  log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
-  for (std::size_t i = 0; i < ThreadLog::kMaxDeferred + 3; ++i)
+  log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<uintptr_t>::max());
+  for (size_t i = 0; i < ThreadLog::kMaxDeferred + 3; ++i)
     count(*log_, fd_, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2});
   EXPECT_EQ(log_->deferred_count, ThreadLog::kMaxDeferred);
   EXPECT_EQ(dropped(), dropped_ + 3);

@@ -24,20 +24,20 @@ namespace {
 // Free descriptions are in several lists, so that threads that open and close at the same time seldom use the
 // same one. No thread waits for a list: if it is locked, the thread tries the next one. So a handler that
 // interrupts its own thread inside a list does not wait for its own thread.
-constexpr std::size_t kFreeLists = 16;
-constexpr std::size_t kDescriptionsPerAllocation = 64;
+constexpr size_t kFreeLists = 16;
+constexpr size_t kDescriptionsPerAllocation = 64;
 struct alignas(64) FreeList {
   std::atomic_flag is_locked;
   Description* first = nullptr;
 };
 FreeList free_lists[kFreeLists];
-thread_local std::size_t last_list __attribute__((tls_model("initial-exec"))) = 0;
+thread_local size_t last_list __attribute__((tls_model("initial-exec"))) = 0;
 
 // Locks one list as long as it exists. It tries the list first that the thread used last.
 class FreeListLock {
  public:
   FreeListLock() noexcept {
-    for (std::size_t i = last_list;; i = (i + 1) % kFreeLists) {
+    for (size_t i = last_list;; i = (i + 1) % kFreeLists) {
       if (!free_lists[i].is_locked.test_and_set(std::memory_order_acquire)) {
         last_list = i;
         list_ = &free_lists[i];
@@ -56,15 +56,15 @@ class FreeListLock {
 
 // A serial is never 0 and never used twice; 0 is the serial of a free description. Threads reserve 4,096 at
 // once, so that the shared counter is seldom written.
-constexpr std::uint64_t kReservedSerials = 4096;
-std::uint64_t reserve_serials() noexcept {
-  static constinit std::atomic<std::uint64_t> next_serial{kReservedSerials};
+constexpr uint64_t kReservedSerials = 4096;
+uint64_t reserve_serials() noexcept {
+  static constinit std::atomic<uint64_t> next_serial{kReservedSerials};
   return next_serial.fetch_add(kReservedSerials, std::memory_order_relaxed);
 }
 
 // Fills a description that no other thread can find. The serial is stored last: a thread that still has a
 // pointer from the earlier use sees the new serial only when all fields are new.
-Description* initialise(Description* description, std::uint64_t serial) noexcept {
+Description* initialise(Description* description, uint64_t serial) noexcept {
   description->file = 0;
   description->name = 0;
   description->kind = PENSTOCK_REGULAR;
@@ -85,7 +85,7 @@ Description* take_free_description() noexcept {
       return nullptr;
     }
     auto* descriptions = static_cast<Description*>(memory);
-    for (std::size_t i = 0; i < kDescriptionsPerAllocation; ++i) {
+    for (size_t i = 0; i < kDescriptionsPerAllocation; ++i) {
       new (descriptions + i) Description;
       descriptions[i].next_free = i + 1 < kDescriptionsPerAllocation ? descriptions + i + 1 : nullptr;
     }
@@ -236,7 +236,7 @@ void forget(int fd) noexcept {
 // use.
 void describe_duplicate(int from, int to) noexcept {
   Description* description = description_of(from);
-  std::uint32_t count = description == nullptr ? 0 : description->references.load(std::memory_order_relaxed);
+  uint32_t count = description == nullptr ? 0 : description->references.load(std::memory_order_relaxed);
   while (count != 0 && !description->references.compare_exchange_weak(
                            count, count + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) {
   }

@@ -27,19 +27,19 @@
 namespace penstock::interpose {
 
 struct alignas(64) Description {
-  std::uint64_t file = 0;  // key of its name; 0: its operations are not counted for a file (a pipe)
-  std::uint64_t name = 0;  // offset of its name in this process's session
-  std::atomic<std::uint64_t> serial{0};  // changes when this memory is used for another description
-  std::atomic<std::int64_t> position{0};
-  std::atomic<std::uint32_t> references{0};
-  std::uint16_t kind = PENSTOCK_REGULAR;
-  bool appends = false;                // opened with O_APPEND
-  std::uint32_t last_copy_number = 0;  // number of the last copy to another session (thread_lives.cpp)
+  uint64_t file = 0;                // key of its name; 0: its operations are not counted for a file (a pipe)
+  uint64_t name = 0;                // offset of its name in this process's session
+  std::atomic<uint64_t> serial{0};  // changes when this memory is used for another description
+  std::atomic<int64_t> position{0};
+  std::atomic<uint32_t> references{0};
+  uint16_t kind = PENSTOCK_REGULAR;
+  bool appends = false;           // opened with O_APPEND
+  uint32_t last_copy_number = 0;  // number of the last copy to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
   // A load and a store are cheaper than one atomic addition. Threads that read through one description at the
   // same time have no defined order anyway.
-  void advance(std::int64_t bytes) noexcept {
+  void advance(int64_t bytes) noexcept {
     position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
 };
@@ -76,7 +76,7 @@ class SpareDescription {
 
  private:
   Description* spare_description_ = nullptr;
-  std::uint64_t next_serial_ = 0;  // the next serial of those that are reserved for this thread
+  uint64_t next_serial_ = 0;  // the next serial of those that are reserved for this thread
 };
 
 // Makes fd refer to `description`. The caller's reference moves into the table. The description that fd had

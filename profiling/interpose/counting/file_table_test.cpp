@@ -11,10 +11,10 @@ namespace {
 
 // The table uses only the file and the layer of an entry.
 struct alignas(32) Entry {
-  std::uint64_t file;
-  std::uint64_t name;
-  std::uint32_t thread;
-  std::uint16_t layer;
+  uint64_t file;
+  uint64_t name;
+  uint32_t thread;
+  uint16_t layer;
 };
 static_assert(offsetof(Entry, file) == offsetof(penstock_counters, file) &&
               offsetof(Entry, layer) == offsetof(penstock_counters, layer));
@@ -26,7 +26,7 @@ const penstock_counters& counters(const Entry& entry) {
 void insert(FileTable& table, const Entry& entry) {
   const auto layer = static_cast<penstock_layer>(entry.layer);
   ASSERT_TRUE(!table.is_full() || table.grow());
-  const std::uint64_t slot = table.slot_of(entry.file, layer);
+  const uint64_t slot = table.slot_of(entry.file, layer);
   ASSERT_EQ(table.at(slot), nullptr);
   table.set(slot, counters(entry));
 }
@@ -34,16 +34,16 @@ void insert(FileTable& table, const Entry& entry) {
 // With more than two million slots, the hash bits in a slot are too few to find its place in a larger table.
 TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
   // Just above three quarters of 2^21, so that the table grows to 2^22 slots.
-  constexpr std::uint64_t kFiles = 1'600'000;
+  constexpr uint64_t kFiles = 1'600'000;
   std::vector<Entry> entries(kFiles);
   FileTable table;
-  for (std::uint64_t i = 0; i < kFiles; ++i) {
+  for (uint64_t i = 0; i < kFiles; ++i) {
     entries[i] = {
-        .file = (i / 2 + 1) * 0x9e3779b97f4a7c15U, .name = 0, .thread = 0, .layer = std::uint16_t(i % 2)};
+        .file = (i / 2 + 1) * 0x9e3779b97f4a7c15U, .name = 0, .thread = 0, .layer = uint16_t(i % 2)};
     insert(table, entries[i]);
     if (HasFatalFailure()) return;
   }
-  std::uint64_t wrong = 0;
+  uint64_t wrong = 0;
   for (const Entry& entry : entries)
     wrong += table.find(entry.file, static_cast<penstock_layer>(entry.layer)) != &counters(entry) ? 1U : 0U;
   EXPECT_EQ(wrong, 0U);

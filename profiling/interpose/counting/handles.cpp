@@ -18,20 +18,20 @@ namespace penstock::interpose {
 
 namespace {
 
-constexpr std::size_t kMostHandles = 4096;
+constexpr size_t kMostHandles = 4096;
 struct Entry {
-  std::uint64_t handle = 0;
+  uint64_t handle = 0;
   unsigned kind = 0;
   bool is_used = false;
   HandleFile file;
 };
 Entry entries[kMostHandles];
-std::size_t used_end = 0;  // the index after the last entry that was ever used
+size_t used_end = 0;  // the index after the last entry that was ever used
 constinit OwnedLock handles_lock;
 
 // Called under the lock. Null for a handle that is not known.
-Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
-  for (std::size_t i = 0; i < used_end; ++i) {
+Entry* entry_of(unsigned kind, uint64_t handle) noexcept {
+  for (size_t i = 0; i < used_end; ++i) {
     if (entries[i].is_used && entries[i].kind == kind && entries[i].handle == handle) {
       return &entries[i];
     }
@@ -43,13 +43,13 @@ Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
 
 // Called after the library has opened the handle. A handle's number may be used again, so an old entry is
 // replaced.
-void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
+void remember_handle(unsigned kind, uint64_t handle, HandleFile file) noexcept {
   const LockGuard guard(handles_lock);
   if (!guard.has_lock()) {
     return;
   }
   Entry* entry = entry_of(kind, handle);
-  for (std::size_t i = 0; i < used_end && entry == nullptr; ++i) {
+  for (size_t i = 0; i < used_end && entry == nullptr; ++i) {
     entry = entries[i].is_used ? nullptr : &entries[i];
   }
   if (entry == nullptr) {
@@ -61,7 +61,7 @@ void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexc
   *entry = {.handle = handle, .kind = kind, .is_used = true, .file = file};
 }
 
-HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
+HandleFile find_handle(unsigned kind, uint64_t handle) noexcept {
   const LockGuard guard(handles_lock);
   const Entry* entry = guard.has_lock() ? entry_of(kind, handle) : nullptr;
   return entry == nullptr ? HandleFile{} : entry->file;
@@ -75,7 +75,7 @@ void free_handles_after_fork() noexcept {
 
 // Called before the close. If the close fails, the handle stays open, and its further operations are not
 // counted in this layer.
-HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
+HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept {
   const LockGuard guard(handles_lock);
   Entry* entry = guard.has_lock() ? entry_of(kind, handle) : nullptr;
   if (entry == nullptr) {

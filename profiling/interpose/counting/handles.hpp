@@ -15,16 +15,16 @@
 namespace penstock::interpose {
 
 struct HandleFile {
-  std::uint64_t file = 0;  // key of the file; 0: the handle is not known
-  std::uint64_t name = 0;
+  uint64_t file = 0;  // key of the file; 0: the handle is not known
+  uint64_t name = 0;
 };
 
 // `kind` distinguishes the handles of one library from those of another.
-void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
-HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
+void remember_handle(unsigned kind, uint64_t handle, HandleFile file) noexcept;
+HandleFile find_handle(unsigned kind, uint64_t handle) noexcept;
 // Called before the handle is closed: afterwards another thread may get a handle with the same number.
 // Returns the file that it referred to.
-HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
+HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept;
 // Called in a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;
 

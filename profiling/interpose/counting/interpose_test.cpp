@@ -29,41 +29,40 @@
 namespace penstock::interpose {
 namespace {
 
-std::size_t bucket_by_hand(std::uint64_t bytes) {
-  std::size_t bucket = 0;
-  for (const std::uint64_t limit :
+size_t bucket_by_hand(uint64_t bytes) {
+  size_t bucket = 0;
+  for (const uint64_t limit :
        {100ULL, 1024ULL, 10240ULL, 102400ULL, 1ULL << 20, 4ULL << 20, 10ULL << 20, 100ULL << 20, 1ULL << 30})
     bucket += bytes > limit ? 1 : 0;
   return bucket;
 }
 
 TEST(SizeBucket, IsThatOfTheLimits) {
-  for (std::uint64_t bytes = 0; bytes < 200'000; ++bytes)
+  for (uint64_t bytes = 0; bytes < 200'000; ++bytes)
     ASSERT_EQ(size_bucket(bytes), bucket_by_hand(bytes)) << bytes;
   for (unsigned bit = 17; bit < 64; ++bit)
-    for (const std::uint64_t near :
-         {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit, (std::uint64_t{1} << bit) + 1})
+    for (const uint64_t near : {(uint64_t{1} << bit) - 1, uint64_t{1} << bit, (uint64_t{1} << bit) + 1})
       EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
-  for (const std::uint64_t limit : {10ULL << 20, 100ULL << 20})
-    for (const std::uint64_t near : {limit - 1, limit, limit + 1})
+  for (const uint64_t limit : {10ULL << 20, 100ULL << 20})
+    for (const uint64_t near : {limit - 1, limit, limit + 1})
       EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
-  EXPECT_EQ(size_bucket(std::numeric_limits<std::uint64_t>::max()), 9U);
+  EXPECT_EQ(size_bucket(std::numeric_limits<uint64_t>::max()), 9U);
 }
 
 // Asks for the results of reads in both forms of counters.
 struct CountersOfForm {
-  explicit CountersOfForm(penstock_form form) { c.form = std::uint8_t(form); }
+  explicit CountersOfForm(penstock_form form) { c.form = uint8_t(form); }
   template <typename Work>
-  std::uint64_t ask(Work work) {
-    return visit_counters(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
+  uint64_t ask(Work work) {
+    return visit_counters(c, [&work](auto& kept) { return uint64_t{work(kept)}; });
   }
-  std::uint64_t sequential() {
+  uint64_t sequential() {
     return ask([](auto& kept) { return kept.sequential_reads; });
   }
-  std::uint64_t consecutive() {
+  uint64_t consecutive() {
     return ask([](auto& kept) { return kept.consecutive_reads; });
   }
-  std::uint64_t size() {
+  uint64_t size() {
     return ask([](auto& kept) { return kept.size; });
   }
   penstock_counters c{};
@@ -124,7 +123,7 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   forget(900);
   EXPECT_EQ(description_of(900), nullptr);
   EXPECT_EQ(description_of(901), description);
-  const std::uint64_t serial = description->serial.load();
+  const uint64_t serial = description->serial.load();
   forget_range(901, 5000);
   EXPECT_EQ(description_of(901), nullptr);
   EXPECT_NE(description->serial.load(), serial);  // a thread that caches it must notice
@@ -162,7 +161,7 @@ TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
   for (int i = 0; i < 20'000; ++i) {
     describe_duplicate(kFrom, kTo);
     if (const Description* description = description_of(kTo)) {
-      const std::uint64_t serial = description->serial.load();
+      const uint64_t serial = description->serial.load();
       std::this_thread::yield();
       changed += serial == 0 || description->serial.load() != serial ? 1 : 0;
     }
@@ -177,7 +176,7 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
   SpareDescription spare;
   Description* first = spare.make();
   ASSERT_NE(first, nullptr);
-  const std::uint64_t serial = first->serial.load();
+  const uint64_t serial = first->serial.load();
   first->file = 7;
   describe(910, first);
   describe_duplicate(910, 911);
@@ -226,14 +225,14 @@ TEST(WatchedEnvironment, AddsWhatIsMissing) {
 TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
-  constexpr std::uint64_t kFiles = 100'000;
-  for (std::uint64_t i = 0; i < kFiles; ++i) {
+  constexpr uint64_t kFiles = 100'000;
+  for (uint64_t i = 0; i < kFiles; ++i) {
     const std::string path = "/data/" + std::to_string(i);
     count_path(*log, AT_FDCWD, path.c_str(), {.call = PENSTOCK_CALL_STAT, .begin = 1, .end = 3},
                PENSTOCK_REGULAR, 77);
   }
   EXPECT_EQ(session.header->dropped_records, 0U);
-  for (std::uint64_t i = 0; i < kFiles; i += 997) {
+  for (uint64_t i = 0; i < kFiles; i += 997) {
     AbsoluteName name;
     ASSERT_TRUE(absolute_name(AT_FDCWD, ("/data/" + std::to_string(i)).c_str(), name));
     const penstock_counters* c = log->files.find(name.file, PENSTOCK_POSIX);
@@ -258,7 +257,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
   for (unsigned i = 0; i < kMostBriefCalls; ++i) {
     EXPECT_EQ(now(), brief);
-    add_read(*brief, i * std::int64_t{100}, 100, 1, 2);
+    add_read(*brief, i * int64_t{100}, 100, 1, 2);
   }
   penstock_counters* whole = now();
   ASSERT_NE(whole, brief);
@@ -268,7 +267,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   EXPECT_EQ(as_brief(*brief).reads, kMostBriefCalls);
   EXPECT_EQ(as_brief(*brief).read_sizes[0], kMostBriefCalls);
   EXPECT_EQ(brief->bytes_read, 100U * kMostBriefCalls);
-  add_read(*whole, std::int64_t{kMostBriefCalls} * 100, 100, 3,
+  add_read(*whole, int64_t{kMostBriefCalls} * 100, 100, 3,
            4);  // continues at the end of the other entry
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
@@ -282,7 +281,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
 TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
-  std::uint64_t file = 5000;
+  uint64_t file = 5000;
   for (const penstock_call call : {PENSTOCK_CALL_WRITE, PENSTOCK_CALL_SYNC, PENSTOCK_CALL_MAP}) {
     const FileRecord record{.file = ++file, .name = 64};
     penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, PENSTOCK_CALL_STAT, 1);
@@ -382,10 +381,10 @@ TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
   ASSERT_NE(description, nullptr);
   ASSERT_EQ(description_of(kDescriptor + 1), description);
   const auto* name = at_offset<penstock_name>(description->name);
-  std::vector<char> before(session.header->file_end + (std::size_t{4} << 20));
+  std::vector<char> before(session.header->file_end + (size_t{4} << 20));
   memcpy(before.data() + description->name, name, sizeof(*name) + name->length);
   for (int i = 0; i < 2; ++i) {
-    const std::uint64_t old_place = description->name;
+    const uint64_t old_place = description->name;
     copy_names_to_session(i == 0 ? before.data() : session.base);
     ASSERT_NE(description->name, old_place);
     const auto* taken = at_offset<penstock_name>(description->name);
@@ -399,11 +398,11 @@ TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
 TEST(TraceLimit, IsANumberOrWhatIsUsual) {
   const auto limit = [](const char* text) {
     ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);
-    const std::uint64_t bytes = trace_limit_from_environment();
+    const uint64_t bytes = trace_limit_from_environment();
     ::unsetenv("PENSTOCK_PROFILE_TRACE_LIMIT");
     return bytes;
   };
-  const std::uint64_t usual = trace_limit_from_environment();
+  const uint64_t usual = trace_limit_from_environment();
   EXPECT_GT(usual, 0U);
   EXPECT_EQ(limit("131072"), 131072U);
   EXPECT_EQ(limit("0"), 0U);
@@ -411,49 +410,49 @@ TEST(TraceLimit, IsANumberOrWhatIsUsual) {
 }
 
 TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
-  constexpr std::uint64_t kThreads = 4;
-  constexpr std::uint64_t kCalls = 20'000;
-  constexpr std::uint64_t kLimit = 128U << 10U;
-  const std::uint64_t limit = std::exchange(session.header->trace_limit, kLimit);
+  constexpr uint64_t kThreads = 4;
+  constexpr uint64_t kCalls = 20'000;
+  constexpr uint64_t kLimit = 128U << 10U;
+  const uint64_t limit = std::exchange(session.header->trace_limit, kLimit);
   {
     std::vector<std::jthread> threads;
-    for (std::uint64_t number = 1; number <= kThreads; ++number)
+    for (uint64_t number = 1; number <= kThreads; ++number)
       threads.emplace_back([number] {
         ThreadLog* log = thread_log();
         ASSERT_NE(log, nullptr);
-        for (std::uint64_t i = 0; i < kCalls; ++i) {
+        for (uint64_t i = 0; i < kCalls; ++i) {
           const Update update(*log);
-          add_segment(*log, number, {.call = PENSTOCK_CALL_READ, .offset = std::int64_t(i), .end = i});
+          add_segment(*log, number, {.call = PENSTOCK_CALL_READ, .offset = int64_t(i), .end = i});
         }
       });
   }
   session.header->trace_limit = limit;
-  std::vector<std::vector<std::uint64_t>> kept(kThreads + 1);
-  std::uint64_t bytes = 0;
-  for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < session.header->file_end;) {
+  std::vector<std::vector<uint64_t>> kept(kThreads + 1);
+  uint64_t bytes = 0;
+  for (uint64_t at = PENSTOCK_HEADER_BYTES; at < session.header->file_end;) {
     const auto* block = at_offset<penstock_block>(at);
     at += block->bytes;
     if (block->kind != PENSTOCK_BLOCK_SEGMENTS) continue;
     bytes += block->bytes;
     const auto* calls = reinterpret_cast<const penstock_segment*>(block + 1);
-    for (std::uint64_t i = 0; i < block->used / sizeof(penstock_segment); ++i)
+    for (uint64_t i = 0; i < block->used / sizeof(penstock_segment); ++i)
       kept.at(calls[i].file).push_back(calls[i].offset);
   }
   EXPECT_LE(bytes, kLimit + kThreads * PENSTOCK_BLOCK_GRANULE);
-  std::uint64_t all = session.header->dropped_segments;
-  for (std::uint64_t number = 1; number <= kThreads; ++number) {
-    std::vector<std::uint64_t>& of_thread = kept[number];
+  uint64_t all = session.header->dropped_segments;
+  for (uint64_t number = 1; number <= kThreads; ++number) {
+    std::vector<uint64_t>& of_thread = kept[number];
     all += of_thread.size();
     ASSERT_FALSE(of_thread.empty());
     std::sort(of_thread.begin(), of_thread.end());
-    for (std::size_t i = 0; i < of_thread.size(); ++i)
+    for (size_t i = 0; i < of_thread.size(); ++i)
       ASSERT_EQ(of_thread[i], kCalls - of_thread.size() + i) << "the last ones, and no gap";
   }
   EXPECT_EQ(all, kThreads * kCalls);
 }
 
 TEST_F(InSession, TheFolderIsItsOwnersAlone) {
-  std::size_t files = 0;
+  size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     struct stat about {};
     ASSERT_EQ(::stat(entry.path().c_str(), &about), 0);

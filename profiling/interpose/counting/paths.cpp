@@ -33,8 +33,8 @@ namespace {
 // thread calls chdir(). The copy is complete unless there are eight calls meanwhile. Two threads that call
 // chdir() at the same instant may write to the same buffer. The process has only one directory then, and its
 // next chdir() repairs the name.
-constexpr std::size_t kDirectoryBuffers = 8;
-constexpr std::size_t kDirectoryBytes = 4096;
+constexpr size_t kDirectoryBuffers = 8;
+constexpr size_t kDirectoryBytes = 4096;
 char directories[kDirectoryBuffers][kDirectoryBytes];
 std::atomic<unsigned> newest_directory{0};
 
@@ -47,13 +47,13 @@ void compute_key(AbsoluteName& name) noexcept {
 // Appends the parts of `path` to the text, which has no "/" at its end ("" is the root). Returns false if the
 // text becomes too long.
 bool append_parts(AbsoluteName& name, const char* path) noexcept {
-  std::size_t length = name.length;
+  size_t length = name.length;
   while (*path != 0) {
     while (*path == '/') {
       ++path;
     }
     const char* end = strchrnul(path, '/');
-    const auto part_bytes = std::size_t(end - path);
+    const auto part_bytes = size_t(end - path);
     if (part_bytes == 2 && path[0] == '.' && path[1] == '.') {
       name.had_parent_parts = true;
       while (length != 0 && name.text[--length] != '/') {
@@ -68,21 +68,21 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
     }
     path = end;
   }
-  name.length = std::uint32_t(length);
+  name.length = uint32_t(length);
   return true;
 }
 
 // Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
-bool copy_simple_path(char* to, const char* path, std::size_t length) noexcept {
+bool copy_simple_path(char* to, const char* path, size_t length) noexcept {
   SixteenBytes odd_bytes{};
   // The lambda also reads the byte after each group of 16. After the last group, that byte is the NUL.
-  each_group(length, [&](std::size_t at) {
+  each_group(length, [&](size_t at) {
     const SixteenBytes bytes = sixteen_at(path + at);
     const SixteenBytes next_bytes = sixteen_at(path + at + 1);
     odd_bytes |= reinterpret_cast<SixteenBytes>((bytes == '/') & ((next_bytes == '/') | (next_bytes == '.')));
     memcpy(to + at, &bytes, sizeof(bytes));
   });
-  std::uint64_t halves[2];
+  uint64_t halves[2];
   memcpy(halves, &odd_bytes, sizeof(halves));
   return (halves[0] | halves[1]) == 0;
 }
@@ -91,8 +91,8 @@ bool copy_simple_path(char* to, const char* path, std::size_t length) noexcept {
 // a part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes
 // it meanwhile, the text is undefined, and so is what the kernel read.
 bool append_path(AbsoluteName& name, const char* path) noexcept {
-  const std::size_t length = strlen(path);
-  const std::size_t slash_bytes = *path == '/' ? 0 : 1;
+  const size_t length = strlen(path);
+  const size_t slash_bytes = *path == '/' ? 0 : 1;
   if (length < sizeof(SixteenBytes) || path[length - 1] == '/' || (slash_bytes == 1 && *path == '.') ||
       name.length + slash_bytes + length >= AbsoluteName::kMostBytes) [[unlikely]] {
     return append_parts(name, path);
@@ -102,7 +102,7 @@ bool append_path(AbsoluteName& name, const char* path) noexcept {
   if (!copy_simple_path(to + slash_bytes, path, length)) [[unlikely]] {
     return append_parts(name, path);
   }
-  name.length += std::uint32_t(slash_bytes + length);
+  name.length += uint32_t(slash_bytes + length);
   return true;
 }
 
@@ -149,7 +149,7 @@ bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
 }
 
 bool is_descriptors_name(const AbsoluteName& name) noexcept {
-  constexpr std::uint32_t kShortest = 8;
+  constexpr uint32_t kShortest = 8;
   if (name.length < kShortest) {
     return false;
   }
@@ -173,11 +173,11 @@ bool inspect(int at, const char* path, struct stat& status) noexcept {
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];
-  std::size_t digit_count = 0;
+  size_t digit_count = 0;
   for (unsigned left = unsigned(fd); digit_count == 0 || left != 0; left /= 10) {
     digits[digit_count++] = char('0' + left % 10);
   }
-  for (std::size_t i = 0; i < digit_count; ++i) {
+  for (size_t i = 0; i < digit_count; ++i) {
     link[14 + i] = digits[digit_count - 1 - i];
   }
   const long n = system_call(SYS_readlinkat, AT_FDCWD, as_argument(link), as_argument(name.text),
@@ -185,10 +185,10 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   if (n <= 0) {
     return false;
   }
-  name.length = std::uint32_t(n);
+  name.length = uint32_t(n);
   name.text[n] = 0;
   constexpr char kDeletedSuffix[] = " (deleted)";
-  constexpr std::uint32_t kDeletedSuffixBytes = sizeof(kDeletedSuffix) - 1;
+  constexpr uint32_t kDeletedSuffixBytes = sizeof(kDeletedSuffix) - 1;
   if (name.length > kDeletedSuffixBytes &&
       memcmp(name.text + name.length - kDeletedSuffixBytes, kDeletedSuffix, kDeletedSuffixBytes) == 0) {
     name.length -= kDeletedSuffixBytes;
@@ -210,11 +210,11 @@ void note_working_directory() noexcept {
 
 namespace {
 
-constexpr std::uint64_t kLeastPageBytes = 4096;
+constexpr uint64_t kLeastPageBytes = 4096;
 
 // Bytes from `at` to the end of its page. If one byte of a page can be read, all can.
-std::uint64_t bytes_left_in_page(const void* at) noexcept {
-  return kLeastPageBytes - reinterpret_cast<std::uint64_t>(at) % kLeastPageBytes;
+uint64_t bytes_left_in_page(const void* at) noexcept {
+  return kLeastPageBytes - reinterpret_cast<uint64_t>(at) % kLeastPageBytes;
 }
 
 }  // namespace
@@ -222,16 +222,16 @@ std::uint64_t bytes_left_in_page(const void* at) noexcept {
 // Calls rt_sigprocmask() with an invalid operation. The kernel first reads the signal set at the address,
 // which fails with EFAULT if it is not readable. Then it refuses the operation, so nothing changes. No
 // container forbids this call, unlike process_vm_readv().
-bool is_readable(const void* from, std::size_t bytes) noexcept {
+bool is_readable(const void* from, size_t bytes) noexcept {
   constexpr long kInvalidOperation = -1;
   const char* at = static_cast<const char*>(from);
-  if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(from)) {
+  if (bytes > UINTPTR_MAX - reinterpret_cast<uintptr_t>(from)) {
     return false;
   }
   for (const char* const end = at + bytes; at < end; at += bytes_left_in_page(at)) {
-    const char* const signal_set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
+    const char* const signal_set = at - reinterpret_cast<uint64_t>(at) % sizeof(uint64_t);
     if (signal_set == nullptr || system_call(SYS_rt_sigprocmask, kInvalidOperation, as_argument(signal_set),
-                                             0, sizeof(std::uint64_t)) == -EFAULT) {
+                                             0, sizeof(uint64_t)) == -EFAULT) {
       return false;
     }
   }
@@ -239,8 +239,8 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
 }
 
 bool is_readable_path(const char* text) noexcept {
-  for (std::size_t checked_bytes = 0; checked_bytes < PATH_MAX;) {
-    const std::uint64_t bytes = bytes_left_in_page(text + checked_bytes);
+  for (size_t checked_bytes = 0; checked_bytes < PATH_MAX;) {
+    const uint64_t bytes = bytes_left_in_page(text + checked_bytes);
     if (!is_readable(text + checked_bytes, 1)) {
       return false;
     }

@@ -16,9 +16,9 @@
 namespace penstock::interpose {
 
 struct AbsoluteName {
-  static constexpr std::size_t kMostBytes = 4352;
-  std::uint64_t file = 0;  // XXH3_64bits of the text, never 0
-  std::uint32_t length = 0;
+  static constexpr size_t kMostBytes = 4352;
+  uint64_t file = 0;  // XXH3_64bits of the text, never 0
+  uint32_t length = 0;
   bool had_parent_parts =
       false;  // the path had "..": if that followed a symbolic link, the text may name another file
   char text[kMostBytes];
@@ -43,7 +43,7 @@ bool inspect(int at, const char* path, struct stat& status) noexcept;
 void note_working_directory() noexcept;
 
 // Whether the program's memory at `from` can be read. For pointers that the kernel has not checked yet.
-bool is_readable(const void* from, std::size_t bytes) noexcept;
+bool is_readable(const void* from, size_t bytes) noexcept;
 // Whether the program's text at `text` can be read up to its NUL. False also if there is no NUL within
 // PATH_MAX bytes.
 bool is_readable_path(const char* text) noexcept;

@@ -41,8 +41,8 @@ TEST(AbsoluteName, HasNoEmptyPartsAndNoDots) {
 // The expected result, part by part: "" and "." are left out, and ".." removes the part before it.
 std::string by_parts(const std::string& path) {
   std::vector<std::string> parts;
-  for (std::size_t from = 0; from < path.size();) {
-    const std::size_t to = std::min(path.find('/', from), path.size());
+  for (size_t from = 0; from < path.size();) {
+    const size_t to = std::min(path.find('/', from), path.size());
     const std::string part = path.substr(from, to - from);
     if (part == ".." && !parts.empty()) parts.pop_back();
     if (part != ".." && part != "." && !part.empty()) parts.push_back(part);
@@ -56,15 +56,15 @@ std::string by_parts(const std::string& path) {
 // Long names are copied in pieces of sixteen bytes. Parts across the border of two pieces must be handled,
 // and no byte after the end may be read.
 TEST(AbsoluteName, IsTheSameWhereverItsPartsLie) {
-  const auto page = std::size_t(::sysconf(_SC_PAGESIZE));
+  const auto page = size_t(::sysconf(_SC_PAGESIZE));
   void* memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   char* const end = static_cast<char*>(memory) + page;
   ASSERT_EQ(::mprotect(end, page, PROT_NONE), 0);
-  for (std::size_t length = 1; length <= 50; ++length) {
+  for (size_t length = 1; length <= 50; ++length) {
     for (const char* odd : {"", "//", "/./", "/../", "/.x", "/..x", "x."}) {
-      const std::size_t bytes = std::string_view(odd).size();
-      for (std::size_t at = 1; at + bytes <= length; ++at) {
+      const size_t bytes = std::string_view(odd).size();
+      for (size_t at = 1; at + bytes <= length; ++at) {
         std::string path = "/" + std::string(length - 1, 'a');
         path.replace(at, bytes, odd);
         char* text = end - path.size() - 1;
@@ -109,7 +109,7 @@ class CutMemory {
   char* end() const { return at_ + kPage; }
 
  private:
-  static constexpr std::size_t kPage = 4096;
+  static constexpr size_t kPage = 4096;
   char* at_;
 };
 
@@ -121,7 +121,7 @@ TEST(ProgramsMemory, IsReadUpToItsEndAndNoFurther) {
   EXPECT_FALSE(is_readable_path(memory.end() - 6));
   EXPECT_FALSE(is_readable_path(memory.end()));
   EXPECT_FALSE(is_readable_path(nullptr));
-  const std::string longest(std::size_t{1} << 14U, 'a');
+  const std::string longest(size_t{1} << 14U, 'a');
   EXPECT_FALSE(is_readable_path(longest.c_str()));
   EXPECT_TRUE(is_readable(memory.end() - 6, 6));
   EXPECT_FALSE(is_readable(memory.end() - 6, 7));

@@ -14,31 +14,31 @@
 
 namespace penstock::interpose {
 
-void PendingTable::allocate(std::uint32_t room) noexcept {
+void PendingTable::allocate(uint32_t room) noexcept {
   if (nodes_ != nullptr) {
     return;
   }
-  bucket_bits_ = std::uint32_t(std::bit_width(room));
-  const std::size_t bucket_count = std::size_t{1} << bucket_bits_;
-  nodes_ = static_cast<Pending*>(private_memory((std::size_t{room} + 1) * sizeof(Pending)));
-  buckets_ = static_cast<std::uint32_t*>(private_memory(bucket_count * sizeof(std::uint32_t)));
+  bucket_bits_ = uint32_t(std::bit_width(room));
+  const size_t bucket_count = size_t{1} << bucket_bits_;
+  nodes_ = static_cast<Pending*>(private_memory((size_t{room} + 1) * sizeof(Pending)));
+  buckets_ = static_cast<uint32_t*>(private_memory(bucket_count * sizeof(uint32_t)));
   room_ = nodes_ == nullptr || buckets_ == nullptr ? 0 : room;
 }
 
 void PendingTable::free_memory() noexcept {
   if (nodes_ != nullptr && buckets_ != nullptr) {
-    free_private_memory(nodes_, (std::size_t{room_} + 1) * sizeof(Pending));
-    free_private_memory(buckets_, (std::size_t{1} << bucket_bits_) * sizeof(std::uint32_t));
+    free_private_memory(nodes_, (size_t{room_} + 1) * sizeof(Pending));
+    free_private_memory(buckets_, (size_t{1} << bucket_bits_) * sizeof(uint32_t));
   }
   new (this) PendingTable;
 }
 
-std::uint32_t PendingTable::bucket_of(std::uint64_t key) const noexcept {
-  return std::uint32_t(key * 0x9e3779b97f4a7c15U >> (64 - bucket_bits_));
+uint32_t PendingTable::bucket_of(uint64_t key) const noexcept {
+  return uint32_t(key * 0x9e3779b97f4a7c15U >> (64 - bucket_bits_));
 }
 
-std::uint32_t PendingTable::add(std::uint64_t key) noexcept {
-  std::uint32_t index = first_free_;
+uint32_t PendingTable::add(uint64_t key) noexcept {
+  uint32_t index = first_free_;
   if (index != 0) {
     first_free_ = nodes_[index].next_in_bucket;
   } else if (used_nodes_ < room_) {
@@ -48,7 +48,7 @@ std::uint32_t PendingTable::add(std::uint64_t key) noexcept {
   }
   new (nodes_ + index) Pending;
   nodes_[index].key = key == kFreeKey ? 0 : key;
-  std::uint32_t* last_link = buckets_ + bucket_of(nodes_[index].key);
+  uint32_t* last_link = buckets_ + bucket_of(nodes_[index].key);
   while (*last_link != 0) {
     last_link = &nodes_[*last_link].next_in_bucket;
   }
@@ -56,29 +56,29 @@ std::uint32_t PendingTable::add(std::uint64_t key) noexcept {
   return index;
 }
 
-std::uint32_t PendingTable::find(std::uint64_t key) const noexcept {
+uint32_t PendingTable::find(uint64_t key) const noexcept {
   if (room_ == 0) {
     return 0;
   }
   key = key == kFreeKey ? 0 : key;
-  std::uint32_t index = buckets_[bucket_of(key)];
+  uint32_t index = buckets_[bucket_of(key)];
   while (index != 0 && nodes_[index].key != key) {
     index = nodes_[index].next_in_bucket;
   }
   return index;
 }
 
-std::uint32_t PendingTable::find_after(std::uint32_t index) const noexcept {
-  const std::uint64_t key = nodes_[index].key;
+uint32_t PendingTable::find_after(uint32_t index) const noexcept {
+  const uint64_t key = nodes_[index].key;
   do {
     index = nodes_[index].next_in_bucket;
   } while (index != 0 && nodes_[index].key != key);
   return index;
 }
 
-void PendingTable::remove(std::uint32_t index) noexcept {
+void PendingTable::remove(uint32_t index) noexcept {
   Pending& removed = nodes_[index];
-  std::uint32_t* link = buckets_ + bucket_of(removed.key);
+  uint32_t* link = buckets_ + bucket_of(removed.key);
   while (*link != index) {
     link = &nodes_[*link].next_in_bucket;
   }

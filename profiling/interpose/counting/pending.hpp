@@ -14,51 +14,51 @@
 namespace penstock::interpose {
 
 struct Pending {
-  std::uint64_t key = 0;
+  uint64_t key = 0;
   HandleFile file;
-  std::int64_t offset = -1;
-  std::int64_t length = 0;  // requested bytes
-  std::uint64_t begin = 0;  // ticks
-  int fd = -1;              // the operation's descriptor; -1: none
+  int64_t offset = -1;
+  int64_t length = 0;  // requested bytes
+  uint64_t begin = 0;  // ticks
+  int fd = -1;         // the operation's descriptor; -1: none
   penstock_call call = PENSTOCK_CALL_OTHER;
-  std::uint16_t flags = 0;  // only the owner of the table uses them
+  uint16_t flags = 0;  // only the owner of the table uses them
   bool is_counted =
       false;  // false: it is not counted; it is in the table so that its completion is recognised
   bool uses_position = false;  // it uses the descriptor's position, which advances when it completes
-  std::uint32_t previous_in_chain =
+  uint32_t previous_in_chain =
       0;  // this and `next_in_chain`: neighbours in a chain of linked operations; 0: none
-  std::uint32_t next_in_chain = 0;
-  std::uint32_t next_in_bucket = 0;  // next operation with the same hash, or next free entry
+  uint32_t next_in_chain = 0;
+  uint32_t next_in_bucket = 0;  // next operation with the same hash, or next free entry
 };
 
 // Used under the lock of its owner: AsyncOperations::lock_ or Ring::lock.
 class PendingTable {
  public:
   // The first call takes memory from the kernel. Without memory the table has no room.
-  void allocate(std::uint32_t room) noexcept;
+  void allocate(uint32_t room) noexcept;
   void free_memory() noexcept;
   // Returns the index of a new operation; 0 if there is no room.
-  std::uint32_t add(std::uint64_t key) noexcept;
+  uint32_t add(uint64_t key) noexcept;
   // The index of the oldest operation with this key; 0: none.
-  std::uint32_t find(std::uint64_t key) const noexcept;
+  uint32_t find(uint64_t key) const noexcept;
   // The next operation with the same key; 0: none.
-  std::uint32_t find_after(std::uint32_t index) const noexcept;
-  void remove(std::uint32_t index) noexcept;
-  Pending& at(std::uint32_t index) noexcept { return nodes_[index]; }
-  std::uint32_t highest_index() const noexcept { return used_nodes_; }  // no index is above it
+  uint32_t find_after(uint32_t index) const noexcept;
+  void remove(uint32_t index) noexcept;
+  Pending& at(uint32_t index) noexcept { return nodes_[index]; }
+  uint32_t highest_index() const noexcept { return used_nodes_; }  // no index is above it
   // Whether the entry is in use.
-  bool is_used(std::uint32_t index) const noexcept { return nodes_[index].key != kFreeKey; }
+  bool is_used(uint32_t index) const noexcept { return nodes_[index].key != kFreeKey; }
 
  private:
-  static constexpr std::uint64_t kFreeKey = 0x9e3779b97f4a7c15U;  // the key of a free entry
-  std::uint32_t bucket_of(std::uint64_t key) const noexcept;
+  static constexpr uint64_t kFreeKey = 0x9e3779b97f4a7c15U;  // the key of a free entry
+  uint32_t bucket_of(uint64_t key) const noexcept;
 
   Pending* nodes_ = nullptr;  // index 0 is not used
-  std::uint32_t* buckets_ = nullptr;
-  std::uint32_t room_ = 0;
-  std::uint32_t bucket_bits_ = 0;
-  std::uint32_t used_nodes_ = 0;
-  std::uint32_t first_free_ = 0;
+  uint32_t* buckets_ = nullptr;
+  uint32_t room_ = 0;
+  uint32_t bucket_bits_ = 0;
+  uint32_t used_nodes_ = 0;
+  uint32_t first_free_ = 0;
 };
 
 // The file of a descriptor. It is read when the operation begins, because the descriptor may be closed when

@@ -22,16 +22,16 @@ namespace penstock::interpose {
 namespace {
 
 // Bits of Pending::flags.
-constexpr std::uint16_t kSkipsCompletion = 1;  // a silent request: if it succeeds, it has no completion
-constexpr std::uint16_t kSoftLink = 2;         // if it fails, the requests linked after it are not started
-constexpr std::uint16_t kOpensDescriptor = 4;  // an open whose result is a descriptor
-constexpr std::uint16_t kOpensTableEntry =
+constexpr uint16_t kSkipsCompletion = 1;  // a silent request: if it succeeds, it has no completion
+constexpr uint16_t kSoftLink = 2;         // if it fails, the requests linked after it are not started
+constexpr uint16_t kOpensDescriptor = 4;  // an open whose result is a descriptor
+constexpr uint16_t kOpensTableEntry =
     8;  // an open for which the kernel chooses the entry of the ring's table
-constexpr std::uint16_t kAppends = 16;
+constexpr uint16_t kAppends = 16;
 
 // The file that a request will use by name. If it is not known yet, its counters are made now, so that its
 // name is in the session. When the request completes, the memory of the path may be freed.
-HandleFile file_of_path(ThreadLog& log, int at, std::uint64_t path) noexcept {
+HandleFile file_of_path(ThreadLog& log, int at, uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
   const auto* text = reinterpret_cast<const char*>(path);
@@ -48,22 +48,22 @@ HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& en
   if ((entry.flags & kEntryFixedFile) == 0) {
     return file_of(log, entry.fd);
   }
-  const auto index = std::uint32_t(entry.fd);
+  const auto index = uint32_t(entry.fd);
   return index < ring.file_count ? ring.table[index] : HandleFile{};
 }
 
-std::int64_t vector_bytes(const RingEntry& entry) noexcept {
+int64_t vector_bytes(const RingEntry& entry) noexcept {
   const auto* vectors = reinterpret_cast<const iovec*>(entry.address);
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   const bool is_valid = is_readable(vectors, entry.length * sizeof(iovec));
-  for (std::uint32_t i = 0; is_valid && i < entry.length; ++i) {
+  for (uint32_t i = 0; is_valid && i < entry.length; ++i) {
     bytes += vectors[i].iov_len;
   }
-  return std::int64_t(bytes);
+  return int64_t(bytes);
 }
 
 // Sets an entry of this library's copy of the ring's table of registered files.
-void set_table_entry(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
+void set_table_entry(Ring& ring, uint32_t index, HandleFile file) noexcept {
   if (index < ring.file_count) {
     ring.table[index] = file;
   }
@@ -72,13 +72,13 @@ void set_table_entry(Ring& ring, std::uint32_t index, HandleFile file) noexcept 
 // An operation on a file. If it has no offset of its own, it begins at the descriptor's position. The
 // position is read now, and advanced when the operation completes.
 void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& pending,
-                       penstock_call call, std::int64_t length) noexcept {
+                       penstock_call call, int64_t length) noexcept {
   pending.call = call;
   pending.is_counted = true;
   pending.file = file_of_request(log, ring, entry);
-  pending.offset = std::int64_t(entry.offset);
+  pending.offset = int64_t(entry.offset);
   pending.length = length;
-  if (entry.offset == ~std::uint64_t{0} && (entry.flags & kEntryFixedFile) == 0) {
+  if (entry.offset == ~uint64_t{0} && (entry.flags & kEntryFixedFile) == 0) {
     pending.uses_position = true;
     pending.fd = entry.fd;
     const Description* description = description_of(entry.fd);
@@ -98,10 +98,10 @@ void prepare_name_call(ThreadLog& log, const RingEntry& entry, Pending& pending,
 void prepare_open(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& pending) noexcept {
   prepare_name_call(log, entry, pending, PENSTOCK_CALL_OPEN);
   // openat2: `offset` points to a struct open_how, whose first member is its flags.
-  const auto* open_how = reinterpret_cast<const std::uint64_t*>(entry.offset);
-  const std::uint64_t flags = entry.opcode == kRingOpenat                ? entry.call_flags
-                              : is_readable(open_how, sizeof(*open_how)) ? *open_how
-                                                                         : 0;
+  const auto* open_how = reinterpret_cast<const uint64_t*>(entry.offset);
+  const uint64_t flags = entry.opcode == kRingOpenat                ? entry.call_flags
+                         : is_readable(open_how, sizeof(*open_how)) ? *open_how
+                                                                    : 0;
   pending.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
   if (entry.file_index == 0) {
     pending.flags |= kOpensDescriptor;
@@ -119,7 +119,7 @@ void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& 
   pending.call = PENSTOCK_CALL_CLOSE;
   pending.is_counted = true;
   if (entry.file_index != 0) {
-    const std::uint32_t index = entry.file_index - 1;
+    const uint32_t index = entry.file_index - 1;
     pending.file = index < ring.file_count ? ring.table[index] : HandleFile{};
     set_table_entry(ring, index, {});
   } else {
@@ -129,13 +129,13 @@ void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& 
 }
 
 // Called at the completion, in the thread that reads it first. The bytes are added to that thread's totals.
-void count_success(ThreadLog& log, Ring& ring, Pending& pending, std::int64_t result) noexcept {
+void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result) noexcept {
   Operation operation{.call = pending.call, .layer = PENSTOCK_RING, .begin = pending.begin, .end = ticks()};
   if (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE) {
     operation.offset = pending.offset;
     operation.length = result;
     (pending.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
-        std::uint64_t(result);
+        uint64_t(result);
     if (pending.offset >= 0) {
       pending.offset += result;  // a request may have several completions (multishot)
     }
@@ -143,7 +143,7 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, std::int64_t re
       description->advance(result);
     }
   } else if ((pending.flags & kOpensTableEntry) != 0) {
-    set_table_entry(ring, std::uint32_t(result), pending.file);
+    set_table_entry(ring, uint32_t(result), pending.file);
   } else if ((pending.flags & kOpensDescriptor) != 0) {
     if (Description* description = make_description()) {
       description->file = pending.file.file;
@@ -157,7 +157,7 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, std::int64_t re
 
 // A request that succeeded without a completion. It moved all its bytes; otherwise it would have had a
 // completion.
-void count_silent_success(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+void count_silent_success(ThreadLog& log, Ring& ring, uint32_t index) noexcept {
   Pending& pending = ring.pending.at(index);
   if (pending.is_counted && (pending.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {
     count_success(log, ring, pending, pending.length);
@@ -165,7 +165,7 @@ void count_silent_success(ThreadLog& log, Ring& ring, std::uint32_t index) noexc
   ring.pending.remove(index);
 }
 
-bool was_short(const Pending& pending, std::int64_t result) noexcept {
+bool was_short(const Pending& pending, int64_t result) noexcept {
   return pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE ? result < pending.length
                                                                                    : result < 0;
 }
@@ -173,9 +173,9 @@ bool was_short(const Pending& pending, std::int64_t result) noexcept {
 // The request that a completion belongs to. Several requests may have the same user_data. Then it is the
 // oldest one that always has a completion. If there is none, it is the oldest one that has a completion
 // because it moved fewer bytes than requested.
-std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
-  std::uint32_t oldest_short = 0;
-  for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
+uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
+  uint32_t oldest_short = 0;
+  for (uint32_t index = ring.pending.find(completion.user_data); index != 0;
        index = ring.pending.find_after(index)) {
     const Pending& pending = ring.pending.at(index);
     if ((pending.flags & kSkipsCompletion) == 0) {
@@ -193,7 +193,7 @@ std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept 
 // Called before the kernel gets the request: so it is in the table when its completion is read, even by
 // another thread, which waits for Ring::lock.
 void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
-  const std::uint32_t index = ring.pending.add(entry.user_data);
+  const uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
     count_drop(session.header->dropped_operations);
     ring.chain_end = 0;
@@ -265,16 +265,16 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
 // Silent requests (kSkipsCompletion) that precede the completed request in its chain have completed as well,
 // because a chain runs in order. They are counted first, so that positions and tables change in that order.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
-  if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
+  if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~uint64_t{0}) {
     return;  // not counted: a request's second completion, and liburing's own timeouts
   }
-  const std::uint32_t index = request_of(ring, completion);
+  const uint32_t index = request_of(ring, completion);
   if (index == 0) {
     count_drop(session.header->dropped_operations);
     return;
   }
   while (ring.pending.at(index).previous_in_chain != 0) {
-    const std::uint32_t previous = ring.pending.at(index).previous_in_chain;
+    const uint32_t previous = ring.pending.at(index).previous_in_chain;
     if ((ring.pending.at(previous).flags & kSkipsCompletion) == 0) {
       break;  // the earlier request has a completion of its own
     }
@@ -307,7 +307,7 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
 
 // Only requests without neighbours are taken as completed: in a chain an earlier request may have failed.
 void count_silent_requests(ThreadLog& log, Ring& ring) noexcept {
-  for (std::uint32_t i = 1; i <= ring.pending.highest_index(); ++i) {
+  for (uint32_t i = 1; i <= ring.pending.highest_index(); ++i) {
     if (ring.pending.is_used(i) && (ring.pending.at(i).flags & kSkipsCompletion) != 0 &&
         ring.pending.at(i).next_in_chain == 0 && ring.pending.at(i).previous_in_chain == 0) {
       count_silent_success(log, ring, i);

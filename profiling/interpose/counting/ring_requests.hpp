@@ -22,16 +22,16 @@ struct Ring {
   bool is_of_liburing = false;  // a ring of liburing: its requests are read before liburing publishes them
   const char* sq_memory = nullptr;
   const char* cq_memory = nullptr;
-  const std::uint32_t* sq_tail = nullptr;
-  const std::uint32_t* sq_array = nullptr;
+  const uint32_t* sq_tail = nullptr;
+  const uint32_t* sq_array = nullptr;
   const RingEntry* entries = nullptr;
-  const std::uint32_t* cq_tail = nullptr;
+  const uint32_t* cq_tail = nullptr;
   const char* completions = nullptr;
-  std::uint32_t sq_seen = 0;
-  std::uint32_t cq_seen = 0;
-  std::uint32_t chain_end = 0;  // the request that the next one is linked to; 0: none
+  uint32_t sq_seen = 0;
+  uint32_t cq_seen = 0;
+  uint32_t chain_end = 0;  // the request that the next one is linked to; 0: none
   HandleFile* table = nullptr;
-  std::uint32_t file_count = 0;
+  uint32_t file_count = 0;
   PendingTable pending;
 };
 

@@ -65,13 +65,13 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   }
   ring->fd.store(kClaimedFd, std::memory_order_relaxed);
   ring->parameters = parameters;
-  const std::uint32_t least_room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
+  const uint32_t least_room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
   ring->pending.allocate(least_room * 4);
   return ring;
 }
 
-const std::uint32_t* word_at(const char* memory, std::uint32_t offset) noexcept {
-  return reinterpret_cast<const std::uint32_t*>(memory + offset);
+const uint32_t* word_at(const char* memory, uint32_t offset) noexcept {
+  return reinterpret_cast<const uint32_t*>(memory + offset);
 }
 
 // Store where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
@@ -89,7 +89,7 @@ void set_cq_memory(Ring& ring, const char* memory) noexcept {
 
 // Loads with acquire: the writer of the ring (the kernel or the program) stores the entries first and then
 // the tail. After a relaxed load, this thread might still see an old entry.
-std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
+uint32_t tail_of(const uint32_t* tail) noexcept {
   return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
 }
 
@@ -100,10 +100,10 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
   if (ring.cq_tail == nullptr) {
     return;
   }
-  const std::uint32_t room = ring.parameters.cq_entries;
-  const std::size_t stride = sizeof(RingCompletion)
-                             << ((ring.parameters.flags & kSetupWideCompletions) != 0 ? 1U : 0U);
-  std::uint32_t tail = tail_of(ring.cq_tail);
+  const uint32_t room = ring.parameters.cq_entries;
+  const size_t stride = sizeof(RingCompletion)
+                        << ((ring.parameters.flags & kSetupWideCompletions) != 0 ? 1U : 0U);
+  uint32_t tail = tail_of(ring.cq_tail);
   while (ring.cq_seen != tail) {
     if (tail - ring.cq_seen > room) {
       count_drop(session.header->dropped_operations, tail - ring.cq_seen - room);
@@ -123,7 +123,7 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
 
 // Counts one request. Ring::lock is held. The entry is in the program's memory, and the kernel has not taken
 // it yet.
-void count_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+void count_request(ThreadLog& log, Ring& ring, uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
   const unsigned entry_shift = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
   add_request(log, ring, ring.entries[index << entry_shift]);
@@ -136,13 +136,13 @@ void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   if (ring.is_of_liburing || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
   }
-  const std::uint32_t room = ring.parameters.sq_entries;
-  const std::uint32_t tail = tail_of(ring.sq_tail);
+  const uint32_t room = ring.parameters.sq_entries;
+  const uint32_t tail = tail_of(ring.sq_tail);
   if (tail - ring.sq_seen > room) {
     ring.sq_seen = tail - room;  // the completions of the skipped requests count as dropped
   }
   for (; ring.sq_seen != tail; ++ring.sq_seen) {
-    const std::uint32_t slot = ring.sq_seen & (room - 1);
+    const uint32_t slot = ring.sq_seen & (room - 1);
     count_request(log, ring, ring.sq_array == nullptr ? slot : ring.sq_array[slot]);
   }
   ring.chain_end = 0;
@@ -260,7 +260,7 @@ void remove_ring(int fd) noexcept {
   with_ring(fd, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
 }
 
-bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept {
+bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept {
   bool is_ring = false;
   with_ring(fd, [&](ThreadLog&, Ring& ring) {
     is_ring = true;
@@ -281,7 +281,7 @@ bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept {
 
 // Called before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
 // thread.
-void remove_rings_in(const void* memory, std::size_t bytes) noexcept {
+void remove_rings_in(const void* memory, size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* begin = static_cast<const char*>(memory);
     const auto is_inside = [&](const void* address) {
@@ -301,7 +301,7 @@ void remove_rings_in(const void* memory, std::size_t bytes) noexcept {
 void read_before_call(const LibraryRing& library) noexcept {
   with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
-    for (std::uint32_t i = library.sq.prepared_head; i != library.sq.prepared_tail; ++i) {
+    for (uint32_t i = library.sq.prepared_head; i != library.sq.prepared_tail; ++i) {
       count_request(log, ring, i);
     }
     ring.chain_end = 0;
@@ -327,22 +327,22 @@ void read_program_ring(int fd) noexcept {
 
 // Ring::lock is held within. file_of() may look up in /proc a descriptor that the library has not seen
 // opened.
-void set_registered_files(int fd, const int* fds, std::uint32_t count) noexcept {
+void set_registered_files(int fd, const int* fds, uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.table != nullptr) {
       free_private_memory(ring.table, ring.file_count * sizeof(HandleFile));
     }
     ring.table = count == 0 ? nullptr : static_cast<HandleFile*>(private_memory(count * sizeof(HandleFile)));
     ring.file_count = ring.table == nullptr ? 0 : count;
-    for (std::uint32_t i = 0; fds != nullptr && i < ring.file_count; ++i) {
+    for (uint32_t i = 0; fds != nullptr && i < ring.file_count; ++i) {
       ring.table[i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
     }
   });
 }
 
-void update_registered_files(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept {
+void update_registered_files(int fd, uint32_t first, const int* fds, uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
-    for (std::uint32_t i = 0; i < count && first + i < ring.file_count; ++i) {
+    for (uint32_t i = 0; i < count && first + i < ring.file_count; ++i) {
       if (fds[i] != kSkipFile) {
         ring.table[first + i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
       }

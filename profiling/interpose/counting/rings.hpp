@@ -52,17 +52,17 @@ void read_program_ring(int fd) noexcept;
 
 // Notes the ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
 // entries.
-void set_registered_files(int fd, const int* fds, std::uint32_t count) noexcept;
+void set_registered_files(int fd, const int* fds, uint32_t count) noexcept;
 // Notes `count` entries of the ring's table of registered files, from entry `first` on, after the kernel has
 // replaced them.
-void update_registered_files(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept;
+void update_registered_files(int fd, uint32_t first, const int* fds, uint32_t count) noexcept;
 // Called after io_uring_register(fd, operation, argument, count) has succeeded: notes changes of the ring's
 // table of registered files.
 void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept;
 
 // Called after mmap(): notes where a ring's memory is. Returns whether `fd` is a ring.
-bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept;
+bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept;
 // Called before munmap(): ends the rings whose memory is in that range.
-void remove_rings_in(const void* memory, std::size_t bytes) noexcept;
+void remove_rings_in(const void* memory, size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

@@ -52,7 +52,7 @@ constinit penstock_block* threads_block = nullptr;
 // The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null if there
 // is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
 // call.
-penstock_thread* add_thread(std::uint32_t thread) noexcept {
+penstock_thread* add_thread(uint32_t thread) noexcept {
   const LockGuard guard(logs_lock);
   if (!guard.has_lock()) {
     return nullptr;
@@ -185,9 +185,9 @@ void clear_own_log(const ThreadLog& log) noexcept {
 struct NameCopy {
   const char* from;  // null if the old session cannot be read any more
   ThreadLog* log;
-  std::uint32_t number = ++copies;  // a description of several descriptors is copied only once
+  uint32_t number = ++copies;  // a description of several descriptors is copied only once
 
-  static inline std::uint32_t copies = 0;
+  static inline uint32_t copies = 0;
 };
 void copy_name_of(Description& description, void* with) noexcept {
   const auto& copy = *static_cast<const NameCopy*>(with);
@@ -234,8 +234,8 @@ void copy_names_to_session(const char* old_base) noexcept {
 // session.changes (Update, counting.hpp). The lock is released between two checks, because an update may need
 // it to begin a log. A log whose thread has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
-  constexpr std::int64_t kMostWaitNs = 2'000'000'000;
-  const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
+  constexpr int64_t kMostWaitNs = 2'000'000'000;
+  const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
   for (;;) {
     bool is_busy = false;
     {
@@ -339,7 +339,7 @@ ThreadLog* begin_log() noexcept {
   const int saved_errno = errno;
   ThreadLog* log = former_log != nullptr ? former_log : take_unowned_log();
   if (log != nullptr) {
-    log->thread = std::uint32_t(system_call(SYS_gettid));
+    log->thread = uint32_t(system_call(SYS_gettid));
     const Update update(*log);  // moves it to the session that runs now, if it is retired
     if (own_log == nullptr) {
       begin_in_session(*log);

@@ -24,8 +24,8 @@
 namespace penstock::interpose {
 
 namespace {
-constexpr std::uint64_t kFirstSlotCount = 512;
-constexpr std::uint64_t kDoubleFromSlotCount = 1U << 20U;
+constexpr uint64_t kFirstSlotCount = 512;
+constexpr uint64_t kDoubleFromSlotCount = 1U << 20U;
 }  // namespace
 
 void FileTable::clear() noexcept {
@@ -37,24 +37,24 @@ bool FileTable::grow() noexcept {
   // The table grows seldom. Unless it is very large, all its pages are allocated at once, which is faster
   // than a page fault for each page.
   const bool is_large = slot_count_ >= kDoubleFromSlotCount;
-  const std::uint64_t count = slot_count_ == 0 ? kFirstSlotCount : slot_count_ * (is_large ? 2 : 4);
-  auto* new_slots = static_cast<std::uint64_t*>(private_memory(bytes_of(count), is_large ? 0 : MAP_POPULATE));
+  const uint64_t count = slot_count_ == 0 ? kFirstSlotCount : slot_count_ * (is_large ? 2 : 4);
+  auto* new_slots = static_cast<uint64_t*>(private_memory(bytes_of(count), is_large ? 0 : MAP_POPULATE));
   if (new_slots == nullptr) {
     return false;
   }
-  auto* new_marks = reinterpret_cast<std::uint8_t*>(new_slots + count);
-  for (std::uint64_t i = 0; i < slot_count_; ++i) {
+  auto* new_marks = reinterpret_cast<uint8_t*>(new_slots + count);
+  for (uint64_t i = 0; i < slot_count_; ++i) {
     if (marks_[i] == 0) {
       continue;
     }
     // The tag has enough bits of the hash for all but the largest tables.
-    const std::uint64_t slot = slots_[i];
-    std::uint64_t hash = slot >> kAddressBits;
+    const uint64_t slot = slots_[i];
+    uint64_t hash = slot >> kAddressBits;
     if (count > kTagMask + 1) {
       const penstock_counters& c = *counters_at(slot);
       hash = hash_of(c.file, layer_of(c));
     }
-    std::uint64_t index = hash & (count - 1);
+    uint64_t index = hash & (count - 1);
     while (new_marks[index] != 0) {
       index = (index + 1) & (count - 1);
     }
@@ -63,8 +63,8 @@ bool FileTable::grow() noexcept {
   }
   // The order of these stores matters, because a handler may fork between them: its child clears slot_count_
   // marks, and all of them must exist.
-  std::uint64_t* const old_slots = slots_;
-  const std::uint64_t old_count = slot_count_;
+  uint64_t* const old_slots = slots_;
+  const uint64_t old_count = slot_count_;
   slots_ = new_slots;
   marks_ = new_marks;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -78,18 +78,18 @@ bool FileTable::grow() noexcept {
 
 namespace {
 
-constexpr std::uint64_t kMostBlockBytes = 256U << 10U;
-constexpr std::uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
+constexpr uint64_t kMostBlockBytes = 256U << 10U;
+constexpr uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
 
 // A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
 // log: the file of its blocks has ended, and a new block would be in the next file.
 [[gnu::cold]] penstock_block* add_block_of_thread(const ThreadLog& log, penstock_block*& block,
-                                                  penstock_block_kind kind, std::uint16_t entry_bytes,
-                                                  std::uint64_t bytes) noexcept {
+                                                  penstock_block_kind kind, uint16_t entry_bytes,
+                                                  uint64_t bytes) noexcept {
   if (log.is_retired) {
     return nullptr;
   }
-  std::uint64_t size = block == nullptr ? PENSTOCK_BLOCK_GRANULE : block->bytes * 2;
+  uint64_t size = block == nullptr ? PENSTOCK_BLOCK_GRANULE : block->bytes * 2;
   size = size > kMostBlockBytes ? kMostBlockBytes : size;
   penstock_block* added = new_block(
       kind, entry_bytes, (size > bytes + sizeof(penstock_block) ? size - sizeof(penstock_block) : bytes));
@@ -100,9 +100,8 @@ constexpr std::uint64_t kUsualNameBytes = 128;  // usual length of a name, in by
 }
 // The current block if it has room, otherwise another one.
 [[gnu::always_inline]] inline penstock_block* block_with_room(const ThreadLog& log, penstock_block*& block,
-                                                              penstock_block_kind kind,
-                                                              std::uint16_t entry_bytes,
-                                                              std::uint64_t bytes) noexcept {
+                                                              penstock_block_kind kind, uint16_t entry_bytes,
+                                                              uint64_t bytes) noexcept {
   if (free_bytes(block) >= bytes) [[likely]] {
     return block;
   }
@@ -110,12 +109,12 @@ constexpr std::uint64_t kUsualNameBytes = 128;  // usual length of a name, in by
 }
 
 // Copies as memcpy() does, but without a function call for names of 16 bytes and more.
-void copy_name(char* to, const char* from, std::size_t length) noexcept {
+void copy_name(char* to, const char* from, size_t length) noexcept {
   if (length < sizeof(SixteenBytes)) [[unlikely]] {
     memcpy(to, from, length);
     return;
   }
-  each_group(length, [=](std::size_t at) {
+  each_group(length, [=](size_t at) {
     const SixteenBytes bytes = sixteen_at(from + at);
     memcpy(to + at, &bytes, sizeof(bytes));
   });
@@ -123,9 +122,9 @@ void copy_name(char* to, const char* from, std::size_t length) noexcept {
 
 // Prefetches the memory of the next entry while the program does other work. That memory is not in the cache
 // yet.
-void prefetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
-  constexpr std::uint64_t kCacheLineBytes = 64;
-  for (std::uint64_t i = 0; i < bytes && i < room; i += kCacheLineBytes) {
+void prefetch_for_writing(const char* at, uint64_t bytes, uint64_t room) noexcept {
+  constexpr uint64_t kCacheLineBytes = 64;
+  for (uint64_t i = 0; i < bytes && i < room; i += kCacheLineBytes) {
     __builtin_prefetch(at + i, 1);
   }
 }
@@ -134,20 +133,20 @@ void prefetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t roo
 
 // Called for the log's own thread, and for a log without an owner (copy_names_to_session()). The text is
 // written before publish_entries() makes it visible.
-std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
-                       penstock_file_kind kind) noexcept {
-  const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
+uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
+                  penstock_file_kind kind) noexcept {
+  const uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
   penstock_block* block = block_with_room(log, log.names, PENSTOCK_BLOCK_NAMES, 0, bytes);
   if (block == nullptr) [[unlikely]] {
     return 0;
   }
   char* at = first_free_byte(block);
-  const penstock_name name{.file = file, .length = length, .kind = std::uint16_t(kind), .reserved = 0};
+  const penstock_name name{.file = file, .length = length, .kind = uint16_t(kind), .reserved = 0};
   memcpy(at, &name, sizeof(name));
   copy_name(at + sizeof(name), text, length);
   publish_entries(block, bytes);
   prefetch_for_writing(at + bytes, kUsualNameBytes, free_bytes(block));
-  return std::uint64_t(at - log.base);
+  return uint64_t(at - log.base);
 }
 
 namespace {
@@ -155,11 +154,10 @@ namespace {
 // Adds an entry of this form; null if there is no room. Only the fields that differ from 0 are written:
 // blocks are full of zeros at first.
 template <penstock_form kForm>
-[[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
-                                                              std::uint64_t name, penstock_layer layer,
-                                                              std::uint64_t begin) noexcept {
+[[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, uint64_t file, uint64_t name,
+                                                              penstock_layer layer, uint64_t begin) noexcept {
   constexpr bool kIsWhole = kForm == PENSTOCK_WHOLE;
-  constexpr std::uint16_t kBytes = kIsWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
+  constexpr uint16_t kBytes = kIsWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
   penstock_block* block =
       kIsWhole ? block_with_room(log, log.counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
                : block_with_room(log, log.brief_counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
@@ -172,8 +170,8 @@ template <penstock_form kForm>
   c->file = file;
   c->name = name;
   c->thread = log.thread;
-  c->layer = std::uint16_t(layer);
-  c->form = std::uint8_t(kForm);
+  c->layer = uint16_t(layer);
+  c->form = uint8_t(kForm);
   if constexpr (kIsWhole) {
     c->first_ticks = begin;
   } else {
@@ -183,8 +181,8 @@ template <penstock_form kForm>
   prefetch_for_writing(at + kBytes, kBytes, free_bytes(block));
   return c;
 }
-[[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, std::uint64_t file, std::uint64_t name,
-                                               penstock_layer layer, std::uint64_t begin) noexcept {
+[[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, uint64_t file, uint64_t name,
+                                               penstock_layer layer, uint64_t begin) noexcept {
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
@@ -207,9 +205,8 @@ void continue_counters(penstock_counters& previous, penstock_counters& c) noexce
 
 // Adds an entry for a file whose counters are full or in brief form. The table refers to the new counters
 // last: until then the old ones are valid.
-[[gnu::noinline]] penstock_counters* make_continuation(ThreadLog& log, std::uint64_t slot,
-                                                       penstock_counters& previous,
-                                                       std::uint64_t begin) noexcept {
+[[gnu::noinline]] penstock_counters* make_continuation(ThreadLog& log, uint64_t slot,
+                                                       penstock_counters& previous, uint64_t begin) noexcept {
   penstock_counters* c =
       add_whole(log, previous.file, previous.name, static_cast<penstock_layer>(previous.layer), begin);
   if (c != nullptr) {
@@ -224,8 +221,8 @@ void continue_counters(penstock_counters& previous, penstock_counters& c) noexce
 // The most frequent case is a file that is opened for the first time. A handler never runs this while its own
 // thread is inside it, because the table may be growing.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
-                               penstock_call call, std::uint64_t begin) noexcept {
-  std::uint64_t slot = log.files.slot_of(file.file, layer);
+                               penstock_call call, uint64_t begin) noexcept {
+  uint64_t slot = log.files.slot_of(file.file, layer);
   if (penstock_counters* existing = log.files.at(slot); existing != nullptr) [[unlikely]] {
     return can_count(*existing, call) ? existing : make_continuation(log, slot, *existing, begin);
   }
@@ -236,7 +233,7 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
     }
     slot = log.files.slot_of(file.file, layer);
   }
-  std::uint64_t name = file.name;
+  uint64_t name = file.name;
   if (name == 0 && file.text != nullptr) [[likely]] {
     name = add_name(log, file.file, file.text, file.length, file.kind);
   }
@@ -266,7 +263,7 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
   }
   struct stat status {};
   const bool has_status = inspect(fd, "", status);
-  const std::uint64_t now = ticks();
+  const uint64_t now = ticks();
   note_moment(now);
   description->kind = has_status && S_ISDIR(status.st_mode)   ? PENSTOCK_DIRECTORY
                       : has_status && S_ISREG(status.st_mode) ? PENSTOCK_REGULAR
@@ -288,7 +285,7 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
       description->name = c->name;
       visit_counters(*c, [](auto& fields) { fields.descriptors += 1; });
       if (description->kind == PENSTOCK_REGULAR) {
-        note_size(*c, std::uint64_t(status.st_size));
+        note_size(*c, uint64_t(status.st_size));
       }
     }
   }
@@ -311,7 +308,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
     }
   }
   ThreadLog::Cached& cached = cache_entry(log, fd, layer);
-  const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
+  const uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
   if (cached.tag == tag && (cached.counters == nullptr || can_count(*cached.counters, call))) {
     return cached.counters;
   }
@@ -347,7 +344,7 @@ namespace {
 
 // Called within an Update, or an OuterUpdate if the block has room. The entry is stored before
 // publish_entries() makes it visible.
-void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
+void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
   if (free_bytes(block) < sizeof(penstock_segment)) {
     block = another_segment_block(log);
@@ -359,14 +356,14 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
   }
   auto* segment = reinterpret_cast<penstock_segment*>(first_free_byte(block));
   *segment = penstock_segment{.file = file,
-                              .offset = std::uint64_t(operation.offset),
-                              .length = std::uint64_t(operation.length),
+                              .offset = uint64_t(operation.offset),
+                              .length = uint64_t(operation.length),
                               .begin_ticks = operation.begin,
                               .end_ticks = operation.end,
                               .thread = log.thread,
-                              .call = std::uint8_t(operation.call),
-                              .layer = std::uint8_t(operation.layer),
-                              .failed = std::uint16_t(operation.failed)};
+                              .call = uint8_t(operation.call),
+                              .layer = uint8_t(operation.layer),
+                              .failed = uint16_t(operation.failed)};
   publish_entries(block, sizeof(penstock_segment));
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }

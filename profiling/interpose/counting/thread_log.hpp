@@ -30,11 +30,11 @@ namespace penstock::interpose {
 struct Operation {
   penstock_call call = PENSTOCK_CALL_OTHER;
   penstock_layer layer = PENSTOCK_POSIX;
-  int failed = 0;            // errno; 0: the call succeeded
-  std::int64_t offset = -1;  // offset in the file where it began; -1: it has none
-  std::int64_t length = 0;   // bytes that were read, written or mapped
-  std::uint64_t begin = 0;   // in ticks, as `end`
-  std::uint64_t end = 0;
+  int failed = 0;       // errno; 0: the call succeeded
+  int64_t offset = -1;  // offset in the file where it began; -1: it has none
+  int64_t length = 0;   // bytes that were read, written or mapped
+  uint64_t begin = 0;   // in ticks, as `end`
+  uint64_t end = 0;
 };
 
 // Finds a thread's counters by file and layer. It is a hash table with open addressing, and has the addresses
@@ -46,9 +46,9 @@ class FileTable {
   void clear() noexcept;
 
   // The index of the slot of (file, layer), or of the free slot for it. Valid until the next grow().
-  std::uint64_t slot_of(std::uint64_t file, penstock_layer layer) const noexcept {
-    const std::uint64_t hash = hash_of(file, layer);
-    for (std::uint64_t i = hash & (slot_count_ - 1);; i = (i + 1) & (slot_count_ - 1)) {
+  uint64_t slot_of(uint64_t file, penstock_layer layer) const noexcept {
+    const uint64_t hash = hash_of(file, layer);
+    for (uint64_t i = hash & (slot_count_ - 1);; i = (i + 1) & (slot_count_ - 1)) {
       if (marks_[i] == 0) {
         return i;
       }
@@ -61,65 +61,63 @@ class FileTable {
     }
   }
   // Prefetches the slot of (file, layer), which will be used soon.
-  void prefetch(std::uint64_t file, penstock_layer layer) const noexcept {
-    const std::uint64_t at = hash_of(file, layer) & (slot_count_ - 1);
+  void prefetch(uint64_t file, penstock_layer layer) const noexcept {
+    const uint64_t at = hash_of(file, layer) & (slot_count_ - 1);
     __builtin_prefetch(marks_ + at, 1);
     __builtin_prefetch(slots_ + at, 1);
   }
   // Null for a free slot.
-  penstock_counters* at(std::uint64_t slot) const noexcept {
+  penstock_counters* at(uint64_t slot) const noexcept {
     return marks_[slot] == 0 ? nullptr : counters_at(slots_[slot]);
   }
-  penstock_counters* find(std::uint64_t file, penstock_layer layer) const noexcept {
+  penstock_counters* find(uint64_t file, penstock_layer layer) const noexcept {
     return at(slot_of(file, layer));
   }
   bool is_full() const noexcept { return (filled_slots_ + 1) * 4 > slot_count_ * 3; }
   // Stores the address of `counters` in the slot. A free slot may be filled only if the table is not full
   // (is_full()).
-  void set(std::uint64_t slot, const penstock_counters& counters) noexcept {
-    const std::uint64_t hash = hash_of(counters.file, layer_of(counters));
+  void set(uint64_t slot, const penstock_counters& counters) noexcept {
+    const uint64_t hash = hash_of(counters.file, layer_of(counters));
     filled_slots_ += marks_[slot] == 0 ? 1 : 0;
-    slots_[slot] = tag_of(hash) << kAddressBits | reinterpret_cast<std::uint64_t>(&counters) / kAddressUnit;
+    slots_[slot] = tag_of(hash) << kAddressBits | reinterpret_cast<uint64_t>(&counters) / kAddressUnit;
     marks_[slot] = mark_of(hash);
   }
 
  private:
   static constexpr unsigned kAddressBits = 43;  // an address in units of 32 bytes
-  static constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << kAddressBits) - 1;
-  static constexpr std::uint64_t kTagMask = (std::uint64_t{1} << (64U - kAddressBits)) - 1;
-  static constexpr std::uint64_t kAddressUnit = 32;
+  static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
+  static constexpr uint64_t kTagMask = (uint64_t{1} << (64U - kAddressBits)) - 1;
+  static constexpr uint64_t kAddressUnit = 32;
   static_assert(sizeof(penstock_counters) % kAddressUnit == 0 && sizeof(penstock_brief) % kAddressUnit == 0 &&
                 sizeof(penstock_block) % kAddressUnit == 0);
 
   static penstock_layer layer_of(const penstock_counters& counters) noexcept {
     return static_cast<penstock_layer>(counters.layer);
   }
-  static std::uint64_t hash_of(std::uint64_t file, penstock_layer layer) noexcept {
-    const std::uint64_t h = (file + std::uint64_t(layer)) * 0x9e3779b97f4a7c15U;
+  static uint64_t hash_of(uint64_t file, penstock_layer layer) noexcept {
+    const uint64_t h = (file + uint64_t(layer)) * 0x9e3779b97f4a7c15U;
     return h ^ (h >> 32U);
   }
-  static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash & kTagMask; }
-  static std::uint8_t mark_of(std::uint64_t hash) noexcept { return std::uint8_t(hash >> 56U | 1U); }
-  static penstock_counters* counters_at(std::uint64_t slot) noexcept {
+  static uint64_t tag_of(uint64_t hash) noexcept { return hash & kTagMask; }
+  static uint8_t mark_of(uint64_t hash) noexcept { return uint8_t(hash >> 56U | 1U); }
+  static penstock_counters* counters_at(uint64_t slot) noexcept {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the slot has an address
     return reinterpret_cast<penstock_counters*>((slot & kAddressMask) * kAddressUnit);
   }
-  static std::size_t bytes_of(std::uint64_t slots) noexcept {
-    return slots * (sizeof(std::uint64_t) + sizeof(std::uint8_t));
-  }
+  static size_t bytes_of(uint64_t slots) noexcept { return slots * (sizeof(uint64_t) + sizeof(uint8_t)); }
 
   // A slot has 21 bits of the hash, and the address of the counters in units of 32 bytes. After the slots,
   // marks_ has one byte for each slot, made of other bits of the hash; 0 means free. These bytes show whether
   // a file is new. Far more of them than of the slots fit in the processor's cache.
-  std::uint64_t* slots_ = nullptr;
-  std::uint8_t* marks_ = nullptr;
-  std::uint64_t slot_count_ = 0;
-  std::uint64_t filled_slots_ = 0;
+  uint64_t* slots_ = nullptr;
+  uint8_t* marks_ = nullptr;
+  uint64_t slot_count_ = 0;
+  uint64_t filled_slots_ = 0;
 };
 
 struct ThreadLog {
   struct Cached {
-    std::uint64_t tag = 0;  // serial of a description and the layer
+    uint64_t tag = 0;  // serial of a description and the layer
     penstock_counters* counters = nullptr;
   };
   // An operation of a handler that interrupted an update. It was made on a file, or on a descriptor that was
@@ -127,20 +125,20 @@ struct ThreadLog {
   // referred.
   struct Deferred {
     Operation operation;
-    std::uint64_t file = 0;
-    std::uint64_t name = 0;
+    uint64_t file = 0;
+    uint64_t name = 0;
     bool by_descriptor = false;
     int fd = -1;
     dev_t device = 0;
     ino_t inode = 0;
   };
-  static constexpr std::size_t kCacheEntries = 512;
-  static constexpr std::size_t kMaxDeferred = 32;
+  static constexpr size_t kCacheEntries = 512;
+  static constexpr size_t kMaxDeferred = 32;
 
   penstock_thread* totals = nullptr;
   const char* volatile update_mark = nullptr;  // stack pointer of the running update; null: none runs
-  std::uint32_t thread = 0;
-  volatile std::uint32_t deferred_count = 0;
+  uint32_t thread = 0;
+  volatile uint32_t deferred_count = 0;
 
   FileTable files;
 
@@ -214,23 +212,23 @@ bool log_suspended() noexcept;
 
 // The key by which the counters of a file are found, and the data to make them.
 struct FileRecord {
-  std::uint64_t file = 0;
-  std::uint64_t name = 0;      // offset of its name in the session; 0: the name is written from `text`
+  uint64_t file = 0;
+  uint64_t name = 0;           // offset of its name in the session; 0: the name is written from `text`
   const char* text = nullptr;  // absolute name of `length` bytes
-  std::uint32_t length = 0;
+  uint32_t length = 0;
   penstock_file_kind kind = PENSTOCK_REGULAR;
 };
 // The counters of (file, layer) in this thread that fit the call, created if necessary; null if there is no
 // room. `begin`: the start of the operation, in ticks. Called within an Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
-                               penstock_call call, std::uint64_t begin) noexcept;
+                               penstock_call call, uint64_t begin) noexcept;
 // counters_of() for a descriptor. If the descriptor is not described, its file is looked up in /proc. The
 // result is stored in the log's cache. Null also if operations on the descriptor are not counted for a file.
 // Called within an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // The bytes of a block that no entry uses yet; 0 for null.
-inline std::uint64_t free_bytes(const penstock_block* block) noexcept {
+inline uint64_t free_bytes(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
 // Where the bytes of a block begin that no entry uses yet.
@@ -238,16 +236,16 @@ inline char* first_free_byte(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
 // Makes the next `bytes` of entries visible to readers; they must be complete.
-inline void publish_entries(penstock_block* block, std::uint64_t bytes) noexcept {
+inline void publish_entries(penstock_block* block, uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
 // Writes a name to the session. Returns its offset from `base`; 0 if there is no room. Called within an
 // update, or for a log that no thread uses.
-std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
-                       penstock_file_kind kind) noexcept;
+uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
+                  penstock_file_kind kind) noexcept;
 // Called within an update: adds one traced call. If there is no room, it counts as dropped.
-void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
+void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept;
 // Called within an update: adds one span of the program. If there is no room, it counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 

@@ -28,17 +28,17 @@ namespace penstock::interpose {
 
 namespace {
 
-std::uint64_t step_calls = 0;  // number of calls of penstock_profile_step(); guarded by Control
+uint64_t step_calls = 0;  // number of calls of penstock_profile_step(); guarded by Control
 std::atomic<bool> steps_are_called{false};
 
 // Writes the absolute path of `given` to `to`, without "/" at its end. False if `given` is empty, if the
 // working directory is not known, or if the path is too long.
-bool make_absolute(const char* given, char* to, std::size_t room) noexcept {
-  const std::size_t length = strlen(given);
+bool make_absolute(const char* given, char* to, size_t room) noexcept {
+  const size_t length = strlen(given);
   if (length == 0) {
     return false;
   }
-  std::size_t end = 0;
+  size_t end = 0;
   if (given[0] != '/') {
     if (system_call(SYS_getcwd, as_argument(to), long(room)) <= 0) {
       return false;
@@ -118,13 +118,13 @@ int stop_window() noexcept {
 
 void read_steps_per_window() noexcept {
   if (const char* steps_text = getenv("PENSTOCK_PROFILE_EVERY"); steps_text != nullptr) {
-    steps_per_window = std::uint32_t(strtoul(steps_text, nullptr, 10));
+    steps_per_window = uint32_t(strtoul(steps_text, nullptr, 10));
   }
 }
 
 // Several accelerators may report the same step at once, and only the first of them ends the window.
 // Therefore the checks that are made without a lock are made again once this thread holds Control.
-void step_ended(std::uint64_t number) noexcept {
+void step_ended(uint64_t number) noexcept {
   if (steps_per_window == 0 || !is_running()) {
     return;
   }
@@ -136,7 +136,7 @@ void step_ended(std::uint64_t number) noexcept {
   if (number == last_switch_step() || !is_running()) {  // another accelerator was first, or recording ended
     return;
   }
-  const std::uint64_t previous_switch_step = last_switch_step();
+  const uint64_t previous_switch_step = last_switch_step();
   set_last_switch_step(number);  // from now on this step belongs to the previous file
   if (switch_file(PENSTOCK_START_REASON_CALLED) != 0) {
     set_last_switch_step(previous_switch_step);
@@ -168,7 +168,7 @@ int penstock_profile_stop(void) {
 }
 
 int penstock_profile_step(void) {
-  std::uint64_t number = 0;
+  uint64_t number = 0;
   steps_are_called.store(true, std::memory_order_relaxed);
   {
     const Control control;

@@ -14,22 +14,22 @@
 namespace penstock::interpose {
 
 struct KernelAioBlock {
-  enum : std::uint16_t { kRead, kWrite, kSync, kDataSync, kReadVector = 7, kWriteVector = 8 };
-  std::uint64_t data;
-  std::uint32_t key[2];
-  std::uint16_t opcode;
-  std::int16_t priority;
-  std::uint32_t fd;
-  std::uint64_t buffer;
-  std::uint64_t bytes;
-  std::int64_t offset;
-  std::uint64_t reserved[2];
+  enum : uint16_t { kRead, kWrite, kSync, kDataSync, kReadVector = 7, kWriteVector = 8 };
+  uint64_t data;
+  uint32_t key[2];
+  uint16_t opcode;
+  int16_t priority;
+  uint32_t fd;
+  uint64_t buffer;
+  uint64_t bytes;
+  int64_t offset;
+  uint64_t reserved[2];
 };
 struct KernelAioEvent {
-  std::uint64_t data;
+  uint64_t data;
   const KernelAioBlock* block;
-  std::int64_t result;
-  std::int64_t result2;
+  int64_t result;
+  int64_t result2;
 };
 static_assert(sizeof(KernelAioBlock) == 64 && sizeof(KernelAioEvent) == 32);
 

@@ -21,8 +21,8 @@ namespace {
 
 constinit std::atomic<const link_map*> libc_map{nullptr};  // stored once, by note_libc()
 
-std::uint32_t gnu_hash(const char* name) noexcept {
-  std::uint32_t hash = 5381;
+uint32_t gnu_hash(const char* name) noexcept {
+  uint32_t hash = 5381;
   for (; *name != 0; ++name) {
     hash = hash * 33 + static_cast<unsigned char>(*name);
   }
@@ -46,33 +46,33 @@ void* libc_function(const char* name) noexcept {
   }
   const ElfW(Sym)* symbols = nullptr;
   const char* strings = nullptr;
-  const std::uint32_t* hash_table = nullptr;  // from DT_GNU_HASH
-  const std::uint16_t* versions = nullptr;    // the version of each symbol
+  const uint32_t* hash_table = nullptr;  // from DT_GNU_HASH
+  const uint16_t* versions = nullptr;    // the version of each symbol
   for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
     // glibc has usually replaced the offsets in the dynamic section by addresses.
-    const std::uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
+    const uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
     if (at->d_tag == DT_SYMTAB) {
       symbols = reinterpret_cast<const ElfW(Sym)*>(value);
     } else if (at->d_tag == DT_STRTAB) {
       strings = reinterpret_cast<const char*>(value);
     } else if (at->d_tag == DT_GNU_HASH) {
-      hash_table = reinterpret_cast<const std::uint32_t*>(value);
+      hash_table = reinterpret_cast<const uint32_t*>(value);
     } else if (at->d_tag == DT_VERSYM) {
-      versions = reinterpret_cast<const std::uint16_t*>(value);
+      versions = reinterpret_cast<const uint16_t*>(value);
     }
   }
   if (symbols == nullptr || strings == nullptr || hash_table == nullptr) {
     return nullptr;
   }
-  constexpr std::uint16_t kHiddenVersionBit = 0x8000;  // set for versions that are not the default
-  const std::uint32_t bucket_count = hash_table[0];
-  const std::uint32_t first_symbol = hash_table[1];
-  const std::uint32_t bloom_size = hash_table[2];
-  const std::uint32_t* const buckets = hash_table + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
-  const std::uint32_t* const chain = buckets + bucket_count;
-  const std::uint32_t hash = gnu_hash(name);
-  for (std::uint32_t i = buckets[hash % bucket_count]; i >= first_symbol; ++i) {
-    const std::uint32_t chain_hash = chain[i - first_symbol];
+  constexpr uint16_t kHiddenVersionBit = 0x8000;  // set for versions that are not the default
+  const uint32_t bucket_count = hash_table[0];
+  const uint32_t first_symbol = hash_table[1];
+  const uint32_t bloom_size = hash_table[2];
+  const uint32_t* const buckets = hash_table + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
+  const uint32_t* const chain = buckets + bucket_count;
+  const uint32_t hash = gnu_hash(name);
+  for (uint32_t i = buckets[hash % bucket_count]; i >= first_symbol; ++i) {
+    const uint32_t chain_hash = chain[i - first_symbol];
     const ElfW(Sym)& symbol = symbols[i];
     const bool is_default = versions == nullptr || (versions[i] & kHiddenVersionBit) == 0;
     if ((chain_hash | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF &&

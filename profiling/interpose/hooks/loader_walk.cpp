@@ -25,7 +25,7 @@ namespace penstock::interpose {
 
 namespace {
 
-constexpr std::int64_t kMostWaitNs = 5'000'000'000;
+constexpr int64_t kMostWaitNs = 5'000'000'000;
 
 // A walk or a fork first increases its own counter and then reads the other one. So if a walk and a fork
 // begin at the same time, at least one of them sees the other and waits. If they read first, both could
@@ -56,7 +56,7 @@ void subtract_one(std::atomic<unsigned>& counter) noexcept {
 // Waits until the counter is 0. False if it is still not 0 after 5 s. Runs in any thread, in the program's
 // call, perhaps in a handler. Makes direct system calls only.
 bool wait_until_zero(const std::atomic<unsigned>& counter) noexcept {
-  const std::int64_t until = nanoseconds(CLOCK_MONOTONIC) + kMostWaitNs;
+  const int64_t until = nanoseconds(CLOCK_MONOTONIC) + kMostWaitNs;
   for (unsigned tries = 0; counter.load() != 0; ++tries) {
     if (nanoseconds(CLOCK_MONOTONIC) > until) {
       return false;
@@ -72,8 +72,8 @@ bool wait_until_zero(const std::atomic<unsigned>& counter) noexcept {
 // the lock.
 
 struct MutexSearch {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
   const pthread_mutex_t* mutexes[8] = {};
   unsigned mutex_count = 0;
 };
@@ -93,10 +93,10 @@ bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 }
 
 // Called inside the walk, while this thread holds the loader's lock. It only reads memory.
-int find_own_mutex(dl_phdr_info*, std::size_t, void* with) noexcept {
+int find_own_mutex(dl_phdr_info*, size_t, void* with) noexcept {
   auto& search = *static_cast<MutexSearch*>(with);
   const int self = int(system_call(SYS_gettid));
-  for (std::uintptr_t at = search.begin; at + sizeof(pthread_mutex_t) <= search.end;
+  for (uintptr_t at = search.begin; at + sizeof(pthread_mutex_t) <= search.end;
        at += alignof(pthread_mutex_t)) {
     const auto* mutex = reinterpret_cast<const pthread_mutex_t*>(at);
 #ifdef __GLIBC__
@@ -122,7 +122,7 @@ void find_loader_lock() noexcept {
   if (global == nullptr || dladdr1(global, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr) {
     return;
   }
-  search.begin = reinterpret_cast<std::uintptr_t>(global);
+  search.begin = reinterpret_cast<uintptr_t>(global);
   search.end = search.begin + static_cast<const ElfW(Sym)*>(symbol)->st_size;
   dl_iterate_phdr(&find_own_mutex, &search);
   const pthread_mutex_t* found_mutex = nullptr;

@@ -24,7 +24,7 @@
 
 namespace penstock::interpose {
 
-using Visit = int (*)(dl_phdr_info* about, std::size_t bytes, void* with);
+using Visit = int (*)(dl_phdr_info* about, size_t bytes, void* with);
 
 // Calls `visit` for each loaded object, as dl_iterate_phdr() does. Returns 0 and visits nothing if the
 // loader's lock is known to be held by a thread that does not exist. `visit` runs under the loader's lock: it

@@ -10,16 +10,16 @@
 namespace penstock::interpose {
 
 // Makes and counts a call that maps a file, or the memory of a ring of io_uring.
-void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
+void* map_and_count(int fd, int flags, size_t bytes, off64_t offset, auto call) noexcept {
   // Anonymous memory is not counted and must not make a log: an allocator may map it while this thread's
   // first log is being made.
   ThreadLog* log = fd < 0 || (flags & MAP_ANONYMOUS) != 0 ? nullptr : thread_log();
   if (log == nullptr) {
     return call();
   }
-  const std::uint64_t begin = ticks();
+  const uint64_t begin = ticks();
   void* address = call();
-  const std::uint64_t end = ticks();
+  const uint64_t end = ticks();
   const bool failed = address == MAP_FAILED;
   if (!failed && has_rings() && note_ring_memory(fd, offset, address)) {
     return address;  // mapped memory of a ring of io_uring does not count as a file
@@ -31,14 +31,14 @@ void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto c
         {.call = PENSTOCK_CALL_MAP,
          .failed = failed ? errno : 0,
          .offset = offset,
-         .length = std::int64_t(bytes),
+         .length = int64_t(bytes),
          .begin = begin,
          .end = end});
   return address;
 }
 
 // Makes a call that unmaps memory. Rings in that memory are removed before the call.
-int unmap_and_end_rings(void* address, std::size_t bytes, auto call) noexcept {
+int unmap_and_end_rings(void* address, size_t bytes, auto call) noexcept {
   if (has_rings() && !log_suspended()) {
     remove_rings_in(address, bytes);
   }

@@ -51,8 +51,8 @@ void attach(penstock_request& request) noexcept {
 // request, because the thread of the earlier request ran in that memory, and may not have ended when its
 // request was done.
 void unmap_loader_memory(const penstock_request& request) noexcept {
-  static std::uint64_t loader_memory = 0;
-  static std::uint64_t loader_bytes = 0;
+  static uint64_t loader_memory = 0;
+  static uint64_t loader_bytes = 0;
   static long loader_thread = 0;
   if (loader_memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), loader_thread, 0) != 0) {
     system_call(SYS_munmap, long(loader_memory), long(loader_bytes));

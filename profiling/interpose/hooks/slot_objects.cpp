@@ -27,28 +27,28 @@ namespace penstock::interpose {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::uint32_t kCallRelocation = R_X86_64_JUMP_SLOT;
-constexpr std::uint32_t kAddressRelocation = R_X86_64_GLOB_DAT;
-constexpr std::uint32_t kDataRelocation = R_X86_64_64;
+constexpr uint32_t kCallRelocation = R_X86_64_JUMP_SLOT;
+constexpr uint32_t kAddressRelocation = R_X86_64_GLOB_DAT;
+constexpr uint32_t kDataRelocation = R_X86_64_64;
 #else
-constexpr std::uint32_t kCallRelocation = R_AARCH64_JUMP_SLOT;
-constexpr std::uint32_t kAddressRelocation = R_AARCH64_GLOB_DAT;
-constexpr std::uint32_t kDataRelocation = R_AARCH64_ABS64;
+constexpr uint32_t kCallRelocation = R_AARCH64_JUMP_SLOT;
+constexpr uint32_t kAddressRelocation = R_AARCH64_GLOB_DAT;
+constexpr uint32_t kDataRelocation = R_AARCH64_ABS64;
 #endif
 
 // sysconf() only reads memory here. The first call is usually in this library's constructor (is_preloaded()).
 // If two threads make it at once, they store the same value.
-std::uintptr_t page_bytes() noexcept {
-  static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+uintptr_t page_bytes() noexcept {
+  static const auto bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   return bytes;
 }
-std::uintptr_t page_begin(std::uintptr_t at) noexcept {
+uintptr_t page_begin(uintptr_t at) noexcept {
   return at & ~(page_bytes() - 1);
 }
 
 }  // namespace
 
-std::uintptr_t SlotObject::to_address(std::uintptr_t pointer) const noexcept {
+uintptr_t SlotObject::to_address(uintptr_t pointer) const noexcept {
   // glibc has replaced the offsets in the dynamic section by addresses, except in objects that are read-only
   // (the kernel's vdso).
   return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
@@ -59,7 +59,7 @@ SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   const ElfW(Dyn)* dynamic = nullptr;
   for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
     const ElfW(Phdr)& program_header = about.dlpi_phdr[i];
-    const std::uintptr_t at = about.dlpi_addr + program_header.p_vaddr;
+    const uintptr_t at = about.dlpi_addr + program_header.p_vaddr;
     if (program_header.p_type == PT_DYNAMIC) {
       dynamic = reinterpret_cast<const ElfW(Dyn)*>(at);
     } else if (program_header.p_type == PT_GNU_RELRO) {
@@ -70,7 +70,7 @@ SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
     }
   }
   for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
-    const std::uintptr_t value = dynamic->d_un.d_val;
+    const uintptr_t value = dynamic->d_un.d_val;
     switch (dynamic->d_tag) {
       case DT_SYMTAB:
         symbols_ = to_address(value);
@@ -109,23 +109,23 @@ void SlotObject::each_slot(void (*visit)(const FoundSlot& found, void* with), vo
   }
 }
 
-void SlotObject::each_slot_in(std::uintptr_t relocations, std::uintptr_t bytes,
-                              void (*visit)(const FoundSlot&, void*), void* with) const noexcept {
+void SlotObject::each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*visit)(const FoundSlot&, void*),
+                              void* with) const noexcept {
   const auto* entries = reinterpret_cast<const ElfW(Rela)*>(relocations);
   const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(symbols_);
-  for (std::size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
-    const auto type = std::uint32_t(ELF64_R_TYPE(entries[i].r_info));
-    const std::uint64_t index = ELF64_R_SYM(entries[i].r_info);
+  for (size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
+    const auto type = uint32_t(ELF64_R_TYPE(entries[i].r_info));
+    const uint64_t index = ELF64_R_SYM(entries[i].r_info);
     if ((type != kCallRelocation && type != kAddressRelocation && type != kDataRelocation) || index == 0 ||
         (type == kDataRelocation && entries[i].r_addend != 0)) {
       continue;
     }
     const ElfW(Sym)& symbol = symbols[index];
-    const std::uintptr_t at = about_.dlpi_addr + entries[i].r_offset;
-    if (at % sizeof(std::uintptr_t) != 0) {
+    const uintptr_t at = about_.dlpi_addr + entries[i].r_offset;
+    if (at % sizeof(uintptr_t) != 0) {
       continue;
     }
-    visit({.address = reinterpret_cast<std::uintptr_t*>(at),
+    visit({.address = reinterpret_cast<uintptr_t*>(at),
            .name = reinterpret_cast<const char*>(strings_ + symbol.st_name),
            .is_call_slot = type == kCallRelocation,
            .is_undefined = symbol.st_shndx == SHN_UNDEF},
@@ -134,10 +134,10 @@ void SlotObject::each_slot_in(std::uintptr_t relocations, std::uintptr_t bytes,
 }
 
 // Whether the address is in code of this object, as its program headers say. Takes no lock and calls nothing.
-bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
+bool SlotObject::has_code_at(uintptr_t at) const noexcept {
   for (unsigned i = 0; i < about_.dlpi_phnum; ++i) {
     const ElfW(Phdr)& program_header = about_.dlpi_phdr[i];
-    const std::uintptr_t begin = about_.dlpi_addr + program_header.p_vaddr;
+    const uintptr_t begin = about_.dlpi_addr + program_header.p_vaddr;
     if (program_header.p_type == PT_LOAD && (program_header.p_flags & PF_X) != 0 && at >= begin &&
         at < begin + program_header.p_memsz) {
       return true;
@@ -147,7 +147,7 @@ bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
 }
 
 bool SlotObject::is_protected(const void* at) const noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const auto address = reinterpret_cast<uintptr_t>(at);
   return address >= protected_begin_ && address < protected_end_;
 }
 
@@ -156,8 +156,8 @@ bool SlotObject::is_protected(const void* at) const noexcept {
 bool is_writable(void* at) noexcept {
   // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT if the memory is not
   // writable, and changes nothing if it is.
-  std::uint32_t unused_word = 0;
-  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
+  uint32_t unused_word = 0;
+  auto* word = reinterpret_cast<uint32_t*>(reinterpret_cast<uintptr_t>(at) & ~uintptr_t{3});
   const long add_zero = long(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
   return system_call(SYS_futex, as_argument(&unused_word), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
                      as_argument(word), add_zero) >= 0;
@@ -172,8 +172,8 @@ bool SlotObject::is_being_loaded() const noexcept {
 // Other threads may call through the slot at this moment: they get the old function or the new one, because
 // an aligned word is stored by one instruction. The page is never without read access. Two stores to one page
 // never overlap, because Control is held; the loader does not protect pages of objects that are complete.
-void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
-  const auto page = long(page_begin(reinterpret_cast<std::uintptr_t>(at)));
+void SlotObject::store(uintptr_t* at, uintptr_t value) const noexcept {
+  const auto page = long(page_begin(reinterpret_cast<uintptr_t>(at)));
   const auto bytes = long(page_bytes());
   const bool opened = is_protected(at) && system_call(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE) == 0;
   if (is_protected(at) && !opened) {
@@ -230,14 +230,14 @@ PENSTOCK_TAIL_CALL(dlsym, "penstock_has_loaded")
 PENSTOCK_TAIL_CALL(dlvsym, "penstock_has_loaded")
 }
 
-void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, std::uintptr_t wrapper)) noexcept {
-  add(wrapped_dlopen, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlopen));
-  add(wrapped_dlmopen, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlmopen));
-  add(wrapped_dlsym, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlsym));
-  add(wrapped_dlvsym, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlvsym));
+void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, uintptr_t wrapper)) noexcept {
+  add(wrapped_dlopen, reinterpret_cast<uintptr_t>(&penstock_wrap_dlopen));
+  add(wrapped_dlmopen, reinterpret_cast<uintptr_t>(&penstock_wrap_dlmopen));
+  add(wrapped_dlsym, reinterpret_cast<uintptr_t>(&penstock_wrap_dlsym));
+  add(wrapped_dlvsym, reinterpret_cast<uintptr_t>(&penstock_wrap_dlvsym));
 }
 #else
-void add_loader_wrappers(void (*)(WrappedFunction&, std::uintptr_t)) noexcept {}
+void add_loader_wrappers(void (*)(WrappedFunction&, uintptr_t)) noexcept {}
 #endif
 
 }  // namespace penstock::interpose

@@ -17,7 +17,7 @@ namespace penstock::interpose {
 
 // One slot of the object, as its relocations describe it.
 struct FoundSlot {
-  std::uintptr_t* address;
+  uintptr_t* address;
   const char* name;
   bool is_call_slot;  // a JUMP_SLOT: the loader may bind it at the first call
   bool is_undefined;  // the object does not define this function itself
@@ -29,7 +29,7 @@ class SlotObject {
   // Calls `visit` for each slot.
   void each_slot(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept;
   // Whether the address is in code of this object.
-  bool has_code_at(std::uintptr_t address) const noexcept;
+  bool has_code_at(uintptr_t address) const noexcept;
   // Whether `at` is in the part that the loader makes read-only after it has bound all slots in it (RELRO).
   bool is_protected(const void* at) const noexcept;
   // True while the loader has not yet made the RELRO part read-only. Until then slots may still have their
@@ -37,25 +37,25 @@ class SlotObject {
   bool is_being_loaded() const noexcept;
   // Stores the word by one instruction, because other threads may be calling through the slot. If its page is
   // protected, the page is made writable for the store and read-only again after it.
-  void store(std::uintptr_t* at, std::uintptr_t value) const noexcept;
+  void store(uintptr_t* at, uintptr_t value) const noexcept;
   const dl_phdr_info& about() const noexcept { return about_; }
-  std::uintptr_t end() const noexcept { return end_; }
+  uintptr_t end() const noexcept { return end_; }
 
  private:
-  void each_slot_in(std::uintptr_t relocations, std::uintptr_t bytes, void (*visit)(const FoundSlot&, void*),
+  void each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*visit)(const FoundSlot&, void*),
                     void* with) const noexcept;
-  std::uintptr_t to_address(std::uintptr_t pointer) const noexcept;
+  uintptr_t to_address(uintptr_t pointer) const noexcept;
 
   const dl_phdr_info& about_;
-  std::uintptr_t symbols_ = 0;
-  std::uintptr_t strings_ = 0;
-  std::uintptr_t relocations_ = 0;
-  std::uintptr_t relocation_bytes_ = 0;
-  std::uintptr_t call_slots_ = 0;
-  std::uintptr_t call_slot_bytes_ = 0;
-  std::uintptr_t protected_begin_ = 0;
-  std::uintptr_t protected_end_ = 0;
-  std::uintptr_t end_ = 0;
+  uintptr_t symbols_ = 0;
+  uintptr_t strings_ = 0;
+  uintptr_t relocations_ = 0;
+  uintptr_t relocation_bytes_ = 0;
+  uintptr_t call_slots_ = 0;
+  uintptr_t call_slot_bytes_ = 0;
+  uintptr_t protected_begin_ = 0;
+  uintptr_t protected_end_ = 0;
+  uintptr_t end_ = 0;
 };
 
 // Whether the memory at `at` is writable. Does not change that memory.
@@ -64,7 +64,7 @@ bool is_writable(void* at) noexcept;
 // Calls `add` with each wrapper of dlopen(), dlsym() and similar functions. These functions find their caller
 // by the return address, so their wrappers must leave no frame on the stack: they jump to the function in
 // `wrapped.real`. That function must be found before a slot is set to the wrapper.
-void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, std::uintptr_t wrapper)) noexcept;
+void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, uintptr_t wrapper)) noexcept;
 // Called before a thread loads an object: from now on there may be objects whose slots are not rewritten. Any
 // thread; takes no lock.
 void will_load() noexcept;

@@ -39,38 +39,38 @@ namespace {
 
 // The names of all wrapped functions, and a table that finds a name by its hash. Filled once, by the holder
 // of Control.
-constexpr std::size_t kMostNames = 1024;
-constexpr std::size_t kNameTableSize = 4096;
+constexpr size_t kMostNames = 1024;
+constexpr size_t kNameTableSize = 4096;
 struct WrappedName {
   WrappedFunction* wrapped = nullptr;
-  std::uintptr_t wrapper = 0;
+  uintptr_t wrapper = 0;
   bool is_imported = false;  // some loaded object imports this function
 };
 WrappedName names[kMostNames];
-std::size_t name_count = 0;
-std::uint16_t name_table[kNameTableSize];  // index in `names` + 1; 0: this entry is free
+size_t name_count = 0;
+uint16_t name_table[kNameTableSize];  // index in `names` + 1; 0: this entry is free
 
 struct Slot {
-  std::uintptr_t* address;
-  std::uintptr_t first_value;  // value of the slot before it was rewritten
-  std::uint32_t name_index;
-  std::uint32_t object_index;
+  uintptr_t* address;
+  uintptr_t first_value;  // value of the slot before it was rewritten
+  uint32_t name_index;
+  uint32_t object_index;
 };
 struct Object {
-  std::uintptr_t base;
+  uintptr_t base;
   const void* headers;
-  std::uintptr_t end;
+  uintptr_t end;
   bool still_loaded;  // restore_slots() has found it among the loaded objects
   bool was_visited;   // an earlier search has rewritten slots of it
 };
 template <typename T>
 struct GrowingArray {
   T* items = nullptr;
-  std::size_t count = 0;
-  std::size_t capacity = 0;
+  size_t count = 0;
+  size_t capacity = 0;
   bool add(const T& item) noexcept {
     if (count == capacity) {
-      const std::size_t new_capacity = capacity == 0 ? 4096 : capacity * 2;
+      const size_t new_capacity = capacity == 0 ? 4096 : capacity * 2;
       auto* new_items = static_cast<T*>(private_memory(new_capacity * sizeof(T)));
       if (new_items == nullptr) {
         return false;
@@ -88,7 +88,7 @@ struct GrowingArray {
 };
 GrowingArray<Slot> slots;
 GrowingArray<Object> objects;
-std::uintptr_t own_base = 0;
+uintptr_t own_base = 0;
 // False if the running search has found an object that was being loaded, or if memory was short.
 bool search_is_complete = true;
 // How many objects had been loaded at the last complete search. Stored at its end: until then a thread that
@@ -98,13 +98,13 @@ std::atomic<unsigned long long> loads_seen{kIncomplete};
 // How many more searches for new objects are worth their time. If a load takes long, load_ns and
 // late_search_ns allow a few more (search_may_find_objects()).
 std::atomic<unsigned> searches_left{0};
-std::atomic<std::int64_t> load_ns{0};         // when the last load began
-std::atomic<std::int64_t> late_search_ns{0};  // when the last of these extra searches began
+std::atomic<int64_t> load_ns{0};         // when the last load began
+std::atomic<int64_t> late_search_ns{0};  // when the last of these extra searches began
 
 // The hash of a name: the index in name_table where the search for the name begins. Callbacks of a walk call
 // it under the loader's lock, where no function may be called but strcmp().
-std::size_t first_index_of(const char* name) noexcept {
-  std::uint32_t hash = 2166136261U;
+size_t first_index_of(const char* name) noexcept {
+  uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
     hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619U;
   }
@@ -112,11 +112,11 @@ std::size_t first_index_of(const char* name) noexcept {
 }
 
 // The index of a wrapped name; kMostNames if the name is not wrapped.
-std::size_t find_name(const char* text) noexcept {
+size_t find_name(const char* text) noexcept {
   if (text[0] == '_' && text[1] == 'Z') {
     return kMostNames;  // a C++ name, which is never wrapped: an object may have 100,000 of them
   }
-  for (std::size_t i = first_index_of(text); name_table[i] != 0; i = (i + 1) % kNameTableSize) {
+  for (size_t i = first_index_of(text); name_table[i] != 0; i = (i + 1) % kNameTableSize) {
     if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
       return name_table[i] - 1U;
     }
@@ -124,16 +124,16 @@ std::size_t find_name(const char* text) noexcept {
   return kMostNames;
 }
 
-void add_wrapped_name(WrappedFunction& wrapped, std::uintptr_t wrapper) noexcept {
+void add_wrapped_name(WrappedFunction& wrapped, uintptr_t wrapper) noexcept {
   if (wrapper == 0 || name_count == kMostNames || find_name(wrapped.name) != kMostNames) {
     return;
   }
-  std::size_t i = first_index_of(wrapped.name);
+  size_t i = first_index_of(wrapped.name);
   while (name_table[i] != 0) {
     i = (i + 1) % kNameTableSize;
   }
   names[name_count] = {.wrapped = &wrapped, .wrapper = wrapper};
-  name_table[i] = std::uint16_t(++name_count);
+  name_table[i] = uint16_t(++name_count);
 }
 
 // Called by the holder of Control, outside of any walk, because dladdr(), dlopen() and dlsym() take the
@@ -147,18 +147,18 @@ void find_wrapped_names() noexcept {
   if (dladdr(reinterpret_cast<void*>(&find_wrapped_names), &own_info) == 0) {
     return;
   }
-  own_base = reinterpret_cast<std::uintptr_t>(own_info.dli_fbase);
+  own_base = reinterpret_cast<uintptr_t>(own_info.dli_fbase);
   if (void* own_library = dlopen(own_info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); own_library != nullptr) {
     for (WrappedFunction* wrapped = __start_penstock_wrapped; wrapped != __stop_penstock_wrapped; ++wrapped) {
-      add_wrapped_name(*wrapped, reinterpret_cast<std::uintptr_t>(dlsym(own_library, wrapped->name)));
+      add_wrapped_name(*wrapped, reinterpret_cast<uintptr_t>(dlsym(own_library, wrapped->name)));
     }
     dlclose(own_library);
   }
   add_loader_wrappers(&add_wrapped_name);
 }
 
-std::uintptr_t replaced_function(const WrappedName& name) noexcept {
-  return reinterpret_cast<std::uintptr_t>(name.wrapped->real->load(std::memory_order_relaxed));
+uintptr_t replaced_function(const WrappedName& name) noexcept {
+  return reinterpret_cast<uintptr_t>(name.wrapped->real->load(std::memory_order_relaxed));
 }
 
 bool is_own(const dl_phdr_info& about) noexcept {
@@ -171,11 +171,11 @@ bool is_own(const dl_phdr_info& about) noexcept {
 
 // Called in the first walk. Marks the names that any object imports; after the walk only functions with these
 // names are searched for.
-int mark_imported(dl_phdr_info* about, std::size_t, void* load_count) noexcept {
+int mark_imported(dl_phdr_info* about, size_t, void* load_count) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each_slot(
         [](const FoundSlot& found, void*) {
-          if (const std::size_t name = find_name(found.name); name != kMostNames) {
+          if (const size_t name = find_name(found.name); name != kMostNames) {
             names[name].is_imported = true;
           }
         },
@@ -186,8 +186,8 @@ int mark_imported(dl_phdr_info* about, std::size_t, void* load_count) noexcept {
 }
 
 // The index of a known object; objects.count if it is not known.
-std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept {
-  std::size_t i = 0;
+size_t find_object(const dl_phdr_info& about, uintptr_t end) noexcept {
+  size_t i = 0;
   while (i < objects.count && !(objects.items[i].base == about.dlpi_addr &&
                                 objects.items[i].headers == about.dlpi_phdr && objects.items[i].end == end)) {
     ++i;
@@ -196,20 +196,20 @@ std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept 
 }
 
 // The index of an object, which is added if it is not known; ~0U if there is no memory to add it.
-std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
-  const std::size_t index = find_object(about, end);
+uint32_t index_of(const dl_phdr_info& about, uintptr_t end) noexcept {
+  const size_t index = find_object(about, end);
   const Object new_object{.base = about.dlpi_addr,
                           .headers = about.dlpi_phdr,
                           .end = end,
                           .still_loaded = true,
                           .was_visited = false};
-  return index < objects.count || objects.add(new_object) ? std::uint32_t(index) : ~0U;
+  return index < objects.count || objects.add(new_object) ? uint32_t(index) : ~0U;
 }
 
 // Finds a slot by its address and its object; null if it is not known. The address alone is not enough:
 // another object may be loaded to the same addresses later.
-Slot* known_slot(const std::uintptr_t* address, std::uint32_t object) noexcept {
-  for (std::size_t i = 0; i < slots.count; ++i) {
+Slot* known_slot(const uintptr_t* address, uint32_t object) noexcept {
+  for (size_t i = 0; i < slots.count; ++i) {
     if (slots.items[i].address == address && slots.items[i].object_index == object) {
       return &slots.items[i];
     }
@@ -219,7 +219,7 @@ Slot* known_slot(const std::uintptr_t* address, std::uint32_t object) noexcept {
 
 struct ObjectRewrite {
   const SlotObject* object;
-  std::uint32_t index;
+  uint32_t index;
   bool is_known;  // an earlier search has rewritten slots of this object
 };
 
@@ -228,18 +228,18 @@ struct ObjectRewrite {
 // there is no memory to remember the slot, it is not changed, because it could not be restored.
 void rewrite_slot(const FoundSlot& found, void* with) noexcept {
   auto& rewriting = *static_cast<ObjectRewrite*>(with);
-  const std::size_t index = find_name(found.name);
-  const std::uintptr_t replaced = index == kMostNames ? 0 : replaced_function(names[index]);
+  const size_t index = find_name(found.name);
+  const uintptr_t replaced = index == kMostNames ? 0 : replaced_function(names[index]);
   if (replaced == 0) {
     return;
   }
-  const std::uintptr_t value = __atomic_load_n(found.address, __ATOMIC_RELAXED);
+  const uintptr_t value = __atomic_load_n(found.address, __ATOMIC_RELAXED);
   // A slot that is not bound yet leads back into its own object's code, which asks the loader to bind it.
   const bool may_bind_later = found.is_call_slot && found.is_undefined;
   const bool is_unbound = may_bind_later && rewriting.object->has_code_at(value);
   if (value != replaced && !is_unbound) {
     // If the slot still has its value from the file, another thread is loading the object.
-    const std::uintptr_t base = rewriting.object->about().dlpi_addr;
+    const uintptr_t base = rewriting.object->about().dlpi_addr;
     if (may_bind_later && value < base && rewriting.object->has_code_at(base + value)) {
       search_is_complete = false;
     }
@@ -257,7 +257,7 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
   }
   const Slot slot{.address = found.address,
                   .first_value = value,
-                  .name_index = std::uint32_t(index),
+                  .name_index = uint32_t(index),
                   .object_index = rewriting.index};
   if (rewriting.index == ~0U ||
       ((!rewriting.is_known || known_slot(found.address, rewriting.index) == nullptr) && !slots.add(slot))) {
@@ -268,7 +268,7 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
 }
 
 // Rewrites the slots of one object. An object that is being loaded is skipped; the next search rewrites it.
-int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
+int rewrite_object(dl_phdr_info* about, size_t, void*) noexcept {
   if (is_own(*about)) {
     return 0;
   }
@@ -288,16 +288,16 @@ int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
 // Restores the slots of one object. A slot is changed only if it still has our wrapper: the program may have
 // stored something else. The object of a slot is compared by its address range, because it may have been
 // unloaded, and another object may be at the same addresses.
-int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
+int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
   auto& restored = *static_cast<SlotCounts*>(with);
   const SlotObject object(*about);
-  const std::size_t index = find_object(*about, object.end());
+  const size_t index = find_object(*about, object.end());
   if (index == objects.count) {
     return 0;
   }
   objects.items[index].still_loaded = true;
   restored.objects += 1;
-  for (std::size_t i = 0; i < slots.count; ++i) {
+  for (size_t i = 0; i < slots.count; ++i) {
     Slot& slot = slots.items[i];
     if (slot.object_index != index) {
       continue;
@@ -306,7 +306,7 @@ int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
       object.store(slot.address, slot.first_value);
     }
     // The loader may have bound the slot meanwhile, or may be loading the object again at the same address.
-    const std::uintptr_t value = __atomic_load_n(slot.address, __ATOMIC_RELAXED);
+    const uintptr_t value = __atomic_load_n(slot.address, __ATOMIC_RELAXED);
     const bool has_file_value =
         value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
     const bool is_restored =
@@ -318,16 +318,16 @@ int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
 
 // Reads how many objects have been loaded so far. The count is the same for all objects, so the first one is
 // enough. Any thread may do this.
-int read_load_count(dl_phdr_info* about, std::size_t, void* with) noexcept {
+int read_load_count(dl_phdr_info* about, size_t, void* with) noexcept {
   *static_cast<unsigned long long*>(with) = about->dlpi_adds;
   return 1;
 }
 
 // Which of two objects is first in the list of loaded objects: 1 for this library, 2 for libc.
-int find_first_of_two(dl_phdr_info* about, std::size_t, void*) noexcept {
+int find_first_of_two(dl_phdr_info* about, size_t, void*) noexcept {
   const SlotObject object(*about);
-  const bool is_this_library = object.has_code_at(reinterpret_cast<std::uintptr_t>(&find_first_of_two));
-  const bool is_libc = object.has_code_at(reinterpret_cast<std::uintptr_t>(&gnu_get_libc_version));
+  const bool is_this_library = object.has_code_at(reinterpret_cast<uintptr_t>(&find_first_of_two));
+  const bool is_libc = object.has_code_at(reinterpret_cast<uintptr_t>(&gnu_get_libc_version));
   return is_this_library ? 1 : is_libc ? 2 : 0;
 }
 
@@ -357,7 +357,7 @@ SlotCounts rewrite_slots() noexcept {
   search_is_complete = true;
   unsigned long long load_count = 0;
   walk_objects(&mark_imported, &load_count);
-  for (std::size_t i = 0; i < name_count; ++i) {
+  for (size_t i = 0; i < name_count; ++i) {
     WrappedFunction& wrapped = *names[i].wrapped;
     if (names[i].is_imported && wrapped.real->load(std::memory_order_relaxed) == nullptr) {
       find_real(wrapped.name, *wrapped.real);
@@ -376,11 +376,11 @@ SlotCounts rewrite_slots() noexcept {
 // needed.
 SlotCounts restore_slots() noexcept {
   SlotCounts restored;
-  for (std::size_t i = 0; i < objects.count; ++i) {
+  for (size_t i = 0; i < objects.count; ++i) {
     objects.items[i].still_loaded = false;
   }
   walk_objects(&restore_object, &restored);
-  for (std::size_t i = 0; i < slots.count; ++i) {
+  for (size_t i = 0; i < slots.count; ++i) {
     restored.unloaded += objects.items[slots.items[i].object_index].still_loaded ? 0 : 1;
   }
   slots.count = 0;
@@ -408,11 +408,11 @@ bool search_may_find_objects() noexcept {
   if (searches == 0) {
     // Other threads may have used up all searches while one thread's load was running. A few more searches
     // are made until that load ends: one every 100 ms, for 10 s.
-    constexpr std::int64_t kLongLoadNs = 10'000'000'000;
-    constexpr std::int64_t kSearchIntervalNs = 100'000'000;
-    const std::int64_t now_ns = nanoseconds(CLOCK_MONOTONIC);
+    constexpr int64_t kLongLoadNs = 10'000'000'000;
+    constexpr int64_t kSearchIntervalNs = 100'000'000;
+    const int64_t now_ns = nanoseconds(CLOCK_MONOTONIC);
     if (now_ns - load_ns.load() < kLongLoadNs) {
-      std::int64_t last_search_ns = late_search_ns.load();
+      int64_t last_search_ns = late_search_ns.load();
       return now_ns - last_search_ns >= kSearchIntervalNs &&
              late_search_ns.compare_exchange_strong(last_search_ns, now_ns) && has_unseen_objects();
     }

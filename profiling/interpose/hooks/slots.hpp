@@ -26,11 +26,11 @@ namespace penstock::interpose {
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
-  std::uint64_t slots = 0;  // rewrite_slots(): rewritten slots; restore_slots(): slots with their first value
-  std::uint64_t objects = 0;
+  uint64_t slots = 0;  // rewrite_slots(): rewritten slots; restore_slots(): slots with their first value
+  uint64_t objects = 0;
   // restore_slots(): slots that have neither their first value nor the function that the wrapper replaces
-  std::uint64_t unrestored = 0;
-  std::uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
+  uint64_t unrestored = 0;
+  uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
 // rewrite_slots() works on all objects that are loaded now, also on those loaded since the last call. It
 // returns 0 slots if there is no memory.

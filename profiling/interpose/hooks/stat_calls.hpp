@@ -11,13 +11,13 @@
 namespace penstock::interpose {
 
 // Returns the file size in `about`: a struct stat or stat64, or a statx, whose fields have other names.
-inline std::uint64_t size_in(const auto& about) noexcept {
-  return std::uint64_t(about.st_size);
+inline uint64_t size_in(const auto& about) noexcept {
+  return uint64_t(about.st_size);
 }
 inline unsigned mode_in(const auto& about) noexcept {
   return about.st_mode;
 }
-inline std::uint64_t size_in(const struct statx& about) noexcept {
+inline uint64_t size_in(const struct statx& about) noexcept {
   return about.stx_size;
 }
 inline unsigned mode_in(const struct statx& about) noexcept {
@@ -50,11 +50,11 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
     const int saved = errno;
     operation.failed = result < 0 ? saved : 0;
     penstock_file_kind kind = PENSTOCK_REGULAR;
-    std::int64_t size = -1;
+    int64_t size = -1;
     if (result == 0 && !S_ISLNK(mode_in(*about))) {  // a symbolic link says nothing about its target
       const unsigned mode = mode_in(*about);
       kind = S_ISREG(mode) ? PENSTOCK_REGULAR : S_ISDIR(mode) ? PENSTOCK_DIRECTORY : PENSTOCK_OTHER_FILE;
-      size = std::int64_t(size_in(*about));
+      size = int64_t(size_in(*about));
     }
     count_path(log, at, path, operation, kind, size);
     errno = saved;

@@ -15,7 +15,7 @@
 
 namespace penstock::interpose {
 
-std::uint32_t stream_process = 1;
+uint32_t stream_process = 1;
 constinit std::atomic<StreamPage*> stream_pages[kStreamPages];
 
 namespace {
@@ -47,7 +47,7 @@ Stream* stream_at(int fd) noexcept {
   return &page->streams[index % kStreamsPerPage];
 }
 
-std::int64_t kernel_position(int fd) noexcept {
+int64_t kernel_position(int fd) noexcept {
   const long position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
   return position < 0 ? -1 : position;
 }
@@ -56,7 +56,7 @@ std::int64_t kernel_position(int fd) noexcept {
 // this descriptor: learns its position. stream_ is set only for remember_pointers() and is null again
 // afterwards, because the constructor may still decide not to watch the call.
 void StreamCall::note_new_stream(Stream& stream) noexcept {
-  const std::int64_t position = kernel_position(fd_);
+  const int64_t position = kernel_position(fd_);
   stream.file = file_;
   stream.process = stream_process;
   stream.pushed_back = 0;
@@ -69,9 +69,9 @@ void StreamCall::note_new_stream(Stream& stream) noexcept {
 
 // Called after a failed call, before the program can write again: the file's position is still that of the
 // failure.
-std::int64_t StreamCall::written_before_failure(std::int64_t at_most) const noexcept {
-  const std::int64_t position = kernel_position(fd_);
-  const std::int64_t bytes = position < 0 ? 0 : position - (stream_->position - unwritten_before_);
+int64_t StreamCall::written_before_failure(int64_t at_most) const noexcept {
+  const int64_t position = kernel_position(fd_);
+  const int64_t bytes = position < 0 ? 0 : position - (stream_->position - unwritten_before_);
   return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
 }
 
@@ -88,7 +88,7 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
     operation.length = f._IO_write_ptr - stream.write_ptr;
   } else {
     // Calls on other streams may write this stream's buffer: fflush(NULL), or a read from a terminal.
-    const std::int64_t written = (stream.write_ptr - stream.write_base) - unwritten_bytes(f);
+    const int64_t written = (stream.write_ptr - stream.write_base) - unwritten_bytes(f);
     if (written > 0) {
       add_kernel_written(log, written);
       if (Description* description = description_of(fd)) {
@@ -105,9 +105,9 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
   }
   stream.position += operation.length;
   if (operation.call == PENSTOCK_CALL_READ && stream.pushed_back != 0) {
-    const auto pushed_back = std::int64_t(stream.pushed_back);
-    const std::int64_t received_again = pushed_back < operation.length ? pushed_back : operation.length;
-    stream.pushed_back -= std::uint32_t(received_again);
+    const auto pushed_back = int64_t(stream.pushed_back);
+    const int64_t received_again = pushed_back < operation.length ? pushed_back : operation.length;
+    stream.pushed_back -= uint32_t(received_again);
     operation.offset += received_again;
     operation.length -= received_again;
     if (operation.length == 0) {
@@ -120,21 +120,20 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
 
 // Called under the stream's lock, after the call. Makes one system call, and only if the buffer was filled
 // again.
-std::int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState& before) noexcept {
+int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState& before) noexcept {
   if (before.is_unchanged(f)) {
     return call.unread_before() - unread_bytes(f);  // all bytes came from the buffer
   }
   // The buffer was filled at least once. The bytes that are in it now came with the last filling.
-  const std::int64_t least_bytes =
-      call.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread_bytes(f);
-  const std::int64_t position = kernel_position(f._fileno);
+  const int64_t least_bytes = call.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread_bytes(f);
+  const int64_t position = kernel_position(f._fileno);
   // Each filling before the last one brought a whole buffer. So the bytes before the last filling are a
   // multiple of the buffer's size. At the end of the file it may be different: the last filling brought
   // nothing, and the one before it less than a whole buffer. If the number fits neither case, other processes
   // have moved the position as well.
-  const std::int64_t earlier_bytes =
+  const int64_t earlier_bytes =
       position < 0 ? -1 : position - unread_bytes(f) - call.stream().position - least_bytes;
-  const std::int64_t buffer_bytes = f._IO_buf_end - f._IO_buf_base;
+  const int64_t buffer_bytes = f._IO_buf_end - f._IO_buf_base;
   const bool is_plausible =
       earlier_bytes > 0 && buffer_bytes > 0 &&
       (earlier_bytes % buffer_bytes == 0 || ((f._flags & kEndSeen) != 0 && earlier_bytes < buffer_bytes));

@@ -37,18 +37,18 @@ namespace penstock::interpose {
 // What is known about one stream. Used under the FILE's lock. Zeroed memory is a stream that is not known.
 struct Stream {
   const FILE* file;
-  std::int64_t position;  // file offset of the program's next byte; for a pipe: number of bytes so far
-  const char* read_ptr;   // read_ptr to write_ptr: the FILE's pointers after the last call
+  int64_t position;      // file offset of the program's next byte; for a pipe: number of bytes so far
+  const char* read_ptr;  // read_ptr to write_ptr: the FILE's pointers after the last call
   const char* read_end;
   const char* write_base;
   const char* write_ptr;
   // The value of stream_process when the stream was noted. If it differs, this Stream is not known any more.
-  std::uint32_t process;
-  std::uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
-  std::uint64_t last_ticks;   // last reading of the clock for this stream
+  uint32_t process;
+  uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
+  uint64_t last_ticks;   // last reading of the clock for this stream
 };
 // Changes in a fork's child and when recording begins: all streams are unknown from then on.
-extern std::uint32_t stream_process;
+extern uint32_t stream_process;
 
 constexpr unsigned kStreamPages = 1024;
 constexpr unsigned kStreamsPerPage = 1024;
@@ -98,12 +98,12 @@ inline int descriptor_of(const FILE& f) noexcept {
 }
 
 // Bytes in the buffer that the program has not received yet.
-inline std::int64_t unread_bytes(const FILE& f) noexcept {
+inline int64_t unread_bytes(const FILE& f) noexcept {
   return f._IO_read_end - f._IO_read_ptr +
          ((f._flags & kInBackupBuffer) != 0 ? f._IO_save_end - f._IO_save_base : 0);
 }
 // Bytes in the buffer that the kernel has not received yet.
-inline std::int64_t unwritten_bytes(const FILE& f) noexcept {
+inline int64_t unwritten_bytes(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
@@ -126,19 +126,19 @@ struct BufferState {
         read_end(end_in_buffer(f)),
         offset(f._offset),
         buffer_bytes(f._IO_buf_end - f._IO_buf_base) {
-    if (buffer_bytes >= std::int64_t(sizeof(first_bytes))) {
+    if (buffer_bytes >= int64_t(sizeof(first_bytes))) {
       __builtin_memcpy(first_bytes, f._IO_buf_base, sizeof(first_bytes));
     }
   }
   bool is_unchanged(const FILE& f) const noexcept {
     return end_in_buffer(f) == read_end && position_in_buffer(f) >= position && f._offset == offset &&
-           (offset >= 0 || buffer_bytes < std::int64_t(sizeof(first_bytes)) ||
+           (offset >= 0 || buffer_bytes < int64_t(sizeof(first_bytes)) ||
             __builtin_memcmp(first_bytes, f._IO_buf_base, sizeof(first_bytes)) == 0);
   }
   const char* position;
   const char* read_end;
-  std::int64_t offset;
-  std::int64_t buffer_bytes;
+  int64_t offset;
+  int64_t buffer_bytes;
   char first_bytes[16] = {};
 };
 
@@ -197,21 +197,21 @@ class StreamCall {
   // call, reading the clock would take longer than the call. Then the call is counted with no duration, at
   // the time of the last reading, unless segments are recorded.
   void read_clock() noexcept { begin_ticks_ = ticks(); }
-  void read_clock_for_read(std::size_t bytes) noexcept {
-    if (std::int64_t(bytes) > unread_before_) {
+  void read_clock_for_read(size_t bytes) noexcept {
+    if (int64_t(bytes) > unread_before_) {
       read_clock();
     }
   }
-  void read_clock_for_write(std::size_t bytes) noexcept {
-    if (std::int64_t(bytes) > file_->_IO_write_end - file_->_IO_write_ptr) {
+  void read_clock_for_write(size_t bytes) noexcept {
+    if (int64_t(bytes) > file_->_IO_write_end - file_->_IO_write_ptr) {
       read_clock();
     }
   }
 
   // after_read() and after_write() count the call after it was made: the program received, or gave, `bytes`.
   // If `bytes` is 0, the stream's error flag shows whether the call failed; the reason is errno.
-  void after_read(std::int64_t bytes) noexcept {
-    const std::int64_t kernel_bytes = bytes + unread_bytes(*file_) - unread_before_;
+  void after_read(int64_t bytes) noexcept {
+    const int64_t kernel_bytes = bytes + unread_bytes(*file_) - unread_before_;
     if (kernel_bytes > 0) {
       note_kernel_read(kernel_bytes);
     }
@@ -220,10 +220,10 @@ class StreamCall {
                         .layer = PENSTOCK_STDIO,
                         .failed = bytes == 0 ? failure() : 0,
                         .offset = stream_->position};
-    const auto pushed_back = std::int64_t(stream_->pushed_back);
+    const auto pushed_back = int64_t(stream_->pushed_back);
     if (pushed_back != 0) [[unlikely]] {
-      const std::int64_t received_again = pushed_back < bytes ? pushed_back : bytes;
-      stream_->pushed_back -= std::uint32_t(received_again);
+      const int64_t received_again = pushed_back < bytes ? pushed_back : bytes;
+      stream_->pushed_back -= uint32_t(received_again);
       operation.offset += received_again;
       operation.length = bytes - received_again;
       if (received_again != 0 && operation.length == 0) {
@@ -238,7 +238,7 @@ class StreamCall {
     count_operation(operation);
     remember_pointers();
   }
-  void after_write(std::int64_t bytes) noexcept {
+  void after_write(int64_t bytes) noexcept {
     count_kernel_writes(unwritten_before_ + bytes);
     const Operation operation{.call = PENSTOCK_CALL_WRITE,
                               .layer = PENSTOCK_STDIO,
@@ -262,15 +262,15 @@ class StreamCall {
     remember_pointers();
   }
 
-  std::int64_t unread_before() const noexcept { return unread_before_; }
-  std::int64_t unwritten_before() const noexcept { return unwritten_before_; }
-  void note_kernel_read(std::int64_t bytes) noexcept {
+  int64_t unread_before() const noexcept { return unread_before_; }
+  int64_t unwritten_before() const noexcept { return unwritten_before_; }
+  void note_kernel_read(int64_t bytes) noexcept {
     add_kernel_read(*log_, bytes);
     if (Description* description = description_of(fd_)) {
       description->advance(bytes);
     }
   }
-  void note_kernel_written(std::int64_t bytes) noexcept {
+  void note_kernel_written(int64_t bytes) noexcept {
     add_kernel_written(*log_, bytes);
     if (Description* description = description_of(fd_)) {
       description->advance(bytes);
@@ -293,8 +293,8 @@ class StreamCall {
   static void unlock(void* file) noexcept { funlockfile(static_cast<FILE*>(file)); }
   void note_new_stream(Stream& stream) noexcept;
   int failure() const noexcept { return (file_->_flags & kErrorSeen) != 0 ? errno : 0; }
-  void count_kernel_writes(std::int64_t unwritten_then) noexcept {
-    std::int64_t bytes = unwritten_then - unwritten_bytes(*file_);
+  void count_kernel_writes(int64_t unwritten_then) noexcept {
+    int64_t bytes = unwritten_then - unwritten_bytes(*file_);
     if (bytes > 0) {
       if (!had_error_ && (file_->_flags & kErrorSeen) != 0) [[unlikely]] {
         bytes = written_before_failure(bytes);
@@ -304,7 +304,7 @@ class StreamCall {
   }
   // Returns how many bytes a failed write has written, at most `at_most`. glibc drops the bytes that it could
   // not write, so the kernel's position in the file shows the number.
-  [[gnu::cold]] std::int64_t written_before_failure(std::int64_t at_most) const noexcept;
+  [[gnu::cold]] int64_t written_before_failure(int64_t at_most) const noexcept;
   void count_operation(Operation operation) noexcept {
     if (begin_ticks_ != 0 || segments_wanted()) {
       stream_->last_ticks = ticks();
@@ -320,17 +320,17 @@ class StreamCall {
   bool had_error_ = false;
   ThreadLog* log_ = nullptr;
   Stream* stream_ = nullptr;
-  std::int64_t unread_before_ = 0;
-  std::int64_t unwritten_before_ = 0;
-  std::uint64_t begin_ticks_ = 0;
+  int64_t unread_before_ = 0;
+  int64_t unwritten_before_ = 0;
+  uint64_t begin_ticks_ = 0;
   _pthread_cleanup_buffer cleanup_;
 };
 
 // The kernel's position in the file of `fd`; -1 if it has none. Makes one direct system call.
-std::int64_t kernel_position(int fd) noexcept;
+int64_t kernel_position(int fd) noexcept;
 // How many bytes the program received, for calls that do not return this number. It is calculated from the
 // buffer before and after the call. It is exact for a file, and for a pipe if the call filled the buffer at
 // most once.
-std::int64_t received_bytes(const StreamCall& call, const FILE& file, const BufferState& before) noexcept;
+int64_t received_bytes(const StreamCall& call, const FILE& file, const BufferState& before) noexcept;
 
 }  // namespace penstock::interpose

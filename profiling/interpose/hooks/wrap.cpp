@@ -24,14 +24,14 @@ namespace {
 // The names of the loaded libraries; a name is valid as long as its library is loaded. The libraries are
 // opened only after all are listed, because opening them during the walk would take the loader's locks in the
 // wrong order.
-constexpr std::size_t kMostLibraries = 512;
+constexpr size_t kMostLibraries = 512;
 struct Libraries {
   const char* names[kMostLibraries];
-  std::size_t count = 0;
+  size_t count = 0;
 };
 
 // Called inside a walk, under the loader's lock. Copies pointers and calls nothing.
-int add_library(dl_phdr_info* about, std::size_t, void* with) noexcept {
+int add_library(dl_phdr_info* about, size_t, void* with) noexcept {
   auto* libraries = static_cast<Libraries*>(with);
   if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
     libraries->names[libraries->count++] = about->dlpi_name;
@@ -78,7 +78,7 @@ void* find_in_library(const char* library_name, const char* name) noexcept {
     walk_objects(&add_library, &libraries);
   }
   void* function = nullptr;
-  for (std::size_t i = 0; i < libraries.count && function == nullptr; ++i) {
+  for (size_t i = 0; i < libraries.count && function == nullptr; ++i) {
     function = find_in_library(libraries.names[i], name);
   }
   return function;

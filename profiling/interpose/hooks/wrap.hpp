@@ -137,7 +137,7 @@ class RealFunction {
 
 // Called before a call that uses the descriptor's position. Returns the description and stores the position
 // in `offset`. If the descriptor is not known, returns null and sets `offset` to -1.
-inline Description* position_before(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
+inline Description* position_before(ThreadLog& log, int fd, int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
   return description;
@@ -148,8 +148,8 @@ inline Description* position_before(ThreadLog& log, int fd, std::int64_t& offset
 // `offset` is the call's own. `bytes` < 0: the call failed.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,
-                                                  std::int64_t offset, std::int64_t bytes,
-                                                  std::uint64_t begin, std::uint64_t end) noexcept {
+                                                  int64_t offset, int64_t bytes, uint64_t begin,
+                                                  uint64_t end) noexcept {
   if (bytes < 0) [[unlikely]] {
     count_slowly(log, fd, {.call = kCall, .failed = errno, .offset = offset, .begin = begin, .end = end});
     return;
@@ -181,12 +181,12 @@ template <penstock_call kCall>
 
 // Makes and counts a call on a descriptor that moves no bytes. A negative result means that the call failed.
 // `size` is the file's size after a call that returned 0, or -1 if it is not known.
-auto call_and_count(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
+auto call_and_count(penstock_call kind, int fd, auto call, int64_t size = -1) noexcept {
   return call_and_time(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
     operation.failed = failure_of(result);
     penstock_counters* counters = count(log, fd, operation);
     if (size >= 0 && result == 0 && counters != nullptr) {
-      note_size(*counters, std::uint64_t(size));
+      note_size(*counters, uint64_t(size));
     }
   });
 }

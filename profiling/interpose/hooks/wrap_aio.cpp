@@ -26,7 +26,7 @@ int start_operation(Block* block, penstock_call call, Call start) noexcept {
   if (log == nullptr) {
     return start();
   }
-  aio_blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset, std::int64_t(block->aio_nbytes));
+  aio_blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset, int64_t(block->aio_nbytes));
   const int result = start();
   if (result != 0) {
     const int saved = errno;
@@ -36,7 +36,7 @@ int start_operation(Block* block, penstock_call call, Call start) noexcept {
   return result;
 }
 
-void count_result(const void* block, std::int64_t result) noexcept {
+void count_result(const void* block, int64_t result) noexcept {
   if (ThreadLog* log = thread_log()) {
     aio_blocks.end(*log, block, result);
   }
@@ -71,7 +71,7 @@ int start_list(Block* const list[], int count, Call start) noexcept {
     if (Block* block = list[i]; block != nullptr && block->aio_lio_opcode != LIO_NOP) {
       aio_blocks.begin(*log, block,
                        block->aio_lio_opcode == LIO_READ ? PENSTOCK_CALL_READ : PENSTOCK_CALL_WRITE,
-                       block->aio_fildes, block->aio_offset, std::int64_t(block->aio_nbytes));
+                       block->aio_fildes, block->aio_offset, int64_t(block->aio_nbytes));
     }
   }
   return start();
@@ -79,7 +79,7 @@ int start_list(Block* const list[], int count, Call start) noexcept {
 
 // Called when the process ends. Reads the result that libc wrote into the block, if the block's memory still
 // exists.
-bool has_ended(const Pending& pending, std::int64_t& result) noexcept {
+bool has_ended(const Pending& pending, int64_t& result) noexcept {
   aiocb block;
   if (!copy_memory(reinterpret_cast<const void*>(pending.key), &block, sizeof(block)) ||
       block.aio_fildes != pending.fd || block.__error_code == EINPROGRESS) {

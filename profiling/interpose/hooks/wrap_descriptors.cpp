@@ -146,8 +146,8 @@ PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
 // The file's size after fallocate(): the end of the allocated range. -1 if the call does not make the file
 // longer, or if the kernel will refuse it.
-static std::int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
-  std::int64_t end = -1;
+static int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
+  int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;
 }
 PENSTOCK_WRAP_TWINS(int, fallocate, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes),

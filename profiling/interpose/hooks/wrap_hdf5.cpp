@@ -13,24 +13,24 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-using H5Id = std::int64_t;      // HDF5's type hid_t
+using H5Id = int64_t;           // HDF5's type hid_t
 constexpr H5Id kAllPoints = 0;  // H5S_ALL: the whole data set
 constexpr unsigned kHdf5Handles = 2;
 
 constinit RealFunction<H5Id(H5Id)> dataset_space{"H5Dget_space"};
 constinit RealFunction<int(H5Id)> close_space{"H5Sclose"};
-constinit RealFunction<std::int64_t(H5Id)> selected_points{"H5Sget_select_npoints"};
-constinit RealFunction<std::size_t(H5Id)> type_size{"H5Tget_size"};
-constinit RealFunction<ssize_t(H5Id, char*, std::size_t)> file_name{"H5Fget_name"};
+constinit RealFunction<int64_t(H5Id)> selected_points{"H5Sget_select_npoints"};
+constinit RealFunction<size_t(H5Id)> type_size{"H5Tget_size"};
+constinit RealFunction<ssize_t(H5Id, char*, size_t)> file_name{"H5Fget_name"};
 
 // Returns how many bytes a transfer moves: the number of selected points times the size of their type in
 // memory.
-std::int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file) noexcept {
+int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file) noexcept {
   if (selected_points.pointer() == nullptr || type_size.pointer() == nullptr ||
       dataset_space.pointer() == nullptr || close_space.pointer() == nullptr) {
     return 0;
   }
-  std::int64_t points = 0;
+  int64_t points = 0;
   if (in_file != kAllPoints || in_memory != kAllPoints) {
     points = selected_points(in_file != kAllPoints ? in_file : in_memory);
   } else {
@@ -41,7 +41,7 @@ std::int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_fil
     points = selected_points(data_space);
     close_space(data_space);
   }
-  return points < 0 ? 0 : points * std::int64_t(type_size(type));
+  return points < 0 ? 0 : points * int64_t(type_size(type));
 }
 
 int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file,
@@ -51,14 +51,14 @@ int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id in_memo
     operation.failed = result < 0 ? EIO : 0;
     operation.offset = 0;
     operation.length = result < 0 ? 0 : selected_bytes(dataset, type, in_memory, in_file);
-    const HandleFile file = find_handle(kHdf5Handles, std::uint64_t(dataset));
+    const HandleFile file = find_handle(kHdf5Handles, uint64_t(dataset));
     if (file.file != 0) {
       count_handle(log, file, operation);
       return;
     }
     char path[4096];
     if (file_name.pointer() != nullptr && file_name(dataset, path, sizeof(path)) > 0) {
-      remember_handle(kHdf5Handles, std::uint64_t(dataset), count_named_file(log, path, operation));
+      remember_handle(kHdf5Handles, uint64_t(dataset), count_named_file(log, path, operation));
     }
   });
 }
@@ -69,7 +69,7 @@ H5Id open_and_count(const char* path, auto call) noexcept {
     operation.failed = id < 0 ? EIO : 0;
     const HandleFile file = count_named_file(log, path, operation);
     if (id >= 0) {
-      remember_handle(kHdf5Handles, std::uint64_t(id), file);
+      remember_handle(kHdf5Handles, uint64_t(id), file);
     }
   });
 }
@@ -83,7 +83,7 @@ PENSTOCK_WRAP(H5Id, H5Fcreate, (const char* path, unsigned flags, H5Id creation,
   return open_and_count(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
 }
 PENSTOCK_WRAP(int, H5Fclose, (H5Id file)) {
-  const HandleFile closed_file = forget_handle(kHdf5Handles, std::uint64_t(file));
+  const HandleFile closed_file = forget_handle(kHdf5Handles, uint64_t(file));
   return call_and_time(
       PENSTOCK_CALL_CLOSE, [&] { return real_H5Fclose(file); },
       [&](ThreadLog& log, int result, Operation& operation) {
@@ -93,7 +93,7 @@ PENSTOCK_WRAP(int, H5Fclose, (H5Id file)) {
       });
 }
 PENSTOCK_WRAP(int, H5Dclose, (H5Id dataset)) {
-  forget_handle(kHdf5Handles, std::uint64_t(dataset));
+  forget_handle(kHdf5Handles, uint64_t(dataset));
   return real_H5Dclose(dataset);
 }
 PENSTOCK_WRAP(int, H5Dread,

@@ -42,7 +42,7 @@ void add_kernel_operation(ThreadLog& log, const KernelAioBlock& block) noexcept 
     default:
       return;
   }
-  kernel_blocks.begin(log, &block, call, int(block.fd), block.offset, std::int64_t(block.bytes));
+  kernel_blocks.begin(log, &block, call, int(block.fd), block.offset, int64_t(block.bytes));
 }
 
 void remove_kernel_operation(const KernelAioBlock& block) noexcept {
@@ -58,7 +58,7 @@ void count_kernel_events(const KernelAioEvent* events, long count) noexcept {
 
 void count_finished_kernel_aio() noexcept {
   if (ThreadLog* log = thread_log()) {
-    kernel_blocks.count_ended(*log, [](const Pending&, std::int64_t&) { return false; });
+    kernel_blocks.count_ended(*log, [](const Pending&, int64_t&) { return false; });
   }
 }
 void forget_kernel_aio() noexcept {

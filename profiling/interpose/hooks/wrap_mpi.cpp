@@ -25,7 +25,7 @@ constinit RealFunction<void()> real_ompi_byte{"ompi_mpi_byte"};
 constinit RealFunction<int(Handle, int*)> type_size{"MPI_Type_size"};
 constinit RealFunction<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
 
-std::int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
+int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
   int type_bytes = 0;
   int count = requested_count;
   if (type_size.pointer() == nullptr || type_size(type, &type_bytes) != 0) {
@@ -35,24 +35,23 @@ std::int64_t transferred_bytes(const void* status, Handle type, int requested_co
       (get_count(status, type, &count) != 0 || count < 0)) {
     count = requested_count;
   }
-  return std::int64_t(count) * type_bytes;
+  return int64_t(count) * type_bytes;
 }
 
 // Reads the handle that `file` points to. Its size depends on the implementation: handles of Open MPI are
 // pointers, and only Open MPI has the symbol ompi_mpi_byte. Other handles are integers.
-std::uint64_t handle_at(const void* file) noexcept {
+uint64_t handle_at(const void* file) noexcept {
   const bool is_pointer = real_ompi_byte.pointer() != nullptr;
-  return is_pointer ? *static_cast<const std::uint64_t*>(file)
-                    : std::uint64_t(std::int64_t(*static_cast<const int*>(file)));
+  return is_pointer ? *static_cast<const uint64_t*>(file) : uint64_t(int64_t(*static_cast<const int*>(file)));
 }
 
 // The offset of calls that use the position of their handle, because only MPI knows that position.
-constexpr std::int64_t kUnknownOffset = 0;
+constexpr int64_t kUnknownOffset = 0;
 
 // Makes and counts a call on a file. `file` returns the file of the handle, and takes a lock for that.
 // `bytes` returns how many bytes a successful call moved. Both functions are called after the call, and only
 // if the call is counted.
-int count_on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto bytes) noexcept {
+int count_on_file(penstock_call kind, auto file, int64_t offset, auto call, auto bytes) noexcept {
   return call_and_time(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;
     operation.failed = result;
@@ -63,11 +62,11 @@ int count_on_file(penstock_call kind, auto file, std::int64_t offset, auto call,
 }
 
 auto file_of_handle(Handle file) noexcept {
-  return [file]() noexcept { return find_handle(kMpiHandles, std::uint64_t(file)); };
+  return [file]() noexcept { return find_handle(kMpiHandles, uint64_t(file)); };
 }
 
-int transfer_and_count(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
-                       void* status, auto call) noexcept {
+int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int count, Handle type, void* status,
+                       auto call) noexcept {
   alignas(16) char own_status[256] = {};  // larger than MPI_Status of any implementation
   void* status_for_call = is_ignored(status) ? own_status : status;
   return count_on_file(
@@ -77,14 +76,14 @@ int transfer_and_count(penstock_call kind, Handle file, std::int64_t offset, int
 
 // Makes and counts a call that starts a transfer. MPI finishes the transfer in a later wait, so the requested
 // bytes are counted.
-int start_transfer(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
+int start_transfer(penstock_call kind, Handle file, int64_t offset, int count, Handle type,
                    auto call) noexcept {
   return count_on_file(kind, file_of_handle(file), offset, call,
                        [&] { return transferred_bytes(nullptr, type, count); });
 }
 
 int count_other(penstock_call kind, auto file, auto call) noexcept {
-  return count_on_file(kind, file, -1, call, [] { return std::int64_t{0}; });
+  return count_on_file(kind, file, -1, call, [] { return int64_t{0}; });
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
     const int saved = errno;
-    add_event(PENSTOCK_EVENT_FORK, std::uint32_t(pid), nullptr);
+    add_event(PENSTOCK_EVENT_FORK, uint32_t(pid), nullptr);
     errno = saved;
   }
   return pid;
@@ -126,7 +126,7 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
     after_fork_in_parent();
     if (pid > 0 && !log_suspended()) {
       const int saved = errno;
-      add_event(PENSTOCK_EVENT_FORK, std::uint32_t(pid), nullptr);
+      add_event(PENSTOCK_EVENT_FORK, uint32_t(pid), nullptr);
       errno = saved;
     }
     return pid;
@@ -178,7 +178,7 @@ __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
     result = -1;
   } else if (!log_suspended()) {
     const bool is_unwatched = penstock_vfork_program[0] != 0;
-    add_event(is_unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, std::uint32_t(result),
+    add_event(is_unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, uint32_t(result),
               is_unwatched ? penstock_vfork_program : nullptr);
   }
   return {.result = result, .return_address = return_address};
@@ -235,9 +235,9 @@ bool is_watchable(const char* path) noexcept {
   }
   memcpy(&header, first_bytes, sizeof(header));
   for (unsigned i = 0; i < header.e_phnum; ++i) {
-    const std::uint64_t offset = header.e_phoff + std::uint64_t{i} * sizeof(Elf64_Phdr);
+    const uint64_t offset = header.e_phoff + uint64_t{i} * sizeof(Elf64_Phdr);
     Elf64_Phdr program_header{};
-    if (offset + sizeof(program_header) > std::uint64_t(bytes)) {
+    if (offset + sizeof(program_header) > uint64_t(bytes)) {
       return true;
     }
     memcpy(&program_header, first_bytes + offset, sizeof(program_header));
@@ -331,7 +331,7 @@ PENSTOCK_WRAP(int, execveat,
 #define PENSTOCK_ARGUMENTS(first)                                                        \
   va_list values;                                                                        \
   va_start(values, first);                                                               \
-  std::size_t count = 1;                                                                 \
+  size_t count = 1;                                                                      \
   while (va_arg(values, char*) != nullptr) {                                             \
     ++count;                                                                             \
   }                                                                                      \
@@ -339,7 +339,7 @@ PENSTOCK_WRAP(int, execveat,
   char** arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
   va_start(values, first);                                                               \
   arguments[0] = const_cast<char*>(first);                                               \
-  for (std::size_t i = 1; i <= count; ++i) {                                             \
+  for (size_t i = 1; i <= count; ++i) {                                                  \
     arguments[i] = va_arg(values, char*);                                                \
   }
 
@@ -369,7 +369,7 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
   const int result = spawn(&child);
   if (result == 0 && !log_suspended()) {
-    add_event(PENSTOCK_EVENT_SPAWN, std::uint32_t(child), path);
+    add_event(PENSTOCK_EVENT_SPAWN, uint32_t(child), path);
   }
   if (result == 0 && pid != nullptr) {
     *pid = child;
@@ -395,7 +395,7 @@ PENSTOCK_SPAWN(posix_spawnp)
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {
-    add_event(PENSTOCK_EVENT_REAP, std::uint32_t(pid), nullptr);
+    add_event(PENSTOCK_EVENT_REAP, uint32_t(pid), nullptr);
   }
 }
 bool has_ended(int status) noexcept {

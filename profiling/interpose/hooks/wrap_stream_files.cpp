@@ -80,8 +80,8 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
     }
     return call();
   }
-  std::int64_t buffered = 0;
-  std::int64_t position = 0;
+  int64_t buffered = 0;
+  int64_t position = 0;
   {
     const StreamCall stream_call(file);
     if (stream_call.is_counted()) {
@@ -95,7 +95,7 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
       current_counters(*log, fd, PENSTOCK_STDIO, is_wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
   // A duplicate of the descriptor allows reading the file's position after the close.
   const long duplicate_fd = is_wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
-  const std::int64_t begin_position = duplicate_fd < 0 ? -1 : kernel_position(fd);
+  const int64_t begin_position = duplicate_fd < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {
     forget(fd);
   }
@@ -107,9 +107,9 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
     operation.failed = saved;
     buffered = 0;  // it is not known how many of these bytes were written: counted as 0
   }
-  std::int64_t wide_bytes = 0;  // written bytes of wide characters
+  int64_t wide_bytes = 0;  // written bytes of wide characters
   if (duplicate_fd >= 0) {
-    const std::int64_t end_position = kernel_position(int(duplicate_fd));
+    const int64_t end_position = kernel_position(int(duplicate_fd));
     wide_bytes = end_position > begin_position + buffered ? end_position - begin_position - buffered : 0;
     system_call(SYS_close, duplicate_fd);
   }
@@ -151,9 +151,9 @@ class SeekRead {
         was_writing_((f._flags & kCurrentlyPutting) != 0),
         may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
   // How many bytes the seek has read. Called after the seek, if it succeeded.
-  std::int64_t bytes(const FILE& f) const noexcept {
-    const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
-    const std::int64_t block_bytes = f._IO_buf_end - f._IO_buf_base;
+  int64_t bytes(const FILE& f) const noexcept {
+    const int64_t filled = f._IO_read_end - f._IO_buf_base;
+    const int64_t block_bytes = f._IO_buf_end - f._IO_buf_base;
     if (filled > 0) {
       // For glibc this position is not in the buffer.
       const bool at_end = f._IO_read_ptr == f._IO_read_end;
@@ -163,7 +163,7 @@ class SeekRead {
       return 0;
     }
     struct stat about {};
-    const std::int64_t begin = f._offset / block_bytes * block_bytes;
+    const int64_t begin = f._offset / block_bytes * block_bytes;
     const bool is_regular =
         system_call(SYS_fstat, f._fileno, as_argument(&about)) == 0 && S_ISREG(about.st_mode);
     return is_regular && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
@@ -171,7 +171,7 @@ class SeekRead {
 
  private:
   const char* buffer_end_;
-  std::int64_t offset_;
+  int64_t offset_;
   bool was_writing_;
   bool may_read_;
 };
@@ -185,12 +185,12 @@ int seek_and_count(FILE* file, int whence, auto call) noexcept {
   stream_call.read_clock();
   const int result = call();
   const int saved = errno;
-  if (const std::int64_t bytes = result == 0 ? seek_read.bytes(*file) : 0; bytes > 0) {
+  if (const int64_t bytes = result == 0 ? seek_read.bytes(*file) : 0; bytes > 0) {
     stream_call.note_kernel_read(bytes);
   }
   stream_call.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
   if (result == 0) {
-    const std::int64_t position = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
+    const int64_t position = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
     stream_call.stream().position = position < 0 ? 0 : position - unread_bytes(*file);
     stream_call.stream().pushed_back = 0;
     if (Description* description = description_of(file->_fileno)) {
@@ -226,10 +226,10 @@ int flush_and_count(FILE* file, auto call) noexcept {
   if (!stream_call.is_counted()) {
     return call();
   }
-  const std::int64_t begin_position = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
-  const std::uint64_t begin = ticks();
+  const int64_t begin_position = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
+  const uint64_t begin = ticks();
   const int result = call();
-  const std::uint64_t end = ticks();
+  const uint64_t end = ticks();
   const int saved = errno;
   if (stream_call.unwritten_before() > 0) {
     if (penstock_counters* counters =
@@ -238,7 +238,7 @@ int flush_and_count(FILE* file, auto call) noexcept {
     }
   }
   if (begin_position >= 0) {
-    const std::int64_t wide_bytes =
+    const int64_t wide_bytes =
         kernel_position(file->_fileno) - begin_position - stream_call.unwritten_before();
     if (wide_bytes > 0) {
       stream_call.after_write(wide_bytes);

@@ -17,7 +17,7 @@ int print_and_count(FILE* file, auto call) noexcept {
   }
   stream_call.read_clock();
   const int bytes = call();
-  const std::int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
+  const int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
   stream_call.after_write(bytes >= 0 ? bytes : buffered > 0 ? buffered : 0);
   return bytes;
 }
@@ -44,14 +44,14 @@ auto read_wide(FILE* file, auto call) noexcept {
     return call();
   }
   const BufferState buffer_before(*file);
-  const std::int64_t begin = kernel_position(file->_fileno);
+  const int64_t begin = kernel_position(file->_fileno);
   stream_call.read_clock();
   const auto result = call();
   const int saved = errno;
-  const std::int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
-  const std::int64_t bytes = end < begin || begin < 0
-                                 ? received_bytes(stream_call, *file, buffer_before)
-                                 : end - begin + stream_call.unread_before() - unread_bytes(*file);
+  const int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
+  const int64_t bytes = end < begin || begin < 0
+                            ? received_bytes(stream_call, *file, buffer_before)
+                            : end - begin + stream_call.unread_before() - unread_bytes(*file);
   if (bytes > 0) {
     stream_call.after_read(bytes);
   } else {
@@ -66,12 +66,12 @@ auto write_wide(FILE* file, auto call) noexcept {
   if (!stream_call.is_counted()) {
     return call();
   }
-  const std::int64_t begin = kernel_position(file->_fileno);
+  const int64_t begin = kernel_position(file->_fileno);
   stream_call.read_clock();
   const auto result = call();
   const int saved = errno;
-  const std::int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
-  const std::int64_t bytes =
+  const int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
+  const int64_t bytes =
       (end > begin ? end - begin : 0) + unwritten_bytes(*file) - stream_call.unwritten_before();
   if (bytes > 0) {
     stream_call.after_write(bytes);

@@ -76,15 +76,15 @@ class BufferFastPath {
     memcpy(out, file->_IO_read_ptr, bytes);
     stream_->read_ptr = file->_IO_read_ptr += bytes;
     const Update update(*log_);
-    add_read(*counters_, stream_->position, std::int64_t(bytes), stream_->last_ticks, stream_->last_ticks);
-    stream_->position += std::int64_t(bytes);
+    add_read(*counters_, stream_->position, int64_t(bytes), stream_->last_ticks, stream_->last_ticks);
+    stream_->position += int64_t(bytes);
   }
   void write(FILE* file, const void* data, size_t bytes) noexcept {
     memcpy(file->_IO_write_ptr, data, bytes);
     stream_->write_ptr = file->_IO_write_ptr += bytes;
     const Update update(*log_);
-    add_write(*counters_, stream_->position, std::int64_t(bytes), stream_->last_ticks, stream_->last_ticks);
-    stream_->position += std::int64_t(bytes);
+    add_write(*counters_, stream_->position, int64_t(bytes), stream_->last_ticks, stream_->last_ticks);
+    stream_->position += int64_t(bytes);
   }
 
  private:
@@ -121,7 +121,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
   }
   stream_call.read_clock_for_read(bytes);
   const size_t got = call(1, bytes);
-  stream_call.after_read(std::int64_t(got));
+  stream_call.after_read(int64_t(got));
   return got == bytes ? count : got / size;
 }
 
@@ -143,7 +143,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
   }
   stream_call.read_clock_for_write(bytes);
   const size_t accepted = call(1, bytes);
-  stream_call.after_write(std::int64_t(accepted));
+  stream_call.after_write(int64_t(accepted));
   return accepted == bytes ? count : accepted / size;
 }
 
@@ -171,11 +171,11 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
   const BufferState buffer_before(*file);
   stream_call.read_clock_for_read(room - 1);
   char* line = call();
-  std::int64_t bytes = 0;
+  int64_t bytes = 0;
   if (line != nullptr) {
-    const auto text_bytes = std::int64_t(strlen(line));
+    const auto text_bytes = int64_t(strlen(line));
     bytes = received_bytes(stream_call, *file, buffer_before);
-    bytes = bytes < text_bytes || bytes >= std::int64_t(room) ? text_bytes : bytes;
+    bytes = bytes < text_bytes || bytes >= int64_t(room) ? text_bytes : bytes;
   }
   stream_call.after_read(bytes);
   return line;
@@ -236,8 +236,8 @@ int write_text(FILE* file, const char* text, size_t extra_bytes, auto call) noex
   const size_t bytes = strlen(text) + extra_bytes;
   stream_call.read_clock_for_write(bytes);
   const int result = call();
-  const std::int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
-  stream_call.after_write(result != EOF ? std::int64_t(bytes) : buffered > 0 ? buffered : 0);
+  const int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
+  stream_call.after_write(result != EOF ? int64_t(bytes) : buffered > 0 ? buffered : 0);
   return result;
 }
 
@@ -282,7 +282,7 @@ PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
   StreamCall stream_call(file);
   const int byte = real___underflow(file);
   if (stream_call.is_counted()) {
-    if (const std::int64_t more = unread_bytes(*file) - stream_call.unread_before(); more > 0) {
+    if (const int64_t more = unread_bytes(*file) - stream_call.unread_before(); more > 0) {
       stream_call.note_kernel_read(more);
     }
     stream_call.after_uncounted();

@@ -83,7 +83,7 @@ long call_on_process(const Arguments& arguments) noexcept {
       after_fork_in_parent();
       if (pid > 0 && !InOtherLibrary::is_active()) {
         const int saved = errno;
-        add_event(PENSTOCK_EVENT_FORK, std::uint32_t(pid), nullptr);
+        add_event(PENSTOCK_EVENT_FORK, uint32_t(pid), nullptr);
         errno = saved;
       }
       return pid;
@@ -219,7 +219,7 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
 #ifdef SYS_openat2
     case SYS_openat2:
       return open_and_count(arguments.fd(), pointer<const char>(arguments.b),
-                            arguments.c == 0 ? 0 : int(*pointer<const std::uint64_t>(arguments.c)), call);
+                            arguments.c == 0 ? 0 : int(*pointer<const uint64_t>(arguments.c)), call);
 #endif
 #ifdef SYS_close_range
     case SYS_close_range:
@@ -238,10 +238,10 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
     case SYS_lseek:
       return seek_and_count(arguments.fd(), arguments);
     case SYS_mmap:
-      return as_argument(map_and_count(int(arguments.e), int(arguments.d), std::size_t(arguments.b),
-                                       arguments.f, [&] { return pointer<void>(arguments()); }));
+      return as_argument(map_and_count(int(arguments.e), int(arguments.d), size_t(arguments.b), arguments.f,
+                                       [&] { return pointer<void>(arguments()); }));
     case SYS_munmap:
-      return unmap_and_end_rings(pointer<void>(arguments.a), std::size_t(arguments.b), call);
+      return unmap_and_end_rings(pointer<void>(arguments.a), size_t(arguments.b), call);
     case SYS_fsync:
     case SYS_fdatasync:
     case SYS_syncfs:
@@ -375,7 +375,7 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
 PENSTOCK_WRAP(long, syscall, (long number, long a, long b, long c, long d, long e, long f)) {
   constexpr unsigned long kSharesMemoryFlag = 0x100;  // the flag CLONE_VM
   if ((number == SYS_clone && (static_cast<unsigned long>(a) & kSharesMemoryFlag) != 0) ||
-      (number == SYS_clone3 && (*pointer<const std::uint64_t>(a) & kSharesMemoryFlag) != 0)) {
+      (number == SYS_clone3 && (*pointer<const uint64_t>(a) & kSharesMemoryFlag) != 0)) {
     return real_syscall(number, a, b, c, d, e, f);
   }
   return penstock_syscall(number, a, b, c, d, e, f);

@@ -11,8 +11,7 @@
 namespace penstock::interpose {
 
 // Finds the offset of a write with O_APPEND: the kernel has set the position to the end of the written bytes.
-inline void find_append_offset(int fd, Description& description, ssize_t bytes,
-                               std::int64_t& offset) noexcept {
+inline void find_append_offset(int fd, Description& description, ssize_t bytes, int64_t& offset) noexcept {
   const long end_position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
   if (end_position >= bytes) {
     offset = end_position - bytes;
@@ -27,11 +26,11 @@ ssize_t transfer_at_position(int fd, auto call) noexcept {
   if (log == nullptr) {
     return call();
   }
-  std::int64_t offset = 0;
+  int64_t offset = 0;
   Description* description = position_before(*log, fd, offset);
-  const std::uint64_t begin = ticks();
+  const uint64_t begin = ticks();
   const ssize_t bytes = call();
-  const std::uint64_t end = ticks();
+  const uint64_t end = ticks();
   if constexpr (kCall == PENSTOCK_CALL_WRITE) {
     if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
       find_append_offset(fd, *description, bytes, offset);
@@ -43,21 +42,21 @@ ssize_t transfer_at_position(int fd, auto call) noexcept {
 
 // Makes and counts a read or a write at the given offset.
 template <penstock_call kCall>
-ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
+ssize_t transfer_at(int fd, int64_t offset, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
   }
-  const std::uint64_t begin = ticks();
+  const uint64_t begin = ticks();
   const ssize_t bytes = call();
-  const std::uint64_t end = ticks();
+  const uint64_t end = ticks();
   count_transfer<kCall>(*log, fd, nullptr, offset, bytes, begin, end);
   return bytes;
 }
 
 // Makes and counts preadv2() or pwritev2(): the offset -1 means the descriptor's position.
 template <penstock_call kCall>
-ssize_t transfer_at_if_set(int fd, std::int64_t offset, auto call) noexcept {
+ssize_t transfer_at_if_set(int fd, int64_t offset, auto call) noexcept {
   if (offset != -1) {
     return transfer_at<kCall>(fd, offset, call);
   }
@@ -77,13 +76,13 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
   if (log == nullptr) {
     return call();
   }
-  std::int64_t in_offset = 0;
-  std::int64_t out_offset = 0;
+  int64_t in_offset = 0;
+  int64_t out_offset = 0;
   Description* source = position_before(*log, in, in_offset);
   Description* destination = position_before(*log, out, out_offset);
-  const std::uint64_t begin = ticks();
+  const uint64_t begin = ticks();
   const ssize_t bytes = call();
-  const std::uint64_t end = ticks();
+  const uint64_t end = ticks();
   if (bytes < 0) {
     count(*log, in, {.call = PENSTOCK_CALL_READ, .failed = errno, .begin = begin, .end = end});
     return bytes;
@@ -95,7 +94,7 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
     add_kernel_read(*log, bytes);
     add_kernel_written(*log, bytes);
   } else {
-    log->totals->spliced += std::uint64_t(bytes);
+    log->totals->spliced += uint64_t(bytes);
   }
   if (source != nullptr && in_at == nullptr) {
     source->advance(bytes);
@@ -106,9 +105,9 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
   // The time of the call must be counted only once. If both ends are files, each gets half of the time. If
   // the other end is a pipe or a socket, whose operations are not counted, the file gets all of it.
   const bool both_are_files = is_file(source) && is_file(destination);
-  const std::uint64_t middle_ticks = begin + (end - begin) / 2;
-  const std::uint64_t read_end = both_are_files ? middle_ticks : end;
-  const std::uint64_t write_begin = both_are_files ? middle_ticks : begin;
+  const uint64_t middle_ticks = begin + (end - begin) / 2;
+  const uint64_t read_end = both_are_files ? middle_ticks : end;
+  const uint64_t write_begin = both_are_files ? middle_ticks : begin;
   count(*log, in,
         {.call = PENSTOCK_CALL_READ, .offset = in_offset, .length = bytes, .begin = begin, .end = read_end});
   count(

@@ -74,9 +74,9 @@ bool never_asked_for(const std::string& path) {
 
 iocb request_of(int fd, bool writes) {
   iocb request{};
-  request.aio_fildes = std::uint32_t(fd);
+  request.aio_fildes = uint32_t(fd);
   request.aio_lio_opcode = writes ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
-  request.aio_buf = reinterpret_cast<std::uint64_t>(block);
+  request.aio_buf = reinterpret_cast<uint64_t>(block);
   request.aio_nbytes = kBytes;
   return request;
 }

@@ -31,39 +31,39 @@
 
 namespace {
 
-constexpr std::size_t kFileBytes = 1 << 20;
-constexpr std::size_t kFiles = 8;
-constexpr std::size_t kAtOnce = 16384;
+constexpr size_t kFileBytes = 1 << 20;
+constexpr size_t kFiles = 8;
+constexpr size_t kAtOnce = 16384;
 
 struct Call {
-  std::int64_t begin_ns;
-  std::int64_t end_ns;
-  std::uint64_t bytes;
+  int64_t begin_ns;
+  int64_t end_ns;
+  uint64_t bytes;
 };
 
 std::atomic<bool> over{false};
-std::atomic<std::uint64_t> wrong{0};
-std::atomic<std::uint64_t> handled{0};
+std::atomic<uint64_t> wrong{0};
+std::atomic<uint64_t> handled{0};
 int handlers_file = -1;
 std::string folder;
 
-char content(std::size_t file, std::size_t at) {
+char content(size_t file, size_t at) {
   return char((at * 2654435761U >> 7U) + file * 31);
 }
-std::string name_of(std::size_t file) {
+std::string name_of(size_t file) {
   return folder + "/f" + std::to_string(file);
 }
 
-std::int64_t now_ns() {
+int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 void make_files() {
   std::vector<char> bytes(kFileBytes);
-  for (std::size_t file = 0; file < kFiles; ++file) {
-    for (std::size_t i = 0; i < kFileBytes; ++i) bytes[i] = content(file, i);
+  for (size_t file = 0; file < kFiles; ++file) {
+    for (size_t i = 0; i < kFileBytes; ++i) bytes[i] = content(file, i);
     FILE* out = fopen(name_of(file).c_str(), "w");
     if (out == nullptr || fwrite(bytes.data(), 1, kFileBytes, out) != kFileBytes || fclose(out) != 0) {
       perror("cannot make the files");
@@ -72,19 +72,19 @@ void make_files() {
   }
 }
 
-void check(const char* bytes, ssize_t count, std::size_t wanted, std::size_t file, std::size_t at) {
+void check(const char* bytes, ssize_t count, size_t wanted, size_t file, size_t at) {
   if (count != ssize_t(wanted)) wrong += wanted;
-  for (std::size_t i = 0; count > 0 && i < std::size_t(count); ++i)
+  for (size_t i = 0; count > 0 && i < size_t(count); ++i)
     if (bytes[i] != content(file, at + i)) ++wrong;
 }
 
 // Reads a file until the end of the program, in turn by a descriptor that stays open, a newly opened
 // descriptor and a stream.
-void read_on(std::size_t file, std::vector<Call>& log) {
+void read_on(size_t file, std::vector<Call>& log) {
   std::vector<char> bytes(kAtOnce);
   const int kept = open(name_of(file).c_str(), O_RDONLY);
-  for (std::size_t round = 0; !over; ++round) {
-    const std::size_t at = round * 7919 * 64 % (kFileBytes - kAtOnce);
+  for (size_t round = 0; !over; ++round) {
+    const size_t at = round * 7919 * 64 % (kFileBytes - kAtOnce);
     Call call{now_ns(), 0, kAtOnce};
     if (round % 4 == 3) {
       FILE* in = fopen(name_of(file).c_str(), "r");
@@ -106,7 +106,7 @@ void read_on(std::size_t file, std::vector<Call>& log) {
 
 void allocate() {
   std::vector<void*> held(64);
-  for (std::size_t i = 0; !over; ++i) {
+  for (size_t i = 0; !over; ++i) {
     void*& one = held[i % held.size()];
     free(one);
     one = malloc(i * 977 % 300'000 + 16);
@@ -144,36 +144,36 @@ void on_alarm(int) {
   char bytes[64];
   const ssize_t count = pread(handlers_file, bytes, sizeof bytes, 0);
   for (ssize_t i = 0; i < count; ++i)
-    if (bytes[i] != content(kFiles - 2, std::size_t(i))) wrong += 1;
+    if (bytes[i] != content(kFiles - 2, size_t(i))) wrong += 1;
   handled += 1;
 }
 
-std::size_t batch(std::size_t count) {
+size_t batch(size_t count) {
   std::vector<char> bytes(4096);
   const int fd = open((folder + "/batch").c_str(), O_RDONLY);
-  std::size_t all = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+  size_t all = 0;
+  for (size_t i = 0; i < count; ++i) {
     const ssize_t got = pread(fd, bytes.data(), bytes.size(), 0);
     check(bytes.data(), got, bytes.size(), 0, 0);
-    all += got > 0 ? std::size_t(got) : 0;
+    all += got > 0 ? size_t(got) : 0;
   }
   close(fd);
   return all;
 }
 
-std::size_t by_plugin(const char* plugin, std::size_t count) {
+size_t by_plugin(const char* plugin, size_t count) {
   void* loaded = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
-  using Read = std::size_t (*)(const char* path, std::size_t count);
+  using Read = size_t (*)(const char* path, size_t count);
   const auto read_it =
       loaded == nullptr ? nullptr : reinterpret_cast<Read>(dlsym(loaded, "penstock_plugin_read"));
-  const std::size_t all = read_it == nullptr ? 0 : read_it((folder + "/plugin").c_str(), count);
+  const size_t all = read_it == nullptr ? 0 : read_it((folder + "/plugin").c_str(), count);
   if (loaded != nullptr) dlclose(loaded);
   return all;
 }
 
 void copy_first(const char* to) {
   std::vector<char> bytes(4096);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = content(0, i);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = content(0, i);
   FILE* out = fopen((folder + to).c_str(), "w");
   fwrite(bytes.data(), 1, bytes.size(), out);
   fclose(out);
@@ -199,7 +199,7 @@ int main(int argc, char** argv) {
   setitimer(ITIMER_REAL, &often, nullptr);
   std::vector<std::vector<Call>> logs(3);
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < logs.size(); ++i) threads.emplace_back([&, i] { read_on(i, logs[i]); });
+  for (size_t i = 0; i < logs.size(); ++i) threads.emplace_back([&, i] { read_on(i, logs[i]); });
   threads.emplace_back(&allocate);
   threads.emplace_back(&load_and_unload, argv[2]);
   threads.emplace_back(&come_and_go);
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   fflush(stdout);
   char line[64];
   while (fgets(line, sizeof line, stdin) != nullptr) {
-    std::size_t count = 0;
+    size_t count = 0;
     if (sscanf(line, "batch %zu", &count) == 1) {
       printf("%zu\n", batch(count));
     } else if (sscanf(line, "plugin %zu", &count) == 1) {

@@ -45,7 +45,7 @@ std::atomic<unsigned> failed{0};
 std::atomic<unsigned> tried_within{0};
 std::atomic<bool> quits{false};
 
-using Visit = int (*)(dl_phdr_info*, std::size_t, void*);
+using Visit = int (*)(dl_phdr_info*, size_t, void*);
 using Iterate = int (*)(Visit, void*);
 Iterate real_iterate = nullptr;
 
@@ -65,7 +65,7 @@ void wait_for_forks() {
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
 }
 
-int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
+int visit_slowly(dl_phdr_info* about, size_t bytes, void* with) {
   auto& walk = *static_cast<Walk*>(with);
   const int result = walk.visit(about, bytes, walk.with);
   if (walk.objects++ == 0 && result == 0 && !quits) {

@@ -13,7 +13,7 @@ namespace penstock::matrix {
 namespace {
 
 // volatile hides the size from the compiler, so that the check is made at run time.
-volatile std::size_t whole = kBytes;
+volatile size_t whole = kBytes;
 volatile int read_only = O_RDONLY;
 char room[kBytes];
 

@@ -65,7 +65,7 @@ int main(int count, char** words) {
     return 0;
   }
   if (subcommand != "run" || count < 4) return 2;
-  for (std::size_t i = 0; i < kBytes; ++i) block[i] = char(i % 64 == 63 ? '\n' : 'a' + i % 26);
+  for (size_t i = 0; i < kBytes; ++i) block[i] = char(i % 64 == 63 ? '\n' : 'a' + i % 26);
   const std::string folder = words[2];
   for (int i = 3; i < count; ++i) {
     const Row* row = find(words[i]);

@@ -8,7 +8,7 @@
 
 namespace penstock::matrix {
 
-constexpr std::size_t kBytes = 4096;  // size of each file
+constexpr size_t kBytes = 4096;  // size of each file
 
 struct Row {
   const char* group;

@@ -4,14 +4,14 @@
 
 #include <cstddef>
 
-extern "C" __attribute__((visibility("default"))) std::size_t penstock_plugin_read(const char* path,
-                                                                                   std::size_t count) {
+extern "C" __attribute__((visibility("default"))) size_t penstock_plugin_read(const char* path,
+                                                                              size_t count) {
   char bytes[4096];
   const int fd = open(path, O_RDONLY);
-  std::size_t all = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+  size_t all = 0;
+  for (size_t i = 0; i < count; ++i) {
     const ssize_t got = pread(fd, bytes, sizeof bytes, 0);
-    all += got > 0 ? std::size_t(got) : 0;
+    all += got > 0 ? size_t(got) : 0;
   }
   close(fd);
   return all;

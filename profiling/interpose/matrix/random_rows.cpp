@@ -24,19 +24,19 @@ namespace penstock::matrix {
 
 namespace {
 
-constexpr std::size_t kMost = 300000;  // bytes of the file
+constexpr size_t kMost = 300000;  // bytes of the file
 constexpr unsigned kSteps = 6000;
 
 class Dice {
  public:
   explicit Dice(unsigned seed) : engine_(seed) {}
-  std::size_t below(std::size_t limit) { return engine_() % limit; }
+  size_t below(size_t limit) { return engine_() % limit; }
 
  private:
   std::mt19937 engine_;
 };
 
-std::vector<char> text(Dice& dice, std::size_t bytes) {
+std::vector<char> text(Dice& dice, size_t bytes) {
   std::vector<char> made(bytes);
   for (char& c : made) c = dice.below(20) == 0 ? '\n' : char('a' + dice.below(26));
   return made;
@@ -56,7 +56,7 @@ void read_somehow(std::FILE* file, Dice& dice) {
       static_cast<void>(std::fgets(room.data(), int(dice.below(200) + 2), file));
       break;
     case 3:
-      for (std::size_t n = dice.below(100); n > 0; --n) static_cast<void>(getc_unlocked(file));
+      for (size_t n = dice.below(100); n > 0; --n) static_cast<void>(getc_unlocked(file));
       break;
     case 4:
       static_cast<void>(std::fscanf(file, "%3999s", room.data()));
@@ -80,7 +80,7 @@ void write_somehow(std::FILE* file, Dice& dice, const std::vector<char>& data) {
       std::fwrite(data.data(), 1, dice.below(10000), file);
       break;
     case 2:
-      for (std::size_t n = dice.below(50); n > 0; --n) putc_unlocked('z', file);
+      for (size_t n = dice.below(50); n > 0; --n) putc_unlocked('z', file);
       break;
     default:
       std::fprintf(file, "%zu words\n", dice.below(1000));
@@ -125,14 +125,14 @@ bool shared_stream(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "w+");
   MATRIX_CHECK(file != nullptr && std::fwrite(data.data(), 1, kMost, file) == kMost);
   std::rewind(file);
-  std::atomic<std::size_t> got{0};
+  std::atomic<size_t> got{0};
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
         std::array<char, 90> room{};
-        for (std::size_t n = 1; n != 0; got += n) n = std::fread(room.data(), 1, room.size(), file);
-        for (std::size_t n = 1; n != 0; got += n) n = std::fgetc(file) == EOF ? 0 : 1;
+        for (size_t n = 1; n != 0; got += n) n = std::fread(room.data(), 1, room.size(), file);
+        for (size_t n = 1; n != 0; got += n) n = std::fgetc(file) == EOF ? 0 : 1;
       });
     }
   }
@@ -143,18 +143,18 @@ bool shared_stream(const std::string& path) {
 #ifdef PENSTOCK_WITH_URING
 // Reads of random sizes through a ring; each thread has a ring of another kind. Completions are taken from
 // memory without a call, and many requests have the same user data.
-std::uint64_t read_by_ring(const std::string& path, unsigned kind) {
+uint64_t read_by_ring(const std::string& path, unsigned kind) {
   constexpr std::array kFlags{0U, unsigned{IORING_SETUP_SQPOLL}, unsigned{IORING_SETUP_CLAMP}};
   io_uring ring{};
   if (::io_uring_queue_init(64, &ring, kFlags[kind % kFlags.size()]) != 0) return 0;
   const int fd = ::open(path.c_str(), O_RDONLY);
   Dice dice(kind);
   std::vector<char> room(64 * kBytes);
-  std::uint64_t bytes = 0;
+  uint64_t bytes = 0;
   unsigned left = kSteps;
   unsigned under_way = 0;
   while (left > 0 || under_way > 0) {
-    for (std::size_t n = dice.below(40) + 1; n > 0 && left > 0; --n) {
+    for (size_t n = dice.below(40) + 1; n > 0 && left > 0; --n) {
       io_uring_sqe* request = ::io_uring_get_sqe(&ring);
       if (request == nullptr) break;
       ::io_uring_prep_read(request, fd, room.data() + n * kBytes, unsigned(dice.below(kBytes) + 1),
@@ -170,7 +170,7 @@ std::uint64_t read_by_ring(const std::string& path, unsigned kind) {
     io_uring_cqe* completion = nullptr;
     io_uring_for_each_cqe(&ring, head, completion) {
       MATRIX_CHECK(completion->res >= 0);
-      bytes += std::uint64_t(completion->res);
+      bytes += uint64_t(completion->res);
       ++now;
     }
     ::io_uring_cq_advance(&ring, now);
@@ -187,7 +187,7 @@ bool rings(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "w");
   MATRIX_CHECK(file != nullptr && std::fwrite(data.data(), 1, kMost, file) == kMost &&
                std::fclose(file) == 0);
-  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<uint64_t> bytes{0};
   {
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < 3; ++t) threads.emplace_back([&, t] { bytes += read_by_ring(path, t); });

@@ -169,8 +169,8 @@ bool by_number(const std::string& path, bool writes) {
   io_uring_params about{};
   const int ring = int(::syscall(SYS_io_uring_setup, 4U, &about));
   if (ring < 0) return false;
-  const std::size_t bytes = about.cq_off.cqes + about.cq_entries * sizeof(io_uring_cqe) + 4096;
-  const auto map = [&](std::size_t length, off_t offset) {
+  const size_t bytes = about.cq_off.cqes + about.cq_entries * sizeof(io_uring_cqe) + 4096;
+  const auto map = [&](size_t length, off_t offset) {
     void* at = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, offset);
     MATRIX_CHECK(at != MAP_FAILED);
     return static_cast<char*>(at);

@@ -31,36 +31,36 @@ bool through(std::FILE* file, Move move) {
 // Reads kBytes bytes with `get`, which returns one byte, and then the end of the file.
 template <typename Get>
 void get_all(Get get) {
-  for (std::size_t i = 0; i < kBytes; ++i) MATRIX_CHECK(get() == block[i]);
+  for (size_t i = 0; i < kBytes; ++i) MATRIX_CHECK(get() == block[i]);
   MATRIX_CHECK(get() == EOF);
 }
 template <typename Put>
 void put_all(Put put) {
   for (const char byte : block) MATRIX_CHECK(put(byte) == byte);
 }
-constexpr std::size_t kLine = 64;
-constexpr std::size_t kLines = kBytes / kLine;
+constexpr size_t kLine = 64;
+constexpr size_t kLines = kBytes / kLine;
 
 void scan_all(std::FILE* file) {
   char word[kLine];
-  for (std::size_t i = 0; i < kLines; ++i) MATRIX_CHECK(std::fscanf(file, "%63s ", word) == 1);
+  for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(std::fscanf(file, "%63s ", word) == 1);
 }
 void get_lines(std::FILE* file, int delimiter) {
   char* line = nullptr;
-  std::size_t room = 0;
-  std::size_t bytes = 0;
-  for (ssize_t n = 0; n >= 0; bytes += std::size_t(n < 0 ? 0 : n))
+  size_t room = 0;
+  size_t bytes = 0;
+  for (ssize_t n = 0; n >= 0; bytes += size_t(n < 0 ? 0 : n))
     n = delimiter == '\n' ? ::getline(&line, &room, file) : ::getdelim(&line, &room, delimiter, file);
   std::free(line);
   MATRIX_CHECK(bytes == kBytes);
 }
 void print_lines(std::FILE* file) {
-  for (std::size_t i = 0; i < kLines; ++i)
+  for (size_t i = 0; i < kLines; ++i)
     MATRIX_CHECK(std::fprintf(file, "%.63s\n", block + i * kLine) == int(kLine));
 }
 const char* line_of_block() {
   static char line[kLine + 1] = {};
-  for (std::size_t i = 0; i < kLine; ++i) line[i] = block[i];
+  for (size_t i = 0; i < kLine; ++i) line[i] = block[i];
   return line;
 }
 
@@ -82,10 +82,10 @@ bool not_closed(const std::string& path) {  // bytes that were read before the p
 constexpr Row kRows[] = {
     {"stdio", "fread", READ(MATRIX_CHECK(std::fread(block, 1, kBytes, file) == kBytes))},
     {"stdio", "fread_write", WRITE(MATRIX_CHECK(std::fwrite(block, 1, kBytes, file) == kBytes))},
-    {"stdio", "fread_small", READ(for (std::size_t i = 0; i < kLines;
+    {"stdio", "fread_small", READ(for (size_t i = 0; i < kLines;
                                        ++i) MATRIX_CHECK(std::fread(block + i * kLine, kLine, 1, file) == 1))},
     {"stdio", "fread_small_write",
-     WRITE(for (std::size_t i = 0; i < kLines;
+     WRITE(for (size_t i = 0; i < kLines;
                 ++i) MATRIX_CHECK(std::fwrite(block + i * kLine, kLine, 1, file) == 1))},
     {"stdio", "fread_part", READ(char more[kBytes + 100]; MATRIX_CHECK(std::fread(more, sizeof(more), 1, file) == 0))},
     {"stdio", "fread_unlocked", READ(MATRIX_CHECK(::fread_unlocked(block, 1, kBytes, file) == kBytes))},
@@ -93,7 +93,7 @@ constexpr Row kRows[] = {
      WRITE(MATRIX_CHECK(::fwrite_unlocked(block, 1, kBytes, file) == kBytes))},
     {"stdio", "fgets", READ(char line[100]; while (std::fgets(line, sizeof(line), file) != nullptr) {})},
     {"stdio", "fgets_write",
-     WRITE(for (std::size_t i = 0; i < kLines; ++i) MATRIX_CHECK(std::fputs(line_of_block(), file) >= 0))},
+     WRITE(for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(std::fputs(line_of_block(), file) >= 0))},
     {"stdio", "getline", READ(get_lines(file, '\n'))},
     {"stdio", "getdelim", READ(get_lines(file, 'q'))},
     {"stdio", "getc", READ(get_all([&] { return std::getc(file); }))},
@@ -124,7 +124,7 @@ constexpr Row kRows[] = {
      [](const std::string& path) {
        std::ifstream file(path);
        std::string line;
-       std::size_t bytes = 0;
+       size_t bytes = 0;
        while (std::getline(file, line)) bytes += line.size() + 1;
        MATRIX_CHECK(bytes == kBytes);
        return true;

@@ -18,12 +18,12 @@ namespace penstock::interpose {
 namespace {
 
 constexpr char kPreload[] = "LD_PRELOAD=";
-constexpr std::size_t kPreloadBytes = sizeof(kPreload) - 1;
+constexpr size_t kPreloadBytes = sizeof(kPreload) - 1;
 constexpr char kOurPrefix[] = "PENSTOCK_PROFILE_";
-constexpr std::size_t kOurPrefixBytes = sizeof(kOurPrefix) - 1;
+constexpr size_t kOurPrefixBytes = sizeof(kOurPrefix) - 1;
 
 char* saved_variables[WatchedEnvironment::kMostAdded];
-std::size_t saved_count = 0;
+size_t saved_count = 0;
 char* library_path = nullptr;  // path of this library, for LD_PRELOAD
 
 bool is_same_variable(const char* a, const char* b) noexcept {
@@ -58,15 +58,15 @@ void save_environment() noexcept {
   }
 }
 
-std::size_t WatchedEnvironment::count(char* const* given) noexcept {
-  std::size_t n = 0;
+size_t WatchedEnvironment::count(char* const* given) noexcept {
+  size_t n = 0;
   while (given != nullptr && given[n] != nullptr) {
     ++n;
   }
   return n;
 }
 
-std::size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
+size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
   const char* preload = find_variable(given, kPreload);
   return kPreloadBytes + (library_path == nullptr ? 0 : strlen(library_path)) + 1 +
          (preload == nullptr ? 0 : strlen(preload)) + 1;
@@ -80,13 +80,13 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* pr
   const char* given_preload = find_variable(given, kPreload);
   const bool loads_library = given_preload != nullptr && strstr(given_preload, library_path) != nullptr;
   bool nothing_to_add = loads_library;
-  for (std::size_t i = 0; i < saved_count; ++i) {
+  for (size_t i = 0; i < saved_count; ++i) {
     nothing_to_add = nothing_to_add && find_variable(given, saved_variables[i]) != nullptr;
   }
   if (nothing_to_add) {
     return;
   }
-  std::size_t n = 0;
+  size_t n = 0;
   for (; given != nullptr && *given != nullptr; ++given) {
     if (loads_library || *given != given_preload) {
       room[n++] = *given;
@@ -100,7 +100,7 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* pr
     }
     room[n++] = preload;
   }
-  for (std::size_t i = 0; i < saved_count; ++i) {
+  for (size_t i = 0; i < saved_count; ++i) {
     room[n] = nullptr;
     if (find_variable(room, saved_variables[i]) == nullptr) {
       room[n++] = saved_variables[i];

@@ -18,14 +18,14 @@ void save_environment() noexcept;
 // on the caller's stack, because this is also used between fork() and exec(), where malloc is not allowed.
 class WatchedEnvironment {
  public:
-  static constexpr std::size_t kMostAdded = 16;
+  static constexpr size_t kMostAdded = 16;
   // `room` must have space for count(given) + kMostAdded + 1 pointers, and `preload` for preload_bytes(given)
   // bytes.
   WatchedEnvironment(char* const* given, char** room, char* preload) noexcept;
   char* const* get() const noexcept { return environment_; }
 
-  static std::size_t count(char* const* given) noexcept;
-  static std::size_t preload_bytes(char* const* given) noexcept;
+  static size_t count(char* const* given) noexcept;
+  static size_t preload_bytes(char* const* given) noexcept;
 
  private:
   char* const* environment_;

@@ -17,18 +17,18 @@ namespace penstock::interpose {
 
 // The descriptor is open only during this call, and is closed on exec. EINTR would end the reading early, but
 // reading /proc never fails with EINTR.
-std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
+size_t read_text(const char* path, char* to, size_t room) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return 0;
   }
-  std::size_t total = 0;
+  size_t total = 0;
   while (total < room) {
     const long n = system_call(SYS_read, fd, as_argument(to + total), long(room - total));
     if (n <= 0) {
       break;
     }
-    total += std::size_t(n);
+    total += size_t(n);
   }
   system_call(SYS_close, fd);
   file.own_read_bytes += total;
@@ -41,7 +41,7 @@ bool read_kernel_io(penstock_kernel_io& io) noexcept {
   if (read_text("/proc/self/io", text, sizeof(text) - 1) == 0) {
     return false;
   }
-  const auto counter_of = [&text](const char* name) -> std::uint64_t {
+  const auto counter_of = [&text](const char* name) -> uint64_t {
     const char* found = strstr(text, name);
     return found == nullptr ? 0 : strtoull(found + strlen(name), nullptr, 10);
   };
@@ -54,7 +54,7 @@ bool read_kernel_io(penstock_kernel_io& io) noexcept {
   return true;
 }
 
-std::uint64_t process_start() noexcept {
+uint64_t process_start() noexcept {
   char text[1024] = {};
   read_text("/proc/self/stat", text, sizeof(text) - 1);
   // The last ')' ends the process's name, which may contain others.

@@ -16,12 +16,12 @@ namespace penstock::interpose {
 
 // Reads at most `room` bytes of a file in /proc; adds no NUL. Returns the number of bytes, 0 if the file
 // cannot be read.
-std::size_t read_text(const char* path, char* to, std::size_t room) noexcept;
+size_t read_text(const char* path, char* to, size_t room) noexcept;
 // Reads the I/O of this process since it started. The result includes the system calls of this reading, but
 // not its bytes. False if the kernel does not provide these counters.
 bool read_kernel_io(penstock_kernel_io& io) noexcept;
 // When this process began, in the kernel's ticks since boot (field 22 of /proc/self/stat). 0 if that is not
 // known.
-std::uint64_t process_start() noexcept;
+uint64_t process_start() noexcept;
 
 }  // namespace penstock::interpose

@@ -14,11 +14,11 @@ namespace {
 
 struct PastFile {
   char* base;
-  std::uint64_t bytes;
+  uint64_t bytes;
 };
-constexpr std::size_t kMostPastFiles = 4096;
+constexpr size_t kMostPastFiles = 4096;
 PastFile past_files[kMostPastFiles];
-std::size_t past_file_count = 0;
+size_t past_file_count = 0;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void stop_session() noexcept {
 }
 
 void unmap_past_files() noexcept {
-  for (std::size_t i = 0; i < past_file_count; ++i) {
+  for (size_t i = 0; i < past_file_count; ++i) {
     system_call(SYS_mmap, as_argument(past_files[i].base), long(past_files[i].bytes), PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
@@ -43,9 +43,9 @@ void unmap_past_files() noexcept {
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   // The newest few stay mapped: a call may have a pointer into one of them for as long as closing a file
   // takes.
-  constexpr std::size_t kNewestKept = 8;
-  std::size_t kept_files = 0;
-  for (std::size_t i = 0; i < past_file_count; ++i) {
+  constexpr size_t kNewestKept = 8;
+  size_t kept_files = 0;
+  for (size_t i = 0; i < past_file_count; ++i) {
     if (i + kNewestKept >= past_file_count || past_files[i].base == session.base ||
         is_needed(past_files[i].base)) {
       past_files[kept_files++] = past_files[i];

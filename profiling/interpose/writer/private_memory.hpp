@@ -11,13 +11,13 @@
 namespace penstock::interpose {
 
 // Null if there is no memory. `more_flags` are added to the flags of mmap(), such as MAP_POPULATE.
-inline void* private_memory(std::size_t bytes, int more_flags = 0) noexcept {
+inline void* private_memory(size_t bytes, int more_flags = 0) noexcept {
   const long address = system_call(SYS_mmap, 0, long(bytes), PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);
   return address < 0 && address > -4096 ? nullptr : reinterpret_cast<void*>(address);
 }
 // Unmaps memory from private_memory(), which was called with the same `bytes`.
-inline void free_private_memory(void* memory, std::size_t bytes) noexcept {
+inline void free_private_memory(void* memory, size_t bytes) noexcept {
   system_call(SYS_munmap, as_argument(memory), long(bytes));
 }
 

@@ -43,22 +43,22 @@ bool tsc_is_invariant() noexcept {
          strncmp(source, "jiffies", 7) != 0;
 }
 
-std::uint64_t measure_ticks_per_s() noexcept {
-  const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
-  const std::uint64_t begin_ticks = __rdtsc();
-  std::int64_t end_ns = begin_ns;
-  std::uint64_t end_ticks = begin_ticks;
+uint64_t measure_ticks_per_s() noexcept {
+  const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
+  const uint64_t begin_ticks = __rdtsc();
+  int64_t end_ns = begin_ns;
+  uint64_t end_ticks = begin_ticks;
   while (end_ns - begin_ns < 100'000) {
     end_ns = nanoseconds(CLOCK_MONOTONIC);
     end_ticks = __rdtsc();
   }
-  return std::uint64_t(double(end_ticks - begin_ticks) * 1e9 / double(end_ns - begin_ns));
+  return uint64_t(double(end_ticks - begin_ticks) * 1e9 / double(end_ns - begin_ns));
 }
 #endif
 
 }  // namespace
 
-std::uint64_t start_ticks() noexcept {
+uint64_t start_ticks() noexcept {
 #if defined(__x86_64__)
   // A user may know better than the processor: an emulator (valgrind) reports that the counter is not
   // invariant, and a test may want the other clock.

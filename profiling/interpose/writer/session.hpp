@@ -30,7 +30,7 @@
 
 namespace penstock::interpose {
 
-enum class SessionState : std::uint32_t {
+enum class SessionState : uint32_t {
   off,     // nothing is recorded: no folder was given, or it is not writable
   forked,  // this process was forked from a recorded one and has not counted a call yet
   running,
@@ -58,7 +58,7 @@ extern Session session;
 // Adds a block with room for at least `bytes` of entries, and writes its header. Null if there is no room
 // left, and in a handler whose own thread holds file_lock. Takes file_lock; may write to the file and map a
 // part of it.
-penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
+penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept;
 
 // Gives the calling thread a block of segments with free room. `full_block` is the thread's last block, or
 // null if it had none. Below the trace limit the result is a new block. At the limit, or if the file cannot
@@ -71,11 +71,11 @@ penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
 // PENSTOCK_BLOCK_GRANULE bytes may be beyond the limit.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept;
 
-inline std::uint64_t offset_in_session(const void* in_session) noexcept {
-  return std::uint64_t(static_cast<const char*>(in_session) - session.base);
+inline uint64_t offset_in_session(const void* in_session) noexcept {
+  return uint64_t(static_cast<const char*>(in_session) - session.base);
 }
 template <typename T>
-T* at_offset(std::uint64_t offset) noexcept {
+T* at_offset(uint64_t offset) noexcept {
   return reinterpret_cast<T*>(session.base + offset);
 }
 
@@ -87,39 +87,39 @@ inline bool segments_wanted() noexcept {
 
 // Adds `by` to a counter of the header. This is atomic, because all threads and handlers share these
 // counters. Takes no lock.
-inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
+inline void count_drop(uint64_t& counter, uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
 // --- The clock of a session is the processor's time stamp counter if that is invariant, otherwise
 // CLOCK_MONOTONIC.
-inline std::int64_t nanoseconds(clockid_t clock) noexcept {
+inline int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
   clock_gettime(clock, &time);
-  return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 // The present time in the session's ticks. Any thread and any handler may call this.
-inline std::uint64_t ticks() noexcept {
+inline uint64_t ticks() noexcept {
 #if defined(__x86_64__)
   if (session.uses_tsc) [[likely]] {
     return __rdtsc();
   }
 #endif
-  return std::uint64_t(nanoseconds(CLOCK_MONOTONIC));
+  return uint64_t(nanoseconds(CLOCK_MONOTONIC));
 }
 
 // Chooses the clock, and returns its ticks per second. They are measured for 0.1 ms.
 // PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before anything is counted.
-std::uint64_t start_ticks() noexcept;
+uint64_t start_ticks() noexcept;
 
 // Stores a newer pair of readings of both clocks. Takes file_lock; a handler that cannot take the lock stores
 // nothing. Called within an update.
 [[gnu::cold]] void set_later_moment() noexcept;
 // Calls set_later_moment() if the last pair of readings is older than 1/8 s. Called within an update.
-inline void note_moment(std::uint64_t now) noexcept {
+inline void note_moment(uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;
-  const std::uint32_t newest_index = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
+  const uint32_t newest_index = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
   if (now - h.later[newest_index].ticks >= h.ticks_per_s / 8) [[unlikely]] {
     set_later_moment();
   }

@@ -33,17 +33,17 @@ namespace {
 
 // After a small growth, the zeros just written are still in the cache when the first records overwrite them.
 // But each growth is a separate mapping, and a process may have only some ten thousand mappings.
-constexpr std::uint64_t kUsualGrowthBytes = 512U << 10U;
-constexpr std::uint64_t kMostGrowthBytes = 16U << 20U;
-constexpr std::uint64_t kMostReservedBytes = std::uint64_t{1} << 38U;
-constexpr std::uint64_t kLeastReservedBytes = 4U << 20U;
+constexpr uint64_t kUsualGrowthBytes = 512U << 10U;
+constexpr uint64_t kMostGrowthBytes = 16U << 20U;
+constexpr uint64_t kMostReservedBytes = uint64_t{1} << 38U;
+constexpr uint64_t kLeastReservedBytes = 4U << 20U;
 
 }  // namespace
 
-std::uint64_t bytes_from_environment(const char* name, std::uint64_t default_bytes) noexcept {
+uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexcept {
   const char* value = getenv(name);
   char* end = nullptr;
-  const std::uint64_t bytes = value == nullptr ? 0 : strtoull(value, &end, 10);
+  const uint64_t bytes = value == nullptr ? 0 : strtoull(value, &end, 10);
   return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : default_bytes;
 }
 
@@ -52,12 +52,12 @@ bool reserve_addresses() noexcept {
   // If the process has a limit of address space, this takes at most 1/16 of it: the program itself needs the
   // rest.
   rlimit limit{};
-  std::uint64_t most_bytes = kMostReservedBytes;
+  uint64_t most_bytes = kMostReservedBytes;
   if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, as_argument(&limit)) == 0 &&
       limit.rlim_cur != RLIM_INFINITY) {
     most_bytes = limit.rlim_cur / 16 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
   }
-  for (std::uint64_t bytes = most_bytes; bytes >= kLeastReservedBytes;
+  for (uint64_t bytes = most_bytes; bytes >= kLeastReservedBytes;
        bytes = bytes / 4 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE) {
     const long address =
         system_call(SYS_mmap, 0, long(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -103,14 +103,14 @@ long open_current_file(int flags) noexcept {
 // Writes zeros to a part of the file. That allocates the part's space on the device, and takes half as long
 // as touching new pages in a mapping. A signal may interrupt it (EINTR), which is not an error. The bytes
 // count as this library's own.
-bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
+bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
   static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
-  constexpr std::size_t kPiecesPerWrite = 64;
+  constexpr size_t kPiecesPerWrite = 64;
   iovec pieces[kPiecesPerWrite];
-  for (std::uint64_t done = 0; done < bytes;) {
-    std::size_t count = 0;
-    for (std::uint64_t left = bytes - done; left != 0 && count < kPiecesPerWrite; ++count) {
-      const std::uint64_t piece_bytes = left < sizeof(zeros) ? left : sizeof(zeros);
+  for (uint64_t done = 0; done < bytes;) {
+    size_t count = 0;
+    for (uint64_t left = bytes - done; left != 0 && count < kPiecesPerWrite; ++count) {
+      const uint64_t piece_bytes = left < sizeof(zeros) ? left : sizeof(zeros);
       pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece_bytes};
       left -= piece_bytes;
     }
@@ -122,11 +122,11 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
       file_errno = n < 0 ? int(-n) : ENOSPC;
       return false;
     }
-    done += std::uint64_t(n);
-    file.own_written_bytes += std::uint64_t(n);
+    done += uint64_t(n);
+    file.own_written_bytes += uint64_t(n);
     if (session.header != nullptr && file.bytes != 0) {
       // The kernel counts these bytes, but the program did not write them.
-      session.header->kernel_begin.wchar += std::uint64_t(n);
+      session.header->kernel_begin.wchar += uint64_t(n);
     }
   }
   return true;
@@ -135,13 +135,12 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
 // Lets the kernel map the pages now, so that the program need not wait for each page at its first write. For
 // a file in memory (tmpfs), one read maps a stretch of pages, in a quarter of the time of single pages. For
 // other files madvise() lets the kernel do it, from Linux 5.14 on.
-void fault_in_pages(char* begin, std::uint64_t bytes) noexcept {
+void fault_in_pages(char* begin, uint64_t bytes) noexcept {
   if (file.is_in_memory) {
     // The kernel's fault_around_bytes. A stretch begins at a multiple of this number.
-    constexpr std::uint64_t kStretchBytes = 65536;
+    constexpr uint64_t kStretchBytes = 65536;
     const char* const end = begin + bytes;
-    for (const char* i = begin; i < end;
-         i += kStretchBytes - reinterpret_cast<std::uint64_t>(i) % kStretchBytes) {
+    for (const char* i = begin; i < end; i += kStretchBytes - reinterpret_cast<uint64_t>(i) % kStretchBytes) {
       static_cast<void>(*static_cast<const volatile char*>(i));
     }
     return;
@@ -157,7 +156,7 @@ void fault_in_pages(char* begin, std::uint64_t bytes) noexcept {
 // cause a SIGBUS at a later store in the program. file.bytes grows last, so that a block is never outside of
 // the mapping. The system calls are direct, because mmap() itself is wrapped. If the process is killed in
 // between, the file ends with zeros, which readers take for free blocks.
-bool grow_to(std::uint64_t bytes, int flags) noexcept {
+bool grow_to(uint64_t bytes, int flags) noexcept {
   // A write beyond the program's limit of file sizes would kill the program by SIGXFSZ.
   rlimit limit{};
   if (bytes > file.reserved_bytes || bytes > file.size_limit ||
@@ -175,7 +174,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
     struct statfs about {};
     file.is_in_memory = system_call(SYS_fstatfs, fd, as_argument(&about)) == 0 && about.f_type == kTmpfsType;
   }
-  const std::uint64_t growth = bytes - file.bytes;
+  const uint64_t growth = bytes - file.bytes;
   char* new_part = session.base + file.bytes;
   bool has_grown = write_zeros(fd, file.bytes, growth);
   if (has_grown) {
@@ -198,7 +197,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
 // Called when the session ends. Pages after the new end stay mapped, but touching them would cause a SIGBUS.
 // So file.bytes shrinks as well; these pages have no blocks.
 void trim_file() noexcept {
-  const std::uint64_t end = session.header->file_end;
+  const uint64_t end = session.header->file_end;
   const long fd = end < file.bytes ? open_current_file(0) : -1;
   if (fd >= 0) {
     if (system_call(SYS_ftruncate, fd, long(end)) == 0) {
@@ -211,26 +210,26 @@ void trim_file() noexcept {
 // Makes one system call. Called when a block is made and when the session ends, because a child that was
 // forked without a wrapper must not write to its parent's file.
 bool is_own_session() noexcept {
-  return session.header->pid == std::uint32_t(system_call(SYS_getpid));
+  return session.header->pid == uint32_t(system_call(SYS_getpid));
 }
 
 // The caller holds file_lock. The file grows by a fraction of its size, or only by the block if there is no
 // room for more. `magic` is stored before `file_end`. So a reader, also after a crash, finds no block before
 // file_end that has no header.
-penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   if (!is_own_session()) {
     return nullptr;
   }
-  const std::uint64_t block_bytes = round_up_to_granules(bytes + sizeof(penstock_block));
-  const std::uint64_t offset = session.header->file_end;
+  const uint64_t block_bytes = round_up_to_granules(bytes + sizeof(penstock_block));
+  const uint64_t offset = session.header->file_end;
   if (offset + block_bytes > file.bytes) {
-    std::uint64_t growth = file.bytes / 4;
+    uint64_t growth = file.bytes / 4;
     growth = growth > kUsualGrowthBytes ? kUsualGrowthBytes : growth;
     growth = growth < file.bytes / 64 ? file.bytes / 64 : growth;
     growth = round_up_to_granules(growth > kMostGrowthBytes ? kMostGrowthBytes : growth);
     growth = growth < block_bytes ? block_bytes : growth;
     if (!grow_to(file.bytes + growth, 0) && !grow_to(offset + block_bytes, 0)) {
-      __atomic_store_n(&session.header->no_room, std::uint32_t(file_errno), __ATOMIC_RELAXED);
+      __atomic_store_n(&session.header->no_room, uint32_t(file_errno), __ATOMIC_RELAXED);
       return nullptr;
     }
   }
@@ -238,7 +237,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   block->bytes = block_bytes;
   block->used = 0;
   block->entry_bytes = entry_bytes;
-  block->kind = std::uint16_t(kind);
+  block->kind = uint16_t(kind);
   __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
   __atomic_store_n(&session.header->file_end, offset + block_bytes, __ATOMIC_RELEASE);
   return block;
@@ -246,7 +245,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
 
 // Called within an update, or with logs_lock held (add_thread()). thread_lives.cpp has the order of the
 // locks.
-penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   const LockGuard hold(file_lock);
   return hold.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
@@ -255,7 +254,7 @@ penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
 // newest one, so that a reader or a crash never finds a half-written pair.
 void set_moment() noexcept {
   penstock_session_header& h = *session.header;
-  const std::uint32_t next_index = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
+  const uint32_t next_index = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
   h.later[next_index] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
   __atomic_store_n(&h.later_index, next_index, __ATOMIC_RELEASE);
 }
@@ -270,25 +269,25 @@ void set_later_moment() noexcept {
 
 namespace {
 
-constexpr std::uint64_t kDefaultTraceLimitBytes = 256U << 20U;
-constexpr std::uint64_t kLeastTraceLimitBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
-constexpr std::uint64_t kMostBlockBytes = 256U << 10U;
+constexpr uint64_t kDefaultTraceLimitBytes = 256U << 20U;
+constexpr uint64_t kLeastTraceLimitBytes = 8 * uint64_t{PENSTOCK_BLOCK_GRANULE};
+constexpr uint64_t kMostBlockBytes = 256U << 10U;
 // The trace limit allows at least this many blocks, so emptying one block loses at most 1/16 of the calls.
-constexpr std::uint64_t kLeastBlocksInLimit = 16;
+constexpr uint64_t kLeastBlocksInLimit = 16;
 
 // The size of the next block of segments: twice the last one, but not more than a fraction of the trace
 // limit.
-std::uint64_t segment_block_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {
-  std::uint64_t most_bytes = kMostBlockBytes;
+uint64_t segment_block_bytes(uint64_t last_bytes, uint64_t limit) noexcept {
+  uint64_t most_bytes = kMostBlockBytes;
   if (limit != 0 && limit / kLeastBlocksInLimit < most_bytes) {
     most_bytes = limit / kLeastBlocksInLimit / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
   }
-  const std::uint64_t doubled = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
-  const std::uint64_t want_bytes = doubled > most_bytes ? most_bytes : doubled;
+  const uint64_t doubled = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
+  const uint64_t want_bytes = doubled > most_bytes ? most_bytes : doubled;
   return want_bytes < PENSTOCK_BLOCK_GRANULE ? PENSTOCK_BLOCK_GRANULE : want_bytes;
 }
 
-penstock_block* add_segment_block(std::uint64_t bytes) noexcept {
+penstock_block* add_segment_block(uint64_t bytes) noexcept {
   penstock_block* block =
       add_block(PENSTOCK_BLOCK_SEGMENTS, sizeof(penstock_segment), bytes - sizeof(penstock_block));
   if (block != nullptr) {
@@ -298,7 +297,7 @@ penstock_block* add_segment_block(std::uint64_t bytes) noexcept {
 }
 
 void append_full_block(penstock_block* block) noexcept {
-  const std::uint64_t offset = offset_in_session(block);
+  const uint64_t offset = offset_in_session(block);
   block->next = 0;
   if (file.newest_full_block != 0) {
     at_offset<penstock_block>(file.newest_full_block)->next = offset;
@@ -322,7 +321,7 @@ penstock_block* remove_oldest_full() noexcept {
 // `used` becomes 0 before `renewed` increases, and `renewed` increases before new segments are stored.
 void empty_block(penstock_block* block) noexcept {
   count_drop(session.header->dropped_segments, block->used / sizeof(penstock_segment));
-  __atomic_store_n(&block->used, std::uint64_t{0}, __ATOMIC_RELEASE);
+  __atomic_store_n(&block->used, uint64_t{0}, __ATOMIC_RELEASE);
   memory_fence(std::memory_order_seq_cst);
   __atomic_store_n(&block->renewed, block->renewed + 1, __ATOMIC_RELEASE);
   memory_fence(std::memory_order_seq_cst);
@@ -330,7 +329,7 @@ void empty_block(penstock_block* block) noexcept {
 
 }  // namespace
 
-std::uint64_t trace_limit_from_environment() noexcept {
+uint64_t trace_limit_from_environment() noexcept {
   return bytes_from_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kDefaultTraceLimitBytes);
 }
 
@@ -340,9 +339,9 @@ penstock_block* next_segment_block(penstock_block* full_block) noexcept {
   if (!hold.has_lock() || !is_own_session()) {
     return nullptr;
   }
-  std::uint64_t limit = session.header->trace_limit;
+  uint64_t limit = session.header->trace_limit;
   limit = limit != 0 && limit < kLeastTraceLimitBytes ? kLeastTraceLimitBytes : limit;
-  const std::uint64_t want_bytes = segment_block_bytes(full_block == nullptr ? 0 : full_block->bytes, limit);
+  const uint64_t want_bytes = segment_block_bytes(full_block == nullptr ? 0 : full_block->bytes, limit);
   penstock_block* block =
       limit == 0 || file.segment_bytes + want_bytes <= limit ? add_segment_block(want_bytes) : nullptr;
   if (block == nullptr && file.oldest_full_block == 0) {

@@ -16,44 +16,44 @@ namespace penstock::interpose {
 
 struct File {
   char path[1152] = {};
-  std::uint64_t reserved_bytes = 0;
-  std::uint64_t bytes = 0;       // size of the file; all of it is mapped
-  std::uint64_t size_limit = 0;  // largest size that the file may have
-  std::uint64_t ticks_per_s = 0;
+  uint64_t reserved_bytes = 0;
+  uint64_t bytes = 0;       // size of the file; all of it is mapped
+  uint64_t size_limit = 0;  // largest size that the file may have
+  uint64_t ticks_per_s = 0;
   dev_t device = 0;
   ino_t inode = 0;
-  std::uint64_t own_read_bytes = 0;     // bytes that this library has read: the kernel added them to rchar
-  std::uint64_t own_written_bytes = 0;  // bytes that this library has written: the kernel added them to wchar
-  std::uint64_t begin_read_bytes = 0;   // like own_read_bytes, but only since begin_file() began this file
-  bool is_in_memory = false;            // the file is on tmpfs
+  uint64_t own_read_bytes = 0;     // bytes that this library has read: the kernel added them to rchar
+  uint64_t own_written_bytes = 0;  // bytes that this library has written: the kernel added them to wchar
+  uint64_t begin_read_bytes = 0;   // like own_read_bytes, but only since begin_file() began this file
+  bool is_in_memory = false;       // the file is on tmpfs
   penstock_block* event_block = nullptr;
-  std::uint64_t segment_bytes = 0;  // size of all blocks of segments together
+  uint64_t segment_bytes = 0;  // size of all blocks of segments together
   // Offsets of two full blocks of segments: the one that became full first, and the one that became full
   // last; 0: none. penstock_block.next links all of them in this order. No thread writes to full blocks.
-  std::uint64_t oldest_full_block = 0;
-  std::uint64_t newest_full_block = 0;
+  uint64_t oldest_full_block = 0;
+  uint64_t newest_full_block = 0;
 };
 extern constinit File file;
 extern constinit OwnedLock file_lock;
 extern constinit int file_errno;  // errno of the last failure to start a file or to let it grow
 
-constexpr std::uint64_t kInitialFileBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+constexpr uint64_t kInitialFileBytes = 8 * uint64_t{PENSTOCK_BLOCK_GRANULE};
 
 // Returns the value of the environment variable `name`, a number of bytes, or `default_bytes` if the value is
 // not a number.
-std::uint64_t bytes_from_environment(const char* name, std::uint64_t default_bytes) noexcept;
+uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexcept;
 // Returns the value of PENSTOCK_PROFILE_TRACE_LIMIT, or the default if that is not a number. 0 means no
 // limit.
-std::uint64_t trace_limit_from_environment() noexcept;
+uint64_t trace_limit_from_environment() noexcept;
 // Reserves addresses for the file (session.base, File::reserved_bytes).
 bool reserve_addresses() noexcept;
 // Grows the file to `bytes`: allocates the space on the device, and then maps the new part. If it fails, it
 // returns false and sets `file_errno`.
-bool grow_to(std::uint64_t bytes, int flags) noexcept;
+bool grow_to(uint64_t bytes, int flags) noexcept;
 // Cuts off the unused end of the file. A later block lets the file grow again.
 void trim_file() noexcept;
 
-inline std::uint64_t round_up_to_granules(std::uint64_t bytes) noexcept {
+inline uint64_t round_up_to_granules(uint64_t bytes) noexcept {
   return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
 }
 
@@ -64,6 +64,6 @@ void set_moment() noexcept;
 // parent's memory, and must not write to its parent's file.
 bool is_own_session() noexcept;
 // Adds a block to the file and writes its header; null if there is no room.
-penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
+penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept;
 
 }  // namespace penstock::interpose

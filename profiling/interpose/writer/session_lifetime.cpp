@@ -28,25 +28,25 @@ namespace penstock::interpose {
 
 namespace {
 
-void copy_text(char* to, std::size_t room, const char* from) noexcept {
-  const std::size_t length = strnlen(from, room - 1);
+void copy_text(char* to, size_t room, const char* from) noexcept {
+  const size_t length = strnlen(from, room - 1);
   memcpy(to, from, length);
   to[length] = 0;
 }
 
 // Returns the number in the first of these environment variables that is set, or 0. strtoul() allocates
 // nothing and uses no locale here.
-std::uint32_t number_from_environment(const char* name, const char* other_name) noexcept {
+uint32_t number_from_environment(const char* name, const char* other_name) noexcept {
   for (const char* tried_name : {name, other_name}) {
     if (const char* value = getenv(tried_name); value != nullptr && *value != 0) {
-      return std::uint32_t(strtoul(value, nullptr, 10));
+      return uint32_t(strtoul(value, nullptr, 10));
     }
   }
   return 0;
 }
 
 // A relaxed load is enough: another process may write this bit at any time, and nothing else depends on it.
-std::uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
+uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
@@ -57,7 +57,7 @@ bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked)
   if (previous == nullptr || !forked) {
     return previous != nullptr;
   }
-  const std::uint32_t state = __atomic_load_n(&previous->state, __ATOMIC_RELAXED);
+  const uint32_t state = __atomic_load_n(&previous->state, __ATOMIC_RELAXED);
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
@@ -66,9 +66,9 @@ bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked)
 // searches for new files. Here the new file is made visible (magic), and after a full fence the old bit is
 // read again. So at least one of the two processes sees what the other one wrote. If the bit of the new file
 // was switched already, the exchange does not change it.
-void adopt_late_trace_bit(const penstock_session_header& previous, std::uint32_t copied_bit) noexcept {
+void adopt_late_trace_bit(const penstock_session_header& previous, uint32_t copied_bit) noexcept {
   memory_fence(std::memory_order_seq_cst);
-  const std::uint32_t current_bit = trace_bit_of(previous);
+  const uint32_t current_bit = trace_bit_of(previous);
   if (current_bit != copied_bit) {
     __atomic_compare_exchange_n(&session.header->control, &copied_bit, current_bit, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
@@ -81,15 +81,15 @@ void adopt_late_trace_bit(const penstock_session_header& previous, std::uint32_t
 void fill_header(penstock_session_header& h, const penstock_session_header* previous, bool forked,
                  bool segments) noexcept {
   const bool inherits_trace_bit = may_inherit_trace_bit(previous, forked);
-  const std::uint32_t control = inherits_trace_bit ? trace_bit_of(*previous) : segments ? 1 : 0;
+  const uint32_t control = inherits_trace_bit ? trace_bit_of(*previous) : segments ? 1 : 0;
   h.control = control;
   __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
   h.version = PENSTOCK_SESSION_VERSION;
   h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
   h.header_bytes = PENSTOCK_HEADER_BYTES;
   h.granule = PENSTOCK_BLOCK_GRANULE;
-  h.pid = std::uint32_t(system_call(SYS_getpid));
-  h.parent_pid = std::uint32_t(system_call(SYS_getppid));
+  h.pid = uint32_t(system_call(SYS_getpid));
+  h.parent_pid = uint32_t(system_call(SYS_getppid));
   h.clock = session.uses_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
   h.forked = forked ? 1 : 0;
   h.process_start = process_start();
@@ -104,7 +104,7 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   system_call(SYS_readlinkat, AT_FDCWD, as_argument("/proc/self/exe"), as_argument(h.executable),
               sizeof(h.executable) - 1);
   system_call(SYS_getcwd, as_argument(h.directory), sizeof(h.directory));
-  h.command_bytes = std::uint32_t(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
+  h.command_bytes = uint32_t(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
   // What the kernel has counted so far does not belong to the session. In a forked process the kernel's
   // counters began at the fork, and include only this library's own I/O.
   file.own_read_bytes = forked ? file.own_read_bytes : 0;
@@ -136,7 +136,7 @@ bool begin_file(const penstock_session_header* previous, bool forked, bool segme
   file.event_block = nullptr;
   file.segment_bytes = file.oldest_full_block = file.newest_full_block = 0;
   char* const old_base = session.base;
-  file.size_limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
+  file.size_limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~uint64_t{0});
   if (!reserve_addresses()) {
     return false;
   }
@@ -219,12 +219,12 @@ void begin_kernel_counters() noexcept {
   }
   io.rchar += file.own_read_bytes;
   io.syscr += 2;
-  const std::uint64_t end = session.header->file_end;
-  for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
+  const uint64_t end = session.header->file_end;
+  for (uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
     const auto* block = at_offset<penstock_block>(at);
     const auto* threads = reinterpret_cast<const penstock_thread*>(block + 1);
-    const std::uint64_t entries = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
-    for (std::uint64_t i = 0; i < entries; ++i) {
+    const uint64_t entries = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
+    for (uint64_t i = 0; i < entries; ++i) {
       io.rchar -= threads[i].kernel_read;
       io.wchar -= threads[i].kernel_written;
     }
@@ -257,7 +257,7 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
   // If the parent was between two files, session.base and file.reserved_bytes may not belong together. In
   // that case nothing is unmapped, and nothing is copied.
   char* parents_base = forked_between_files ? nullptr : session.base;
-  const std::uint64_t parents_bytes = file.reserved_bytes;
+  const uint64_t parents_bytes = file.reserved_bytes;
   const bool has_started =
       begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
   if (has_started) {
@@ -290,7 +290,7 @@ void end_session(penstock_process_state state) noexcept {
     __atomic_store_n(&h.kernel_end_known, 1U, __ATOMIC_RELEASE);
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
-  __atomic_store_n(&h.state, std::uint32_t(state), __ATOMIC_RELEASE);
+  __atomic_store_n(&h.state, uint32_t(state), __ATOMIC_RELEASE);
   if (hold.has_lock()) {
     trim_file();
   }
@@ -301,20 +301,20 @@ void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     session.header->end_monotonic_ns = 0;
     __atomic_store_n(&session.header->kernel_end_known, 0U, __ATOMIC_RELEASE);
-    __atomic_store_n(&session.header->state, std::uint32_t{PENSTOCK_RUNNING}, __ATOMIC_RELEASE);
+    __atomic_store_n(&session.header->state, uint32_t{PENSTOCK_RUNNING}, __ATOMIC_RELEASE);
   }
 }
 
 // Any thread and any handler may call this, with no lock held. `text` is the program's memory; it is cut at
 // 4,096 bytes. The entry is written before `used` is stored with release order, so that readers see all of
 // the entry or nothing of it, also after a crash.
-void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept {
+void add_event(penstock_event_kind kind, uint32_t pid, const char* text) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;
   }
   const LockGuard hold(file_lock);
-  const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
-  const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
+  const size_t length = text == nullptr ? 0 : strnlen(text, 4096);
+  const uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
   if (hold.has_lock() &&
       (file.event_block == nullptr ||
        sizeof(penstock_block) + file.event_block->used + bytes > file.event_block->bytes)) {
@@ -329,7 +329,7 @@ void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) no
   }
   char* entry = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
   const penstock_event event{
-      .ticks = ticks(), .pid = pid, .kind = std::uint16_t(kind), .length = std::uint16_t(length)};
+      .ticks = ticks(), .pid = pid, .kind = uint16_t(kind), .length = uint16_t(length)};
   memcpy(entry, &event, sizeof(event));
   if (length != 0) {
     memcpy(entry + sizeof(event), text, length);

@@ -52,6 +52,6 @@ void resume_session() noexcept;
 
 // Adds an event to the file. Any thread and any handler may call this. Takes file_lock. If a handler cannot
 // take the lock, or if there is no room, the event counts as dropped.
-void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept;
+void add_event(penstock_event_kind kind, uint32_t pid, const char* text) noexcept;
 
 }  // namespace penstock::interpose

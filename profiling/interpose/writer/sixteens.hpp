@@ -17,8 +17,8 @@ inline SixteenBytes sixteen_at(const char* text) noexcept {
 // Calls `piece` with the offset of each group of sixteen bytes. `length` is at least 16. The last group ends
 // at `length`, so it may overlap the group before it.
 template <typename Piece>
-[[gnu::always_inline]] inline void each_group(std::size_t length, Piece piece) noexcept {
-  for (std::size_t i = 0; i + sizeof(SixteenBytes) < length; i += sizeof(SixteenBytes)) {
+[[gnu::always_inline]] inline void each_group(size_t length, Piece piece) noexcept {
+  for (size_t i = 0; i + sizeof(SixteenBytes) < length; i += sizeof(SixteenBytes)) {
     piece(i);
   }
   piece(length - sizeof(SixteenBytes));

@@ -12,19 +12,19 @@
 
 namespace penstock::interpose {
 
-constinit std::atomic<std::uint32_t> steps_per_window{0};
+constinit std::atomic<uint32_t> steps_per_window{0};
 
 namespace {
 
-std::uint32_t window_count = 0;  // number of the latest window
+uint32_t window_count = 0;  // number of the latest window
 bool has_number = false;
 bool has_program_label = false;  // the program gave the window a label
 
 // The steps of all threads that ended in the current file. When the file ends, its window is labelled with
 // them.
-std::atomic<std::uint64_t> first_step{kNoStep};
-std::atomic<std::uint64_t> steps_done{0};  // number of the last ended step, plus 1
-std::atomic<std::uint64_t> last_switch_number{kNoStep};
+std::atomic<uint64_t> first_step{kNoStep};
+std::atomic<uint64_t> steps_done{0};  // number of the last ended step, plus 1
+std::atomic<uint64_t> last_switch_number{kNoStep};
 
 }  // namespace
 
@@ -49,14 +49,14 @@ void set_program_label(const char* label) noexcept {
 
 // Several threads may call this at once: the loops keep the smallest and the largest number that any of them
 // gives.
-void note_step(std::uint64_t number) noexcept {
+void note_step(uint64_t number) noexcept {
   if (number == last_switch_number.load(std::memory_order_relaxed)) {
     return;
   }
-  std::uint64_t first = first_step.load(std::memory_order_relaxed);
+  uint64_t first = first_step.load(std::memory_order_relaxed);
   while (number < first && !first_step.compare_exchange_weak(first, number, std::memory_order_relaxed)) {
   }
-  std::uint64_t end = steps_done.load(std::memory_order_relaxed);
+  uint64_t end = steps_done.load(std::memory_order_relaxed);
   while (number >= end && !steps_done.compare_exchange_weak(end, number + 1, std::memory_order_relaxed)) {
   }
 }
@@ -64,8 +64,8 @@ void note_step(std::uint64_t number) noexcept {
 // A window is labelled when it ends, because only then its steps are known: the last window may have fewer.
 // If the program reports no steps, there is nothing to label.
 void label_with_steps() noexcept {
-  const std::uint64_t first = first_step.load(std::memory_order_relaxed);
-  const std::uint64_t end = steps_done.load(std::memory_order_relaxed);
+  const uint64_t first = first_step.load(std::memory_order_relaxed);
+  const uint64_t end = steps_done.load(std::memory_order_relaxed);
   if (steps_per_window == 0 || has_program_label || first == kNoStep || end <= first) {
     return;
   }
@@ -79,11 +79,11 @@ void label_with_steps() noexcept {
   label_window(label);
 }
 
-std::uint64_t last_switch_step() noexcept {
+uint64_t last_switch_step() noexcept {
   return last_switch_number;
 }
 
-void set_last_switch_step(std::uint64_t number) noexcept {
+void set_last_switch_step(uint64_t number) noexcept {
   last_switch_number = number;
 }
 

@@ -14,7 +14,7 @@ namespace penstock::interpose {
 
 // After how many steps a new window begins; 0 if steps begin no windows. Set by the environment when the
 // library is loaded, or by the program. Any thread reads it.
-extern std::atomic<std::uint32_t> steps_per_window;
+extern std::atomic<uint32_t> steps_per_window;
 
 // Called when a file has begun. The file has no number and no label yet.
 void begin_window() noexcept;
@@ -25,16 +25,16 @@ void set_program_label(const char* label) noexcept;
 
 // Called when step `number` has ended: the step belongs to the current file. Step last_switch_step() is
 // ignored, because it belongs to the previous file. Any thread may call this; it takes no lock.
-void note_step(std::uint64_t number) noexcept;
+void note_step(uint64_t number) noexcept;
 // Called when the file ends. Labels the file with the steps that ended in it, unless the program gave it a
 // label.
 void label_with_steps() noexcept;
 
-constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // last_switch_step() before a step has begun a file
+constexpr uint64_t kNoStep = ~uint64_t{0};  // last_switch_step() before a step has begun a file
 // The step whose end began the current file. If another accelerator reports the same step later, that step
 // belongs to the previous file.
-std::uint64_t last_switch_step() noexcept;
-void set_last_switch_step(std::uint64_t number) noexcept;
+uint64_t last_switch_step() noexcept;
+void set_last_switch_step(uint64_t number) noexcept;
 
 // Called in a fork's child, which has no windows yet and counts its own from 1.
 void forget_parents_windows() noexcept;
