@@ -96,7 +96,7 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   const hid_t space = opened.space.get();
   const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
   if (dimensions < 0) return library_error("cannot look at", data_set);
-  std::vector<hsize_t> extent(size_t(dimensions));
+  std::vector<hsize_t> extent(static_cast<size_t>(dimensions));
   if (dimensions > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
     return library_error("cannot look at", data_set);
   opened.shape.assign(extent.begin(), extent.end());

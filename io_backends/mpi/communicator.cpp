@@ -176,7 +176,7 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   // Every rank learns the sizes of all ranks. So if the sum is too large, every rank returns the error, and
   // none waits for the others.
   const uint64_t own_bytes = bytes.size();
-  std::vector<uint64_t> sizes(size_t(size_));
+  std::vector<uint64_t> sizes(static_cast<size_t>(size_));
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Iallgather(&own_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, comm_, request);
   }));

@@ -41,7 +41,7 @@ void read_names(std::string_view word) {
   const auto faults = parse_faults(word);
   if (faults.ok())
     for (const Fault& fault : *faults)
-      hold(fault.probability >= 0 && fault.probability <= 1 && fault.first <= fault.last);
+      hold(fault.probability >= 0 && fault.probability <= 1 && fault.first_operation <= fault.last_operation);
   if (word.size() < 64) static_cast<void>(nearest_name(word, {"read", "write", "latency", "capacity"}));
 }
 

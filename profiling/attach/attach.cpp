@@ -198,9 +198,9 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
-  constexpr uint64_t kPageBytes = 4096;
+  constexpr uint64_t kPageSize = 4096;
   constexpr uint64_t kMappedBytes =
-      kPageBytes + (sizeof(LoaderData) + kPageBytes - 1) / kPageBytes * kPageBytes;
+      kPageSize + (sizeof(LoaderData) + kPageSize - 1) / kPageSize * kPageSize;
   LoaderData loader{};
   PENSTOCK_TRY(find_functions(target, loader));
   if (library.size() >= kPathBytes)
@@ -211,9 +211,9 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   std::strncpy(loader.name_text, kRequestFunction, sizeof loader.name_text - 1);
   RemoteThread thread;
   thread.memory_bytes = kMappedBytes;
-  thread.code_bytes = kPageBytes;
+  thread.code_bytes = kPageSize;
   thread.fill = [&](uint64_t memory, RemoteThread& filled) -> Result<void> {
-    const uint64_t data_address = memory + kPageBytes;
+    const uint64_t data_address = memory + kPageSize;
     loader.path_address = data_address + offsetof(LoaderData, path_text);
     loader.name_address = data_address + offsetof(LoaderData, name_text);
     loader.error_address = data_address + offsetof(LoaderData, error_text);
@@ -229,7 +229,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   };
   PENSTOCK_ASSIGN(const StartedThread started, start_thread_in(target, thread, kAttachTimeout));
   stopped_for = started.stopped_for;
-  const uint64_t data_address = started.memory + kPageBytes;
+  const uint64_t data_address = started.memory + kPageSize;
   return wait_for_answer(target, data_address + offsetof(LoaderData, request_data), data_address);
 }
 
