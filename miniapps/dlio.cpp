@@ -74,7 +74,7 @@ Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& 
                     ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
   for (const std::string& note : described.notes) notes.push_back(described.name + ": " + note);
   const uint64_t accelerators = request.accelerators * uint64_t(request.ranks->size());
-  if (const uint64_t left = files_left_by_dlio(described, accelerators); left < described.files)
+  if (const uint64_t left = files_read_by_dlio(described, accelerators); left < described.files)
     notes.push_back(fmt::format(
         "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
         described.name, left, described.files));

@@ -152,9 +152,9 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
 // Ends the command if the checkpoints of its run cannot be opened before the training. Uses the exit codes of
 // `penstock checkpoint`.
 Result<int> end_before_training(const CommandContext& context, const Error& error) {
-  const bool is_usage_error = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
+  const bool keeps_its_exit_code = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
   const bool is_locked = error.code == Errc::busy;
-  if (is_usage_error || (!is_locked && !context.options.flag("resume"))) return error;
+  if (keeps_its_exit_code || (!is_locked && !context.options.flag("resume"))) return error;
   report_failed(context, error);
   return is_locked ? kRunLocked : kNothingRestorable;
 }

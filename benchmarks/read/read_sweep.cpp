@@ -295,7 +295,7 @@ std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPla
   ReadTier& tier = *tiers_[cell.tier];
   std::optional<RepeatFigures> figures = run_repeat(team_, tier.tier, *tier.cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
-  log(tier.fallback_warning());
+  log(tier.cache_not_dropped_warning());
   return figures;
 }
 

@@ -23,7 +23,7 @@ Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples,
   return success();
 }
 
-std::string ReadTier::fallback_warning() {
+std::string ReadTier::cache_not_dropped_warning() {
   if (cache->drop_error().empty() || std::exchange(fallback_reported, true)) return "";
   const bool bypasses_cache = tier.backend->caps().bypasses_cache;
   return fmt::format(

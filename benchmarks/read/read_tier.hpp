@@ -27,7 +27,7 @@ struct ReadTier {
 
   // Each of these functions returns its warning once, and then "". The first warns that the cache could not
   // be dropped, and returns "" if it could. The second warns that there is no baseline.
-  std::string fallback_warning();
+  std::string cache_not_dropped_warning();
   std::string no_baseline_warning(const RunTally& failed);
 
   // All payload bytes that this rank has read: warm-up, baselines, ceilings, warming of the cache and

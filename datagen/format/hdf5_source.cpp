@@ -42,8 +42,8 @@ Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(uint64_t addre
 Result<void> Hdf5Source::walk_tree(
     uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
     const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry, uint64_t child)>& visit) {
-  constexpr unsigned kAnyLevel = 256;
-  std::vector<std::pair<uint64_t, unsigned>> nodes_to_visit{{root, kAnyLevel}};
+  constexpr unsigned kAboveAllLevels = 256;
+  std::vector<std::pair<uint64_t, unsigned>> nodes_to_visit{{root, kAboveAllLevels}};
   while (!nodes_to_visit.empty()) {
     PENSTOCK_TRY(check_interrupt());
     const auto [address, parent_level] = nodes_to_visit.back();

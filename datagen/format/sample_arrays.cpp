@@ -206,7 +206,7 @@ bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
   if (array.shape[0] > array.bytes) return false;
   bool no_other_array = true;
   bool one_label = false;
-  bool has_array_of_row_count = false;
+  bool has_1d_array_of_same_rows = false;
   bool labels_have_rows = false;
   bool all_have_row_count = true;
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -216,11 +216,12 @@ bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
     if (is_label && element_count(arrays[i]) == array.shape[0]) return true;
     no_other_array = false;
     one_label = one_label || (is_label && element_count(arrays[i]) == 1);
-    has_array_of_row_count = has_array_of_row_count || (has_same_rows && arrays[i].shape.size() == 1);
+    has_1d_array_of_same_rows = has_1d_array_of_same_rows || (has_same_rows && arrays[i].shape.size() == 1);
     labels_have_rows = labels_have_rows || (is_label && has_same_rows);
     all_have_row_count = all_have_row_count && has_same_rows;
   }
-  return no_other_array || (has_array_of_row_count && !one_label) || (labels_have_rows && all_have_row_count);
+  return no_other_array || (has_1d_array_of_same_rows && !one_label) ||
+         (labels_have_rows && all_have_row_count);
 }
 
 std::optional<size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {

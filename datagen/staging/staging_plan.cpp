@@ -114,11 +114,11 @@ uint64_t StagingPlan::bytes() const {
 }
 
 std::string staging_plan_text(const StagingPlan& plan) {
-  return sealed_object_text(kPlanKind, kStagingPlanFormat, to_json(plan));
+  return sealed_object_text(kPlanKind, kStagingPlanVersion, to_json(plan));
 }
 
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where) {
-  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kPlanKind, kStagingPlanFormat, text, where));
+  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kPlanKind, kStagingPlanVersion, text, where));
   try {
     return plan_from_json(json);
   } catch (const std::exception& problem) {

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-inline constexpr uint64_t kStagingPlanFormat = 1;
+inline constexpr uint64_t kStagingPlanVersion = 1;
 
 // A tier as TIER text, and its folder at the time the plan was made.
 struct PlannedTier {

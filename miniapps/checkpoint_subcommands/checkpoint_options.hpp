@@ -9,7 +9,7 @@ inline constexpr std::string_view kWhichCheckpointsGroup = "Which checkpoints";
 inline constexpr std::string_view kWhatIsSavedGroup = "What is saved";
 inline constexpr std::string_view kFastTierFullGroup = "Where the fast tier is full";
 inline constexpr std::string_view kDrainingGroup = "On the way to the slow tier";
-inline constexpr std::string_view kWhatStaysGroup = "What stays";
+inline constexpr std::string_view kRetentionGroup = "What stays";
 
 inline constexpr OptionSpec kRunOption{.name = "run",
                                        .role = OptionRole::target,
@@ -91,7 +91,7 @@ constexpr OptionSpec keep_option(std::string_view help) {
           .type = OptionType::integer,
           .value = "N",
           .help = help,
-          .group = kWhatStaysGroup,
+          .group = kRetentionGroup,
           .at_least = 1};
 }
 constexpr OptionSpec keep_fast_option(std::string_view help) {
@@ -100,7 +100,7 @@ constexpr OptionSpec keep_fast_option(std::string_view help) {
           .type = OptionType::integer,
           .value = "N",
           .help = help,
-          .group = kWhatStaysGroup,
+          .group = kRetentionGroup,
           .at_least = 0};
 }
 constexpr OptionSpec step_option(std::string_view help) {

@@ -86,12 +86,12 @@ class BatchSource {
   // Errc::interrupted within 100 ms. It may allocate.
   virtual Result<const Batch*> next() = 0;
 
-  // Values so far. Any thread may call times(). losses() and lost() belong to the consumer, unless a class
-  // allows more. All allocate.
+  // Values so far. Any thread may call times(). losses() and lost_times() belong to the consumer, unless a
+  // class allows more. All allocate.
   virtual std::vector<StageTally> times() const = 0;
   virtual LoaderLosses losses() const = 0;
   // The parts add up to the whole time that next() waited.
-  virtual std::vector<LostTime> lost() const = 0;
+  virtual std::vector<LostTime> lost_times() const = 0;
 
   // Whole files whose samples were used, so far; 0 if samples are read one by one.
   virtual uint64_t files_used() const { return 0; }

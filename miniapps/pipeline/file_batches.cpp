@@ -127,8 +127,8 @@ LoaderLosses FileBatches::losses() const {
   return losses;
 }
 
-std::vector<LostTime> FileBatches::lost() const {
-  std::vector<LostTime> lost = file_source_->lost();
+std::vector<LostTime> FileBatches::lost_times() const {
+  std::vector<LostTime> lost = file_source_->lost_times();
   for (LostTime& part : lost)
     if (part.cause == "collate") part.seconds += std::chrono::duration<double>(copy_time_).count();
   return lost;

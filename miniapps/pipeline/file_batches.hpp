@@ -55,7 +55,7 @@ class FileBatches final : public BatchSource {
   std::vector<StageTally> times() const override { return file_source_->times(); }
   // `skipped` counts files, `dropped_tail` counts samples.
   LoaderLosses losses() const override;
-  std::vector<LostTime> lost() const override;
+  std::vector<LostTime> lost_times() const override;
   bool close(std::chrono::nanoseconds patience) override { return file_source_->close(patience); }
   bool stalled() const override { return file_source_->stalled(); }
   uint64_t files_used() const override { return files_used_; }

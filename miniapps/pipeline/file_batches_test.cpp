@@ -67,7 +67,7 @@ class FileSource final : public BatchSource {
   }
   std::vector<StageTally> times() const override { return {{"read", 1, 2, 3}}; }
   LoaderLosses losses() const override { return {1, 2, {{.name = "a bad file", .why = "it is bad"}}}; }
-  std::vector<LostTime> lost() const override { return {{"read", 1}, {"collate", 2}}; }
+  std::vector<LostTime> lost_times() const override { return {{"read", 1}, {"collate", 2}}; }
   bool close(std::chrono::nanoseconds) override { return true; }
   bool stalled() const override { return false; }
 
@@ -198,8 +198,8 @@ TEST(FileBatches, CopiesAreCollating) {
   const auto batches = batches_of(files, 1, 2);
   while (!pull(*batches, files.corpus).empty()) {
   }
-  EXPECT_GT(batches->lost()[1].seconds, 2.0);
-  EXPECT_EQ(batches->lost()[0].seconds, 1.0);
+  EXPECT_GT(batches->lost_times()[1].seconds, 2.0);
+  EXPECT_EQ(batches->lost_times()[0].seconds, 1.0);
   EXPECT_EQ(batches->losses().skipped, 1U);
 }
 

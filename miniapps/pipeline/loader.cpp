@@ -1,6 +1,6 @@
 // Threads: the training loop's thread is the consumer. It makes and destroys the loader and calls next() and
 // close(). Each worker thread runs work(), serve(), wait_for_slot(), take_tickets(), fill_slot(), transform()
-// and record_outcome(). Any thread may call times(), losses(), lost() and stalled().
+// and record_outcome(). Any thread may call times(), losses(), lost_times() and stalled().
 // Lock: one mutex_ for everything. No thread holds it during a read, a transform or a step. BatchPlan moves
 // samples between batches with it held. One worker owns each SampleLoader; HeldObjects has its own lock.
 // Slots of a batch: a slot belongs to one worker from take_tickets() to record_outcome(), then to the plan.
@@ -412,7 +412,7 @@ void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::v
   consumer_waited_ns_ += waited_ns - late_ns;
 }
 
-std::vector<LostTime> BatchLoader::lost() const {
+std::vector<LostTime> BatchLoader::lost_times() const {
   const std::lock_guard lock(mutex_);
   return lost_by_stage(settings_.app_transform->stages, worked_ns_, consumer_waited_ns_, woke_late_ns_);
 }

@@ -144,7 +144,7 @@ class BatchLoader final : public BatchSource {
   Result<const Batch*> next() override;
   std::vector<StageTally> times() const override;
   LoaderLosses losses() const override;
-  std::vector<LostTime> lost() const override;
+  std::vector<LostTime> lost_times() const override;
 
  private:
   struct Worker {

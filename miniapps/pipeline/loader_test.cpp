@@ -429,7 +429,7 @@ TEST(BatchLoader, SaysWhatItWasWaitedFor) {
     std::vector<std::string> names;
     double sum = 0;
     double decode = 0;
-    for (const LostTime& part : (*loader)->lost()) {
+    for (const LostTime& part : (*loader)->lost_times()) {
       names.push_back(part.cause);
       EXPECT_GE(part.seconds, 0) << part.cause;
       sum += part.seconds;

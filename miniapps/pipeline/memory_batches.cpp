@@ -29,7 +29,7 @@ class MemoryBatches final : public BatchSource {
   Result<const Batch*> next() override;
   std::vector<StageTally> times() const override { return sample_source_->times(); }
   LoaderLosses losses() const override;
-  std::vector<LostTime> lost() const override;
+  std::vector<LostTime> lost_times() const override;
   bool close(std::chrono::nanoseconds patience) override { return sample_source_->close(patience); }
   bool stalled() const override { return sample_source_->stalled(); }
 
@@ -118,8 +118,8 @@ LoaderLosses MemoryBatches::losses() const {
   return losses;
 }
 
-std::vector<LostTime> MemoryBatches::lost() const {
-  std::vector<LostTime> lost = sample_source_->lost();
+std::vector<LostTime> MemoryBatches::lost_times() const {
+  std::vector<LostTime> lost = sample_source_->lost_times();
   for (LostTime& part : lost)
     if (part.cause == "collate") part.seconds += std::chrono::duration<double>(copy_time_).count();
   return lost;

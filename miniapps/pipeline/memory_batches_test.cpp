@@ -36,7 +36,7 @@ class SampleSource final : public BatchSource {
   }
   std::vector<StageTally> times() const override { return {}; }
   LoaderLosses losses() const override { return {}; }
-  std::vector<LostTime> lost() const override { return {{"read", 1}, {"collate", 0}}; }
+  std::vector<LostTime> lost_times() const override { return {{"read", 1}, {"collate", 0}}; }
   bool close(std::chrono::nanoseconds) override { return true; }
   bool stalled() const override { return false; }
 

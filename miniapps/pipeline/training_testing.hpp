@@ -27,7 +27,7 @@ class ScriptedInput final : public BatchSource {
   }
   std::vector<StageTally> times() const override { return {}; }
   LoaderLosses losses() const override { return {}; }
-  std::vector<LostTime> lost() const override { return {}; }
+  std::vector<LostTime> lost_times() const override { return {}; }
   bool close(std::chrono::nanoseconds /*patience*/) override { return true; }
   bool stalled() const override { return false; }
 

@@ -140,12 +140,12 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
 }
 
 double epochs_of(const FoundFiles& found) {
-  std::vector<double> times;
+  std::vector<double> reads_per_file;
   for (const auto& [name, file] : found)
-    if (file.seen_size != 0) times.push_back(double(file.bytes) / double(file.seen_size));
-  if (times.empty()) return 1;
-  const auto middle = times.begin() + ptrdiff_t(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
+    if (file.seen_size != 0) reads_per_file.push_back(double(file.bytes) / double(file.seen_size));
+  if (reads_per_file.empty()) return 1;
+  const auto middle = reads_per_file.begin() + ptrdiff_t(reads_per_file.size() / 2);
+  std::nth_element(reads_per_file.begin(), middle, reads_per_file.end());
   return std::max(*middle, 1.0);
 }
 

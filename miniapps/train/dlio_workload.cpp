@@ -358,7 +358,7 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
   }
 }
 
-uint64_t files_left_by_dlio(const DlioWorkload& workload, uint64_t accelerators) {
+uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
   // The samples of a step if the batch were 1.

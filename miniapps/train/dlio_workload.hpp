@@ -37,6 +37,6 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 // How many of the files DLIO itself would read with `accelerators`. Since its commit ad8ce8b it rounds the
 // number of files down to a multiple of the samples of one step. It counts the step of all accelerators, and
 // treats a file as one sample.
-uint64_t files_left_by_dlio(const DlioWorkload& workload, uint64_t accelerators);
+uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators);
 
 }  // namespace penstock

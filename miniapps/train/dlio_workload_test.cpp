@@ -147,14 +147,14 @@ TEST(FilesLeftByDlio, MayBeNone) {
   workload.files = 1024;
   workload.samples_per_file = 1251;
   workload.batch = 400;
-  EXPECT_EQ(files_left_by_dlio(workload, 1), 0U);
+  EXPECT_EQ(files_read_by_dlio(workload, 1), 0U);
   workload.samples_per_file = 1;
   workload.batch = 7;
   workload.files = 168;
-  EXPECT_EQ(files_left_by_dlio(workload, 1), 168U);
-  EXPECT_EQ(files_left_by_dlio(workload, 5), 140U);
+  EXPECT_EQ(files_read_by_dlio(workload, 1), 168U);
+  EXPECT_EQ(files_read_by_dlio(workload, 5), 140U);
   workload.batch = uint64_t{1} << 62;
-  EXPECT_EQ(files_left_by_dlio(workload, 8), 0U) << "more than 64 bits";
+  EXPECT_EQ(files_read_by_dlio(workload, 8), 0U) << "more than 64 bits";
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nomi
   outcome.stages.push_back({"accelerator",
                             std::max(0.0, totals.wall_s - totals.input_wait_s - ranks_s - totals.observer_s),
                             totals.input_wait_s, ranks_s});
-  outcome.lost = lost_times(totals, input.lost());
+  outcome.lost = lost_times(totals, input.lost_times());
   outcome.losses = input.losses();
   outcome.training_files = input.files_used();
   outcome.bytes_by_second = bytes_in_seconds(run);

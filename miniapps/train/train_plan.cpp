@@ -251,7 +251,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     in_place |= tier.backend->caps().zero_copy;
   }
   // Objects of samples in place are open, so all descriptors may be needed.
-  if (in_place) use_all_descriptors();
+  if (in_place) raise_descriptor_limit();
   TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
   PENSTOCK_TRY(try_epoch_checkpoints(plan));
   if (plan.app->plan_files != nullptr) {

@@ -19,7 +19,7 @@ struct Entry {
   penstock_counters counters;
   const ProcessFile* process_file;
   std::string_view path;
-  unsigned kind;
+  unsigned file_kind;
   uint32_t rank;
 };
 
@@ -147,7 +147,7 @@ class RecordGrouper {
     FileActivity posix;
     FileActivity stdio;
     for (const Entry& entry : entries) {
-      if (!filter_.wants(entry.path, entry.kind, moved, *entry.process_file)) continue;
+      if (!filter_.wants(entry.path, entry.file_kind, moved, *entry.process_file)) continue;
       if (entry.counters.layer == PENSTOCK_STDIO) stdio.add(entry);
       if (is_of_descriptors(entry.counters.layer)) posix.add(entry);
     }

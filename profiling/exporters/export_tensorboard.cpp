@@ -107,7 +107,7 @@ class EventExporter {
     const LayerSum& all = report_.summary.included.all;
     PENSTOCK_TRY(write_histogram("sizes/read", all.read_sizes, double(all.bytes_read)));
     PENSTOCK_TRY(write_histogram("sizes/write", all.write_sizes, double(all.bytes_written)));
-    return write_histogram("sizes/file", report_.summary.file_sizes, 0);
+    return write_histogram("sizes/file", report_.summary.files_by_size, 0);
   }
 
   // `sum`: the sum of all sizes; 0 if unknown.

@@ -256,7 +256,7 @@ void append_session_json(std::string& out, const Session& session, const Session
   append_patterns(out, all);
   append_histogram(out, "read_sizes", all.read_sizes);
   append_histogram(out, "write_sizes", all.write_sizes);
-  append_histogram(out, "file_sizes", summary.file_sizes);
+  append_histogram(out, "file_sizes", summary.files_by_size);
   append_object(out, "coverage", [&] {
     const bool is_known = coverage.unknown_processes < session.processes.size();
     append_coverage(out, "rchar", coverage.rchar, is_known);

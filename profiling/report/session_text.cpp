@@ -351,9 +351,9 @@ Rows size_rows(const SessionSummary& summary) {
   for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
     const uint64_t reads = summary.included.all.read_sizes[i];
     const uint64_t writes = summary.included.all.write_sizes[i];
-    if (reads + writes + summary.file_sizes[i] == 0) continue;
+    if (reads + writes + summary.files_by_size[i] == 0) continue;
     rows.rows.push_back({std::string(size_bucket_text(i)), format_count(reads), format_count(writes),
-                         format_count(summary.file_sizes[i])});
+                         format_count(summary.files_by_size[i])});
   }
   return rows;
 }

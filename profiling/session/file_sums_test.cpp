@@ -199,7 +199,7 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   EXPECT_EQ(summary.left_out.all.bytes_read, 340U);
   EXPECT_EQ(summary.failed_names, 1U);
   EXPECT_DOUBLE_EQ(summary.wall_s, 10);
-  EXPECT_EQ(summary.file_sizes[size_bucket(1000)], 1U);
+  EXPECT_EQ(summary.files_by_size[size_bucket(1000)], 1U);
   EXPECT_FALSE(summary.io_is_union);
   EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .all_files = true}).included.files, 3U);
 }

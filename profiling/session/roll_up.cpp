@@ -63,7 +63,7 @@ void RollUps::add(const RollUps& more) {
     add(name, row.files, row.all, row.largest_file, row.largest_bytes);
 }
 
-std::vector<RollUp> RollUps::largest_rows(size_t most) const {
+std::vector<RollUp> RollUps::largest_rows(size_t max_rows) const {
   std::vector<RollUp> rows;
   rows.reserve(rows_.size());
   for (const auto& [name, row] : rows_) rows.push_back(row);
@@ -71,9 +71,9 @@ std::vector<RollUp> RollUps::largest_rows(size_t most) const {
     if (a.all.bytes() != b.all.bytes()) return a.all.bytes() > b.all.bytes();
     return a.all.io_ns() != b.all.io_ns() ? a.all.io_ns() > b.all.io_ns() : a.name < b.name;
   };
-  most = std::min(most, rows.size());
-  std::partial_sort(rows.begin(), rows.begin() + ptrdiff_t(most), rows.end(), ranks_before);
-  rows.resize(most);
+  const size_t count = std::min(max_rows, rows.size());
+  std::partial_sort(rows.begin(), rows.begin() + ptrdiff_t(count), rows.end(), ranks_before);
+  rows.resize(count);
   return rows;
 }
 
@@ -131,9 +131,9 @@ void TopFiles::add(const FileSum& file) {
 }
 
 void TopFiles::push(const FileSum& file) {
-  if (most_ == 0) return;
+  if (max_files_ == 0) return;
   const auto higher = [this](const FileSum& a, const FileSum& b) { return ranks_higher(a, b); };
-  if (heap_.size() == most_) {
+  if (heap_.size() == max_files_) {
     if (!ranks_higher(file, heap_.front())) return;
     std::pop_heap(heap_.begin(), heap_.end(), higher);
     heap_.pop_back();

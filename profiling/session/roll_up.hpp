@@ -45,8 +45,8 @@ class RollUps {
  public:
   void add(std::string_view name, const FileSum& file);
   void add(const RollUps& more);
-  // The largest rows, at most `most`: sorted by bytes, then by time, then by name.
-  std::vector<RollUp> largest_rows(size_t most) const;
+  // The largest rows, at most `max_rows`: sorted by bytes, then by time, then by name.
+  std::vector<RollUp> largest_rows(size_t max_rows) const;
   size_t size() const { return rows_.size(); }
 
  private:
@@ -69,10 +69,10 @@ struct ProcessSum {
 std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
                                        const SessionFilter& filter);
 
-// Keeps the `most` files with the highest values of `figure`.
+// Keeps the `max_files` files with the highest values of `figure`.
 class TopFiles {
  public:
-  TopFiles(size_t most, double (*figure)(const FileSum&)) : most_(most), figure_(figure) {}
+  TopFiles(size_t max_files, double (*figure)(const FileSum&)) : max_files_(max_files), figure_(figure) {}
   void add(const FileSum& file);
   void add(const TopFiles& more);
   // the highest first, without files whose figure is 0
@@ -82,7 +82,7 @@ class TopFiles {
  private:
   bool ranks_higher(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
   void push(const FileSum& file);
-  size_t most_;
+  size_t max_files_;
   uint64_t counted_files_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);
   std::vector<FileSum> heap_;  // a heap with the lowest file in front

@@ -17,7 +17,7 @@ struct PartOfSummary {
   FilesSum included;
   FilesSum left_out;
   uint64_t failed_names = 0;
-  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};
+  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> files_by_size{};
   std::vector<uint64_t> keys_left_out;
 };
 
@@ -119,7 +119,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
         }
         parts[thread_index].included.add(file);
         if (file.kind != PENSTOCK_DIRECTORY && file.all.reads + file.all.writes + file.mapped_bytes > 0)
-          ++parts[thread_index].file_sizes[size_bucket(file.size)];
+          ++parts[thread_index].files_by_size[size_bucket(file.size)];
         if (each_included) each_included(thread_index, file);
       },
       [&](size_t thread_index, const FileSum& file) {
@@ -131,7 +131,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
     summary.included.add(part.included);
     summary.left_out.add(part.left_out);
     summary.failed_names += part.failed_names;
-    for (size_t i = 0; i < part.file_sizes.size(); ++i) summary.file_sizes[i] += part.file_sizes[i];
+    for (size_t i = 0; i < part.files_by_size.size(); ++i) summary.files_by_size[i] += part.files_by_size[i];
     keys_left_out.insert(keys_left_out.end(), part.keys_left_out.begin(), part.keys_left_out.end());
   }
   summary.coverage = coverage_of(session);

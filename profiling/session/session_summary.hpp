@@ -38,11 +38,11 @@ struct Drops {
 Drops drops_of(const Session& session);
 
 struct SessionSummary {
-  FilesSum included;                                         // files that the filter wants
-  FilesSum left_out;                                         // files that the filter left out
-  uint64_t failed_names = 0;                                 // names for which every call failed
-  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // read or written files, by size
-  int64_t begin_ns = 0;                                      // begin of the first process, since 1970
+  FilesSum included;                                            // files that the filter wants
+  FilesSum left_out;                                            // files that the filter left out
+  uint64_t failed_names = 0;                                    // names for which every call failed
+  std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> files_by_size{};  // read or written files, by size
+  int64_t begin_ns = 0;                                         // begin of the first process, since 1970
   // seconds from begin_ns to the last process's end
   double span_s = 0;
   double wall_s = 0;  // seconds in which any session ran: span_s without the time between sessions

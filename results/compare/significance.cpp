@@ -13,14 +13,15 @@ std::vector<size_t> doubled_ranks(std::span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<size_t> ranks(values.size());
+  std::vector<size_t> doubled(values.size());
   for (size_t from = 0; from < order.size();) {
     size_t to = from;
     while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
-    for (size_t i = from; i < to; ++i) ranks[order[i]] = from + 1 + to;
+    // Equal values share the mean of the ranks from + 1 to `to`; twice that mean is an integer.
+    for (size_t i = from; i < to; ++i) doubled[order[i]] = from + 1 + to;
     from = to;
   }
-  return ranks;
+  return doubled;
 }
 
 namespace {

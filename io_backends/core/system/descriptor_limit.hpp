@@ -6,6 +6,6 @@ namespace penstock {
 // Raises the soft limit (`ulimit -n`) to the hard limit, for this process and the children that it starts
 // later. Do not call it in commands that run other programs: some fail with descriptors above 1023 (select).
 // If the system refuses, nothing changes.
-void use_all_descriptors();
+void raise_descriptor_limit();
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ TEST(DescriptorLimit, IsRaisedToTheHardLimit) {
     const rlimit before{64, 200};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     for (int time = 0; time < 2; ++time) {
-      use_all_descriptors();
+      raise_descriptor_limit();
       rlimit after{};
       ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
       EXPECT_EQ(after.rlim_cur, 200U);
