@@ -90,7 +90,9 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
                                .metrics = command.metrics,
                                .findings = command.findings,
                                .named_tiers = line->named_tiers,
-                               .launcher = line->launcher};
+                               .launcher = line->launcher,
+                               .log = note,
+                               .warn = warn};
   return line->command->run(context);
 }
 

@@ -10,7 +10,6 @@
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/core/cli/progress.hpp"
 
 namespace penstock {
 namespace {
@@ -75,7 +74,7 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
                                                            .manifest_file = options.text("manifest"),
                                                            .types = options.text("types"),
                                                            .named_tiers = context.named_tiers,
-                                                           .log = note}));
+                                                           .log = context.log}));
   if (options.has("block")) {
     if (requested.decode || requested.verify)
       return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "io_backends/core/cli/print.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -220,7 +219,7 @@ void Run::add(Trial trial) {
 
 void Run::check_tier(const Tier& tier) {
   if (root())
-    for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
+    for (const std::string& remark : tier.remarks()) context_.log(tier.name + ": " + remark);
   // The results folder cannot be on a tier without a file system.
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;
   dev_t results_device = 0;
@@ -232,7 +231,7 @@ void Run::check_tier(const Tier& tier) {
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
   std::error_code ignored;
-  if (root() && !fs::exists(results_folder_, ignored)) warn(text);
+  if (root() && !fs::exists(results_folder_, ignored)) context_.warn(text);
   warnings_.push_back(std::move(text));
 }
 
@@ -247,7 +246,7 @@ Result<std::string> Run::finish() {
   }
   if (records_.empty() || !root()) return std::string();
   PENSTOCK_ASSIGN(const fs::path path, write_records(results_folder_, records_));
-  note("record: " + path.string());
+  context_.log("record: " + path.string());
   return path.string();
 }
 

@@ -1,6 +1,6 @@
 // The only way from a measurement to a record file: Run, Trial, Record.
 //
-// A Run is one call of a measuring command. It is part of the command: it prints what users must know. A
+// A Run is one call of a measuring command. It tells the context's `log` and `warn` what users must know. A
 // Trial is one cell of it: it takes the parameters and raw samples, holds the worst verdict with its reason,
 // and becomes a Record. A failure becomes a record with a reason, so that no row is missing. Neither class is
 // for several threads at once.
@@ -72,13 +72,13 @@ class Run {
   Result<void> inspect_ranks();
 
   // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
-  // not affected, since the file is written after the measurement. So the warning is printed only by the run
-  // that makes the folder. Rank 0 also prints the tier's remarks.
+  // not affected, since the file is written after the measurement. So only the run that makes the folder
+  // shows the warning. Rank 0 also shows the tier's remarks.
   void check_tier(const Tier& tier);
 
-  // Writes the record file of this run, prints its path to stderr and returns it. Returns "" without writing
-  // if there is no record or this is not rank 0. If the user has stopped the program and no record has
-  // the verdict `interrupted`, it first adds a record with that verdict and without metrics.
+  // Writes the record file of this run, logs its path and returns it. Returns "" without writing if there is
+  // no record or this is not rank 0. If the user has stopped the program and no record has the verdict
+  // `interrupted`, it first adds a record with that verdict and without metrics.
   Result<std::string> finish();
 
   // The exit code of the command: 1 if the verdict of any record has this exit code, else 77 if any has it,

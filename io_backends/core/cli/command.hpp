@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ struct CommandContext {
   // The command that starts ranks, such as mpirun with its options, from the site files. One of its words
   // contains {ranks}. Empty if no site file has it.
   std::span<const std::string> launcher = {};
+  // Show the user a note, or a warning, of one sentence; any thread calls them. If not set, they do nothing.
+  std::function<void(std::string_view)> log = [](std::string_view) {};
+  std::function<void(std::string_view)> warn = [](std::string_view) {};
 };
 
 // Describes a command or a subcommand.
