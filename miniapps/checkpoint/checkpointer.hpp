@@ -56,8 +56,8 @@ struct CheckpointPolicy {
   uint64_t quota = 0;        // most bytes of this run on the fast tier; 0: no limit
   bool read_back = false;    // the copy of a drain is read and checked before it is committed
   bool by_snapshot = false;  // save() copies to memory and returns; a thread writes the copy
-  // Called with a message if older checkpoints could not be removed, which does not fail the save. On rank 0,
-  // by any thread.
+  // Gets a warning if older checkpoints could not be removed, which does not fail the save. On rank 0, by any
+  // thread.
   std::function<void(std::string_view)> log{};
   // The pause after a failed drain. It doubles after each further failure, up to 30 s.
   std::chrono::nanoseconds retry_after = std::chrono::seconds(1);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
@@ -122,7 +121,7 @@ Result<void> StepCheckpoints::drain() {
 Result<void> StepCheckpoints::drain_or_leave() {
   Result<void> drained = drain();
   if (drained.ok() || drained.error().code != Errc::timed_out || !interrupted()) return drained;
-  warn(drained.error().message());
+  if (saving_.policy.log) saving_.policy.log(drained.error().message());
   return success();
 }
 

@@ -40,8 +40,8 @@ class StepCheckpoints final : public StepObserver {
   // --grace. timed_out if a save is not durable by then, or if the slow tier receives no bytes for as long as
   // a save would wait. The next process of the run continues the drain.
   Result<void> drain();
-  // Like drain(), at the end of the process. A save that is not durable when --grace ends is only a warning,
-  // not a failure. It stays on the fast tier.
+  // Like drain(), at the end of the process. A save that is not durable when --grace ends is only a warning
+  // (CheckpointPolicy::log), not a failure. It stays on the fast tier.
   Result<void> drain_or_leave();
 
   // Adds metrics on rank 0 and parameters on all ranks. `start` as in run_training(), `steps_are_work` as in

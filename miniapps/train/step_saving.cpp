@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/train/train_metrics.hpp"
@@ -37,7 +36,6 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   if (options.given("on-full-timeout")) policy.block_for = options.duration("on-full-timeout");
   policy.on_full = on_full_of(options.text("on-full"));
   policy.fail_oversize = options.text("oversize") == "fail";
-  policy.log = warn;
   return policy;
 }
 
@@ -94,6 +92,7 @@ Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers
 
 Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
   PENSTOCK_ASSIGN(request.saving, step_saving(options, request.named_tiers));
+  if (request.saving) request.saving->policy.log = request.warn;
   if (!options.given("checkpoint-to")) return success();
   if (!request.saving) {
     if (!request.app->writes_checkpoints)

@@ -10,7 +10,6 @@
 #include <span>
 #include <utility>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/train_metrics.hpp"
@@ -162,13 +161,14 @@ Result<void> take_timeline(const Options& options, TrainRequest& request) {
   return success();
 }
 
-void record_timeline(const TimelineFigures& figures, uint64_t memory, Trial& trial) {
+void record_timeline(const TimelineFigures& figures, const TrainRequest& request, Trial& trial) {
   trial.sample(train_metrics::kSpans, double(figures.spans));
   trial.sample(train_metrics::kDroppedSpans, double(figures.dropped));
   if (figures.dropped > 0) {
-    warn("the timeline lacks " + format_count(figures.dropped) + " of " +
-         format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
-         format_size(memory) + " had no room: what merged times it would give is not told");
+    request.warn("the timeline lacks " + format_count(figures.dropped) + " of " +
+                 format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
+                 format_size(request.timeline_memory_bytes) +
+                 " had no room: what merged times it would give is not told");
     return;
   }
   const auto bytes = double(figures.read_bytes);

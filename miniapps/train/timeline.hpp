@@ -92,9 +92,9 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
 // steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
-// Adds the figures to the trial; `memory` is the limit for spans. If spans were lost, it adds only the
-// counts: an incomplete set says nothing about the whole run.
-void record_timeline(const TimelineFigures& figures, uint64_t memory, Trial& trial);
+// Adds the figures to the trial. If spans were lost, it warns and adds only the counts: an incomplete set
+// says nothing about the whole run.
+void record_timeline(const TimelineFigures& figures, const TrainRequest& request, Trial& trial);
 
 // The figures of one rank, for the time from `start_ns` to `start_ns` + `wall_ns`.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,

@@ -5,7 +5,6 @@
 
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -71,7 +70,7 @@ Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
                                .threads = unsigned(request.threads),
                                .types = options.text("types"),
                                .named_tiers = request.named_tiers,
-                               .log = note};
+                               .log = request.log};
   Result<Corpus> opened = open_corpus(request.data, corpus_request);
   if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() ||
       corpus_request.scan || !corpus_request.manifest_file.empty())
@@ -96,7 +95,7 @@ Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest
                                                            .threads = unsigned(request.threads),
                                                            .types = options.text("types"),
                                                            .named_tiers = request.named_tiers,
-                                                           .log = note}));
+                                                           .log = request.log}));
   PENSTOCK_TRY(check_kind(*request.app, corpus));
   return corpus;
 }

@@ -133,7 +133,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
   }
   if (timeline_) {
     PENSTOCK_ASSIGN(const TimelineFigures figures, joined(ranks, timeline_figures_));
-    record_timeline(figures, plan_.timeline_memory_bytes, trial);
+    record_timeline(figures, plan_, trial);
   }
   PENSTOCK_ASSIGN(const std::vector<EpochBytes> epochs, joined(ranks, epoch_bytes_));
   cache_.record_epochs(epochs, trial);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/train_metrics.hpp"
@@ -60,7 +59,7 @@ void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& tria
   if (outcome.failure) trial.fail(*outcome.failure);
   const LoaderLosses& losses = outcome.losses;
   if (losses.skipped > 0) {
-    for (const std::string& line : losses.warnings()) warn(line);
+    for (const std::string& line : losses.warnings()) plan.warn(line);
     trial.verdict(Verdict::degraded, count_of(losses.skipped, plan.files() != nullptr ? "file" : "sample") +
                                          (losses.skipped == 1 ? " was" : " were") + " skipped, the first: " +
                                          (losses.named.empty() ? "" : losses.named.front().why));
@@ -70,7 +69,7 @@ void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& tria
   const std::string reason = "the median step ended " + format_percent(overshoot) +
                              " late: this machine was too busy to emulate the accelerator" +
                              (plan.threads > 1 ? " (fewer --threads leave it a processor)" : "");
-  if (!plan.find_accelerators) warn(reason);
+  if (!plan.find_accelerators) plan.warn(reason);
   trial.verdict(Verdict::client_bound, reason);
 }
 

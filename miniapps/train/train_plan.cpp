@@ -107,6 +107,8 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   request.seed = context.seed;
   request.ranks = &context.communicator;
   request.named_tiers = context.named_tiers;
+  request.log = context.log;
+  request.warn = context.warn;
   PENSTOCK_ASSIGN(request.app_options, app_options(app, options.texts("set")));
   for (const char* name : {"decode", "resize"})
     if (!app.takes_pictures && options.given(name))

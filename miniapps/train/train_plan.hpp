@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,9 @@ struct TrainRequest {
   std::string described_format{};
 
   std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add some
+  // As in CommandContext.
+  std::function<void(std::string_view)> log{};
+  std::function<void(std::string_view)> warn{};
 
   uint64_t step_samples() const { return batch * accelerators; }
   bool burns() const { return accelerator.find("burn=") != std::string::npos; }
