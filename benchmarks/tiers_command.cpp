@@ -233,6 +233,8 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   settings.repeats = size_t(options.integer("repeat"));
   settings.cache = parse_cache_request(options.text("cache"));
   settings.seed = context.seed;
+  settings.log = context.log;
+  settings.warn = context.warn;
   return settings;
 }
 

@@ -56,13 +56,13 @@ class TierProbe {
         team_(ranks),
         note_(note),
         most_clients_(*std::max_element(settings.clients.begin(), settings.clients.end())),
-        folder_(tier) {
+        folder_(tier, settings.warn) {
     for (const unsigned clients : settings.clients) cells_.emplace_back().clients = clients;
   }
 
   Result<std::vector<ProbeCell>> run() {
     // One rank of each node removes the folders of killed probes, since each node may have its own device.
-    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);
+    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_, settings_.log, settings_.warn);
     PENSTOCK_TRY(team_.all_ok(check_free_space()));
     folder_.occupy();
     const Result<void> outcome = measure();

@@ -29,6 +29,9 @@ struct ProbeSettings {
   size_t repeats = 1;
   CacheRequest cache = CacheRequest::cold;
   uint64_t seed = 0;
+  // As in CommandContext.
+  std::function<void(std::string_view)> log;
+  std::function<void(std::string_view)> warn;
 };
 
 // The result of one probe with one number of clients. The name "read.random.4k.16" consists of operation,

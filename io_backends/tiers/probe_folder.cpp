@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
@@ -48,7 +47,8 @@ std::string draw_name() {
 
 }  // namespace
 
-void sweep_dead_probes(Tier& tier) {
+void sweep_dead_probes(Tier& tier, const std::function<void(std::string_view)>& log,
+                       const std::function<void(std::string_view)>& log_warning) {
   if (tier.facts.network) return;
   Namespace& names = tier.backend->names();
   std::vector<std::string> folders;
@@ -66,18 +66,20 @@ void sweep_dead_probes(Tier& tier) {
     const auto lock = names.lock(lock_name(folder));
     if (!lock.ok()) continue;
     if (const Result<void> removed = remove_folder(*tier.backend, folder); removed.ok())
-      note(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
+      log(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
     else
-      warn(fmt::format("could not remove '{}' from '{}', which a probe that was killed left: {}", folder,
-                       tier.name, removed.error().message()));
+      log_warning(fmt::format("could not remove '{}' from '{}', which a probe that was killed left: {}",
+                              folder, tier.name, removed.error().message()));
   }
 }
 
-ProbeFolder::ProbeFolder(Tier& tier) : tier_(tier), name_(draw_name()) {}
+ProbeFolder::ProbeFolder(Tier& tier, std::function<void(std::string_view)> log_warning)
+    : tier_(tier), log_warning_(std::move(log_warning)), name_(draw_name()) {}
 
 ProbeFolder::~ProbeFolder() {
   if (const Result<void> removed = remove_folder(*tier_.backend, name_); !removed.ok())
-    warn(fmt::format("could not remove '{}' from '{}': {}", name_, tier_.name, removed.error().message()));
+    log_warning_(
+        fmt::format("could not remove '{}' from '{}': {}", name_, tier_.name, removed.error().message()));
 }
 
 void ProbeFolder::occupy() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,14 +12,16 @@
 namespace penstock {
 
 // Removes the folders of killed probes: those whose lock no process holds. Does nothing on a network, where
-// the locks of other machines may be invisible.
-void sweep_dead_probes(Tier& tier);
+// the locks of other machines may be invisible. `log` gets a sentence for each removed folder, `log_warning`
+// one for each that stays.
+void sweep_dead_probes(Tier& tier, const std::function<void(std::string_view)>& log,
+                       const std::function<void(std::string_view)>& log_warning);
 
 // The folder "penstock-probe-<id>" on a tier. The first object in it creates it. The destructor removes it
-// and all its objects. One thread.
+// and all its objects, and calls `log_warning` if something stays. One thread.
 class ProbeFolder {
  public:
-  explicit ProbeFolder(Tier& tier);
+  ProbeFolder(Tier& tier, std::function<void(std::string_view)> log_warning);
   ProbeFolder(const ProbeFolder&) = delete;
   ProbeFolder& operator=(const ProbeFolder&) = delete;
   ~ProbeFolder();
@@ -33,6 +36,7 @@ class ProbeFolder {
 
  private:
   Tier& tier_;
+  std::function<void(std::string_view)> log_warning_;
   std::string name_;
   std::unique_ptr<Lock> lock_;
 };

@@ -106,7 +106,9 @@ Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& t
                          .repeats = size_t(options.integer("repeat")),
                          .cold = options.text("cache") == "cold" || !tiers[0].backend->caps().emulated,
                          .seed = uint64_t(context.options.integer("seed")),
-                         .note = [&](std::string_view what) { progress.set_note(what); }};
+                         .note = [&](std::string_view what) { progress.set_note(what); },
+                         .log = context.log,
+                         .warn = context.warn};
   return probe_speeds(tiers[0], tiers[1], work, probe);
 }
 

@@ -321,8 +321,8 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
                       "all files that the session read are empty: there is nothing to stage");
   PENSTOCK_TRY(check_room(fast, parts));
   TierSpeeds speeds;
-  sweep_dead_probes(fast);
-  ProbeFolder folder(fast);
+  sweep_dead_probes(fast, probe.log, probe.warn);
+  ProbeFolder folder(fast, probe.warn);
   folder.occupy();
   std::vector<SampleList> written;
   for (const SampleList& part : parts) {

@@ -25,6 +25,9 @@ struct SpeedProbe {
   bool cold = true;  // files are evicted from the page cache before each repeat
   uint64_t seed = 0;
   std::function<void(std::string_view what)> note;  // called with what is measured next; may be empty
+  // As in CommandContext.
+  std::function<void(std::string_view)> log;
+  std::function<void(std::string_view)> warn;
 };
 
 struct TierSpeeds {

@@ -36,6 +36,7 @@ class ProbeSpeed : public testing::Test {
     probe.copy_threads = 2;
     probe.min_time = milliseconds(2);
     probe.repeats = 2;
+    probe.log = probe.warn = [](std::string_view) {};
     return probe;
   }
 
