@@ -102,7 +102,7 @@ Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& pla
     PENSTOCK_ASSIGN(farm, begin_farm(context.options, tiers, state));
   }
   PENSTOCK_ASSIGN(ApplyOutcome files,
-                  apply_plan(plan, tiers, state, threads_of(context), context.output.progress));
+                  apply_plan(plan, tiers, state, threads_of(context), context.output.progress, context.warn));
   if (farm.empty()) report_old_links(state, files);
   if (farm.empty() || !files.complete) return files;
   auto made = make_farm(farm, plan, files.changed_names, tiers.slow, tiers.fast, context.output.progress);

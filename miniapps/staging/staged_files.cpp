@@ -44,21 +44,6 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20U;
 
-// Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
-// process killed in between leaves a private copy, and the next apply calls this again. Any thread.
-void copy_mode_owner_and_times(const Tier& from, const Tier& to, const std::string& name) {
-  const auto source = from.backend->native_path(name);
-  const auto copy = to.backend->native_path(name);
-  struct stat facts {};
-  if (!source || !copy || ::stat(source->c_str(), &facts) != 0) return;
-  if (::geteuid() == 0 && ::chown(copy->c_str(), facts.st_uid, facts.st_gid) != 0)
-    warn(fmt::format("'{}' keeps its owner: {}", copy->native(),
-                     errno_error(errno, "cannot change it", "").message()));
-  static_cast<void>(::chmod(copy->c_str(), facts.st_mode & 07777U));
-  const std::array<timespec, 2> times{facts.st_atim, facts.st_mtim};
-  static_cast<void>(::utimensat(AT_FDCWD, copy->c_str(), times.data(), 0));
-}
-
 Result<uint32_t> crc_of(Tier& tier, const std::string& name, uint64_t bytes, Buffer& buffer) {
   PENSTOCK_ASSIGN(const auto reader, tier.backend->open(name));
   return crc32c_of(*reader, 0, bytes, buffer);
@@ -85,13 +70,15 @@ Result<std::optional<uint64_t>> bytes_there(Tier& tier, const std::string& name)
 // One apply. One thread calls run() once; the threads of parallel_for() call one().
 class Apply {
  public:
-  Apply(const StagingPlan& plan, StagedTiers& tiers, StagedState& state, unsigned threads, bool progress)
+  Apply(const StagingPlan& plan, StagedTiers& tiers, StagedState& state, unsigned threads, bool progress,
+        const std::function<void(std::string_view)>& warn)
       : plan_(plan),
         slow_(tiers.slow),
         fast_(tiers.fast),
         state_(state),
         threads_(threads),
         show_progress_(progress),
+        warn_(warn),
         was_unsure_(state.may_have_unlisted_copies) {}
 
   Result<ApplyOutcome> run();
@@ -99,6 +86,7 @@ class Apply {
  private:
   Result<void> check_room();
   Result<void> make_folders();
+  void copy_mode_owner_and_times(const std::string& name) const;
   Result<void> save_what_is_there(bool all_inspected);
   Result<void> stage_file(Buffer& buffer, const PlannedFile& file);
   Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes);
@@ -115,6 +103,7 @@ class Apply {
   StagedState& state_;
   const unsigned threads_;
   const bool show_progress_;
+  const std::function<void(std::string_view)>& warn_;
   const bool was_unsure_;
   std::mutex mutex_;                 // guards state_ and outcome_
   std::atomic<bool> unsure_{false};  // a publish failed, but its copy may exist
@@ -139,12 +128,27 @@ Result<void> Apply::check_room() {
                     format_size(needed), fast_.name, format_size(*free));
 }
 
+// Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
+// process killed in between leaves a private copy, and the next apply calls this again. Any thread.
+void Apply::copy_mode_owner_and_times(const std::string& name) const {
+  const auto source = slow_.backend->native_path(name);
+  const auto copy = fast_.backend->native_path(name);
+  struct stat facts {};
+  if (!source || !copy || ::stat(source->c_str(), &facts) != 0) return;
+  if (::geteuid() == 0 && ::chown(copy->c_str(), facts.st_uid, facts.st_gid) != 0)
+    warn_(fmt::format("'{}' keeps its owner: {}", copy->native(),
+                      errno_error(errno, "cannot change it", "").message()));
+  static_cast<void>(::chmod(copy->c_str(), facts.st_mode & 07777U));
+  const std::array<timespec, 2> times{facts.st_atim, facts.st_mtim};
+  static_cast<void>(::utimensat(AT_FDCWD, copy->c_str(), times.data(), 0));
+}
+
 // Called after the state with the names is saved: a folder that the state does not name would never be
 // removed.
 Result<void> Apply::make_folders() {
   for (const std::string& folder : state_.new_folders) {
     PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
-    copy_mode_owner_and_times(slow_, fast_, folder);
+    copy_mode_owner_and_times(folder);
   }
   return success();
 }
@@ -208,7 +212,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
   }
   if (crc != *expected_crc) return other_bytes(" than the original");
   if (!found) {
-    copy_mode_owner_and_times(slow_, fast_, file.name);  // a killed process may not have called it
+    copy_mode_owner_and_times(file.name);  // a killed process may not have called it
     record_copied(file, crc);
   }
   const std::lock_guard lock(mutex_);
@@ -256,13 +260,13 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   }
   if (!written.ok()) return written.error();
   record_copied(file, *written);
-  copy_mode_owner_and_times(slow_, fast_, file.name);
+  copy_mode_owner_and_times(file.name);
   PENSTOCK_ASSIGN(const uint32_t read_crc, read_back(fast_, file.name, file.bytes, buffer));
   if (read_crc != *written) {
     if (const auto removed = fast_.backend->names().remove(file.name); removed.ok())
       forget_copied(file);
     else
-      warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
+      warn_(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
     return make_error(Errc::corrupt, "'{}' came back from tier '{}' with other bytes than were written",
                       file.name, fast_.name);
   }
@@ -468,8 +472,9 @@ Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
 }
 
 Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
-                                unsigned threads, bool progress) {
-  return Apply(plan, tiers, state, threads, progress).run();
+                                unsigned threads, bool progress,
+                                const std::function<void(std::string_view)>& warn) {
+  return Apply(plan, tiers, state, threads, progress, warn).run();
 }
 
 Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -42,12 +43,13 @@ struct ApplyOutcome {
 // file its name, syncs its folder, reads the copy back and compares. Keeps existing files with the right
 // bytes. Copies get the mode and times of their originals. `state` is new, or from an earlier apply. It is
 // saved before the first copy and after the last one, also after a failure, so that the same call can
-// continue.
+// continue. Any thread calls `warn`, with one sentence.
 //
 // no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file
 // of the same name has other bytes. corrupt: the tier returned other bytes than were written.
 Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
-                                unsigned threads, bool progress);
+                                unsigned threads, bool progress,
+                                const std::function<void(std::string_view)>& warn);
 
 // The state of an earlier apply, updated to the files that still exist; or a new state, which lists the files
 // that are already on the tier.

@@ -73,7 +73,7 @@ class StagedFiles : public testing::Test {
   static Result<ApplyOutcome> apply(const StagingPlan& plan) {
     PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
     PENSTOCK_ASSIGN(StagedState state, begin_state(plan, tiers));
-    return apply_plan(plan, tiers, state, kThreads, false);
+    return apply_plan(plan, tiers, state, kThreads, false, [](std::string_view) {});
   }
 
   static Result<RevertOutcome> revert(const StagingPlan& plan) {
