@@ -87,7 +87,7 @@ class Copy {
   Result<void> begin_sync();
   void remove_mark_and_folders(const std::vector<Worker>& workers, bool was_empty);
   Error add_progress(Error error) const;
-  void warn(const std::string& text) const {
+  void log_warning(const std::string& text) const {
     if (options_.warn) options_.warn(text);
   }
 
@@ -298,7 +298,7 @@ Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_
   }
   if (!crc_of_copy.ok()) return crc_of_copy.error();
   if (const auto removed = to_.backend->names().remove(name); !removed.ok())
-    warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
+    log_warning(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
   return make_error(Errc::corrupt, "'{}' came back from '{}' with other bytes than were written", name,
                     to_.root);
 }
@@ -344,7 +344,8 @@ Result<void> Copy::finish() {
   if (target_state_ != TargetState::finished || syncs(options_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), options_.durability));
   if (const auto removed = remove_if_there(to_.backend->names(), kCopyingName); !removed.ok())
-    warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
+    log_warning(
+        fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
   return success();
 }
 
