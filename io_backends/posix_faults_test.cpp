@@ -88,6 +88,23 @@ TEST_F(PosixFaults, ShortAndInterruptedWritesAreWrittenOn) {
   EXPECT_EQ(get("object"), text_of(bytes));
 }
 
+// The root and the folder above it are opened to make the root; the latter is synced.
+TEST_F(PosixFaults, InterruptedOpensOfTheRootAreRepeated) {
+  InjectedFaults faults;
+  faults.fail(Call::open, EINTR, 1, 2);
+  ASSERT_OK(put("object", pattern(100), Durability::file_and_name));
+  EXPECT_EQ(get("object").size(), 100U);
+  EXPECT_GE(faults.calls(Call::fsync), 2U);
+}
+
+TEST_F(PosixFaults, AFolderAboveTheRootThatCannotBeOpenedIsAnError) {
+  InjectedFaults faults;
+  faults.fail(Call::open, EMFILE);
+  const auto made = backend().names().make_folders("");
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().sys_errno, EMFILE);
+}
+
 // Each fault must give the same kind of error in every call.
 TEST_F(PosixFaults, TheSameFaultIsTheSameErrorEverywhere) {
   ASSERT_OK(put("object", pattern(10)));

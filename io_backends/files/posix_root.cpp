@@ -21,6 +21,10 @@ std::filesystem::path resolve(std::string_view path) {
   return absolute.empty() ? std::filesystem::path(path) : absolute;
 }
 
+Fd open_folder(const std::filesystem::path& path, int flags) {
+  return Fd(retry_eintr([&] { return ::openat(AT_FDCWD, path.c_str(), flags | O_DIRECTORY | O_CLOEXEC); }));
+}
+
 Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view name) {
   // EINVAL: this file system does not sync folders. The close comes last, because network file systems report
   // a failed write at the close.
@@ -45,13 +49,14 @@ std::string PosixRoot::full_path(std::string_view name) const {
   return name.empty() ? path_.string() : (path_ / name).string();
 }
 
-// Only the first call takes the lock. Every descriptor stays open as long as this object exists, even after
-// make_root() has replaced it. A thread may still use its number, so no other file may get that number.
+// Takes the lock only if the root is not open: at the first call, and after make_root() has found the root
+// removed. Every descriptor stays open as long as this object exists, even after make_root() has replaced it.
+// A thread may still use its number, so no other file may get that number.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
   if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
-  Fd opened(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd opened = open_folder(path_, O_PATH);
   if (!opened) return error(errno, "cannot open folder", "");
   // push_back comes first, because it may throw. If it does, the descriptor is closed, so fd_ must not have
   // its number yet.
@@ -107,11 +112,12 @@ Result<void> PosixRoot::make_root() {
   for (const std::filesystem::path& part : path_) {
     const std::filesystem::path parent = path;
     path /= part;
-    const int failed = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+    const int failed = retry_eintr([&] { return ::mkdir(path.c_str(), 0777); }) == 0 ? 0 : errno;
     if (failed == 0) {
       // The parent folder is synced before the next level is made. So the root survives a power cut, and
       // objects need not sync the folders above it. A parent folder without read permission is not synced.
-      Fd folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      Fd folder = open_folder(parent, O_RDONLY);
+      if (!folder && errno != EACCES) return errno_error(errno, "cannot open folder", parent.string());
       if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
     } else if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {
       if (!S_ISDIR(status.st_mode)) return errno_error(ENOTDIR, "cannot make folder below", path.string());
@@ -131,7 +137,7 @@ Result<void> PosixRoot::make_folders(std::string_view folder) {
   for (size_t end = 0; end < folder.size();) {
     end = std::min(folder.find('/', end + 1), folder.size());
     const SystemName part(folder.substr(0, end));
-    if (::mkdirat(root, part.get(), 0777) != 0 && errno != EEXIST)
+    if (retry_eintr([&] { return ::mkdirat(root, part.get(), 0777); }) != 0 && errno != EEXIST)
       return error(errno, "cannot make folder", folder.substr(0, end));
   }
   struct stat status {};
