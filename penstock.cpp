@@ -36,12 +36,13 @@ std::string overview() {
   return overview_text(plugin_list(command_registry()), plugin_list(backend_registry()));
 }
 
-// What shell completion offers for the first argument of a command.
+// The words that shell completion offers for the first argument of a command.
 ArgumentChoices argument_choices() {
   return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
 }
 
-// The value of --seed, or a random seed. Each rank would draw another seed, so rank 0 draws one for all.
+// The seed of the run: the value of --seed, or a random number. Each rank would draw another number, so this
+// is called only on rank 0, which tells the others.
 uint64_t choose_seed(const CommandInfo& command, const Options& options) {
   if (find_option(command, kSeedOption.name) == nullptr) return 0;
   if (options.given("seed")) return uint64_t(options.integer("seed"));
@@ -66,7 +67,7 @@ Error one_process_error(const CommandInfo& command, int ranks) {
                     command.name, ranks);
 }
 
-// Collective: every rank calls it.
+// Runs the command on this rank. Collective: every rank must call it.
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   auto line = read_command_line(command, argv.subspan(2), command_registry().present(), note);
   if (line.ok() && ranks.size() > 1 && !line->command->runs_on_ranks)
@@ -96,11 +97,10 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
   return line->command->run(context);
 }
 
-// Waits until all ranks have finished the command, and returns the first error of any rank on every rank.
-// Collective.
-// A rank that failed waits only 10 seconds: the others may be blocked in a collective call that this rank
-// never reaches. It then prints its own error and ends the whole job with abandon(). A rank that succeeded
-// waits without a limit.
+// Waits until all ranks have finished the command. Then it returns the first error of any rank, on every
+// rank. Collective: every rank must call it. A rank that succeeded waits without a limit. A rank that failed
+// waits only 10 seconds, because the others may be blocked in a collective call that this rank never reaches.
+// It then prints its own error and ends the whole job with abandon().
 Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<int> result) {
   constexpr std::chrono::seconds kPatienceAfterFailure{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};
@@ -134,8 +134,8 @@ int finish(Result<int> result, std::string_view command) {
   return interrupted() ? 128 + interrupt_signal() : code;
 }
 
-// Joins the job that a launcher started, and runs the command on this rank. Only rank 0 prints, and its exit
-// code is the job's. The other ranks return 0, unless they cannot join the job.
+// Joins the job that a launcher started, and runs the command as one of its ranks. Only rank 0 prints, and
+// its exit code is the job's. The other ranks return 0, unless they cannot join the job.
 int finish_job(const CommandInfo& command, const std::vector<std::string>& argv) {
   const auto launch = look_for_launcher();
   const bool is_root = launch.rank == 0;
@@ -145,7 +145,7 @@ int finish_job(const CommandInfo& command, const std::vector<std::string>& argv)
   if (const Result<void> joinable = check_launch(launch); !joinable.ok())
     return is_root ? finish(joinable.error(), command.name) : exit_code(joinable.error().code);
   const auto ranks = join_ranks(launch);
-  // No rank 0 is known, so every rank prints the error.
+  // Without a job no rank knows whether it is rank 0, so every rank prints the error.
   if (!ranks.ok()) return finish(ranks.error(), command.name);
   Result<int> result = finish_ranks(**ranks, command.name, run_command(**ranks, command, argv));
   return is_root ? finish(std::move(result), command.name) : 0;

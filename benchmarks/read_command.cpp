@@ -268,8 +268,8 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
                       "--duration and --stonewall say both how long a repeat lasts: leave one out");
   if (line.has("duration")) options.end = Duration{line.duration("duration")};
   if (line.has("stonewall")) options.end = Stonewall{line.duration("stonewall")};
-  // Without --min-time, a repeat is marked short below 90% of the limit, because the last sample may end a
-  // little before the limit.
+  // The last sample may end a little before the time limit. So without --min-time a repeat only gets the
+  // verdict `short` if it lasted less than 90% of the limit.
   if (!std::holds_alternative<Passes>(options.end) && !line.given("min-time"))
     options.min_time = std::min(options.min_time, time_limit(options.end) * 9 / 10);
   if (!std::holds_alternative<Stonewall>(options.end) && time_limit(options.end).count() == 0)
@@ -277,8 +277,8 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
   return success();
 }
 
-// Checks the options for collective reads. Every rank makes its reads one after another, and all ranks make
-// equally many.
+// Checks the options for collective reads. Such reads need one read at a time on each rank, and equally many
+// reads on all ranks.
 Result<void> parse_collective(const Options& line, ReadOptions& options) {
   options.collective = line.flag("collective");
   if (!options.collective) return success();
@@ -292,8 +292,8 @@ Result<void> parse_collective(const Options& line, ReadOptions& options) {
       "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
 }
 
-// With --rate, a repeat lasts a given time instead of whole passes. At a low rate, one pass over a large
-// corpus may take days.
+// Reads the options of an open loop. With --rate, a repeat lasts a given time instead of whole passes,
+// because at a low rate one pass over a large corpus may take days.
 Result<void> parse_rate(const Options& line, ReadOptions& options) {
   if (!line.has("rate")) return success();
   PENSTOCK_ASSIGN(options.open_loop, parse_open_loop(line.text("rate")));
@@ -305,12 +305,12 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
   options.measure_baseline = options.measure_ceiling = false;
   if (time_limit(options.end).count() != 0) return success();
   options.end = with_time_limit(options.end, options.min_time);
-  options.min_time = options.min_time * 9 / 10;  // the last sample may be due a little before the end
+  options.min_time = options.min_time * 9 / 10;  // 90%: the last sample may be due a little before the end
   return success();
 }
 
-// Prints what the table does not show: the errors of skipped samples. Without a table it also prints why a
-// row failed.
+// Prints the problems that the table does not show: the errors of skipped samples. If there is no table, also
+// why a row failed.
 void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::set<std::string> printed_texts;
   const auto print_once = [&](const std::string& text) {
@@ -325,7 +325,7 @@ void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bo
   }
 }
 
-// The sum of a number over all ranks.
+// The sum over all ranks of the number `mine`. Collective: every rank must call it.
 Result<uint64_t> sum_over_ranks(Communicator& ranks, uint64_t mine) {
   PENSTOCK_ASSIGN(const std::vector<uint64_t> rank_values, gather<uint64_t>(ranks, mine));
   return std::accumulate(rank_values.begin(), rank_values.end(), uint64_t{0});

@@ -15,8 +15,8 @@ extern const CommandInfo command_read;
 // rates below 0.001 or above 1e9.
 Result<OpenLoop> parse_open_loop(std::string_view text);
 
-// Parses and checks the options. Fails with invalid_argument, which names the options, if they contradict
-// each other or the number of ranks.
+// Parses and checks the options. If they contradict each other or the number of ranks, it fails with
+// invalid_argument and names them.
 Result<ReadOptions> parse_read_options(const CommandContext& context);
 
 }  // namespace penstock

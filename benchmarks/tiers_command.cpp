@@ -96,7 +96,7 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
 };
 
-// A tier that was named or found, with the results of the probe.
+// A tier that the user named or find_tiers() found, with the results of its probe.
 struct ListedTier {
   Tier tier;
   bool writable = true;
@@ -111,8 +111,8 @@ std::string escape_commas(const std::string& path) {
   return text;
 }
 
-// Fails if the folder does not exist. The probe does not create it: if the path is wrong or nothing is
-// mounted there, the probe would measure another device.
+// Fails if the folder of the tier does not exist. The probe must not create it: if the path is wrong, or
+// nothing is mounted there, the probe would measure another device.
 Result<void> check_exists(const Tier& tier, bool exists) {
   if (exists || !tier.backend->native_path("")) return success();
   return make_error(Errc::invalid_argument, "no folder '{}' to probe: make it, or name one that is there",
@@ -125,7 +125,8 @@ Result<std::vector<ListedTier>> list_tiers(const std::vector<std::string>& texts
   if (!texts.empty()) {
     PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
     for (Tier& tier : tiers) {
-      // A folder that does not exist or cannot be opened can still be described. A file is not a tier.
+      // Only a file in place of the folder is an error. A folder that does not exist, or cannot be opened,
+      // can still be described.
       const Result<bool> folder = folder_exists(tier, "--tier");
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       if (to_probe && folder.ok()) PENSTOCK_TRY(check_exists(tier, *folder));
@@ -195,7 +196,7 @@ void print_as_json(const std::vector<ListedTier>& tiers) {
   }
 }
 
-// Parses a list of sizes, separated by commas.
+// Parses a list of block sizes, separated by commas.
 Result<std::vector<uint64_t>> parse_block_sizes(std::string_view text, uint64_t most_bytes) {
   std::vector<uint64_t> blocks;
   while (true) {
@@ -293,7 +294,7 @@ Result<int> probe(const CommandContext& context, std::vector<ListedTier>& tiers)
   return run.exit_code();
 }
 
-// Several ranks can only probe tiers, and these must be named.
+// If there are several ranks, fails unless tiers are probed and named by the user.
 Result<void> check_ranks(const CommandContext& context) {
   const int ranks = context.communicator.size();
   if (ranks == 1) return success();

@@ -81,8 +81,8 @@ constexpr OptionSpec kOptions[] = {
 
 constexpr double kPercentiles[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 
-// The number of samples whose size in bytes is in [from_bytes, 2 * from_bytes). If `from_bytes` is 0: of
-// empty samples.
+// One bar of the histogram of sizes: how many samples have a size in [from_bytes, 2 * from_bytes). With
+// `from_bytes` 0: how many are empty.
 struct Bin {
   uint64_t from_bytes = 0;
   uint64_t count = 0;
@@ -90,10 +90,11 @@ struct Bin {
 
 struct Description {
   Histogram sizes;
-  std::vector<Bin> bins;  // from the smallest to the largest bin with samples, without gaps
+  // All bins from the smallest to the largest that has samples, also empty ones between them.
+  std::vector<Bin> bins;
   uint64_t labels_used = 0;
   uint64_t unlabelled_samples = 0;
-  uint64_t fewest_per_label = 0;  // smallest number of samples of one label
+  uint64_t fewest_per_label = 0;  // the number of samples of the label that has the fewest
   uint64_t most_per_label = 0;
 };
 
@@ -171,7 +172,7 @@ std::string describe_origin(const ManifestFacts& facts) {
   return text;
 }
 
-// `from_folders`: number of samples whose label is their folder's name.
+// A text about the labels. `from_folders` is the number of samples whose label is the name of their folder.
 std::string describe_labels(const ManifestFacts& facts, const Description& seen, uint64_t from_folders) {
   if (seen.labels_used == 0) return "none";
   std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
@@ -233,8 +234,8 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   print_text("\n" + histogram.text());
 }
 
-// Refuses to write the manifest of an unfinished folder. With a manifest the folder is a corpus, so generate
-// and copy would not continue with it. Half of its objects may be missing.
+// Refuses to write a manifest into an unfinished folder, in which half of the objects may be missing. With a
+// manifest it would be a corpus, and generate and copy would not continue with it.
 Result<void> check_is_finished(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);
@@ -253,8 +254,8 @@ Result<void> check_is_finished(const std::string& file) {
   return success();
 }
 
-// Refuses to replace a file that is no manifest, since it is the user's data. A damaged manifest is
-// recognized by its name or by its first bytes. An empty file may be replaced.
+// Refuses to replace a file that is no manifest, because it is the user's data. A damaged manifest may be
+// replaced; it is recognized by its name or by its first bytes. An empty file may be replaced too.
 Result<void> check_replaceable(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);
@@ -280,8 +281,8 @@ Result<void> check_replaceable(const std::string& file) {
                     file);
 }
 
-// Refuses to replace an object of the corpus. check_replaceable() does not detect an empty sample, or a
-// sample that is itself a manifest.
+// Refuses to replace an object of the corpus. check_replaceable() does not notice an object that is empty, or
+// that is itself a manifest.
 Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
   const auto root = corpus.tier.backend->native_path("");
   std::error_code failed;
@@ -304,9 +305,9 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
   return success();
 }
 
-// Refuses a --save that would lose facts. The manifest of generated data must not become a manifest of
-// foreign data. Checksums must not be lost to a scan without checksums. A damaged manifest is not protected,
-// since it has no readable facts.
+// Refuses a --save that would lose facts. A manifest of generated data must not be replaced by one of foreign
+// data. A manifest with checksums must not be replaced by one without. A damaged manifest is not protected,
+// because its facts cannot be read.
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
@@ -327,8 +328,7 @@ Result<void> check_save(const Options& options) {
                     file);
 }
 
-// Refuses to leave damaged objects out of an existing manifest: without their entries, verify could not
-// report them.
+// Refuses to replace a manifest by one without the damaged objects: verify could then not report them.
 Result<void> check_nothing_left_out(const Corpus& corpus, const std::string& file) {
   if (!corpus.scan || corpus.scan->unreadable_objects == 0 || !std::filesystem::exists(file))
     return success();

@@ -117,7 +117,7 @@ constexpr MetricInfo kMetrics[] = {
     kSampleRate,           kPayloadRate,           shared_metrics::kWall, shared_metrics::kPeakMemory,
     kRankRatesOfRun.least, kRankRatesOfRun.median, kRankRatesOfRun.most};
 
-// The peak memory of the rank that used most. Collective.
+// The peak memory of the rank that used most. Collective: every rank must call it.
 Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -163,7 +163,9 @@ void print_result(const CommandContext& context, const Generation& generation, c
   print_text(text);
 }
 
-// Counts only samples in the journal. Others are made again by --resume, for example if the storage was full.
+// Says how many samples of an unfinished data set --resume will find. Only samples that the journal names
+// count. --resume makes all others again, for example those that were being written when the storage became
+// full.
 std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
   const uint64_t kept_samples = result.samples_journaled + result.samples_kept;
   if (kept_samples == 0) return "";
@@ -214,7 +216,7 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
   PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
-  trial.tier("data", tier);  // also stores the numbers of calls on this tier
+  trial.tier("data", tier);  // adds the tier to the record, with the counts of calls on it
   record_metrics(trial, result, peak_memory);
   trial.parameter("samples_kept", result.samples_kept);
   if (done.ok()) {
@@ -261,7 +263,7 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
   PENSTOCK_ASSIGN(const std::string plan,
                   describe_plan(context.output, generation, tier, threads, reusable, refused));
   print_text(plan);
-  // The plan is valid all the same: it may be meant for another machine.
+  // With too little space the plan is still shown: it may be meant for another machine.
   if (!complete.ok() && complete.error().code == Errc::no_space) {
     warn(refused);
     return success();
@@ -270,7 +272,8 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
   return outcome_of(complete);
 }
 
-// The result of read_started_generation() on rank 0, for every rank. Collective.
+// Calls read_started_generation() on rank 0, and returns its result on every rank. Collective: every rank
+// must call it.
 Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier) {
   PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
                     PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
@@ -281,7 +284,8 @@ Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks,
   return std::optional<GenerationState>(std::move(state));
 }
 
-// Fails if the ranks plan different data sets, because their objects would not fit together.
+// Fails if the ranks have planned different data sets, because their objects would not fit together.
+// Collective: every rank must call it.
 Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
   PENSTOCK_ASSIGN(const std::vector<uint32_t> keys, gather<uint32_t>(ranks, journal_key(state)));
   if (std::all_of(keys.begin(), keys.end(), [&](uint32_t key) { return key == keys.front(); }))
@@ -291,7 +295,8 @@ Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) 
                     "which takes each node's own otherwise, and start the same build everywhere");
 }
 
-// Plans the data set. An error on every rank if the plans of two ranks differ. Collective.
+// Plans the data set. If the plans of two ranks differ, it fails on every rank. Collective: every rank must
+// call it.
 Result<Generation> decide_generation(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
   Result<Generation> planned = plan_from_options(context, started);

@@ -56,33 +56,34 @@ constexpr OptionSpec kOptions[] = {
 constexpr size_t kStateCount = 6;
 
 struct Findings {
-  std::array<uint64_t, kStateCount> counts{};  // indexed by ObjectState
-  std::vector<ObjectVerdict> problems;         // the first ones, in the order of the objects
+  std::array<uint64_t, kStateCount> counts{};  // how many objects have each ObjectState, which is the index
+  std::vector<ObjectVerdict> problems;         // the first wrong objects, in the order of the objects
   uint64_t checked_objects = 0;
   ExtraObjects extra;
-  bool complete = false;  // false: interrupted
+  bool complete = false;  // false if the check was interrupted
   double seconds = 0;
   uint64_t bytes_read = 0;
 
   uint64_t wrong() const { return checked_objects - counts[size_t(ObjectState::right)]; }
 };
 
-// Whether checksums cover every byte of every object, not only those of samples.
+// Whether the manifest has a checksum for every byte of every object. Checksums of samples alone may not
+// cover bytes between them.
 bool checks_every_byte(const Manifest& manifest) {
   return manifest.facts().object_checksums ||
          (manifest.one_object_per_sample() && manifest.facts().checksums);
 }
 
-// Reads and checks all objects with `threads` threads. Names the first `most_listed` wrong objects that they
-// find. After Ctrl-C the result is not complete, which is no error.
+// Reads and checks all objects with `threads` threads. The findings name at most `most_listed` wrong objects.
+// After Ctrl-C it returns no error, but findings that are not `complete`.
 Result<Findings> check_all(Corpus& corpus, unsigned threads, uint64_t most_listed, bool progress) {
   const auto start = std::chrono::steady_clock::now();
   const uint64_t bytes_before = corpus.tier.backend->moved_bytes().read;
   const Manifest& manifest = corpus.manifest;
   const ObjectIndex index(manifest);
   Findings findings;
-  // Protects findings.problems while threads check objects. The counts are atomics; relaxed, because they are
-  // read after the threads have ended.
+  // Protects findings.problems while threads check objects. The counts are atomics. Relaxed order is enough,
+  // because they are read after the threads have ended.
   std::mutex mutex;
   std::array<std::atomic<uint64_t>, kStateCount> counts{};
   std::vector<Buffer> buffers(threads);
@@ -123,8 +124,8 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, uint64_t most_liste
   return findings;
 }
 
-// JSON contains only UTF-8. Names that are no UTF-8 are escaped as in the table, so that different names stay
-// different.
+// Makes a text that JSON can contain, which allows only UTF-8. Bytes that are not UTF-8 are escaped as in the
+// table, so that different names remain different.
 std::string as_utf8(std::string_view text) {
   const bool is_utf8 = Json::parse(one_line(std::string(text))) == Json(std::string(text));
   return is_utf8 ? std::string(text) : printable(text);
@@ -194,7 +195,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   print_text(text);
 }
 
-// The remedy that makes the corpus complete again.
+// Advice on how to make the corpus complete again, with a command if `penstock generate` can do it.
 std::string remedy(const Corpus& corpus, const Findings& findings, bool own_manifest) {
   const std::string& recipe = corpus.manifest.facts().recipe;
   if (!own_manifest || !recipe_registry().find(recipe).ok())

@@ -68,7 +68,7 @@ TEST_P(AsyncFiles, LoneReadsGoByTheRingWhereTheyAreDirect) {
   EXPECT_EQ(backend_->caps().queue_is_cheaper, name == "uring" && options == ",direct=1");
 }
 
-// Executes all operations with as many in flight as the queue takes. Returns the outcomes by tag.
+// Does all operations with as many in flight as the queue takes. Returns the outcomes by tag.
 std::map<uint64_t, Result<uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
   std::map<uint64_t, Result<uint64_t>> done;
   std::vector<Completion> completions(7);
@@ -220,7 +220,7 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
       ASSERT_OK(put(std::to_string(i), contents.back()));
       readers.push_back(backend_->open(std::to_string(i)).value());
     }
-    const auto reader_of = [&](size_t read) {  // files of the same slot one after the other
+    const auto reader_of = [&](size_t read) {  // files with the same slot, one after the other
       const size_t turn = read / 8 % kReaders;
       return turn % 6 * kPlaces + turn / 6;
     };
@@ -403,7 +403,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
       Bytes out(8'192);
       Tier mine;
       std::unique_ptr<Reader> reader;
-      Result<std::unique_ptr<Queue>> queue = std::unique_ptr<Queue>();  // destroyed with reads in flight
+      Result<std::unique_ptr<Queue>> queue = std::unique_ptr<Queue>();  // ends with reads in flight
       do {  // another test may use all of fs.aio-max-nr for a short time
         *queue = nullptr;
         mine = open_tier("t=libaio:" + scratch_.path().string(), kNoNamedTiers).value();
@@ -483,7 +483,7 @@ TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) 
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(pattern(10)));
   ASSERT_OK((*writer)->publish(Durability::visible));
-  EXPECT_TRUE(in_child_process([&] {  // the end of the child releases all of them
+  EXPECT_TRUE(in_child_process([&] {  // the end of the child releases all contexts
     for (unsigned reads = 1U << 20U; reads > 0; reads /= 2) {
       aio_context_t context = 0;
       while (::syscall(SYS_io_setup, reads, &context) == 0) context = 0;
@@ -496,7 +496,7 @@ TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) 
     Bytes out(10);
     const Operation operation{ReadObject{"object", 10, out}, 1};
     EXPECT_OK(read_all(**queue, {&operation, 1}).at(1));
-    queue->reset();  // ends its threads
+    queue->reset();  // ends the threads of the queue
   }));
 }
 

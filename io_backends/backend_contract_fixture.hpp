@@ -25,8 +25,8 @@ ContractSubject& contract_subject();
 
 using Bytes = std::vector<std::byte>;
 
-// Each test has a new root. The parameter names the decorator around the back end, because every decorator
-// must also fulfil the contract.
+// The fixture of each test of the contract: a back end with a new, empty root. The test's parameter names the
+// decorator around the back end, because a decorated back end must fulfil the contract, too.
 class Contract : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;

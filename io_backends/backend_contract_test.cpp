@@ -110,7 +110,7 @@ TEST_P(Contract, RefusesImproperNamesEverywhere) {
     EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace(name, "b"));
     EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace("b", name));
     EXPECT_ERRC(Errc::invalid_argument, names().lock(name));
-    if (name.empty()) continue;  // "" is the root, a valid folder
+    if (name.empty()) continue;  // "" is skipped: it is the root, a valid folder
     EXPECT_ERRC(Errc::invalid_argument, names().stat(name));
     EXPECT_ERRC(Errc::invalid_argument, names().make_folders(name));
     EXPECT_ERRC(Errc::invalid_argument, names().list(name, [](const Entry&) { return true; }));
@@ -310,7 +310,7 @@ TEST_P(Contract, OffersWhatItsCapsSay) {
     EXPECT_ERRC(Errc::unsupported, view);
   }
   Bytes out(4'000);
-  if (caps().collective_reads) {  // the job has one rank
+  if (caps().collective_reads) {  // this job has only one rank, so the collective read needs no other
     ASSERT_OK((*reader)->read_at_all(10, out));
     EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 10));
     EXPECT_OK((*reader)->read_at_all(0, {}));

@@ -2,7 +2,7 @@
 // Lock: none. The atomics direct_ (whether files are opened with O_DIRECT) and alignment_ (for direct reads)
 // change at most a few times.
 // Memory: a read allocates only for an error, and once in each thread for the aligned buffer of direct reads.
-// Ctrl-C: as in posix.cpp.
+// Ctrl-C: it does not end a read, because calls are repeated after EINTR (as in posix.cpp).
 // Crash: this file only reads. direct_writer.cpp writes.
 #include "io_backends/direct_files.hpp"
 
@@ -25,7 +25,8 @@ bool may_fall_back(const Options& options) {
   return options.text("fallback") == "buffered";
 }
 
-// Reads directly if the descriptor has an alignment for direct reads, else through the page cache.
+// Reads all of `out` if the file is long enough: directly if `direct` has the alignment for that, else
+// through the page cache.
 FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, uint64_t offset,
                    std::span<std::byte> out) {
   return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
@@ -46,8 +47,9 @@ DirectFiles::DirectFiles(std::string_view path, const Options& options, int advi
   if (options.boolean("direct") && !direct_.on()) remark(page_cache_remark(root_));
 }
 
-// Returns a reference without a lock. caps_ and buffered_caps_ do not change any more once a caller can have
-// a reference to them. call_once makes other threads wait until buffered_caps_ is complete.
+// The returned reference is safe without a lock, because caps_ and buffered_caps_ never change after a caller
+// can have a reference to them. Only the first call after direct I/O was turned off fills buffered_caps_;
+// call_once makes other threads wait for it.
 const Caps& DirectFiles::caps() const {
   if (!direct_.turned_off()) return caps_;
   std::call_once(buffered_caps_once_, [this] {
@@ -102,8 +104,8 @@ Result<std::optional<DirectAlignment>> DirectFiles::ask_alignment(int fd, std::s
     if (direct_.turned_off()) clear_o_direct(fd);
     return std::optional<DirectAlignment>();
   }
-  // Two threads may store at the same time, and the larger value may be lost. That costs only one EINVAL,
-  // after which read_object() and finish_read() ask again.
+  // If two threads store to alignment_ at the same time, the larger value may be lost. That costs only one
+  // EINVAL, after which read_object() and finish_read() ask again.
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   const DirectAlignment largest{std::max(known.memory, wanted->memory),
                                 std::max(known.offset, wanted->offset)};
@@ -121,7 +123,7 @@ Result<uint64_t> DirectFiles::read_object(std::string_view name, uint64_t length
   }
   PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
   FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
-  // perhaps the file is on another file system below the same root
+  // perhaps this file needs a larger alignment, because it is on another file system below the same root
   if (direct && io.sys_errno == EINVAL && io.done == 0) {
     PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
     io = pread_whole(fd.get(), direct, 0, out.first(length));
@@ -150,8 +152,8 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
   return fd;
 }
 
-// Called on the thread of the queue, after the kernel has finished with the operation's memory. So perform()
-// may write to that memory again. perform() blocks.
+// Runs on the thread of the queue. The kernel no longer writes to the operation's memory, so perform() may
+// read into it again if the first read was short or failed. perform() blocks.
 Result<uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read, size_t bytes,
                                           int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)

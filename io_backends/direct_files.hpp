@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// Rows for the option tables of these back ends.
+// Two options of these back ends, for their option tables.
 inline constexpr OptionSpec kDirectOption{.name = "direct",
                                           .role = OptionRole::work,
                                           .type = OptionType::boolean,
@@ -46,8 +46,8 @@ class DirectReader : public PosixReader {
 
 class DirectFiles : public PosixFiles {
  public:
-  // The option table also has kDirectOption and kFallbackOption. With direct=0 the back end uses the page
-  // cache.
+  // `options` must come from a table with kDirectOption and kFallbackOption. With direct=0 the back end uses
+  // the page cache. See PosixFiles (posix.hpp) for the other parameters.
   DirectFiles(std::string_view path, const Options& options, int advice = POSIX_FADV_NORMAL,
               bool eof_read = false);
 
@@ -60,11 +60,11 @@ class DirectFiles : public PosixFiles {
 
   // Opens with O_RDONLY, and with O_DIRECT if direct I/O is on. May also return a folder or a special file.
   Result<Fd> open_direct(std::string_view name);
-  // These three return the alignment for direct reads from a file of open_direct(), or nothing if reads are
-  // buffered. ask_alignment() asks the system, and this back end keeps the largest answer. If the file has no
-  // direct I/O and fallback=buffered, it also turns direct I/O off for all later reads. alignment() asks only
-  // if there is no answer yet. likely_alignment() never asks. If another file system below the same root
-  // needs a larger alignment, reads there fail with EINVAL.
+  // The three functions below return the alignment for direct reads from a file of open_direct(), or no value
+  // if reads go through the page cache. ask_alignment() asks the system, and this back end keeps the largest
+  // answer. If the file has no direct I/O and fallback=buffered, it also turns direct I/O off for all later
+  // reads. alignment() asks only if there is no answer yet. likely_alignment() never asks. If another file
+  // system below the same root needs a larger alignment, reads there fail with EINVAL.
   Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
   Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
   std::optional<DirectAlignment> likely_alignment() const;

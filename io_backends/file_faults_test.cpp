@@ -306,7 +306,8 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
     const auto mine = make_subject(GetParam(), small);
     ASSERT_OK(mine);
     const Result<void> probe = mine->put("small", pattern(10));
-    if (!probe.ok() && probe.error().code == Errc::unsupported) return;  // no direct I/O in memory
+    // this file system in memory has no direct I/O
+    if (!probe.ok() && probe.error().code == Errc::unsupported) return;
     ASSERT_OK(probe);
     EXPECT_ERRC(Errc::no_space, mine->put("large", pattern(2U << 20U)));
     for (const Way way : kWays) {
@@ -370,7 +371,8 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
     const auto expect_buffered = [](const Subject& mine) {
       EXPECT_FALSE(mine.backend->caps().bypasses_cache);
       EXPECT_FALSE(mine.backend->caps().queue_is_cheaper);
-      const std::vector<std::string> remarks = mine.backend->remarks();  // one is on threads for a ring
+      // one remark may say that threads replace the ring
+      const std::vector<std::string> remarks = mine.backend->remarks();
       EXPECT_EQ(
           std::count_if(remarks.begin(), remarks.end(),
                         [](const std::string& one) { return one.find("fallback=buffered") != one.npos; }),

@@ -2,7 +2,8 @@
 // io_submit and io_getevents, the older asynchronous calls of the kernel. It is for machines that forbid
 // io_uring. It needs no library.
 //
-// Only direct reads are asynchronous. The kernel finishes a buffered read within io_submit.
+// Only direct reads are asynchronous. A read through the page cache is already finished when io_submit
+// returns.
 //
 // Threads: any thread may make a queue. One thread at a time uses it, and every function of LibaioQueue runs
 // on that thread.
@@ -37,8 +38,8 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
 
-// An aio context of the kernel, which can have up to depth() reads in flight. One thread at a time. The
-// destructor waits until the kernel no longer writes to the memory of these reads.
+// An aio context of the kernel, which can have up to depth() reads in flight. Only one thread at a time may
+// use it. The destructor waits until the kernel no longer writes to the memory of these reads.
 class AioContext {
  public:
   AioContext() = default;
@@ -48,14 +49,14 @@ class AioContext {
     if (id_ != 0) ::syscall(SYS_io_destroy, id_);
   }
 
-  // Returns 0 or the errno.
+  // Makes the context in the kernel. Returns 0 or the errno.
   int set_up(size_t depth) {
     depth_ = depth;
     return ::syscall(SYS_io_setup, unsigned(depth), &id_) == 0 ? 0 : errno;
   }
   size_t depth() const { return depth_; }
   bool ready() const { return id_ != 0; }
-  // Submits reads from the front of `reads`. Returns how many the kernel accepted, or -1 with errno.
+  // Submits the reads in the order of the span. Returns how many the kernel accepted, or -1 with errno.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, long(reads.size()), reads.data());
   }
@@ -72,7 +73,8 @@ class AioContext {
 };
 
 // Contexts that no queue uses, kept for the next queue. To destroy a context takes about 36 ms at any depth,
-// because the kernel waits for RCU grace periods. A measured loop must not include that time. Any thread.
+// because the kernel waits for RCU grace periods. A measured loop must not include that time. Any thread may
+// call this class.
 class IdleContexts {
  public:
   IdleContexts() = default;
@@ -80,10 +82,11 @@ class IdleContexts {
   IdleContexts& operator=(const IdleContexts&) = delete;
   ~IdleContexts() { destroy_all(); }
 
-  // Takes a context of at least `depth`. If there is none, it returns null and destroys one of the others. So
-  // there are never more contexts than the largest number of queues that existed at the same time.
+  // Returns a kept context of at least `depth`. If there is none, returns null and destroys one of the kept
+  // contexts, because the caller then makes a new one. So there are never more contexts than the largest
+  // number of queues that existed at the same time.
   std::unique_ptr<AioContext> take(size_t depth) {
-    // Declared before the lock, so that the context is destroyed after the lock is released.
+    // Declared before the guard, so that the context is destroyed after the lock is released.
     std::unique_ptr<AioContext> too_shallow;
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(contexts_.begin(), contexts_.end(),
@@ -104,9 +107,9 @@ class IdleContexts {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(std::move(context));
   }
-  // Called by queue() when the kernel has no more contexts, and by the destructor. It holds the lock all the
-  // time, so that no queue gets a context that is being destroyed. Up to 64 threads share the work, because
-  // each context takes 36 ms.
+  // Destroys all kept contexts. queue() calls this when the kernel has no more contexts, and so does the
+  // destructor. The lock is held all the time, so that no queue gets a context that is being destroyed. Up to
+  // 64 threads share the work, because each context takes 36 ms.
   void destroy_all() {
     const std::lock_guard lock(mutex_);
     std::atomic<size_t> next{0};
@@ -127,8 +130,8 @@ class IdleContexts {
 class LibaioFiles final : public DirectFiles {
  public:
   LibaioFiles(std::string_view path, const Options& options) : DirectFiles(path, options) {
-    // Asks for a context of depth 0: io_setup() fails with EINVAL if its use is allowed, else with another
-    // errno. A real context would take long to destroy.
+    // Finds out whether io_setup() is allowed, by a context of depth 0. That fails with EINVAL if io_setup()
+    // is allowed, else with another errno. A real context is not made, because to destroy it takes long.
     AioContext trial;
     const int failed = trial.set_up(0);
     caps_.async = failed == EINVAL;
@@ -157,8 +160,8 @@ class LibaioQueue final : public Queue {
     prepared_.reserve(depth);
     for (size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
   }
-  // Waits for all reads, also after Ctrl-C, because the kernel may write to the memory of a read until its
-  // event comes. The context is kept for other queues only if it has no reads left.
+  // Waits for all reads, also after Ctrl-C: the kernel may write to the memory of a read until its event
+  // comes. The context is kept for other queues only if it has no reads left.
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
     if (in_kernel_ == 0 && context_->ready()) files_.idle_contexts().keep(std::move(context_));
@@ -191,7 +194,7 @@ class LibaioQueue final : public Queue {
   LibaioFiles& files_;
   std::vector<Slot> slots_;
   std::vector<size_t> free_slots_;
-  std::vector<iocb*> prepared_;  // not submitted yet; pointers into slots_, which never grows
+  std::vector<iocb*> prepared_;  // reads to submit: pointers into slots_, which never grows
   std::vector<io_event> events_;
   size_t in_kernel_ = 0;
   Fifo<Completion> done_;
@@ -269,8 +272,8 @@ void LibaioQueue::submit_prepared() {
       continue;
     }
     if (accepted < 0 && errno == EINTR) continue;
-    // EAGAIN: the kernel has no room. Waiting helps only if it has reads of this queue; otherwise the wait
-    // would never end.
+    // EAGAIN means that the kernel has no room for more reads. If it has reads of this queue, the end of one
+    // makes room. Otherwise a wait would never end.
     if (accepted < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
     finish(rest.front()->aio_data, -EAGAIN);
     rest = rest.subspan(1);
@@ -291,12 +294,13 @@ bool LibaioQueue::wait(size_t at_least) {
   return true;
 }
 
-// Makes all reads in the kernel fail, since otherwise the caller would wait for them for ever. If no new
-// context can be made, the kernel refuses later reads, and blocking calls do them.
+// Completes all reads in the kernel with the errno `failed`, since otherwise the caller would wait for them
+// for ever. Then makes a new context. If no new context can be made, the kernel refuses later reads, and
+// blocking calls do them.
 void LibaioQueue::fail_all(int failed) {
   const size_t depth = context_->depth();
   // The old context is destroyed first, which waits until no read writes to memory any more. Only then may
-  // the caller learn of the failures, because it may free that memory.
+  // the caller learn of the failures, because it may then free that memory.
   context_ = std::make_unique<AioContext>();
   static_cast<void>(context_->set_up(depth));
   in_kernel_ = 0;
@@ -339,7 +343,8 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(size_t depth) {
   if (context == nullptr) {
     context = std::make_unique<AioContext>();
     int failed = context->set_up(depth);
-    // the idle contexts also count towards fs.aio-max-nr, so they are destroyed and the call is repeated
+    // the machine's limit for reads (fs.aio-max-nr) is reached; idle contexts count, too, so they are
+    // destroyed and the call is repeated
     if (failed == EAGAIN) {
       idle_contexts_.destroy_all();
       failed = context->set_up(depth);

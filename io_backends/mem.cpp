@@ -67,8 +67,9 @@ struct Store {
     return node;
   }
 
-  // Returns the folder, and makes it if it is missing. Null if an object has the name of a folder in the
-  // path. The caller holds the mutex exclusively. Folders that were made before a failure remain.
+  // Returns the folder `folder`, and makes it and its parents if they are missing. Returns null if an object
+  // has the name of one of these folders. The caller holds the mutex exclusively. Folders that were made
+  // before a failure remain.
   Node* make_folder(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
@@ -82,8 +83,8 @@ struct Store {
   }
 };
 
-// Called when a tier is opened, by any thread. A store exists until the process ends, so a tier that is
-// opened again still has its objects.
+// Returns the store for this path, and makes it at the first call. It exists until the process ends, so a
+// tier that is opened again still has its objects. Any thread may call this.
 std::shared_ptr<Store> store_of(std::string_view path) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Store>, std::less<>> stores;
@@ -111,7 +112,7 @@ Result<void> catch_out_of_memory(std::string_view name, Work work) {
   }
 }
 
-// Reads an object's bytes. Any thread may use it without a lock, because the bytes are const.
+// Reads an object's bytes. Any thread may use it without a lock, because the bytes never change.
 class MemReader final : public Reader {
  public:
   MemReader(Blob blob, std::string_view name, MovedCounter& moved)
@@ -138,8 +139,8 @@ class MemReader final : public Reader {
   MovedCounter& moved_;
 };
 
-// One thread at a time. Until publish() only the writer has the bytes, so only publish() takes the lock. A
-// writer that is destroyed earlier frees the bytes.
+// Only one thread at a time may use it. Until publish() only the writer has the bytes, so only publish()
+// takes the lock. A writer that is destroyed before publish() frees the bytes.
 class MemWriter final : public Writer {
  public:
   MemWriter(Store& store, std::string_view name, MovedCounter& moved)
@@ -162,8 +163,8 @@ class MemWriter final : public Writer {
     finished_ = true;
     Result<void> done;
     PENSTOCK_TRY(catch_out_of_memory(name_, [&] {
-      // The large allocation comes before the lock. Everything else is done with the lock held, so that the
-      // check of IfExists::fail and the new name are one step.
+      // The large allocation is made before the lock is taken. Everything else is done with the lock held, so
+      // that the check of IfExists::fail and the new name are one step.
       auto blob = std::make_shared<const Bytes>(std::move(bytes_));
       const auto [folder, last_part] = split_last_part(name_);
       const std::lock_guard lock(store_.mutex);
@@ -222,8 +223,8 @@ class MemWriter final : public Writer {
   bool finished_ = false;
 };
 
-// Any thread may destroy a MemLock. The destructor takes Store::mutex and allocates nothing. The object with
-// the lock's name remains.
+// A lock on a store. Any thread may destroy it. The destructor takes Store::mutex and allocates nothing. The
+// object with the lock's name remains.
 class MemLock final : public Lock {
  public:
   MemLock(std::shared_ptr<Store> store, std::string_view name) : store_(std::move(store)), name_(name) {}
@@ -322,8 +323,8 @@ class MemNamespace final : public Namespace {
     const std::lock_guard lock(store_->mutex);
     Node* parent = store_->make_folder(folder);
     if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
-    // Does not wait, but fails with `busy` if the lock is held. The empty object remains after the lock is
-    // released, as a file does.
+    // If the lock is held, this fails with `busy` instead of waiting. The empty object with the lock's name
+    // remains after the lock is released, as a lock file does on other back ends.
     auto& node = parent->children[std::string(last_part)];
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
@@ -385,8 +386,8 @@ class MemBackend final : public Backend {
   MovedBytes moved_bytes() const override { return moved_.sum(); }
 
  private:
-  // Called by open() and read_object(). Holds the lock only during the search. Afterwards the copy of the
-  // shared_ptr keeps the bytes.
+  // Returns the bytes of the object. It holds the lock only during the search: afterwards the returned
+  // shared_ptr keeps the bytes. open() and read_object() call it.
   Result<Blob> find(std::string_view name) {
     PENSTOCK_TRY(check_object_name(name));
     const std::shared_lock lock(store_->mutex);

@@ -73,7 +73,7 @@ using Mapping = std::shared_ptr<const MappedFile>;  // null for an empty file
 using TouchFunction = void (*)(std::span<const std::byte> bytes);
 
 // Reads from the mapping. If the file has grown since it was mapped, the new bytes are read by system calls.
-// Any thread.
+// Any thread may call it.
 class MmapReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
@@ -112,7 +112,8 @@ Result<void> MmapReader::read_at(uint64_t offset, std::span<std::byte> out) {
   if (!is_mapped(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
   copy_streamed(out, mapped().subspan(size_t(offset), out.size()));
   PENSTOCK_ASSIGN(const uint64_t now, size());
-  // Repeats the read by a system call, which returns the same error as in the other back ends.
+  // Some of the bytes may be lost. So the read is repeated by a system call, which returns the same error as
+  // in the other back ends.
   if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
   moved().add_read(out.size());
   return success();
@@ -127,18 +128,18 @@ Result<std::span<const std::byte>> MmapReader::view(uint64_t offset, uint64_t le
   return bytes;
 }
 
-// Mappings that are kept after their Readers are destroyed (keep=1), by file. Two names of one file share a
-// mapping. A file that replaces another under the same name has its own mapping. While a file is mapped, this
-// machine does not reuse its inode number. On a network file system, a replaced file has another time of its
-// last write. Any thread.
+// Mappings that are kept after their Readers are destroyed (keep=1), found by device and inode number. So two
+// names of one file share a mapping, and a file that replaces another under the same name has its own. While
+// a file is mapped, this machine does not give its inode number to another file. A network file system may do
+// that, but the time of the last write then differs. Any thread may call this class.
 class KeptMappings {
  public:
-  // The most mappings that are kept: a process may usually have 65,530 in all. Further objects are mapped
-  // only while they are open.
+  // The largest number of kept mappings: a process may usually have 65,530 mappings in all. Further objects
+  // are mapped only while they are open.
   static constexpr size_t kMaxKept = 32'768;
 
-  // Returns the mapping of a file. Null if there is none, or if the file has since grown, been written to or
-  // lost bytes.
+  // Returns the kept mapping of a file. Null if there is none, or if the file has grown, been written to or
+  // lost bytes since it was mapped.
   Mapping find(const struct stat& file) {
     const std::lock_guard lock(mutex_);
     const auto found = by_file_.find({file.st_dev, file.st_ino});
@@ -186,7 +187,7 @@ class MmapFiles final : public PosixFiles {
 
   Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
                                std::span<std::byte> out) override {
-    return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
+    return Backend::read_object(name, length_hint, out);  // uses open()  NOLINT(bugprone-parent-virtual-call)
   }
 
  private:

@@ -78,7 +78,8 @@ TEST_F(Mmap, WhatAFileGotLaterIsRead) {
 
 TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
   std::vector<std::byte> out(kBytes);
-  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {  // at a page boundary and not
+  // lengths at a page boundary and between two
+  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {
     put("object");
     const auto reader = open("object");
     ASSERT_OK(reader->read_at(0, out));
@@ -133,7 +134,7 @@ TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
   EXPECT_TRUE(
       std::all_of(seen.begin() + 8192, seen.end(), [](std::byte byte) { return byte == std::byte{0}; }));
   EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes));
-  // The file has its length again, but the pages of the touched view have lost their bytes.
+  // The file gets its old length again, but the touched pages of the view have lost their bytes.
   ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
   EXPECT_ERRC(Errc::io, reader->view(0, kBytes));
 }
@@ -208,8 +209,8 @@ void touch_foreign_mapping(const std::string& path) {
   static_cast<void>(*static_cast<const volatile char*>(memory));
 }
 
-// A handler was installed before the first mapping. In a child process, because the handler is a state of the
-// process.
+// A handler is installed before the first mapping. This test runs in a child process, because handlers belong
+// to the whole process.
 TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
   EXPECT_TRUE(in_child_process([&] {
     std::signal(SIGBUS, [](int) { ::_exit(42); });

@@ -72,7 +72,7 @@ class MpiioFiles final : public PosixFiles {
   }
   Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
                                std::span<std::byte> out) override {
-    return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
+    return Backend::read_object(name, length_hint, out);  // uses open()  NOLINT(bugprone-parent-virtual-call)
   }
 
   Result<std::unique_ptr<MpiFile>> open_mpi_file(const std::string& name, MpiSharing sharing);
@@ -114,8 +114,8 @@ class MpiioReader final : public Reader {
   std::unique_ptr<MpiFile> shared_file_;  // opened by the first collective read; null until then
 };
 
-// Collective. All ranks must make the same MPI calls. So a rank whose request is invalid first makes an empty
-// collective read, and then returns the error.
+// Reads together with all other ranks (collective). All ranks must make the same MPI calls. So a rank whose
+// request is invalid first makes an empty collective read, and then returns the error.
 Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out) {
   if (!shared_file_) {
     PENSTOCK_ASSIGN(shared_file_, files_.open_mpi_file(name_, MpiSharing::shared));
@@ -125,15 +125,15 @@ Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out)
     return truncated_error(files_.full_path(name_), offset, out.size());
   }
   Result<size_t> got = shared_file_->read_at(offset, out);
-  // A collective read of OMPIO always reports as many bytes as requested, also after the end of the file. So
-  // the size is checked.
+  // The MPI-IO of Open MPI (OMPIO) always reports as many bytes as requested for a collective read, also
+  // after the end of the file. So the size is checked.
   PENSTOCK_ASSIGN(const uint64_t now, shared_file_->size());
   if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
   return finish_read(got, offset, out);
 }
 
-// Handles the result of MPI-IO. If a system call fails, OMPIO of Open MPI reports the end of the file
-// instead. So a short read is repeated by system calls.
+// Handles the result of MPI-IO. A short read need not mean that the file has ended: the MPI-IO of Open MPI
+// (OMPIO) also reports it if a system call failed. So it is repeated by system calls.
 Result<void> MpiioReader::finish_read(const Result<size_t>& got, uint64_t offset, std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
   if (*got != out.size()) return files_.read_without_mpi(name_, "it gave too few bytes", offset, out);
@@ -153,13 +153,14 @@ Result<std::unique_ptr<Reader>> MpiioFiles::open(std::string_view name) {
 Result<std::unique_ptr<MpiFile>> MpiioFiles::open_mpi_file(const std::string& name, MpiSharing sharing) {
   const Result<Fd> fd = open_file(name);
   if (!fd.ok() && sharing == MpiSharing::alone) return fd.error();
-  // With an empty path the open fails on all ranks. It must be called even so, because the other ranks wait
-  // for this one.
+  // If this rank cannot open the file, it still makes the collective call, because the other ranks wait for
+  // it. With an empty path that call fails on all ranks.
   std::string path = fd.ok() ? root_.full_path(name) : "";
   if (path.find(':') != std::string::npos || path.size() > kMaxPathBytes)
     path = "/proc/self/fd/" + std::to_string(fd->get());
   auto file = files_->open(path, root_.full_path(name), sharing);
-  // Opens the file by a system call for its error: the file was removed, or no descriptor is free.
+  // Opens the file again by a system call, whose error tells the cause: the file was removed, or no
+  // descriptor is free.
   if (!file.ok()) PENSTOCK_TRY(open_file(name));
   return file;
 }

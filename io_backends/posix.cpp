@@ -85,7 +85,7 @@ Result<uint64_t> PosixFiles::read_object(std::string_view name, uint64_t length_
   if (length == 0) {
     PENSTOCK_ASSIGN(length, object_length(fd.get(), name, out.size()));
   }
-  // Uses pread, because read(2) takes a lock for the file position in a process with several threads.
+  // This reads by pread(), because read() locks the file position in a process with several threads.
   PENSTOCK_TRY(check_object_read(pread_full(fd.get(), 0, out.first(length)), name, length));
   if (eof_read_) {
     std::byte extra_byte{};
@@ -131,8 +131,8 @@ Result<unsigned> PosixFiles::mode_of(int fd, std::string_view name) const {
 
 Result<Fd> PosixFiles::open_to_read(std::string_view name, int more_flags) {
   // With O_NONBLOCK, because the open of a FIFO would block until another process opens it for writing. On a
-  // regular file O_NONBLOCK matters only if another process has a lease on it. Then the file is opened again
-  // without the flag, which waits until the lease is released.
+  // regular file the flag matters only if another process has a lease on the file: then the open fails. So it
+  // is repeated without the flag, and waits until the lease is released.
   const int flags = O_RDONLY | more_flags;
   auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
   if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");

@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-// A row for the option tables of these back ends.
+// An option of all these back ends, for their option tables.
 inline constexpr OptionSpec kPublishOption{
     .name = "publish",
     .role = OptionRole::work,
@@ -31,7 +31,7 @@ inline constexpr OptionSpec kPublishOption{
     .fallback = "auto",
     .help = "how a finished object gets its name: auto uses a nameless file where the system has them"};
 
-// Reads through the page cache.
+// A Reader that reads through the page cache.
 class PosixReader : public Reader {
  public:
   PosixReader(Fd fd, std::string name, MovedCounter& moved)
@@ -56,8 +56,9 @@ class PosixReader : public Reader {
 
 class PosixFiles : public Backend {
  public:
-  // The option table has kPublishOption. `advice`: a POSIX_FADV_ constant, for each file that is opened to be
-  // read. `eof_read`: after the bytes of a whole object, make one more read, which finds its end.
+  // `options` must come from a table with kPublishOption. `advice` is the POSIX_FADV_ constant for each file
+  // that is opened to be read. With `eof_read`, a read of a whole object makes one more system call, which
+  // finds the end of the file.
   PosixFiles(std::string_view path, const Options& options, int advice = POSIX_FADV_NORMAL,
              bool eof_read = false);
 
@@ -71,7 +72,7 @@ class PosixFiles : public Backend {
   std::vector<std::string> remarks() const override;
   std::optional<std::filesystem::path> native_path(std::string_view name) const override;
 
-  // Adds a remark about this back end, also for its queues. The same remark is added only once.
+  // Adds a sentence to remarks(), unless it is already there. The queues of the back end call this, too.
   void remark(std::string sentence);
 
  protected:
@@ -81,8 +82,8 @@ class PosixFiles : public Backend {
   Result<Fd> open_file(std::string_view name);
   // Returns the st_mode of an opened file; fails with EISDIR for a folder.
   Result<unsigned> mode_of(int fd, std::string_view name) const;
-  // Parts of read_object(). object_length() returns how many bytes to read. check_object_read() counts the
-  // bytes that were read, and returns an error if they are fewer.
+  // Two steps of read_object(). object_length() returns how many bytes to read. check_object_read() counts
+  // the bytes that were read, and returns an error if they are fewer than `length`.
   Result<uint64_t> object_length(int fd, std::string_view name, size_t room) const;
   Result<void> check_object_read(const FullIo& io, std::string_view name, uint64_t length);
 

@@ -36,7 +36,7 @@ class PosixFaults : public testing::Test {
     std::ifstream file(root() / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // All names in the root, also hidden ones.
+  // Returns all names in the root, also hidden ones.
   std::vector<std::string> everything() {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(root()))
@@ -352,15 +352,15 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
   const std::span<const std::byte> all = memory.first(bytes.size());
   std::copy(bytes.begin(), bytes.end(), memory.data());
   struct Case {
-    std::vector<size_t> appended;  // the end of each append, in bytes
+    std::vector<size_t> appended;  // offset in bytes at which each append ends
     uint64_t writes;
   };
   for (const Case& one : std::vector<Case>{
-           {{5 * kMiB}, 1},                             // one call for all blocks
-           {{5 * kMiB + 4096}, 1},                      // blocks of 4 KiB
-           {{5 * kMiB + 100}, 2},                       // the rest is staged
-           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each directly from its address
-           {{kMiB - 4096, kMiB}, 1},                    // small ones are gathered first
+           {{5 * kMiB}, 1},                             // all blocks go in one system call
+           {{5 * kMiB + 4096}, 1},                      // also with a last block of 4 KiB
+           {{5 * kMiB + 100}, 2},                       // the last 100 bytes are staged
+           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each is written directly, without a copy
+           {{kMiB - 4096, kMiB}, 1},                    // small appends are gathered into one call
            {{100, 4 * kMiB + 100}, 4 + 1},              // after a partial block all bytes are staged
            {{4096, 4 * kMiB}, 4},                       // staged bytes are written first
        }) {

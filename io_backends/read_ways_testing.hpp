@@ -24,7 +24,7 @@ inline bool opens(Way way) {
   return way == Way::reader || way == Way::queued_reader;
 }
 
-// A back end with its own queue, for one thread. After a fork, the child must make one of its own.
+// A back end with its own queue, for one thread. After a fork, the child must make its own Subject.
 struct Subject {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Queue> queue;

@@ -11,8 +11,8 @@
 namespace penstock {
 
 enum class Call : uint8_t {
-  open,           // openat of a name
-  open_nameless,  // openat with O_TMPFILE
+  open,           // openat() of a file with a name
+  open_nameless,  // openat() with O_TMPFILE
   read,           // read, pread, preadv
   write,          // pwrite, pwritev
   linkat,
@@ -21,7 +21,7 @@ enum class Call : uint8_t {
   fdatasync,
   fsync,
   fallocate,
-  fadvise,  // only counted
+  fadvise,  // no faults: these calls are only counted
   close,
   ring_submit,  // io_uring_submit, of liburing
   count,
@@ -43,7 +43,8 @@ class InjectedFaults {
 
   uint64_t calls(Call call) { return at(call).calls; }
 
-  // Called by the replaced functions: counts a call. True if it must fail; then errno is set.
+  // Counts a call, and returns true if it must fail; then errno is set. The functions that replace those of
+  // the C library call it.
   bool strikes(Call call);
   size_t shortened(Call call, size_t bytes);
 

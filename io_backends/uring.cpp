@@ -46,13 +46,14 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kTableReads = 4;    // number of the read at which an opened object enters the ring's table
-constexpr size_t kPiecesPerDepth = 8;  // a batch of `depth` reads is submitted in this number of pieces
-constexpr size_t kMaxBufferBytes = size_t{1} << 30U;  // the largest buffer the kernel can register
+// the read, counted from 1, at which an opened object enters the ring's table of files
+constexpr unsigned kTableReads = 4;
+constexpr size_t kPiecesPerDepth = 8;                 // `depth` reads are submitted in this number of pieces
+constexpr size_t kMaxBufferBytes = size_t{1} << 30U;  // largest buffer that the kernel registers
 constexpr size_t kMaxReadBytes = INT32_MAX & ~4095;   // in bytes; the most that one request can read
 
-// Returns a number that no other thread ever has. The system's thread ids are reused, so a new thread could
-// be mistaken for the ended owner of a ring.
+// Returns a number that no other thread ever has. The system may give the id of an ended thread to a new one,
+// which would then be taken for the owner of the ring.
 uint64_t thread_number() {
   static std::atomic<uint64_t> count{0};
   thread_local const uint64_t number = ++count;
@@ -64,7 +65,7 @@ bool is_transient(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
-// A Reader with a unique number. The number tells this file from a later file with the same descriptor.
+// A Reader with a unique number, because a later file may get the same descriptor.
 class UringReader final : public DirectReader {
  public:
   using DirectReader::DirectReader;
@@ -96,8 +97,8 @@ class UringFiles final : public DirectFiles {
     PENSTOCK_ASSIGN(Fd fd, open_direct(name));
     PENSTOCK_ASSIGN(const unsigned mode, mode_of(fd.get(), name));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
-    // This removes O_NONBLOCK. Some file systems cannot tell whether a read has to wait, and there the kernel
-    // would fail each read of a file with O_NONBLOCK.
+    // This removes O_NONBLOCK. Some file systems cannot tell whether a read has to wait. There each read of a
+    // file with O_NONBLOCK would fail.
     if (S_ISREG(mode)) ::fcntl(fd.get(), F_SETFL, direct ? O_DIRECT : 0);
     return std::make_unique<UringReader>(std::move(fd), direct, root_.full_path(name), moved_);
   }
@@ -115,7 +116,7 @@ class UringFiles final : public DirectFiles {
 
  private:
   const bool sqpoll_;
-  // Set once, by the thread of any queue. A thread that sees it late only has to repeat one more read.
+  // True: objects are opened without O_NONBLOCK. Never reset. A thread that sees it late only repeats a read.
   std::atomic<bool> open_may_wait_{false};
 };
 
@@ -135,7 +136,7 @@ class UringQueue final : public Queue {
   size_t submit(std::span<const Operation> operations, Start start) override;
   size_t reap(std::span<Completion> out, size_t at_least) override;
   size_t in_flight() const override { return in_kernel_ + done_.size(); }
-  // Makes the ring for the current thread. Called first, and if another thread begins to use the queue.
+  // Makes the ring for the current thread. Called at first, and when another thread begins to use the queue.
   Result<void> begin();
 
  private:
@@ -147,7 +148,7 @@ class UringQueue final : public Queue {
   struct TableSlot {
     uint64_t number = 0;
     uint64_t candidate_number = 0;
-    unsigned reads = 0;      // how often the candidate was read so far
+    unsigned reads = 0;      // how often the Reader with candidate_number was read
     unsigned in_flight = 0;  // reads in flight that use this slot
   };
   struct Slot {
@@ -156,9 +157,9 @@ class UringQueue final : public Queue {
     size_t bytes = 0;  // bytes that the operation wants
     int result = kCompleteRead;
     bool in_kernel = false;
-    TableSlot* table_slot = nullptr;  // where the table has the file; null if it is not in the table
+    TableSlot* table_slot = nullptr;  // the file's place in the table, or null
     bool open_failed = false;
-    std::string path;  // must not change until the submit, when the kernel reads it
+    std::string path;  // the kernel reads it at the submit, so it must not change before
     Buffer bounce;     // the kernel writes here if `out` lacks the alignment of direct I/O
   };
 
@@ -187,7 +188,7 @@ class UringQueue final : public Queue {
   std::vector<Slot> slots_;  // never grows, because the kernel has pointers to its elements
   std::vector<uint32_t> free_slots_;
   std::vector<TableSlot> table_;
-  size_t in_kernel_ = 0;  // includes prepared reads that are not submitted yet
+  size_t in_kernel_ = 0;  // also counts prepared reads that are not submitted yet
   Fifo<Completion> done_;
   std::unique_ptr<UringRing> ring_;  // last, so destroyed first: until then the kernel may write to slots_
 };
@@ -240,7 +241,7 @@ size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
 }
 
 void UringQueue::start(const Operation& operation) {
-  // The slot is taken first, because next_request() may return other slots to free_slots_.
+  // This slot is taken from free_slots_ first, because next_request() may add other slots there.
   const uint32_t index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
@@ -317,7 +318,7 @@ bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>
   return slot.read.padded_bytes <= kMaxReadBytes;
 }
 
-// Returns the first of `count` entries for one submit; null only if the kernel accepts no more requests.
+// Returns the first of `count` free entries for requests of one submit; null if the kernel accepts no more.
 io_uring_sqe* UringQueue::next_request(unsigned count) {
   io_uring& ring = ring_->get();
   for (int tries = 0; ::io_uring_sq_space_left(&ring) < count; ++tries) {
@@ -342,8 +343,9 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
   ::io_uring_prep_read(sqe, file, read.into, bytes, read.offset);
 }
 
-// Returns the file's slot in the ring's table. Null before the kTableReads-th read of the file. A file with
-// reads in flight is not replaced: the kernel may look up its slot later, and would read the wrong file.
+// Returns the file's slot in the ring's table, or null. The file gets a slot at its kTableReads-th read,
+// unless another file with reads in flight has it: the kernel may look up that slot later, and would read the
+// wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
   const size_t table_index = size_t(reader.fd()) & (table_.size() - 1);
@@ -357,7 +359,7 @@ UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   const auto index = unsigned(slots_.size() + table_index);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
-    slot.reads = 0;  // the next attempt comes only after more reads
+    slot.reads = 0;  // so the next attempt comes after kTableReads more reads
     return nullptr;
   }
   slot.number = reader.number();

@@ -119,7 +119,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
         if (i % 2 == 0) operations.push_back({ReadAt{reader->get(), 0, out}, i});
         if (i % 2 != 0) operations.push_back({ReadObject{"large", 1U << 20U, out}, i});
       }
-      auto queue = tier->backend->queue(8);  // destroyed with reads in flight
+      auto queue = tier->backend->queue(8);  // destroyed at the end of its scope, with reads in flight
       ASSERT_OK(queue);
       ASSERT_EQ((*queue)->submit(operations), 8U);
       ASSERT_TRUE(deny_calls({SYS_io_uring_enter}));
@@ -131,7 +131,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
           ASSERT_GE(count, at_least);
           for (const Completion& one : std::span(completions).first(count)) {
             tags.insert(one.tag);
-            if (one.bytes.ok()) continue;  // it completed before the call was forbidden
+            if (one.bytes.ok()) continue;  // this read completed before the call was forbidden
             EXPECT_ERRC(Errc::permission_denied, one.bytes);
             EXPECT_NE(one.bytes.error().what.find("large"), std::string::npos);
           }

@@ -25,7 +25,7 @@ constexpr OptionSpec kOptions[] = {{.name = "type",
                                     .help = "numbers in the batch: floats from 0 to 1, or octets"},
                                    kModelOption};
 
-// Converts three planes of bytes to pixels.
+// Converts a picture from three planes of bytes, one for each colour, to pixels.
 class PictureSampleTransform final : public SampleTransform {
  public:
   explicit PictureSampleTransform(bool as_octets) : as_octets_(as_octets) {}
@@ -40,7 +40,7 @@ class PictureSampleTransform final : public SampleTransform {
     else
       fill(stored, reinterpret_cast<float*>(slot.data()),
            [](std::byte value) { return float(std::to_integer<unsigned>(value)) * (1.0F / 255.0F); });
-    timer.end_part(kPartFirstOwn);
+    timer.end_part(kFirstOwnPart);
     return success();
   }
 

@@ -22,10 +22,10 @@ constexpr std::string_view kStatisticsFile = "stats.h5";
 constexpr std::array<Hdf5ArrayRequest, 2> kReadArrays{
     {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
 constexpr Hdf5ArrayRequest kStatisticsArray{"climate/stats", Element::f32};
-constexpr size_t kLargestColumn = 1;  // the columns are mean, largest, smallest, deviation
+constexpr size_t kLargestColumn = 1;  // columns of the statistics: mean, largest, smallest, deviation
 constexpr size_t kSmallestColumn = 2;
 constexpr std::array<std::string_view, 1> kStages{"normalise"};
-constexpr uint64_t kSplitSeed = 12345;  // the seed of ClimDeepLearn
+constexpr uint64_t kSplitSeed = 12345;  // ClimDeepLearn splits its files by this seed
 constexpr uint64_t kEpochSteps = 10;    // steps of training in an epoch, for any number of files
 
 constexpr OptionSpec kOptions[] = {{.name = "channels",
@@ -43,7 +43,7 @@ struct Fields {
   size_t pixels() const { return height * width; }
 };
 
-// A channel that the network uses. value * scale + shift is between 0 and 1.
+// A channel that the network uses. The network gets value * scale + shift, which is between 0 and 1.
 struct Channel {
   uint64_t number = 0;
   float scale = 1;
@@ -67,7 +67,7 @@ class FieldsSampleTransform final : public SampleTransform {
       planes_[c] = {arrays[0].row(channels_[c].number).data(), channels_[c].scale, channels_[c].shift};
     planes_to_pixels(planes_, fields_.pixels(), reinterpret_cast<float*>(slot.data()));
     copy_labels(arrays[1], slot.subspan(channels_.size() * fields_.pixels() * sizeof(float)));
-    timer.end_part(kPartFirstOwn);
+    timer.end_part(kFirstOwnPart);
     return success();
   }
 
@@ -115,8 +115,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
                                                 "' are no fields: channels, height, width");
 }
 
-// The requested channels, with the scale and shift that bring their values to 0 to 1, from the statistics of
-// all samples.
+// Returns the requested channels. Scale and shift bring their values into the range from 0 to 1. They follow
+// from the statistics of all samples, in stats.h5.
 Result<std::vector<Channel>> channels_of(const Options& options, Backend& backend, const Fields& fields) {
   const std::vector<uint64_t>& requested = options.list("channels");
   for (const uint64_t channel : requested)
@@ -153,8 +153,9 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   return channels;
 }
 
-// All files, of training and validation, have the same size. The published figure counts only the part of a
-// file that is used, the corrected one the whole file.
+// Returns the bytes that these reads are by the published figure and by the corrected one. The published
+// figure counts only the part of a file that is used, the corrected one the whole file. All files, of
+// training and validation, have the same size.
 StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
   const uint64_t file_reads = training_reads + validation_reads;
   constexpr uint64_t kStatisticsBytes = 32;

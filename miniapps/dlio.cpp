@@ -25,7 +25,8 @@ std::string duration_of(double seconds) {
   return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
 }
 
-// Jitter is uniform. Its width is chosen so that its standard deviation is the workload's.
+// Returns the jitter: the most by which a step may be longer or shorter. The jitter is uniform, with the
+// standard deviation that the workload gives.
 double jitter_of(const DlioWorkload& workload) {
   return std::sqrt(3.0) * workload.deviation_s;
 }
@@ -37,7 +38,7 @@ std::string accelerator_of(const DlioWorkload& workload) {
   return text;
 }
 
-// DLIO keeps the training data in its own folder, `train`.
+// Returns the folder of the training data: DLIO keeps it in `train`, below its data folder.
 std::string data_of(const DlioWorkload& workload) {
   if (workload.data_folder.empty()) return "";
   const std::filesystem::path train = std::filesystem::path(workload.data_folder) / "train";

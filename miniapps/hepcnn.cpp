@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The data sets that the program reads, of nine in a file. Each has one row for a sample.
+// The data sets that the program reads: five of the nine in a file. Each has one row for a sample.
 constexpr std::array<Hdf5ArrayRequest, 5> kReadArrays{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
 constexpr std::array<std::string_view, 1> kStages{"transpose"};
@@ -38,7 +38,7 @@ std::string text_of(const std::vector<uint64_t>& shape) {
   return text;
 }
 
-// Converts planes to pixels, and puts the samples of a file into the order of file_order().
+// Converts the images of a file from planes to pixels, in the order of file_order().
 class FileSampleTransform final : public SampleTransform {
  public:
   FileSampleTransform(const Images& images,
@@ -54,7 +54,7 @@ class FileSampleTransform final : public SampleTransform {
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
     for (uint32_t i = 0; i < samples; ++i)
       transpose(arrays.front().row(order.at(i)), slot.subspan(i * images_.bytes(), images_.bytes()));
-    timer.end_part(kPartFirstOwn);
+    timer.end_part(kFirstOwnPart);
     return success();
   }
 
@@ -125,9 +125,9 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
   return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};
 }
 
-// The published counts of reads fit a program that validates on all its files after each epoch but the last.
-// With global shuffling that program makes a new list of files for each epoch, and validates after the last
-// epoch as well.
+// Plans the reads of a program that fits the published counts of reads: it validates on all its files after
+// each epoch but the last. With global shuffling it makes a new list of files for each epoch, and validates
+// after the last epoch as well.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
   PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
   FileInput plan{.training = std::move(training), .bytes = &studied_bytes};

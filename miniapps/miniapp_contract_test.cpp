@@ -33,7 +33,7 @@ std::vector<std::byte> picture() {
   return {bytes.begin(), bytes.end()};
 }
 
-// A transform and a small valid sample for it. Half of the sample is not valid.
+// A transform and a small valid sample for it. The first half of the sample alone is not valid.
 struct Taken {
   Transform how;
   std::vector<std::byte> sample{};
@@ -78,7 +78,7 @@ Taken taken() {
 }
 
 StageTimer timer_of(const Transform& how) {
-  StageTimer timer(kPartFirstOwn + how.stages.size());
+  StageTimer timer(kFirstOwnPart + how.stages.size());
   timer.restart();
   return timer;
 }
@@ -121,7 +121,7 @@ TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
     ASSERT_TRUE(applied.ok()) << applied.error().what;
     for (size_t i = 0; i < kGuard; ++i) ASSERT_EQ(slots[round][bytes + i], fill) << "wrote behind its slot";
     for (size_t stage = 0; stage < how.stages.size(); ++stage)
-      EXPECT_GT(timer.spent_ns()[kPartFirstOwn + stage], 0U) << how.stages[stage] << " is not timed";
+      EXPECT_GT(timer.spent_ns()[kFirstOwnPart + stage], 0U) << how.stages[stage] << " is not timed";
     slots[round].resize(bytes);
   }
   EXPECT_EQ(slots[0], slots[1]) << "left a part of its slot as it was, or depends on what came before";

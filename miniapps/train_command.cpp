@@ -32,10 +32,10 @@
 namespace penstock {
 namespace {
 
-// Measures tier after tier. Each tier gets a record in `run`, also if it fails. measure() returns an error
-// only if the tier is not its cause. `plan` and `run` must outlive the object. Collective over the plan's
-// ranks. If measure() returns false (stuck, see measure_training()), the object must exist until the process
-// ends.
+// Measures the tiers one after the other. Collective over the plan's ranks. Each tier gets a record in `run`,
+// also if it fails. measure() returns an error only if the tier is not its cause. `plan` and `run` must
+// outlive the object. If measure() returns false (a call hangs, see measure_training()), the object must
+// exist until the process ends.
 class TrainRuns {
  public:
   TrainRuns(TrainPlan& plan, Run& run) : plan_(plan), run_(run) {}
@@ -52,12 +52,13 @@ class TrainRuns {
 
   TrainPlan& plan_;
   Run& run_;
-  std::set<std::string> reported_copied_;  // the tiers whose copied samples were reported
-  // Made for the plan's current number of accelerators and the tier that was measured last.
+  std::set<std::string> reported_copied_;  // tiers for which a note has said that samples are copied
+  // Memory for batches. Its shape follows from the plan's current number of accelerators and the last
+  // measured tier.
   std::optional<BatchPool> pool_;
 };
 
-// Collective: whether samples are used in place, on all ranks or on none.
+// Collective. Whether the samples of the tier are used in place, without a copy; the same on all ranks.
 Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   if (plan_.transform().slot_bytes != 0) return false;
   const std::string_view why = plan_.why_copied(tier);
@@ -69,7 +70,8 @@ Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   return in_place != 0;
 }
 
-// Collective: makes the pool on all ranks, or on none.
+// Collective. Makes the pool for the tier, unless it has the right shape already. Fails on all ranks or on
+// none.
 Result<void> TrainRuns::make_pool(const Tier& tier) {
   PENSTOCK_ASSIGN(const bool in_place, all_in_place(tier));
   const BatchShape shape = plan_.batch_shape(in_place);
@@ -86,8 +88,8 @@ Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
   return measure_training(plan_, tier, *pool_, trial);
 }
 
-// Adds the trial to `run`. If a call hangs (not `ended`), the ranks make no more collective calls than
-// necessary.
+// Adds the trial to `run`, and returns `ended`. If `ended` is false, a call hangs; then the ranks do not meet
+// in inspect_ranks().
 Result<bool> TrainRuns::add_trial(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
@@ -149,8 +151,8 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   std::_Exit(exit_code);
 }
 
-// Ends the command if the checkpoints of its run cannot be opened before the training. Uses the exit codes of
-// `penstock checkpoint`.
+// Ends the command, with the exit codes of `penstock checkpoint`, if the checkpoints of its run cannot be
+// found or opened before the training. Other errors are returned.
 Result<int> end_before_training(const CommandContext& context, const Error& error) {
   const bool keeps_its_exit_code = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
   const bool is_locked = error.code == Errc::busy;
@@ -185,7 +187,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
     if (!opened.ok() && opened.error().code == Errc::busy)
       return end_before_training(context, opened.error());
     PENSTOCK_TRY(opened);
-    if (plan.planned_steps() == 0) {  // ends like a training: all checkpoints are durable
+    if (plan.planned_steps() == 0) {  // no step is left: ends like a training, with its drain
       note("run '" + plan.saving->policy.run +
            "' has made all its steps: --steps and --epochs are the whole run's");
       PENSTOCK_TRY(plan.saving->checkpoints->drain_or_leave());

@@ -14,8 +14,8 @@ enum penstock_process_state {
   PENSTOCK_STOPPED = 3    // recording ended, but the process continues
 };
 
-// Why this file began. A process may have several files. If one does not continue the other, nothing was
-// recorded in the time between them.
+// Why this file began. A process may have several files, one after another. If recording ended before the
+// next file began, nothing is known about the time between them.
 enum penstock_start_reason {
   PENSTOCK_START_REASON_PROCESS = 0,   // the program was started, or the process was forked
   PENSTOCK_START_REASON_ATTACHED = 1,  // a user attached to the running process
@@ -60,7 +60,7 @@ struct penstock_request {
   uint32_t trace;       // for attach: 1 if each call is to be recorded as a segment
   uint32_t done;        // 1 once the answer is complete; stored last
   int32_t failed;       // 0 if the request succeeded, otherwise errno
-  uint64_t slots;       // after attach: rewritten slots; after detach: slots with their first value
+  uint64_t slots;       // after attach: rewritten slots; after detach: restored slots
   uint64_t objects;     // number of loaded objects with these slots
   uint64_t unrestored;  // after detach: slots that could not be restored
   uint64_t unloaded;    // after detach: slots whose objects were unloaded
@@ -69,7 +69,7 @@ struct penstock_request {
   uint64_t memory_to_unmap_bytes;
   char folder[1024];     // absolute path of the session's folder; for detach a part of the answer
   char error_text[256];  // why the request failed
-  uint64_t trace_limit;  // for attach: most bytes of segments; 0: the library's default
+  uint64_t trace_limit;  // for attach: limit for the bytes of segments; 0: the library's default
 };
 #define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // trace_limit of a request without a limit
 

@@ -39,7 +39,8 @@ struct penstock_kernel_io {
   uint64_t write_bytes;
 };
 
-// Both clocks, read at the same moment. Two such pairs are enough to convert any ticks to CLOCK_MONOTONIC.
+// One moment on two clocks: `ticks` of the session's clock (enum penstock_clock), and CLOCK_MONOTONIC. From
+// two such moments, any ticks can be converted to CLOCK_MONOTONIC.
 struct penstock_moment {
   uint64_t ticks;
   int64_t monotonic_ns;
@@ -63,18 +64,18 @@ struct penstock_session_header {
   uint64_t process_start;     // field 22 of /proc/PID/stat; it distinguishes two processes with the same pid
   int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
   struct penstock_moment begin;
-  struct penstock_moment later[2];  // later[later_index] is the newest complete pair
+  struct penstock_moment later[2];  // later[later_index] is the newest complete one
   uint32_t later_index;
-  uint32_t kernel_end_known;  // 1 once kernel_end is valid
+  uint32_t kernel_end_known;  // 1 once kernel_end has been read
   uint64_t ticks_per_s;       // measured when recording first began; accurate to 0.1%
   int64_t end_monotonic_ns;   // 0 while the process runs, or if it was killed
-  // The counters when this file began. After a fork they include only the I/O of this library.
+  // The kernel's counters when this file began. After a fork they include only the I/O of this library.
   struct penstock_kernel_io kernel_begin;
-  struct penstock_kernel_io kernel_end;  // counters at the last reading
+  struct penstock_kernel_io kernel_end;  // the kernel's counters when they were last read
   uint64_t file_end;                     // offset after the last block
   uint64_t dropped_records;  // (thread, file) pairs that got no counters because there was no room
-  // Operations of these pairs, and operations of signal handlers that interrupted their own thread inside the
-  // profiler and could not be counted later.
+  // Operations of the pairs in `dropped_records`, and operations of signal handlers that interrupted their
+  // own thread inside the profiler and could not be counted later.
   uint64_t dropped_operations;
   uint64_t dropped_segments;  // segments that found no room, or were replaced by newer ones
   uint64_t dropped_spans;
@@ -88,7 +89,7 @@ struct penstock_session_header {
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
   char command[4096];
-  uint64_t trace_limit;     // most bytes of segments in this file; 0: no limit
+  uint64_t trace_limit;     // limit for the bytes of segments in this file; 0: no limit
   uint32_t inherited_from;  // pid of the process from whose file `control` was copied at a fork; 0: none
   uint32_t no_room;         // errno of the last failure to add a block to the file; 0: none failed
 };
@@ -115,7 +116,7 @@ struct penstock_block {
   // For segments: how many times the block was emptied for newer ones. `used` is set to 0 before this
   // increases.
   uint64_t renewed;
-  uint64_t next;  // used by the writer only: offset of the next oldest full block of segments
+  uint64_t next;  // used by the writer only: offset of the segment block that became full next
   uint64_t reserved[3];
 };
 
@@ -123,7 +124,7 @@ enum penstock_layer {
   PENSTOCK_POSIX = 0,  // calls on descriptors
   PENSTOCK_STDIO = 1,  // streams (FILE): bytes that the program read or wrote through them
   PENSTOCK_RING = 2,   // io_uring and libaio
-  PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes are counted in both layers
+  PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes are counted there as well
   PENSTOCK_HDF5 = 4,   // above POSIX or MPI-IO: the same bytes are counted there as well
   PENSTOCK_LAYERS = 5
 };
@@ -132,7 +133,8 @@ enum penstock_layer {
   10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
 #define PENSTOCK_NEVER 0  // a value of ticks: the event has not happened
 
-// The struct that an entry of counters has, and whether another entry has more operations.
+// The struct that an entry of counters has, and whether another entry has later operations of the same
+// thread, file and layer.
 enum penstock_form {
   PENSTOCK_WHOLE = 1,              // struct penstock_counters
   PENSTOCK_CONTINUED = 2,          // struct penstock_brief; later operations are in another entry
@@ -233,15 +235,15 @@ enum penstock_file_kind {
 
 // A file's absolute name, as the program gave it. In every process the same name has the same `file`.
 struct penstock_name {
-  uint64_t file;    // XXH3_64bits of the text; 0 is none
+  uint64_t file;    // XXH3_64bits of the text; 0: no name
   uint32_t length;  // bytes of the text after this struct, without NUL
   uint16_t kind;    // enum penstock_file_kind
   uint16_t reserved;
   // The text follows, then zeros up to a multiple of 8 bytes.
 };
 
-// One thread, from its first counted call to its end. The byte counts include descriptors without a known
-// file.
+// One thread, from its first counted call to its end. The byte counts include calls on descriptors whose file
+// is not known.
 struct penstock_thread {
   uint32_t thread;  // gettid()
   uint32_t reserved;

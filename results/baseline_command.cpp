@@ -1,4 +1,4 @@
-// penstock baseline set|list|remove: names for the records that later runs are compared with.
+// penstock baseline set|list|remove: gives names to records, so that later runs can be compared with them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ uint64_t bytes_of(const Baseline& baseline) {
   return bytes;
 }
 
-// A baseline as JSON, which also says whether the baseline is valid and, if not, why.
+// A baseline as JSON. It also says whether the baseline is valid (`check`) and, if not, why.
 Json baseline_json(const Baseline& baseline, const Result<void>& check) {
   Json files = Json::array();
   for (const Baseline::File& file : baseline.files) files.push_back(file.path);

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kCommandLog = "commands.sh";  // a folder with this file was made by a demo
+constexpr std::string_view kCommandLog = "commands.sh";  // a folder that has this file was made by a demo
 
 constexpr OptionSpec kOptions[] = {
     {.name = "out",
@@ -72,16 +72,16 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-// A tier for the demo's data. The data is removed at the end, unless the user asks to keep it.
+// A tier for the demo's data. The data is removed at the end of the demo, unless the user asks to keep it.
 struct DemoTier {
   std::string name;
   std::string tier;         // the tier in the form of --tier
-  fs::path folder;          // the folder that the demo makes; empty if the tier is not a folder
+  fs::path folder;          // the folder that the demo makes for the data; empty if the tier has no folder
   std::string description;  // "tmpfs at /dev/shm", for the user
 };
 
-// How much is measured. A quick demo should take half a minute, a full one less than three, on two
-// processors.
+// How much the demo measures. On two processors a quick demo should take half a minute, a full one less than
+// three minutes.
 struct Budget {
   uint64_t samples;
   std::string threads;
@@ -102,8 +102,8 @@ std::string describe_folder(const TierFacts& facts) {
   return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
 }
 
-// The first of some usual folders that is writable and has room for `bytes`. `memory` selects folders in
-// memory or on a disk.
+// Looks through some usual folders and returns the first that is writable and has room for `bytes`. `memory`:
+// whether the folder must be in memory or on a disk.
 std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out, uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
@@ -269,8 +269,9 @@ class Demo {
     return train(plan, first_tier, seed);
   }
 
-  // Trains without an accelerator to measure how long the input of a step takes, and then with an emulated
-  // one whose steps take a little longer. So there is waiting time, and prefetching can hide it.
+  // Trains without an accelerator, to measure how long the input of a step takes. Then trains with an
+  // emulated accelerator whose steps take a little longer than that. So with prefetching the whole input can
+  // be read while steps run, and the demo shows the effect.
   Result<void> train(const Budget& plan, const DemoTier& first_tier, const std::string& seed) {
     const auto train_arguments = [&](std::string_view prefetch, const std::string& steps,
                                      const std::string& accelerator) {
@@ -306,8 +307,8 @@ class Demo {
     return make_error(Errc::internal, "the training run left no record");
   }
 
-  // Runs one penstock command and logs its line. Measuring commands write their records into the demo's
-  // folder.
+  // Runs one penstock command as a program and logs its command line. Commands that measure write their
+  // records into the demo's folder.
   Result<void> step(std::string_view title, std::vector<std::string> words) {
     PENSTOCK_TRY(check_interrupt());
     const std::string& command = words.front();
@@ -321,8 +322,8 @@ class Demo {
     words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
     PENSTOCK_ASSIGN(const int code, run_program(words, context_.output.json));
     PENSTOCK_TRY(check_interrupt());
-    // Exit code 1 of `read` means that a cell could not be proven cold. That is a finding, and the demo
-    // continues.
+    // Exit code 1 of `read` means that a cell could not be proven cold. The user should see this as a result,
+    // so the demo continues.
     if (code == 1 && command == "read") {
       exit_code_ = 1;
       return success();

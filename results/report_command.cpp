@@ -64,8 +64,8 @@ constexpr OptionSpec kOptions[] = {
      .group = "Report"},
 };
 
-// The deeper folders with record files, to name them in the error: a sweep stores the records of its arms in
-// folders of their own.
+// A text with the deeper folders that have record files, for the error that the given folders have none: a
+// sweep stores the records of each arm in a folder of its own.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
   std::set<std::string> folders;
   for (const fs::path& path : paths)
@@ -102,8 +102,8 @@ std::string names_of(const std::vector<fs::path>& paths) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The records of the arms of interleaved suites, by suite. Arms are in order of appearance, but "base" is
-// first.
+// The records of interleaved suites: for each suite the records of its arms. Arms are in order of appearance,
+// but "base" is first.
 using Arms = std::vector<std::pair<std::string, RecordSet>>;
 
 std::map<std::string, Arms> arms_of(const RecordSet& set) {
@@ -153,7 +153,7 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
 }
 
 // The text that is printed when the report is written. `record_count` is the number of records before the
-// rounds of sweeps were pooled.
+// records of all rounds of a sweep were pooled.
 std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
                            size_t record_count, const std::vector<report::NamedComparison>& comparisons,
                            const report::Page& page, bool csv) {
@@ -178,7 +178,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
   return text + fmt::format("{}: {} records{}\n", output, record_count, pooled);
 }
 
-// The path that --output gives, or the default for the format `to`.
+// The path of the report: the value of --output, or the default for the format `to`.
 Result<fs::path> output_path(const CommandContext& context, std::string_view to) {
   fs::path output = to == "html" ? "report.html" : to == "csv" ? "report-csv" : "google-benchmark.json";
   if (context.options.given("output")) output = context.options.text("output");
@@ -188,7 +188,8 @@ Result<fs::path> output_path(const CommandContext& context, std::string_view to)
   return output;
 }
 
-// All comparisons of the report: with the records of --baseline, and between interleaved arms.
+// All comparisons in the report: of the records with those of --baseline, and between the arms of interleaved
+// suites.
 Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext& context,
                                                             const RecordSet& set,
                                                             const std::vector<fs::path>& paths) {

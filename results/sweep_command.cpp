@@ -121,8 +121,8 @@ class Sweep {
     return error;
   }
 
-  // Fails before anything is measured if the command would refuse the line of a cell. Lines of arms with
-  // another program are not checked, since its options may differ.
+  // Checks every cell's command line before anything is measured, and fails if the command would refuse one.
+  // Lines of arms with another program are not checked, since that program's options may differ.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
       for (size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
@@ -135,8 +135,8 @@ class Sweep {
     return success();
   }
 
-  // Checks that the file of a started sweep only adds cells or repeats, and stores its current content in the
-  // journal. Starts the journal of a new sweep.
+  // Compares the sweep's file with the journal of a started sweep: the file may only add cells or repeats.
+  // Stores the file's current content in the journal. Starts the journal of a new sweep.
   Result<void> check_journal(SweepState& state) {
     Json identity = sweep_identity(spec());
     const SweepHistory& history = state.history();
@@ -172,16 +172,16 @@ class Sweep {
     return conclude(state.history(), end.turns_left, end.reason);
   }
 
-  // Limits the time budget so that the sweep ends 5 seconds before Slurm ends the allocation.
+  // Limits the budget: in a Slurm allocation, the sweep ends 5 seconds before Slurm ends the allocation.
   void limit_to_allocation() {
     constexpr double kAllocationMargin_s = 5;
-    const std::optional<double> job_left_s = seconds_of_job_left(work_.job);
+    const std::optional<double> job_left_s = job_seconds_left(work_.job);
     if (!job_left_s || (work_.budget_s && *work_.budget_s <= *job_left_s - kAllocationMargin_s)) return;
     work_.budget_s = *job_left_s - kAllocationMargin_s;
     work_.budget_reason = kEndedByAllocation;
   }
 
-  // The functions below run on a login node.
+  // The functions below run on a login node and give the sweep to Slurm.
 
   std::vector<std::string> line_of_job() const {
     std::error_code ignored;
@@ -201,7 +201,7 @@ class Sweep {
     return 0;
   }
 
-  // The job that was submitted last, if it is waiting or running; else "".
+  // The number of the job that was submitted last, if it is waiting or running; otherwise "".
   std::string active_job() const {
     const auto history = SweepState::read_history(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
@@ -209,7 +209,7 @@ class Sweep {
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
-  // Submits a job and returns its number; "" if no turn is left.
+  // Submits a job that runs the sweep, and returns its number; "" if no turn is left.
   Result<std::string> submit() {
     PENSTOCK_ASSIGN(SweepState state, open_state());
     PENSTOCK_TRY(check_journal(state));
@@ -258,7 +258,7 @@ class Sweep {
       PENSTOCK_ASSIGN(const int code, conclude(history_after, left, ended_by));
       if (!progressed)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
-      // A job that was ended early has not completed its work, so the exit code is 1.
+      // A job that the time limit ended has not completed its work, so the exit code is 1.
       return ended_by_budget ? code : 1;
     }
   }

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Consecutive operations of a client use objects that are this many apart, so not neighbours in the folder.
-// It is a prime number, so that every object is used.
+// Step from one object of a client to the next. A large step avoids neighbours in the folder. It is a prime
+// number, so that every object is used.
 constexpr size_t kObjectStride = 7919;
 
 }  // namespace

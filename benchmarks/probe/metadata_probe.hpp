@@ -12,11 +12,11 @@
 
 namespace penstock {
 
-// Measures the rate of metadata operations. Each of `clients` threads works in its own folder below `folder`.
-// In each call all clients work at the same time, and one sample of the result is one operation. All calls
-// except remove() end at the time limit of `spec`. create() also ends when each client has created
-// kObjectsPerClient objects. After an interrupt, a call fails with `interrupted` and leaves its objects. The
-// owner of `folder` removes them.
+// Measures how many metadata operations per second a tier does. Each of `clients` threads works in its own
+// folder below `folder`, and all work at the same time. In the returned tally, one sample is one operation.
+// Each call ends at the time limit of `spec`, except remove(). create() also ends when each client has
+// created kObjectsPerClient objects. After an interrupt, a call fails with `interrupted` and its objects
+// remain. The owner of `folder` removes them.
 class MetadataProbe {
  public:
   static constexpr size_t kObjectsPerClient = 1024;
@@ -24,9 +24,10 @@ class MetadataProbe {
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
   RunTally create(const ReadSpec& spec);  // publishes each object with Durability::visible
-  RunTally stat(const ReadSpec& spec);    // this and all calls below use the objects of create()
+  RunTally stat(const ReadSpec& spec);    // this and all following calls use the objects that create() made
   RunTally open(const ReadSpec& spec);    // opens and closes each object
-  RunTally list(const ReadSpec& spec);    // lists the client's folder repeatedly; one sample is one entry
+  // Lists the client's folder repeatedly; in the tally, one sample is one entry of a list.
+  RunTally list(const ReadSpec& spec);
   RunTally remove(const ReadSpec& spec);  // removes all objects of create()
 
  private:
@@ -36,12 +37,13 @@ class MetadataProbe {
     std::vector<std::string> objects;
     size_t created_objects = 0;
   };
-  // Returns true after the time limit.
+  // A function that returns true when the time limit is over.
   using TimeIsUp = std::function<bool()>;
-  // The operations of one client. Returns how many there were.
+  // Does the operations of one client, and returns how many it did.
   using Work = std::function<Result<uint64_t>(Client& client, const TimeIsUp& time_is_up)>;
   RunTally run(const ReadSpec& spec, const Work& work);
-  // Calls `operation` for one object after another, and starts again after the last, until the time limit.
+  // Calls `operation` for one object after another until the time limit. After the last object it starts
+  // again with the first.
   RunTally run_over_objects(const ReadSpec& spec,
                             const std::function<Result<void>(const std::string&)>& operation);
 

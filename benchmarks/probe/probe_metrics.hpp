@@ -16,7 +16,8 @@ inline constexpr MetricInfo kOpRateOfClient{"*.ops_per_s_per_client", "1/s", Bet
 inline constexpr RankMetrics kRankRates{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
                                         {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
                                         {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
-// The one probe that best shows the difference between tiers.
+// The probe that stands for all others if only one figure is shown: it tells most about the difference
+// between tiers.
 inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
                                             "repeat", kHeadline};
 

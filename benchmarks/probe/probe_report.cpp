@@ -19,9 +19,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kMetadataPrefix = "metadata.";  // prefix of the probes of kMetadataRate
+// How the names of metadata probes (kMetadataRate) begin.
+constexpr std::string_view kMetadataPrefix = "metadata.";
 
-// Orders names by the numbers in them: "4k" before "128k", depth 8 before 32.
+// Compares names so that the numbers in them decide: "4k" comes before "128k", depth 8 before depth 32.
 bool is_before_by_numbers(std::string_view a, std::string_view b) {
   const auto number = [](std::string_view text) {
     uint64_t value = 0;
@@ -44,7 +45,7 @@ bool is_before_by_numbers(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-// A line that reports ranks whose medians differ although their work is equal; "" if they do not differ.
+// A line about ranks whose median rates differ, although they did the same work; "" if they do not differ.
 std::string ranks_text(const Record& record, const std::string& tier, const std::string& probe,
                        const Output& output) {
   const Json& clients = record.parameters["threads"];
@@ -64,8 +65,8 @@ std::vector<std::string> probes_of(const Record& record) {
   return probes;
 }
 
-// The probes that were not measured, with the reason. A line that is equal for several client counts appears
-// once.
+// Lines that name each probe that was not measured, with the reason. If several client counts give the same
+// line, it appears once.
 std::string left_out_text(std::span<const Record> records) {
   std::string text;
   std::set<std::string> added_lines;

@@ -13,11 +13,12 @@
 
 namespace penstock {
 
-// `bytes_read`: bytes that all ranks together read from the tier during the whole probe.
+// Makes the record of one cell. `bytes_read` is what all ranks together read from the tier during the whole
+// probe.
 Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint64_t bytes_read);
 
-// Returns a table with one row for each probe. Below it, one sentence names each probe that was left out, and
-// one each probe whose ranks differ.
+// A table with one row for each probe. Sentences below it name each probe that was left out, and each probe
+// whose ranks differ.
 std::string probe_table(std::span<const Record> records, const Output& output);
 
 }  // namespace penstock

@@ -34,7 +34,7 @@ std::string block_name(uint64_t bytes) {
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
 }
 
-// Objects of the probe as a manifest and a sample list, which the read engine needs.
+// Objects of the probe, as a manifest and a sample list. The read engine needs these to read them.
 struct ProbeObjects {
   Manifest manifest;
   SampleList samples;
@@ -61,7 +61,8 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    // One rank of each node removes the folders of killed probes, since each node may have its own device.
+    // Remove the folders of killed probes. One rank of each node does it, because each node may have its own
+    // device.
     if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_, settings_.log, settings_.warn);
     PENSTOCK_TRY(team_.all_ok(check_free_space()));
     folder_.occupy();
@@ -74,12 +75,11 @@ class TierProbe {
  private:
   using RunPass = std::function<RunTally(const ReadSpec&)>;
 
-  // Fails if the tier has too little free space for all ranks that share it. All ranks share the space of a
-  // network tier. The ranks of one node share the space of a local tier, and the last rank of the node checks
-  // for all of them.
+  // Fails if the tier has too little free space for all ranks that share it. If the tier is on a network, all
+  // ranks share the space. Else the ranks of one node share it, and one of them, the last, checks it for all.
   Result<void> check_free_space() {
     const Result<uint64_t> free_bytes = tier_.backend->names().free_bytes();
-    if (!free_bytes.ok()) return success();  // unknown; the writes will fail if there is too little space
+    if (!free_bytes.ok()) return success();  // unknown; if there is too little space, the writes will fail
     const int ranks_sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
     const uint64_t needed_bytes = 2 * settings_.bytes * uint64_t(ranks_sharing);
     if (*free_bytes / 11 * 10 >= needed_bytes) return success();
@@ -89,12 +89,12 @@ class TierProbe {
                       tier_.name, format_size(*free_bytes), format_size(needed_bytes));
   }
 
-  // Fails with `interrupted` after a signal. All ranks learn of the signal at the same point, so that all
-  // stop after the same probe.
+  // Fails with `interrupted` if any rank got a signal. All ranks learn of it at the same point, so all stop
+  // after the same probe.
   Result<void> check_stopped() const { return team_.stopped() ? check_interrupt() : success(); }
 
-  // The cell with the most clients writes its large files last. They remain, and the read probes of all cells
-  // use them.
+  // Measures all probes. The cell with the most clients writes its large files after all other cells have.
+  // These files remain, and the read probes of all cells use them.
   Result<void> measure() {
     std::vector<ProbeCell*> sorted_cells;
     for (ProbeCell& cell : cells_) sorted_cells.push_back(&cell);
@@ -131,7 +131,7 @@ class TierProbe {
     return std::max<uint64_t>(settings_.bytes / clients / kBlockBytes, 1) * kBlockBytes;
   }
 
-  // Depth 1, and all depths of the settings above 1.
+  // The depths of the settings, and depth 1 also if the settings do not have it.
   std::vector<unsigned> depths_from_one() const {
     std::vector<unsigned> depths{1};
     for (const unsigned depth : settings_.depths)
@@ -139,15 +139,15 @@ class TierProbe {
     return depths;
   }
 
-  // The block size 1 MiB, and the block sizes of the random reads.
+  // The block sizes of the write probes: 1 MiB, and the block sizes of the random reads.
   std::set<uint64_t> write_blocks() const {
     std::set<uint64_t> blocks(settings_.block_sizes.begin(), settings_.block_sizes.end());
     blocks.insert(kBlockBytes);
     return blocks;
   }
 
-  // All write probes, except the one that writes the files for the read probes. Each probe removes its files
-  // before the next one starts. So the tier never holds more than the files of one pass and those that the
+  // Does all write probes except the one whose files the read probes use. Each probe removes its files before
+  // the next one starts. So at any time the tier holds only the files of one pass, and the files that this
   // pass replaces.
   Result<void> measure_temporary_writes(ProbeCell& cell) {
     for (const uint64_t block : write_blocks()) {
@@ -173,8 +173,8 @@ class TierProbe {
     return success();
   }
 
-  // The number of writers. If it would exceed `most` or kMostWriters, returns nothing and adds the reason to
-  // `left_out`. `what` is a text for the least that each writer must write.
+  // How many threads write. If there would be more than `most` or kMostWriters, returns nothing and adds the
+  // reason to `left_out`. `what` names the least that each writer must write, such as "1 MiB".
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   uint64_t most, std::string_view what) const {
     const uint64_t writer_count = uint64_t{cell.clients} * depth;
@@ -206,7 +206,8 @@ class TierProbe {
                               .count_objects = true});
   }
 
-  // Each client of each rank has a different seed, because some storage deduplicates equal bytes.
+  // Makes a write probe. Each client of each rank has a different seed, because some storage deduplicates
+  // equal bytes.
   WriteProbe write_probe(const WriteShape& shape, std::string_view objects, uint64_t first_seed) {
     return {*tier_.backend, shape, [this, objects](uint64_t n) { return folder_.object(objects, n); },
             [this, first_seed](unsigned writer) {
@@ -231,7 +232,7 @@ class TierProbe {
     ProbeFigure& figure = cell.figures.emplace_back();
     figure.name = probe_name;
     show_progress(cell, probe_name);
-    // The first repeat is not counted, because the first use of memory and of free blocks is slow.
+    // Repeat 0 is not counted: the first use of memory and of free blocks is slow.
     for (size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
       spec.end = Duration{settings_.min_time};
@@ -268,8 +269,8 @@ class TierProbe {
 
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeObjects& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
-    // A mapped file cannot be evicted from the page cache. So for cold reads each repeat opens the files
-    // again.
+    // For cold reads, each repeat makes a new engine, which opens the files again. The old engine might still
+    // map a file, and a mapped file cannot be evicted from the page cache.
     const ReadOptions options{
         .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;
@@ -297,7 +298,7 @@ class TierProbe {
     return success();
   }
 
-  // Measures every loop of the probe series once, then repeats the fastest.
+  // Measures every loop of the probe series once, and repeats the fastest.
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeObjects& set,
                                  SampleOrder order) {
     const ReadOptions options{.order = order, .seed = settings_.seed};
@@ -337,7 +338,7 @@ class TierProbe {
       PENSTOCK_TRY(check_stopped());
       RepeatPlan plan{.progress_text = figure.name, .spec = {.threads = cell.clients}};
       plan.spec.end = Duration{settings_.min_time};
-      plan.spec.first_pass = repeat;  // a different order for each repeat
+      plan.spec.first_pass = repeat;  // gives each repeat another order
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { show_progress(cell, what); };
       const std::optional<RepeatFigures> figures = run_repeat(team_, tier_, cache, plan);
@@ -359,8 +360,9 @@ class TierProbe {
     figure.ranks.push_back(tally.ranks);
   }
 
-  // Creates and removes objects alternately until the creations have lasted min_time. Then it creates them
-  // once more, uncounted, for the stat, open and list probes.
+  // Measures the metadata operations. It creates and removes objects alternately until the creations have
+  // lasted min_time. Then it creates objects once more, without measuring that, for the probes of stat, open
+  // and list.
   Result<void> measure_metadata(ProbeCell& cell) {
     using Step = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
@@ -384,7 +386,8 @@ class TierProbe {
       std::vector<RunTally> tallies(figures.size());
       do {
         for (const size_t step : {0U, 1U}) PENSTOCK_TRY(run_step(step, tallies[step]));
-      } while (tallies[0].wall_s < wanted_s);  // removals may take much less time
+        // Only the creations count here: removals may take much less time.
+      } while (tallies[0].wall_s < wanted_s);
       RunTally not_counted;
       PENSTOCK_TRY(run_step(0, not_counted));
       for (size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(run_step(step, tallies[step]));

@@ -19,12 +19,15 @@
 namespace penstock {
 
 struct ProbeSettings {
-  std::vector<unsigned> clients;  // threads of a rank, each at least 1
-  // Block sizes of random reads and of writes, in bytes. Each is from 1 to `bytes` divided by the most
-  // clients.
+  std::vector<unsigned> clients;  // thread counts of one rank to measure, each at least 1
+  // Block sizes in bytes, of random reads and of writes. Each is at least 1 and at most `bytes` / (the
+  // largest of `clients`).
   std::vector<uint64_t> block_sizes;
-  std::vector<unsigned> depths;  // reads in flight, or writer threads, of one client, each at least 1
-  uint64_t bytes = 0;            // total size of one rank's large files, and also of its small files
+  // For reads: how many are in flight for one client. For writes: how many threads one client has. Each at
+  // least 1.
+  std::vector<unsigned> depths;
+  // Total size of the large files of one rank; its small files have the same total size.
+  uint64_t bytes = 0;
   std::chrono::nanoseconds min_time{0};
   size_t repeats = 1;
   CacheRequest cache = CacheRequest::cold;
@@ -35,23 +38,23 @@ struct ProbeSettings {
 };
 
 // The result of one probe with one number of clients. The name "read.random.4k.16" consists of operation,
-// pattern, block size and depth (reads in flight of one client).
+// pattern, block size and depth. The depth is that of ProbeSettings::depths.
 struct ProbeFigure {
   std::string name;
   std::string loop;                 // the fastest loop shape, if several were tried: "readahead.2"
-  std::vector<double> bytes_per_s;  // sum of all clients of all ranks, one value for each repeat
+  std::vector<double> bytes_per_s;  // for each repeat, the sum of all clients of all ranks
   std::vector<double> ops_per_s;
-  // One entry for each repeat: the figures of its ranks, or nothing if there is a single process.
+  // For each repeat, the figures of its ranks. Empty entries if there is a single process.
   std::vector<std::vector<RankFigures>> ranks;
 };
 
 struct ProbeCell {
   unsigned clients = 1;
   std::vector<ProbeFigure> figures;
-  // Probes that were not measured: name or name prefix -> reason.
+  // Why probes were not measured: name of a probe, or start of several names -> reason.
   std::map<std::string, std::string> left_out;
   CacheState cache;  // the cache state before the reads
-  // Bytes that the loops read by system calls, which the back end did not count.
+  // Bytes that the measured loops read by their own system calls. The back end's counters do not have them.
   uint64_t uncounted_bytes = 0;
   Verdict verdict = Verdict::ok;
   std::string reason;
@@ -61,10 +64,10 @@ struct ProbeCell {
 //
 // write.sequential.<block>.1      Each client appends to one file, which is then made durable. Block sizes:
 //                                 1 MiB, and those of the settings.
-// write.sequential.1m.<depth>     Each client has <depth> threads, and each thread writes such a file.
-//                                 Depths: those above 1.
-// write.random.<block>.1          Each block of a new file is written once, in random order. Needs
-//                                 Caps::write_at.
+// write.sequential.1m.<depth>     Each client has <depth> threads, and each thread appends to a file of its
+//                                 own. Depths: those above 1.
+// write.random.<block>.1          Each block of a new file is written once, in random order. Block sizes: as
+//                                 for write.sequential.<block>.1. Needs Caps::write_at.
 // write.small_files.112k.<depth>  Each client has <depth> threads that write whole files of 112 KiB and make
 //                                 each durable. Depths: 1, and those of the settings.
 // read.sequential.1m.1            Each client reads its file of write.sequential.1m.1, one read at a time.
@@ -77,13 +80,14 @@ struct ProbeCell {
 //                                 objects in one folder for each client. This machine may cache them. Has no
 //                                 bytes_per_s.
 //
-// Creates a folder "penstock-probe-<id>" on the tier and removes it at the end, also after a failure or an
-// interrupt. The folder of a killed probe is removed by the next probe, except on a network. Fails with
-// `no_space` before any write if the tier lacks space for the large and the small files plus 10%. After an
-// interrupt it returns the cells measured by then. `note` gets a text about each part before it starts.
+// The probes work in a folder "penstock-probe-<id>" on the tier. It is removed at the end, also after a
+// failure or an interrupt. If the process is killed, the next probe removes it, except on a network. Fails
+// with `no_space` before any write if the tier lacks space for the large and the small files plus 10%. After
+// an interrupt it returns the cells measured by then. `note` gets a text about each part before it starts.
 //
-// Collective. Every rank works in its own folder at the same time as the others. A barrier precedes each
-// probe. All ranks return the same figures: the bytes of all ranks over the wall time of the slowest.
+// Collective: every rank must call it. All ranks work at the same time, each in its own folder. A barrier
+// precedes each probe. All ranks return the same figures: the bytes of all ranks divided by the wall time of
+// the slowest rank.
 Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
                                           const std::function<void(std::string_view what)>& note);
 

@@ -12,15 +12,15 @@ namespace penstock {
 namespace {
 
 constexpr uint64_t kWordBytes = sizeof(uint64_t);
-// Reading the clock takes as long as several writes of 4 KiB, so it is read only after this many bytes.
+// The clock is read once for this many bytes, because one call takes as long as several writes of 4 KiB.
 constexpr uint64_t kBytesBetweenClockReads = 64U << 10U;
 
 uint64_t round_up_to_word(uint64_t bytes) {
   return (bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
 }
 
-// XORs each 8 bytes with `mask`. `bytes` must be a multiple of 8. Compilers vectorize this loop. memcpy()
-// does not prevent that, and it avoids a cast.
+// XORs every 8 bytes with `mask`. `bytes` must be a multiple of 8. memcpy() makes a cast unnecessary, and
+// compilers still vectorize this loop.
 void xor_each_word(std::byte* at, uint64_t bytes, uint64_t mask) {
   for (std::byte* const end = at + bytes; at != end; at += kWordBytes) {
     uint64_t word = 0;

@@ -1,4 +1,4 @@
-// The write probes of `tiers --probe`. A tier must store all their bytes: they cannot be compressed, and no
+// The write probes of `tiers --probe`. A tier cannot save work: their bytes cannot be compressed, and no
 // block repeats.
 #pragma once
 
@@ -17,12 +17,14 @@
 
 namespace penstock {
 
-// Makes blocks that cannot be compressed and do not repeat, as fast as memory allows. The buffer has random
-// bytes. For each block, every 8 bytes are XORed with a random number of that block. One thread.
+// Makes blocks that cannot be compressed and do not repeat, as fast as memory allows. A buffer has random
+// bytes. To make a block, every 8 of them are XORed with a random number that is new for each block. Only one
+// thread may use it.
 class BlockNoise {
  public:
   BlockNoise(uint64_t seed, uint64_t most_bytes);
-  // The next block of `bytes` bytes (at most `most_bytes`), page-aligned. It is valid until the next call.
+  // Makes the next block of `bytes` bytes (at most `most_bytes`), aligned to a page. It is valid until the
+  // next call.
   std::span<const std::byte> next(uint64_t bytes);
 
  private:
@@ -32,32 +34,33 @@ class BlockNoise {
 };
 
 struct WriteShape {
-  unsigned writers = 1;             // threads; each writes its own objects
-  uint64_t objects_per_writer = 1;  // number of objects of one writer, written one after another
+  unsigned writers = 1;             // number of threads; each writes objects of its own
+  uint64_t objects_per_writer = 1;  // how many objects one writer writes, one after another
   uint64_t object_bytes = 0;        // bytes of each object, at least 1
   uint64_t block_bytes = 1 << 20;   // bytes of one write call
   bool random_order = false;        // writes the blocks in random order, each once (needs Caps::write_at)
-  bool whole_passes = false;        // a pass continues after the deadline until all its objects are written
-  bool count_objects = false;       // one sample of the result of run() is an object, not a block
+  bool whole_passes = false;        // at the deadline, a pass goes on until all its objects are written
+  bool count_objects = false;       // in the tally of run(), one sample is an object instead of a block
   Durability durability = Durability::file;
 };
 
-// Writes objects with the given shape and measures the rate. The n-th object of all writers is called
-// name(n). The objects remain until remove().
+// Writes objects as `shape` says, and measures the rate. name(n) gives the name of object n, counted over all
+// writers. The objects remain until remove().
 class WriteProbe {
  public:
-  static constexpr uint64_t kMostPasses = 16;  // the limit of one run, because writes wear out a disk
+  // At most this many passes in one run, because writes wear out a disk.
+  static constexpr uint64_t kMostPasses = 16;
 
   using ObjectName = std::function<std::string(uint64_t n)>;
-  // Must be different for each writer, because some storage deduplicates equal bytes.
+  // Gives each writer its seed. Seeds must differ, because some storage deduplicates equal bytes.
   using WriterSeed = std::function<uint64_t(unsigned writer)>;
   WriteProbe(Backend& backend, const WriteShape& shape, ObjectName name, const WriterSeed& seed);
 
-  // Writes all objects, pass after pass, until the time limit of `spec`, for at most spec.max_passes passes
-  // (0: kMostPasses). A writer publishes each object with the durability of the shape before it starts the
-  // next. At the deadline a writer stops within its object, but it always writes at least one block of its
-  // first object. It also publishes the shorter object, and that time counts. After an interrupt, run() fails
-  // with `interrupted`.
+  // Writes all objects, pass after pass, until the time limit of `spec` or after spec.max_passes passes (0:
+  // kMostPasses). A writer publishes each object, with the durability of the shape, before it starts the next
+  // one. At the deadline a writer stops within its object, and publishes the shorter object; that time
+  // counts. But it writes at least one block of its first object. After an interrupt, run() fails with
+  // `interrupted`.
   RunTally run(const ReadSpec& spec);
 
   // Removes all objects that exist.

@@ -1,4 +1,5 @@
-// Lists objects as blocks of one size, without regard to the samples in them.
+// Makes manifests that divide objects into blocks of one size, and ignore which samples the objects really
+// contain.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,13 @@
 
 namespace penstock {
 
-// Makes a manifest of `objects` (name and size in bytes). Every whole block of `block` bytes is a sample, and
-// the bytes after an object's last whole block belong to none. If `block` is 0, each object is one sample.
-// The manifest has no recipe and no checksums.
+// Makes a manifest in which every block of `block` bytes of an object is one sample. `objects` gives the name
+// and the size in bytes of each object. Bytes after an object's last whole block belong to no sample. If
+// `block` is 0, each object is one sample. The manifest has no recipe and no checksums.
 Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block);
 
-// Makes a manifest of the blocks of the objects of `source`. Fails with not_found if no object has a whole
-// block.
+// Makes such a manifest from the objects that the manifest `source` lists. Fails with not_found if no object
+// has a whole block.
 Result<Manifest> block_manifest(const Manifest& source, uint64_t block);
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
-// The worker of `read --collective`. Its loop replaces the loops of read_worker.cpp. The comment at the head
-// of that file also applies here.
+// The worker of `read --collective`, whose reads are collective calls of all ranks. Its loop replaces the
+// loops of read_worker.cpp. What the head of that file says about threads, locks and Ctrl-C also applies
+// here.
 #include "benchmarks/read/read_worker.hpp"
 #include "datagen/reading/collective_order.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -37,8 +38,9 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
   return success();
 }
 
-// Does collective reads. In every round all ranks wait for each other. So a rank without a sample in a round
-// makes an empty read. After a failure or Ctrl-C a rank makes empty reads until the end of the last pass.
+// Reads the samples of this rank, one in each round. A round is one collective read, which all ranks must
+// call. So a rank that has no sample in a round makes an empty read. After a failure or Ctrl-C a rank makes
+// empty reads until the end of the last pass.
 void CollectiveWorker::read_samples(ReadRun& run) {
   Slot& slot = slots_.front();
   int64_t now = run.now_ns();

@@ -1,4 +1,5 @@
-// Writes one line each second of a measurement, for a user who watches it or plots it with other counters.
+// Writes the rates of a running measurement to a CSV file, one line each second. A user can watch the file or
+// plot it together with other counters.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,15 @@
 
 namespace penstock {
 
-// The columns are time,tier,threads,files_per_s,mib_per_s. The time is UTC seconds since 1970 with three
-// decimals. The rates are those since the previous line. Every line is flushed. Does nothing if constructed
-// without a file. One thread.
+// Writes the columns time,tier,threads,files_per_s,mib_per_s. The time is UTC in seconds since 1970, with
+// three decimals. Each rate is that since the previous line. Every line is flushed. Does nothing if
+// constructed without a file. Only one thread may use it.
 class LiveCsv {
  public:
   static Result<LiveCsv> open(const std::string& path);  // replaces an existing file; "": writes nothing
 
-  void begin(std::string_view tier, unsigned threads);  // starts a measured repeat
-  // May be called at any rate. Writes one line each second.
+  void begin(std::string_view tier, unsigned threads);  // call it when a measured repeat starts
+  // Writes a line if a second has passed since the last line. May be called at any rate.
   void tick(const RunTally& so_far);
   void end(const RunTally& total);  // writes the line of the last, incomplete second
 

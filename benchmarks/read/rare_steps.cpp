@@ -1,5 +1,5 @@
-// Steps of a ReadWorker that most runs do not take: those of an open loop, and the span for the profiler. The
-// comment at the head of read_worker.cpp also applies here.
+// Steps of a ReadWorker that most runs do not take: waiting for due samples in an open loop, and recording a
+// span for the profiler. What the head of read_worker.cpp says about threads and locks also applies here.
 #include <algorithm>
 
 #include "benchmarks/read/read_worker.hpp"
@@ -11,20 +11,21 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kLongestSleepNs = 100'000'000;
-constexpr int64_t kBusyWaitNs = 20'000;  // the last part of a wait, a busy loop that reads the clock
+// Before a sample is due, the thread spins and reads the clock for this long.
+constexpr int64_t kBusyWaitNs = 20'000;
 
 }  // namespace
 
-// PreciseTimers changes the timers of this thread. It is made before the gate, so that the time for this
-// change is not part of the run.
+// PreciseTimers makes the timers of this thread exact. It is constructed before wait_at_gate(), where the
+// clock of the run starts, so the run does not measure this change.
 void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
   const PreciseTimers precise_timers;
   wait_and_read(run);
 }
 
-// Waits until the next sample is due. Returns false if the run ended before that. Sleeps for at most 100 ms
-// at a time, to notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20
-// us are a busy loop that reads the clock.
+// Waits until the next sample is due. Returns false if the run ended before that. It sleeps for at most 100
+// ms at a time, to notice Ctrl-C. A sleep ends late, because the timer and the wake-up take time. So the last
+// 20 us are a busy loop that reads the clock.
 bool ReadWorker::wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
   if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !reading_missing_) {
@@ -42,8 +43,8 @@ bool ReadWorker::wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns) 
   return true;
 }
 
-// Records the profiler's span of this worker. Like wall_s, the span starts at the common start of the run,
-// after the ramp.
+// Tells the profiler what this worker read and how long it took: one span. It starts at the common start of
+// the run, after the ramp, as RunTally::wall_s does.
 void ReadWorker::record_span(const ReadRun& run) const {
   const int64_t ramp_end_ns = run.spec.ramp.count();
   if (tally_.bytes == 0 || last_done_ns_ < ramp_end_ns) return;

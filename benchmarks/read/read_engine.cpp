@@ -1,10 +1,11 @@
 // Threads: one thread of the command calls make(), run() and the destructor. run() starts a thread for each
-// worker but the first, which works on the thread of run(). The threads end within run().
+// worker except the first, which works on the thread of run(). run() returns only after these threads have
+// ended.
 // Locks: FinishLatch::mutex_ and ReadRun::mutex_. None is held during a read.
 // Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes each of them
-// once, also when the run fails, because the other ranks wait in the same call.
-// Memory: make() allocates buffers and queues. run() allocates little, before the clock starts and after it
-// stops.
+// once. It makes them also when the run fails, because the other ranks wait in the same call.
+// Memory: make() allocates buffers and queues. run() allocates little: before the clock starts, after it
+// stops, and a number for each second in between.
 // Ctrl-C: workers check interrupted() before each sample. Reads in flight finish first. run() returns the
 // results so far.
 // Crash: nothing is written.
@@ -33,8 +34,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kExtraRepeatTime{30};
 constexpr int kRepeatTimeFactor = 10;
 
-// Called on the thread of run() while the other threads work. Each count is written by one worker only, and
-// is read with relaxed memory order. So the sum is exact only at the end.
+// Adds up what the workers have delivered so far. The thread of run() calls this while the other threads
+// work. Only one worker writes each count, and all are read with relaxed memory order. So the sum is exact
+// only after the run.
 RunTally progress_of(ReadWorkers workers, int64_t now_ns) {
   RunTally progress;
   progress.elapsed_s = double(now_ns) * 1e-9;
@@ -45,12 +47,13 @@ RunTally progress_of(ReadWorkers workers, int64_t now_ns) {
   return progress;
 }
 
-// Lets run() wait for its threads, and return ten times a second to report the progress.
+// Lets run() wait until the threads that it started have ended. A wait also returns after the given time, so
+// that run() can report the progress.
 class FinishLatch {
  public:
   explicit FinishLatch(size_t expected) : running_threads_(expected) {}
-  // A thread calls this at its end. It may notify without the lock, because run() joins the thread before it
-  // destroys the latch.
+  // Each thread calls this at its end. It may notify without the lock: run() joins the thread before it
+  // destroys the latch, so the latch still exists.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
@@ -66,10 +69,10 @@ class FinishLatch {
  private:
   std::mutex mutex_;
   std::condition_variable all_finished_;
-  size_t running_threads_;  // threads that have not arrived
+  size_t running_threads_;  // threads that have not called arrive()
 };
 
-// Called after all threads are joined, so no lock is needed.
+// Adds up the results of all workers. It is called after their threads are joined, so it needs no lock.
 RunTally gather(ReadRun& run) {
   RunTally total = std::move(run.run_figures);
   int64_t last_done_ns = 0;
@@ -91,7 +94,8 @@ RunTally gather(ReadRun& run) {
 
 using BytesBySecond = std::vector<uint64_t>;
 
-// Adds a figure of another tally: one overload of add() for each type of figure.
+// The overloads of add() add one figure of a tally to the same figure of another tally. There is one overload
+// for each type of figure.
 void add(uint64_t& sum, uint64_t more) {
   sum += more;
 }
@@ -148,8 +152,8 @@ void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const
   record_ranks(ranks, kRankRatesOfRepeat, trial);
 }
 
-// The size of all members that have a row in the table. A member without a row would not be sent to other
-// ranks.
+// The size of all members of RunTally that have a row in the table figures(). A member without a row would
+// not be sent to other ranks.
 constexpr size_t bytes_in_table() {
   size_t bytes = 0;
   RunTally::figures(
@@ -194,7 +198,8 @@ void RunTally::join(const RunTally& other) {
 }
 
 void RunTally::append(const RunTally& later) {
-  // The first second of `later` continues the second in which this run ended.
+  // This run ended within a second, and `later` starts with the rest of that second. So the first entry of
+  // `later` is added to the last entry of this run.
   const auto last_second = size_t(wall_s);
   figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;
@@ -263,7 +268,8 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   }
 }
 
-// Called by make() before any worker exists. During a run, workers find these open objects without a lock.
+// Opens the objects that stay open for all runs, as many as the limit of descriptors allows. make() calls
+// this before any worker exists, so workers find these open objects without a lock.
 Result<void> ReadEngine::open_objects() {
   if (options_.collective) return open_for_collective_reads(work_, objects_);
   if (work_.manifest->one_object_per_sample()) return success();
@@ -273,8 +279,8 @@ Result<void> ReadEngine::open_objects() {
   return success();
 }
 
-// The order of steps: start all threads, wait until they are at the gate, start the clock, work, wait, join,
-// gather. The clock starts only when all threads are ready to read.
+// The steps: start the threads, wait until all of them are ready, start the clock, read, wait for the other
+// threads, join them, add up the results.
 RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
@@ -290,7 +296,8 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
         finish_latch.arrive();
       });
   } catch (const std::system_error& error) {
-    // The threads that did start wait at the gate. Without call_off() the join would never end.
+    // The threads that did start wait at the gate for the start of the clock. Without call_off() they would
+    // wait for ever, and so would the join.
     run.call_off();
     threads.clear();
     if (spec.at_gate) spec.at_gate();  // the other ranks wait in this call
@@ -305,8 +312,8 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   workers.front()->work(run, watch);
   while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
-  // This joins the threads. It must precede gather(), which reads their results, and the end of `run`, which
-  // they use.
+  // This joins the threads. Only then may gather() read their results, and only then may `run`, which they
+  // use, be destroyed.
   threads.clear();
   passes_run_ += run.source.passes();
   return gather(run);

@@ -1,9 +1,11 @@
 // The read engine: threads that read samples of a corpus as fast as the tier delivers them. ReadOptions says
 // what to read, ReadSpec when one run ends, and RunTally what the run did.
 //
-// The hot path of a sample has four parts. It takes the next position, by a relaxed add every few samples. It
-// finds the name, by two loads. The back end reads into a reused buffer. One read of the clock ends this
-// sample and starts the next. The hot path has no allocation, no lock and no string.
+// The work for one sample is kept short, without allocation, lock or string:
+// 1. Take the next position in the order of the pass. Every few samples this needs a relaxed atomic add.
+// 2. Find the object's name, by two loads.
+// 3. Read into a reused buffer, by the back end.
+// 4. Read the clock once, which ends this sample and starts the next.
 #pragma once
 
 #include <chrono>
@@ -35,24 +37,28 @@
 
 namespace penstock {
 
-// When a repeat or one of its runs ends. A time of 0 is no limit.
+// What ends a repeat, or one of the runs of a repeat: Passes, Duration or Stonewall. A time of 0 is no limit.
 struct Passes {
-  // Whole passes are added until all together have lasted this long, without the ramp.
+  // Passes are read completely. While all of them together have lasted less than this (without the ramp),
+  // another pass is read.
   std::chrono::nanoseconds shortest_time{0};
 };
 struct Duration {
-  std::chrono::nanoseconds time{0};  // ends at this time, also within a pass; reads in flight are finished
+  // Reading ends at this time, also within a pass; reads in flight are finished.
+  std::chrono::nanoseconds time{0};
 };
 struct Stonewall {
-  // All ranks stop at this time. Then each rank reads on until it has read as many samples as the fastest
-  // rank had.
+  // At this time (the stonewall) all ranks count what they have read. Then each rank reads on until it has
+  // read as many samples as the fastest rank had read by then.
   std::chrono::nanoseconds time{0};
 };
 using ReadEnd = std::variant<Passes, Duration, Stonewall>;
 
 std::chrono::nanoseconds time_limit(const ReadEnd& end);  // the limit of Duration or Stonewall; 0 for Passes
-std::chrono::nanoseconds shortest_time(const ReadEnd& end);                  // Passes::shortest_time, else 0
-ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // Passes become a Duration
+// Passes::shortest_time; 0 for Duration and Stonewall.
+std::chrono::nanoseconds shortest_time(const ReadEnd& end);
+// The same end, with `time` as its limit; Passes become a Duration.
+ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);
 
 // The most reads in flight that commands allow for one process, over all its threads.
 inline constexpr uint64_t kMostInFlight = 16384;
@@ -60,33 +66,34 @@ inline constexpr uint64_t kMostInFlight = 16384;
 // The options of `penstock read` (read_command.cpp). Other objects keep references to it, so it must outlive
 // them.
 struct ReadOptions {
-  std::vector<unsigned> threads{1};  // thread counts to measure, each at least 1
-  // Reads in flight of each thread. If above 1, reads go through deep_queue().
+  std::vector<unsigned> threads{1};  // the numbers of threads to measure, each at least 1
+  // How many reads each thread keeps in flight. If above 1, reads go through deep_queue().
   unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
-  uint64_t sort_window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
+  uint64_t sort_window = 1;  // for SampleOrder::physical: how many samples are sorted together
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_method = ColdMethod::evict;
   bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
-  // Verifies checksums also in measured repeats. The warm-up pass always does if there are checksums.
+  // Whether measured repeats verify checksums too. The warm-up pass always does if there are checksums.
   bool verify = false;
-  // A sample that cannot be read, verified or decoded is counted and does not end the run.
+  // Whether the run goes on after a sample that cannot be read, verified or decoded. The sample is counted.
   bool skip_errors = false;
   std::chrono::nanoseconds min_time{0};  // a shorter repeat gets the verdict `short`
   ReadEnd end = Passes{};
   // When samples are due. Absent: a closed loop, in which a thread reads the next sample as soon as it has
-  // finished the last one. An open loop has neither baseline nor ceiling.
+  // finished its last one. Baseline and ceiling are not measured for an open loop.
   std::optional<OpenLoop> open_loop{};
   std::chrono::nanoseconds ramp{0};
   size_t repeats = 1;
   bool measure_baseline = true;
   bool measure_ceiling = true;
   uint64_t seed = 0;
-  // All ranks read each object together (needs Caps::collective_reads). Then there is one thread with depth
-  // 1, repeats consist of whole passes, and every object has several samples.
+  // Collective reads: all ranks read each object together (needs Caps::collective_reads). This needs one
+  // thread, depth 1, repeats of whole passes, and several samples in every object.
   bool collective = false;
-  // The shift of RankShare. If it is not 0, baseline and ceiling are not measured, because their loops do not
-  // shift.
+  // In each pass, a rank reads the part of the samples that is this many parts after its part in the pass
+  // before (RankShare::shift). With 0 it always reads the same part. Otherwise baseline and ceiling are not
+  // measured, because their loops always read the same part.
   uint64_t rank_shift = 0;
 
   unsigned most_threads() const;
@@ -94,51 +101,54 @@ struct ReadOptions {
 
 struct RunTally;
 
-// How one figure of RunTally is joined and recorded. Numbers are added; with `takes_max`, join() keeps the
-// larger one instead. Other types are merged by add() in read_engine.cpp.
+// How one figure of RunTally is joined with that of another tally, and how it is recorded. join() adds
+// numbers, or keeps the larger one with `takes_max`. Other types are merged by add() in read_engine.cpp.
 struct RunFigure {
   bool takes_max = false;  // join() keeps the larger number
   const MetricInfo* value_metric = nullptr;
-  const MetricInfo* rate_metric = nullptr;  // the metric of the rate: this figure divided by `seconds`
+  // Metric of the rate, which is this figure divided by the figure that `seconds` points to.
+  const MetricInfo* rate_metric = nullptr;
   double RunTally::*seconds = nullptr;
   // If the figure is 0, `value_metric` and `rate_metric` are not recorded.
   bool omit_if_zero = false;
-  // The metrics of a distribution, one for each percentile (MetricInfo::percent). They are recorded if the
-  // distribution has values.
+  // For a distribution: one metric for each percentile that is recorded (MetricInfo::percent). Nothing is
+  // recorded if the distribution has no values.
   std::span<const MetricInfo> percentiles = {};
 };
 
-// The figures of a run of reads or of a probe, without the ramp. One table of them defines how several
-// tallies are joined, sent between ranks and recorded: a new figure needs a member and a row of that table. A
-// run returns it also after a failure, with what was measured until then.
+// What a run of reads or of a probe did, without the ramp. run() also returns it after a failure, with what
+// was measured until then. The table figures() defines how each figure is joined with other tallies, sent
+// between ranks and recorded. So a new figure needs a member and a row of that table.
 struct RunTally {
   // Samples that were completely read, and decoded or verified if requested.
   uint64_t samples = 0;
   uint64_t bytes = 0;   // payload of these samples
-  uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
+  uint64_t errors = 0;  // samples that failed: those that were skipped, or the one that ended the run
   // Samples whose checksum differs from the manifest's. `errors` includes them.
   uint64_t wrong_samples = 0;
-  uint64_t passes = 0;  // whole passes that were given to threads
+  uint64_t passes = 0;  // whole passes that were given to threads; not all their reads need to have finished
   // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
-  double elapsed_s = 0;           // like wall_s, but including the ramp
-  double first_done_s = 0;        // like wall_s, until the first thread had nothing left to read
-  uint64_t first_done_bytes = 0;  // bytes that all threads had delivered by first_done_s
-  double stonewall_s = 0;         // like wall_s, until the last completion before the stonewall
-  uint64_t stonewall_bytes = 0;   // bytes that all threads had delivered by stonewall_s
-  // Time of one sample, from before the open (in an open loop: from when it was due) until after the close.
-  // It includes decoding and verification.
+  double elapsed_s = 0;           // as wall_s, but with the ramp
+  double first_done_s = 0;        // the part of wall_s until the first thread had nothing left to read
+  uint64_t first_done_bytes = 0;  // bytes that all threads together had delivered by first_done_s
+  double stonewall_s = 0;         // the part of wall_s until the last completion before the stonewall
+  uint64_t stonewall_bytes = 0;   // bytes that all threads together had delivered by stonewall_s
+  // The time that each sample took. It begins before the open (in an open loop: when the sample was due) and
+  // ends after the close. It includes decoding and verification.
   Histogram latency_ns;
-  Histogram late_ns;  // open loop: time from when a sample was due until before its open
-  // Samples of an open loop that were due in due_within_s, if the loop reached its time limit.
+  // Open loop: how late each sample was started: from when it was due until before its open.
+  Histogram late_ns;
+  // How many samples of an open loop were due in due_within_s. 0 if the loop ended before its time limit.
   uint64_t due_samples = 0;
-  double due_within_s = 0;  // seconds in which due_samples were due; wall_s is at least as long
-  // Entry i has the bytes of the i-th second of wall_s. The last second may be shorter.
+  double due_within_s = 0;  // length of the time in which due_samples were due; wall_s is at least as long
+  // The bytes of each second of wall_s. The last second may be shorter.
   std::vector<uint64_t> bytes_by_second;
   std::vector<std::string> first_errors;  // texts of the first errors, at most kMostErrorsNamed
   std::string first_wrong_text;           // text of the first checksum error
   std::optional<Error> failure;           // the error that ended the run, or that prevented its start
-  TimesByCall calls;               // times of the back end's calls, if it is traced; including the ramp
+  // Times of the back end's calls, also those during the ramp; only if the back end is traced.
+  TimesByCall calls;
   std::vector<RankFigures> ranks;  // one entry for each rank, if several ran together (read_team.hpp)
 
   // The table of all figures. Calls `visit` for each figure, with its name, its member and its RunFigure.
@@ -175,12 +185,12 @@ struct RunTally {
 
   static constexpr size_t kMostErrorsNamed = 5;
 
-  // Adds the tally of another thread or rank that ran at the same time.
+  // Adds the tally of another thread or rank that read at the same time.
   void join(const RunTally& other);
-  // Adds a later run of the same cell. Times are added, and the series of seconds continues.
+  // Adds a later run of the same cell. Times are added, and bytes_by_second continues.
   void append(const RunTally& later);
 
-  // Adds one sample of every metric of the table to the trial.
+  // Adds to the trial one value of each metric in the table.
   void record(Trial& trial) const;
 
   double payload_rate() const;  // bytes per second of wall_s; 0 if wall_s is 0
@@ -204,48 +214,53 @@ struct ReadWork {
   PassOrder order(const ReadOptions& options) const;
 };
 
-// One run: how many threads, and when it ends.
+// What one run does: how many threads read, and when it ends.
 struct ReadSpec {
   unsigned threads = 1;     // at most ReadOptions::most_threads()
   uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
-  // A time limit counts from the start of the ramp. With a Stonewall, all threads stop at its time, or when
-  // the passes end before. Then `at_stonewall` returns the most samples that any rank has read, and this rank
-  // reads on until it has as many.
+  // A time limit counts from the start of the ramp. With a Stonewall, all threads stop at its time, or
+  // earlier if all passes are read. Then `at_stonewall` tells how many samples the fastest rank has read, and
+  // this rank reads on until it has as many.
   ReadEnd end = Passes{};
-  std::chrono::nanoseconds ramp{0};  // completions in this time are not counted
-  // How long the earlier runs of this cell lasted. The series of values per second continues from there.
+  std::chrono::nanoseconds ramp{0};  // completions before this time are not counted
+  // How long the earlier runs of this cell lasted together. The seconds of RunTally::bytes_by_second are
+  // counted from the start of the first of these runs.
   std::chrono::nanoseconds time_measured_before{0};
   bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums
-  // The number of the first pass, for the shuffle. Absent: continues after the last run.
+  // The number of the first pass, on which the shuffled order depends. Absent: the number after the last pass
+  // of the previous run.
   std::optional<uint64_t> first_pass{};
-  std::function<void()> at_gate{};  // called when all threads are ready, before the clock starts
+  std::function<void()> at_gate{};  // called when all threads are ready to read, just before the clock starts
   // The number of the repeat if the run is measured, else nothing. Under the profiler, each thread of a
-  // measured run records one span of what it delivered after the ramp (PENSTOCK_READ; the span's epoch is
-  // this number). Only a measured run is an open loop, if the options ask for one. In an open loop the first
-  // free thread starts a sample when it is due, and its latency counts from that time.
+  // measured run records one span (PENSTOCK_READ) with what it delivered after the ramp. The span's epoch is
+  // this number. ReadOptions::open_loop applies only to measured runs. In an open loop the first free thread
+  // starts a sample when it is due, and the sample's latency counts from that time.
   std::optional<uint32_t> measured_repeat{};
-  // Called once at the stonewall, on the thread of run(), with the number of samples that this rank has
-  // taken. Returns the largest number of any rank. Absent: there are no other ranks.
+  // Called once, when all threads of this rank have stopped at the stonewall, on the thread of run(). It gets
+  // the number of samples that this rank has taken, and returns the largest such number of any rank. Absent:
+  // there are no other ranks.
   std::function<uint64_t(uint64_t taken)> at_stonewall{};
 };
 
-// Receives the progress of a run. Only samples, bytes and elapsed_s are set. The thread of run() calls it
-// about ten times a second, between two of its samples.
+// Receives the progress of a run: only samples, bytes and elapsed_s are set. The thread of run() calls it
+// about ten times a second. That thread also reads samples, and calls it between two of them.
 using ReadObserver = std::function<void(const RunTally& so_far)>;
 
-// Reads a corpus with several threads. Keeps buffers, decoders, queues and open readers between runs. Its
-// threads exist only during a run. One run at a time. Borrows the options.
+// Reads a corpus with several threads. Buffers, decoders, queues and open readers are kept between runs, and
+// threads exist only during a run. Only one run() at a time. Borrows the options.
 class ReadEngine {
  public:
   // Allocates most_threads() * depth buffers, each for the largest sample. Opens the objects that hold
-  // several samples, as many as the limit of descriptors allows. The others are opened for each read. If an
-  // object cannot be opened, reads of its samples fail later. A collective reader needs all objects open. It
-  // fails here if one cannot be opened, with `exhausted` if the limit of descriptors is too low.
+  // several samples, as many as the limit of descriptors allows. All other objects are opened anew for each
+  // read. If an object cannot be opened, reads of its samples fail later. For collective reads all objects
+  // must be open, so make() itself fails if one cannot be opened. The error is `exhausted` if the limit of
+  // descriptors is too low.
   static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadOptions& options);
   ~ReadEngine();
 
-  // Reads as `spec` asks. Every run continues the shuffle after the last one, so no two passes of an engine
-  // have the same order. Stops between samples when interrupted().
+  // Does one run: reads samples until `spec` ends it, or until Ctrl-C, which is noticed between samples.
+  // Every run continues the shuffle after the previous run, so no two passes of an engine have the same
+  // order.
   RunTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
  private:
@@ -259,23 +274,24 @@ class ReadEngine {
   uint64_t passes_run_ = 0;
 };
 
-// The specification of the rest of a run, after a first part with the result `so_far`. The time limit of
-// `spec` does not include the ramp.
+// The spec for the rest of a run whose first part had the result `so_far`. The time limit of `spec` must not
+// include the ramp. The limit in the returned spec counts from the start of the rest, as run() expects.
 ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far);
 
-// How to do a repeat: passes, each in the requested cache state, until they have lasted long enough.
+// How to do a repeat. A repeat reads passes, each in the requested cache state, until they have lasted long
+// enough.
 struct RepeatPlan {
   std::string progress_text{};  // text of the progress line: "reading"
-  ReadSpec spec{};              // of the whole repeat; its time limit does not include the ramp
+  ReadSpec spec{};              // for the whole repeat; its time limit does not include the ramp
   std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
-  // May be empty. The times that it receives count from the start of the repeat.
+  // May be empty. The times that it receives count from the start of the repeat, also in later passes.
   ReadObserver observer{};
   std::function<void(std::string_view what)> note{};  // shows a progress text; may be empty
 };
 
 struct RepeatFigures {
   RunTally tally;
-  CacheState cache;  // the proven cache state before the first pass
+  CacheState cache;  // the proven cache state before the first pass of the repeat
   // The verdict is not_cold or not_warm if a pass did not start in the requested cache state.
   Verdict verdict = Verdict::ok;
   std::string reason;
@@ -283,10 +299,10 @@ struct RepeatFigures {
   std::optional<uint64_t> device_bytes;  // bytes that came from the device or server, for all ranks
 };
 
-// Runs a repeat: prepares the cache and runs passes until the wanted time is reached. If preparing
-// empties the cache, it is emptied again before each pass. Else it is prepared once. The repeat ends early
-// when the whole work has taken more than 30 s plus ten times the wanted time. Returns nothing if interrupted
-// before anything was measured. Collective.
+// Does a repeat: prepares the cache and reads passes until they have lasted the wanted time. If preparing
+// empties the cache, the cache is emptied before each pass. Else it is prepared once. The repeat ends early
+// when reading and preparing have taken more than 30 s plus ten times the wanted time. Returns nothing if
+// interrupted before anything was measured. Collective: all ranks must call it.
 std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl& cache,
                                         const RepeatPlan& plan);
 

@@ -59,8 +59,8 @@ std::string place_of(const Record& record) {
   return text;
 }
 
-// Whether this tier was given without a name, and also another tier at the same mount point. Then their names
-// differ only by a number, and the table must show more.
+// Whether this tier was given without a name, and so was another tier at the same mount point. Their names
+// differ only by a number, so the table must also show where each is (place_of()).
 bool is_numbered(const Record& record, std::span<const Record> records) {
   const auto is_unnamed = [](const Json& data) {
     const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);
@@ -78,7 +78,8 @@ bool is_numbered(const Record& record, std::span<const Record> records) {
          });
 }
 
-// A cached read takes a few microseconds, so short latencies need three decimals.
+// Formats a latency in ms. Short ones have three decimals, because a read from the page cache takes a few
+// microseconds.
 std::string latency_ms(double ns) {
   return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
 }

@@ -15,18 +15,19 @@ namespace penstock {
 // Two or more lines: the corpus that was read, and the cache state of each tier.
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// One row for each record, in their order. A verdict other than ok follows the row. If the verdict
-// invalidates a number, the row has dashes. The numbers of an interrupted run are shown.
+// The table of records, with one row for each, in their order. A verdict other than ok follows the row. If
+// the verdict makes a number invalid, the row has a dash instead. The numbers of an interrupted run are
+// shown.
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// A line that explains that ratios in the table are medians of the ratios of single repeats. Empty if no
-// ratio needs this: if there is one repeat, or if each tier has only its first thread count.
+// A line that explains that the table's ratios are medians of the ratios of single repeats. Empty if no ratio
+// needs this: there is only one repeat, or each tier has only its first thread count.
 std::string scaling_note(std::span<const Record> records);
 
-// The heading, the table, the note, and the sentences that the figures allow.
+// The whole report: heading, table, scaling note, and the sentences that the figures allow.
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// The reader's sample rate divided by that of the baseline: the median of the ratios of all repeats.
+// The reader's sample rate divided by the baseline's sample rate: the median of this ratio over all repeats.
 inline std::optional<double> baseline_ratio(const Record& record) {
   return ratio_of(find_metric(record, read_metrics::kSampleRate),
                   find_metric(record, read_metrics::kBaselineRate));

@@ -22,8 +22,8 @@ Result<void> check_collective(const Tier& tier) {
                     "tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name);
 }
 
-// Checks that some objects, spread over the whole corpus, exist on the tier. A tier without a copy of the
-// corpus must fail before anything is measured.
+// Checks that the tier has a copy of the corpus, before anything is measured. It looks for some objects,
+// spread over the whole corpus.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
   const uint64_t inspected = std::min<uint64_t>(samples.objects(), kMostObjectsInspected);
   for (uint64_t i = 0; i < inspected; ++i) {
@@ -49,8 +49,8 @@ Result<void> check_codec(const Corpus& corpus) {
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
-  // A scan knows only file names, so it calls every codec 'raw'. Decoding shows whether the bytes are
-  // pictures.
+  // A corpus made by `scan` calls every codec 'raw', because a scan knows only file names. Only decoding
+  // shows whether the bytes are pictures.
   if (corpus.manifest.facts().recipe == "scan") return success();
   return make_error(Errc::invalid_argument,
                     "'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "

@@ -19,8 +19,8 @@ struct ReadSubject {
   std::vector<Tier*> tiers(bool with_corpus_tier);  // the tiers to measure, in their order
 };
 
-// Opens the corpus and the tiers. Before anything is measured, it checks that they have everything that the
-// options require: checksums, a decoder, the objects, collective reads. Each rank calls it for itself.
+// Opens the corpus and the tiers, and checks that they have what the options require: checksums, a decoder,
+// the objects, collective reads. So it fails before anything is measured. Each rank calls it for itself.
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& requested);
 
 }  // namespace penstock

@@ -29,8 +29,8 @@ void judge_all(std::span<ReadCell> cells, Verdict verdict, std::string_view why)
   for (ReadCell& cell : cells) cell.judge(verdict, why);
 }
 
-// Gives the cell a verdict after a run: the warm-up pass or a repeat. True if the tier must not be measured
-// further. Then all cells of the tier (`cells_of_tier`) get the verdict.
+// Gives the cell a verdict after a run (the warm-up pass or a repeat). Returns true if the tier must not be
+// measured further. Then all cells of the tier (`cells_of_tier`) have got the verdict.
 bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally& tally,
                const ReadOptions& options) {
   for (const std::string& error : tally.first_errors)
@@ -61,13 +61,13 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally
                            tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
                            tally.wrong_samples, tally.first_wrong_text));
   } else if (tally.errors > 0 && cell.repeats.empty()) {
-    cell.errors_in_warm_up = tally.errors;  // reported only if no repeat has an error
+    cell.errors_in_warm_up = tally.errors;  // reported only if no sample of any repeat fails
   }
   return false;
 }
 
-// Judges skipped samples over all repeats together, because their number in a single repeat depends on
-// chance.
+// Gives a verdict because of skipped samples. It counts them over all repeats together, because their number
+// in a single repeat depends on chance.
 void judge_skipped(ReadCell& cell) {
   uint64_t read_count = cell.errors;
   for (const RepeatFigures& repeat : cell.repeats) read_count += repeat.tally.samples;
@@ -84,7 +84,7 @@ void judge_skipped(ReadCell& cell) {
                     cell.errors_in_warm_up == 1 ? "was" : "were", first_error));
 }
 
-// Judges the cell after its last repeat. `stopped`: the user interrupted the sweep.
+// Gives the cell its last verdicts after the last repeat. `stopped`: the user interrupted the sweep.
 void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
   std::vector<double> rates;
   for (const RepeatFigures& repeat : cell.repeats) rates.push_back(repeat.tally.payload_rate());
@@ -100,8 +100,8 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
                fmt::format("stopped after {} of {} repeats", cell.repeats.size(), options.repeats));
 }
 
-// The cache state of the whole cell: the worst state of its repeats, and the fraction of all bytes read that
-// came from the device. The bytes of ramps are included: they are read but not counted as payload.
+// The cache state of the whole cell. It is the worst state of all repeats, with the fraction of the bytes
+// read that came from the device. Bytes read during ramps count here, although they are not payload.
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
@@ -130,9 +130,11 @@ void record_repeat(const RepeatFigures& repeat, Trial& trial) {
     trial.sample(read_metrics::kKeptUpFraction, double(tally.samples) / double(tally.due_samples));
 }
 
-// The bytes of each whole second of each repeat. The last, shorter part of a repeat would seem slower.
+// The bytes of each whole second of all repeats. The last second of a repeat is left out if it is incomplete,
+// because it would seem slower.
 std::vector<double> bytes_by_second(const ReadCell& cell) {
-  // The last sample may end a little before the end of a second.
+  // A second that lacks no more than this still counts as whole, because the last sample may end a little
+  // early.
   constexpr double kSecondTolerance_s = 0.01;
   std::vector<double> values;
   for (const RepeatFigures& repeat : cell.repeats) {
@@ -193,15 +195,15 @@ Result<void> ReadSweep::run() {
   return success();
 }
 
-// Reads one pass that is not measured, with the most threads, so that all buffers are used once. It verifies
-// the samples if the manifest has checksums.
+// Reads a pass that is not measured, with the highest thread count, so that all buffers are used once. It
+// verifies the samples if the manifest has checksums.
 void ReadSweep::warm_up(size_t index) {
   ReadTier& tier = *tiers_[index];
   if (progress_) progress_->set_note(tier.tier.name + ": warm-up pass");
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
   pass.verify = manifest_.facts().checksums;
   const std::chrono::nanoseconds limit = time_limit(options_.end);
-  if (!pass.verify && limit.count() != 0) {  // nothing to verify, so a whole pass is not needed
+  if (!pass.verify && limit.count() != 0) {  // nothing to verify, so a part of a pass is enough
     pass.max_passes = 0;
     pass.end = Duration{limit};
   }
@@ -253,7 +255,8 @@ void ReadSweep::read_repeat(ReadCell& cell) {
     judge_all(cells_of(cell.tier), Verdict::failed,
               fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   }
-  // The repeat was shorter than requested. An interrupted or failed repeat gets another verdict.
+  // The repeat was shorter than requested. If it was interrupted or failed, it gets another verdict than this
+  // one.
   if (tally.wall_s < seconds(options_.min_time) && !tally.failure && !team_.stopped())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
                                                 tally.wall_s, seconds(options_.min_time)));

@@ -1,5 +1,5 @@
-// The read micro-benchmark. It measures the reads, the baseline and the ceiling of every tier with every
-// number of threads.
+// The measurement of `penstock read`: the reads, the baseline and the ceiling of every tier with every number
+// of threads.
 #pragma once
 
 #include <chrono>
@@ -23,16 +23,16 @@
 
 namespace penstock {
 
-// The results of one tier with one number of threads. The i-th baseline repeat was measured directly before
-// or after the i-th repeat, in the same cache state.
+// The results of one tier with one number of threads: repeats of the read and of the baseline. The i-th
+// baseline repeat was measured directly before or after the i-th read repeat, in the same cache state.
 struct ReadCell {
-  size_t tier = 0;  // index into the tiers of the sweep
+  size_t tier = 0;  // index of the tier in the sweep
   unsigned threads = 1;
   std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
   double ceiling_bytes_per_s = 0;  // rate of the fastest probe or baseline repeat; 0: not measured
   std::string ceiling_probe;       // name of the fastest probe: "queued.2x16"
-  Verdict verdict = Verdict::ok;   // the worst verdict so far
+  Verdict verdict = Verdict::ok;   // the worst verdict that the cell has got so far
   std::string reason;
   uint64_t errors = 0;  // samples that were skipped in the repeats
   uint64_t errors_in_warm_up = 0;
@@ -46,19 +46,19 @@ struct ReadCell {
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
                  uint64_t tier_bytes_read, Trial& trial);
 
-// Runs the sweep. All ranks sweep together: run() is collective, and the cells are equal on every rank.
-// Borrows all constructor arguments. One thread.
+// Measures all tiers with all numbers of threads. All ranks sweep together: run() is a collective call, and
+// the cells are equal on every rank. Borrows all constructor arguments. Only one thread may use it.
 class ReadSweep {
  public:
   using Log = std::function<void(std::string_view text)>;
 
-  // `warnings` receives what a user should know while the sweep runs; may be empty.
+  // `warnings` is called with each text that a user should see while the sweep runs. It may be empty.
   ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
             const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
             LiveCsv* live_csv = nullptr, Log warnings = {});
 
-  // Measures all cells. If a tier fails, its cells get the verdict and the sweep continues with the other
-  // tiers. After an interrupt the sweep stops. Cells keep the results that they have.
+  // Measures all cells. If a tier fails, its cells get a verdict that says why, and the sweep continues with
+  // the other tiers. After an interrupt the sweep stops, and cells keep the results they have.
   Result<void> run();
 
   const std::vector<ReadCell>& cells() const { return cells_; }
@@ -82,12 +82,12 @@ class ReadSweep {
   const SampleList& samples_;
   const ReadOptions& options_;
   ReadTeam team_;
-  Progress* progress_;  // advances by one for each repeat of a cell
+  Progress* progress_;  // shows the progress; it advances by one for each repeat of a cell
   LiveCsv* live_csv_;
   const Log warnings_;
   std::vector<std::unique_ptr<ReadTier>> tiers_;
   std::vector<ReadCell> cells_;
-  uint32_t repeats_measured_ = 0;  // number of repeats whose spans the profiler received
+  uint32_t repeats_measured_ = 0;  // how many repeats were reported to the profiler as spans
 };
 
 }  // namespace penstock

@@ -25,7 +25,8 @@ void unpack(const Json& json, T& figure) {
   json.get_to(figure);
 }
 
-// A histogram is sent as its bytes in memory, because all ranks run the same program.
+// A histogram is sent to other ranks as its bytes in memory. This works because all ranks run the same
+// program.
 static_assert(std::is_trivially_copyable_v<Histogram>);
 Json pack(const Histogram& histogram) {
   std::vector<uint8_t> bytes(sizeof histogram);
@@ -156,7 +157,8 @@ Result<void> ReadTeam::all_ok(const Result<void>& mine) {
 }
 
 uint64_t ReadTeam::reduce(uint64_t mine, Reduction how) {
-  // A failure is ignored here, because the next run() fails as well and reports it.
+  // An error of this call needs no handling: the next run() makes such a call too, fails as well and reports
+  // it.
   static_cast<void>(ranks_.all_reduce(std::span(&mine, 1), how).ok());
   return mine;
 }

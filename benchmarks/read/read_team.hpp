@@ -17,13 +17,13 @@ namespace penstock {
 Json tally_json(const RunTally& tally);
 RunTally tally_from_json(const Json& json);
 
-// Joins the tallies of all ranks that ran at the same time. Each rank gets an entry in `ranks`.
-// `first_done_bytes` is an estimate of the bytes of all ranks when the first rank was done. It uses the rate
-// of each rank until its own first thread ended.
+// Joins the tallies of all ranks, which ran at the same time. Each rank gets an entry in `ranks`.
+// `first_done_bytes` is an estimate of what all ranks had read when the first rank was done. For this, each
+// rank is assumed to read at its rate until its own first thread ended.
 RunTally join_over_ranks(std::span<const RunTally> rank_tallies);
 
-// Makes collective calls for one rank. Every rank makes the same calls in the same order. A call returns the
-// same value on every rank, so that all ranks take the same decisions. One thread.
+// The collective calls of one rank: every rank must make the same calls in the same order. A call returns the
+// same value on every rank, so that all ranks take the same decisions. Only one thread may use it.
 class ReadTeam {
  public:
   explicit ReadTeam(Communicator& ranks) : ranks_(ranks) {}
@@ -31,14 +31,14 @@ class ReadTeam {
   bool is_single_rank() const { return ranks_.size() == 1; }
   RankShare share(uint64_t shift) const;
 
-  // Runs `own_run` on every rank and joins the results. The joined tally has the bytes, samples and latencies
-  // of all ranks. It has the wall time of the slowest rank, and one entry of `ranks` for each. The clocks
-  // start after a barrier. If a repeat ends by time, the joined figures so far decide how many passes all
-  // ranks add. So every pass is read completely, by all ranks.
+  // Runs `own_run` on every rank at the same time, after a barrier, and joins the results. The joined tally
+  // has the bytes, samples and latencies of all ranks, the wall time of the slowest rank, and one entry in
+  // `ranks` for each rank. If passes must last a given time, the joined figures so far decide how many passes
+  // all ranks add. So all ranks read every pass completely.
   using OwnRun = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const OwnRun& own_run);
 
-  // Prepares the cache on all ranks by prepare_together() (cache_control.hpp).
+  // Prepares the cache on all ranks, by prepare_together() (cache_control.hpp).
   Result<CacheOutcome> prepare(CacheControl& cache);
 
   Result<void> all_ok(const Result<void>& mine);  // returns the error of the lowest rank that has one
@@ -46,8 +46,8 @@ class ReadTeam {
   std::optional<uint64_t> sum(std::optional<uint64_t> mine);  // absent if a rank has no value
   bool any_rank(bool mine);                                   // whether `mine` is true on any rank
 
-  // Whether a rank was asked to stop. The ranks exchange this only at the end of prepare() and of run(). A
-  // signal that reaches one rank between them must not make it act differently from the others.
+  // Whether any rank was asked to stop (Ctrl-C). The ranks tell each other only at the end of prepare() and
+  // of run(). Between these, a rank that got the signal must go on like the others.
   bool stopped() const;
 
  private:

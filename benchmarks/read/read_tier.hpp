@@ -13,25 +13,26 @@
 
 namespace penstock {
 
-// The state of one tier during a sweep. It cannot be moved, because its parts refer to each other. One
-// thread.
+// The state of one tier during a sweep. It cannot be moved, because its parts refer to each other. Only one
+// thread may use it.
 struct ReadTier {
   explicit ReadTier(Tier& of) : tier(of) {}
   ReadTier(const ReadTier&) = delete;
   ReadTier& operator=(const ReadTier&) = delete;
 
-  // Called before anything is read. Borrows all arguments. For SampleOrder::physical it finds the offset of
-  // each sample on the device.
+  // Prepares the tier for the sweep; must be called before anything is read. Borrows all arguments. For
+  // SampleOrder::physical it finds the offset of each sample on the device.
   Result<void> open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                     const RankShare& share);
 
-  // Each of these functions returns its warning once, and then "". The first warns that the cache could not
-  // be dropped, and returns "" if it could. The second warns that there is no baseline.
+  // Returns the warning that the cache could not be dropped, or "" if it could. Only the first call returns
+  // the warning; later calls return "". no_baseline_warning() warns that there is no baseline; it too returns
+  // the warning only once.
   std::string cache_not_dropped_warning();
   std::string no_baseline_warning(const RunTally& failed);
 
-  // All payload bytes that this rank has read: warm-up, baselines, ceilings, warming of the cache and
-  // repeats.
+  // All payload bytes that this rank has read from the tier: for the warm-up, baselines, ceilings and
+  // repeats, and to warm the cache.
   uint64_t bytes_read() const;
 
   Tier& tier;

@@ -1,13 +1,13 @@
 // Threads: work() and everything that it calls run on one thread per worker. The thread of ReadEngine::run()
-// calls the constructor, prepare(), open_gate(), call_off() and the functions for results. It calls the
-// functions for results after the join. It is also the thread of the first worker, which alone calls `watch`
-// and at_stonewall.
-// Locks: ReadRun::mutex_ guards the errors. The gate and the stonewall are latches. No lock is held during a
-// read.
+// is also the thread of the first worker. That thread alone calls `watch`, at_stonewall, the constructor,
+// prepare(), open_gate() and call_off(). After it joined the other threads, it calls the functions that
+// return results.
+// Locks: ReadRun::mutex_ guards the errors. The gate (where workers wait for the start of the clock) and the
+// stonewall are latches. No lock is held during a read.
 // Memory order: a thread writes plain members of ReadRun before it counts a latch down. Other threads read
 // them after they waited for that latch. The relaxed atomics are only counters and a stop flag.
-// Memory: a sample allocates nothing. Each second of a run appends one number to a vector, and an error
-// allocates its text.
+// Memory: a sample allocates nothing here. Its back end may allocate, and with --decode the decoder. Each
+// second of a run appends one number to a vector. An error allocates its text.
 // Ctrl-C: workers check interrupted() before each sample. A read in flight is not cut short.
 // Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
@@ -42,7 +42,8 @@ ReadRun::ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& 
     arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured_repeat);
 }
 
-// Called by each worker. The first worker is the thread of open_gate(), so the gate is already open for it.
+// Blocks a worker until the clock of the run starts. The first worker does not wait: its thread has already
+// called open_gate(). Returns false if the run was called off.
 bool ReadRun::wait_at_gate(const ReadWorker& one) {
   if (workers.front().get() == &one) return true;
   workers_ready_.count_down();
@@ -52,27 +53,28 @@ bool ReadRun::wait_at_gate(const ReadWorker& one) {
 
 void ReadRun::open_gate() {
   workers_ready_.wait();
-  // The other ranks wait in at_gate, so the clock starts after it. start_ is written before the gate opens,
-  // because the workers read it.
+  // at_gate() waits for the other ranks, so the clock starts after it. start_ is written before the gate
+  // opens, because the workers read it.
   if (spec.at_gate) spec.at_gate();
   start_ = std::chrono::steady_clock::now();
   gate_.count_down();
 }
 
-// Called instead of open_gate() if a thread could not be started. The workers at the gate then return.
+// Makes the workers at the gate return without reading. Called instead of open_gate() if a thread could not
+// be started.
 void ReadRun::call_off() {
   called_off_ = true;
   gate_.count_down();
 }
 
-// Each worker calls this after its loop, also after an error or Ctrl-C. A worker that skipped the call would
-// block the others for ever.
+// Blocks until all workers have stopped at the stonewall. Each worker must call this after its loop, also
+// after an error or Ctrl-C: without its call the other workers would wait for ever.
 void ReadRun::wait_at_stonewall(const ReadWorker& one) {
   workers_at_stonewall_.count_down();
   if (workers.front().get() != &one) return stonewall_open_.wait();
   workers_at_stonewall_.wait();
-  // All other workers now wait in this function. Each wrote its plain members before it counted down, so they
-  // may be read.
+  // All other workers now wait in this function. Each wrote its plain members before its count_down(), so
+  // this thread may read them.
   uint64_t samples_taken = 0;
   int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
@@ -86,7 +88,8 @@ void ReadRun::wait_at_stonewall(const ReadWorker& one) {
   stonewall_open_.count_down();
 }
 
-// Any thread calls this. The other threads see stop_ soon and end before their next sample.
+// Keeps the error's text, and stops the run unless errors are skipped. Any thread may call this. The other
+// threads soon see stop_, and end before their next sample.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex_);
   if (run_figures.first_errors.size() < RunTally::kMostErrorsNamed)
@@ -105,8 +108,8 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObj
       order_(work.order(options)),
       checks_(work_) {}
 
-// Called by ReadEngine::make(), which makes the queue on its own thread. The threads of later runs use the
-// queue one after another, and nothing is in flight between runs.
+// Makes the buffers and the queue. ReadEngine::make() calls it on its own thread, and a thread of each later
+// run uses them. This is safe: these threads run one after another, and nothing is in flight between runs.
 Result<void> ReadWorker::prepare() {
   const size_t depth = options_.depth;
   const size_t slot_bytes = whole_blocks(std::max<uint64_t>(work_.samples->largest_bytes(), 1));
@@ -168,8 +171,9 @@ void ReadWorker::reset() {
   ramp_bytes_.store(0, std::memory_order_relaxed);
 }
 
-// Sets `sample` to the next sample. False at the end of the passes, at the time limit, when the reads after
-// the stonewall are done, after an error and after Ctrl-C. Prefetches the list entry of the sample after it.
+// Sets `sample` to the next sample, and prefetches the list entry of the sample after it. Returns false when
+// there is nothing more to read. That is so at the end of the passes, at the time limit, when the samples
+// missing after the stonewall are read, after an error and after Ctrl-C.
 bool ReadWorker::next(ReadRun& run, int64_t now_ns, uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
   if (reading_missing_ && !run.take_missing_sample()) return false;
@@ -188,15 +192,15 @@ bool ReadWorker::next(ReadRun& run, int64_t now_ns, uint64_t& sample) {
   return true;
 }
 
-// The name of the object, or "" if the object is already open. An open object needs no name, and the two
-// loads for a name could miss the cache.
+// The name of the sample's object, or "" if the object is already open. Then the read needs no name, and the
+// two loads of a name, which could miss the cache, are saved.
 inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
   const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
   return needed ? work_.samples->name(entry.object) : std::string_view();
 }
 
-// Reads one sample at a time. The clock is read once for each sample: the end of one is the start of the
-// next.
+// Reads one sample at a time. The clock is read once for each sample: the time at which one sample ends is
+// also the time at which the next one starts.
 void ReadWorker::read_one_at_a_time(ReadRun& run) {
   Slot& slot = slots_.front();
   const bool inspects = options_.decode || run.spec.verify;
@@ -217,9 +221,9 @@ void ReadWorker::read_one_at_a_time(ReadRun& run) {
   }
 }
 
-// Keeps several reads in flight. A slot belongs to the back end from add() until its completion is reaped.
-// Returns only when nothing is in flight, also after an error or Ctrl-C, because the next run uses the same
-// memory.
+// Reads samples with several reads in flight. A slot belongs to the back end from add() until reap() has
+// returned its completion. This function returns only when nothing is in flight, also after an error or
+// Ctrl-C, because the next run uses the same memory.
 void ReadWorker::read_through_queue(ReadRun& run) {
   free_slots_.clear();
   for (size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(uint32_t(i));
@@ -241,7 +245,7 @@ void ReadWorker::read_through_queue(ReadRun& run) {
         account(run, slot, added.error(), now);
     }
     if (!reader_.added().empty()) {
-      // The clock is read before the start, so that a latency includes the time of the submit.
+      // Read the clock before the reads start, so that a latency includes the time of the submit.
       now = run.now_ns();
       for (const Operation& starting : reader_.added()) slots_[starting.tag].started_ns = now;
       reader_.start(Start::with_reap);
@@ -277,11 +281,11 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, uint64_t bytes)
   return options_.decode ? checks_.decode(slot.entry, sample) : success();
 }
 
-// Counts a read. A read that Ctrl-C ended is not an error. A wrong checksum is counted before note_error()
-// may stop the run.
+// Counts a finished read as a success or as an error. A read that Ctrl-C ended counts as neither. A wrong
+// checksum is counted before note_error(), which may stop the run.
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, int64_t end_ns) {
   if (outcome.ok()) return count_read(run, slot.entry.length, slot.started_ns, end_ns);
-  // next() notices the signal and ends the run.
+  // The next call of next() notices Ctrl-C and ends the run.
   if (outcome.error().code == Errc::interrupted && interrupted()) return;
   if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
   ++tally_.errors;
@@ -290,8 +294,8 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
   run.note_error(outcome.error());
 }
 
-// handle_boundary() comes first, so that a sample which completes after the end of the ramp or of a second
-// counts after it.
+// Counts a sample that was read. handle_boundary() comes first: it ends the ramp or a second, and a sample
+// that completes after that must count to the time that follows.
 void ReadWorker::count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
   tally_.latency_ns.add(uint64_t(end_ns - started_ns));
@@ -300,12 +304,13 @@ void ReadWorker::count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, in
   delivered_bytes_.store(delivered_bytes() + bytes, std::memory_order_relaxed);
 }
 
-// Called when the clock passes next_boundary_ns_. That is the end of the ramp, the end of a second, the
-// deadline or the next call of `watch`, whichever is first. So a sample needs one comparison instead of four.
-// `watch` may take long, because it prints. It runs on the thread of the first worker.
+// Does what is due when the clock passes next_boundary_ns_: ends the ramp, ends a second, notes that the
+// deadline has passed, or calls `watch`. next_boundary_ns_ is the earliest of these four times, so each
+// sample needs one comparison instead of four. `watch` may take long, because it prints. Only the first
+// worker has it.
 void ReadWorker::handle_boundary(ReadRun& run, int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    RunTally new_tally;  // the ramp is not counted, except for samples with wrong bytes
+    RunTally new_tally;  // Forget what was counted in the ramp, except for samples with wrong bytes.
     new_tally.errors = new_tally.wrong_samples = tally_.wrong_samples;
     new_tally.first_wrong_text = std::move(tally_.first_wrong_text);
     tally_ = std::move(new_tally);
@@ -329,8 +334,9 @@ void ReadWorker::handle_boundary(ReadRun& run, int64_t now_ns) {
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
 }
 
-// The first worker that ends writes first_done_s and first_done_bytes, which are read after the join. The
-// other workers may still read samples, so their sums are those of this moment.
+// Completes the tally of this worker. The first worker that ends also writes first_done_s and
+// first_done_bytes. Other workers may still read samples, so their sums are those of this moment. The two
+// figures are read only after the join.
 void ReadWorker::finish(ReadRun& run) {
   const int64_t now = run.now_ns();
   if (delivered_bytes() > bytes_before_second_) close_second();

@@ -1,5 +1,5 @@
-// One thread of the read engine, and the state that the threads of one run share. Only sources of the engine
-// include this.
+// One thread of the read engine (ReadWorker), and the state that the threads of one run share (ReadRun). Only
+// sources of the engine include this.
 #pragma once
 
 #include <algorithm>
@@ -25,22 +25,21 @@ namespace penstock {
 
 using ReadWorkers = std::span<const std::unique_ptr<ReadWorker>>;
 
-// The state that the threads of one run share. It is made before they start and destroyed after they are
-// joined.
+// What the threads of one run share. It is made before they start and destroyed after they are joined.
 class ReadRun {
  public:
   ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
           uint64_t first_pass, ReadWorkers workers);
 
-  // Called by each worker before its work. All workers except the first wait until open_gate(). False if the
-  // run was cancelled by call_off().
+  // Waits until open_gate() has started the clock; the first worker does not wait. Each worker calls it
+  // before its work. Returns false if call_off() cancelled the run.
   bool wait_at_gate(const ReadWorker& one);
-  void open_gate();  // waits for all other workers, starts the clock and releases them
+  void open_gate();  // waits until all other workers are ready, starts the clock and lets them go on
   void call_off();
 
-  // Called by each worker at the stonewall, where all workers wait. The first worker adds up the results and
-  // asks how many more samples this rank must read. Then all workers continue as long as
-  // take_missing_sample() returns true.
+  // Each worker calls this at the stonewall, and waits there for all workers. The first worker adds up their
+  // results and asks how many more samples this rank must read. Then each worker reads one more sample for
+  // each call of take_missing_sample() that returns true.
   void wait_at_stonewall(const ReadWorker& one);
   bool take_missing_sample() {
     return missing_taken_.fetch_add(1, std::memory_order_relaxed) < missing_samples_;
@@ -53,7 +52,7 @@ class ReadRun {
   std::chrono::steady_clock::time_point start() const { return start_; }  // the time of open_gate()
   void sleep_until(int64_t ns) const { std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns)); }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
-  // Keeps the first kMostErrorsNamed errors; stops the run unless errors are skipped.
+  // Keeps the error if it is one of the first kMostErrorsNamed. Stops the run unless errors are skipped.
   void note_error(Error error);
   double seconds_after_ramp(int64_t ns) const {
     return double(std::max<int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
@@ -63,22 +62,22 @@ class ReadRun {
   const ReadSpec spec;
   const ReadWorkers workers;
   const uint64_t first_pass;
-  const int64_t deadline_ns;  // time limit since the start; 0: none
+  const int64_t deadline_ns;  // the time at which the run ends, in ns since the start; 0: no limit
   const bool skip_errors;
-  std::optional<Arrivals> arrivals;  // the due times of an open loop
+  std::optional<Arrivals> arrivals;  // when samples are due; only in an open loop
 
-  // The first worker that sets this writes first_done_* of `run_figures`.
+  // The first worker that ends sets this, and then writes first_done_* of `run_figures`.
   std::atomic<bool> any_worker_done{false};
-  // Figures of the whole run: errors (guarded by mutex_), first_done_* (written by the worker that set
-  // any_worker_done) and stonewall_* (written by the first worker).
+  // Figures of the whole run that no single worker has: the errors (guarded by mutex_), first_done_* (written
+  // by the worker that set any_worker_done) and stonewall_* (written by the first worker).
   RunTally run_figures;
 
  private:
   std::mutex mutex_;
-  std::latch workers_ready_;         // counts the workers at the gate, without the first
-  std::latch gate_{1};               // counted down by open_gate() or call_off()
-  std::latch workers_at_stonewall_;  // counts the workers at the stonewall
-  std::latch stonewall_open_{1};     // counted down by the first worker
+  std::latch workers_ready_;         // counts the workers that are ready, without the first worker
+  std::latch gate_{1};               // counted down by open_gate() or call_off(); workers wait for it
+  std::latch workers_at_stonewall_;  // counts the workers that have reached the stonewall
+  std::latch stonewall_open_{1};     // counted down by the first worker; the others wait for it
   bool called_off_ = false;
   std::atomic<bool> stop_{false};
   uint64_t missing_samples_ = 0;
@@ -93,15 +92,17 @@ class ReadWorker {
 
   Result<void> prepare();  // makes buffers and the queue; called before the first run
 
-  // The number of positions of a pass: the samples of this rank.
+  // The number of positions in a pass, which is equal on all ranks: the samples of the rank that has most. A
+  // rank with fewer samples leaves the last position out.
   virtual uint64_t positions() const { return work_.share.largest_part(work_.manifest->samples()); }
 
-  // The main function of the worker's thread. If `watch` is set, it is called with the time about ten times a
-  // second.
+  // Does a whole run; it is the main function of the worker's thread. `watch`, if set, is called about ten
+  // times a second, with the time since the start.
   using Watch = std::function<void(int64_t now_ns)>;
   void work(ReadRun& run, const Watch& watch = {});
 
-  // The samples and bytes that this worker has delivered, including the ramp. Any thread may ask for them.
+  // The samples and bytes that this worker has delivered so far, with the ramp. Any thread may call this,
+  // also during the run.
   uint64_t delivered_samples() const { return delivered_samples_.load(std::memory_order_relaxed); }
   uint64_t delivered_bytes() const { return delivered_bytes_.load(std::memory_order_relaxed); }
   uint64_t bytes_after_ramp() const {
@@ -110,23 +111,23 @@ class ReadWorker {
     return delivered > ramp_bytes ? delivered - ramp_bytes : 0;
   }
 
-  // Called after the run, by the thread that joined the workers.
+  // The following may be called after the run, by the thread that joined the workers.
   const RunTally& tally() const { return tally_; }
   int64_t last_done_ns() const { return last_done_ns_; }
-  // Number of samples; also valid while the worker waits at the stonewall.
+  // How many samples this worker has taken. May also be called while the worker waits at the stonewall.
   uint64_t samples_taken() const { return samples_taken_; }
 
  protected:
-  struct Slot {  // the state of one read in flight
-    // A part of memory_, large enough for the largest sample in whole blocks of direct I/O.
+  struct Slot {  // one read in flight
+    // A part of memory_. It holds the largest sample, rounded up to whole blocks of direct I/O.
     std::span<std::byte> buffer;
     uint64_t sample = 0;
     SampleList::Sample entry;  // a copy, since an access to the large list may miss the cache
     int64_t started_ns = 0;
-    bool wrong_checksum = false;  // account() counts it
+    bool wrong_checksum = false;  // set by inspect(); account() counts it and clears it
   };
 
-  // Reads samples until next() returns false, or the passes end.
+  // Reads samples until next() returns false, or until the passes end.
   virtual void read_samples(ReadRun& run);
   Result<void> inspect(const ReadRun& run, Slot& slot, uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, int64_t end_ns);
@@ -149,7 +150,7 @@ class ReadWorker {
   void handle_boundary(ReadRun& run, int64_t now_ns);
   void close_second();
   void finish(ReadRun& run);
-  // These three are defined in rare_steps.cpp: two steps of an open loop, and one for the profiler.
+  // Defined in rare_steps.cpp: the first two are steps of an open loop, the third is for the profiler.
   void wait_and_read_in_open_loop(ReadRun& run);
   bool wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns);
   void record_span(const ReadRun& run) const;
@@ -157,36 +158,40 @@ class ReadWorker {
   const bool whole_objects_;  // each sample is a whole object
 
   Buffer memory_;
-  SampleReader reader_;  // declared after memory_, so destroyed before it: a read may be in flight
+  // Declared after memory_ and so destroyed before it, because its reads in flight use memory_.
+  SampleReader reader_;
   std::vector<uint32_t> free_slots_;
 
   PassOrder order_;
   SampleChecks checks_;
-  uint64_t next_sample_ = 0;  // the sample at position_, computed early for the prefetch
+  // The sample at position_; it is computed early, so that its list entry can be prefetched.
+  uint64_t next_sample_ = 0;
   bool past_deadline_ = false;
-  bool reading_missing_ = false;  // true after the stonewall, while missing samples are read
+  bool reading_missing_ = false;  // true after the stonewall, while this worker reads missing samples
   uint64_t samples_taken_ = 0;
 
   RunTally tally_;
   int64_t last_done_ns_ = 0;
-  int64_t ramp_ns_ = 0;  // end of the ramp in ns since the start; 0 after the ramp
+  int64_t ramp_ns_ = 0;  // end of the ramp, in ns since the start; 0 when the ramp is over
   int64_t second_ends_ns_ = 0;
   const Watch* watch_ = nullptr;
   int64_t next_watch_ns_ = INT64_MAX;
-  // The time of what comes first: end of the ramp, end of the second, deadline or next call of `watch`.
+  // When handle_boundary() must be called next: at the end of the ramp, the end of the second, the deadline
+  // or the next call of `watch`, whichever is first.
   int64_t next_boundary_ns_ = 0;
   uint64_t ramp_samples_ = 0;
   uint64_t bytes_before_second_ = 0;
 
-  // What was delivered, including the ramp, and the bytes of the ramp alone. Only this worker writes them, so
-  // relaxed loads and stores are enough. They have their own cache line, because other threads read them.
+  // The samples and bytes that were delivered, with the ramp, and the bytes of the ramp alone. Only this
+  // worker writes them, so relaxed loads and stores are enough. Other threads read them, so they have a cache
+  // line of their own.
   alignas(64) std::atomic<uint64_t> delivered_samples_{0};
   std::atomic<uint64_t> delivered_bytes_{0};
   std::atomic<uint64_t> ramp_bytes_{0};
 };
 
-// Collective reads, in which all ranks read each object together. open_for_collective_reads() opens all
-// objects; its errors are those of ReadEngine::make(). collective_worker() makes a worker.
+// For collective reads, in which all ranks read each object together. open_for_collective_reads() opens all
+// objects; ReadEngine::make() returns its errors. collective_worker() makes a worker that reads this way.
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
 std::unique_ptr<ReadWorker> collective_worker(const ReadWork& work, const ReadOptions& options,
                                               HeldObjects& objects);

@@ -14,18 +14,20 @@
 
 namespace penstock {
 
-// Each check fails with an error that names the sample. One thread. Borrows what `work` points to.
+// The checks of one sample. Each fails with an error that names the sample. Only one thread may use it.
+// Borrows what `work` points to.
 class SampleChecks {
  public:
   explicit SampleChecks(const ReadWork& work) : work_(work) {}
 
-  Result<void> prepare_decoder();  // called before the first decode()
+  Result<void> prepare_decoder();  // must be called before the first decode()
 
   // Fails with `truncated` unless `bytes` is the length of the sample.
   Result<void> check_length(const SampleList::Sample& entry, uint64_t bytes) const {
     return bytes == entry.length ? success() : wrong_length(entry, bytes);
   }
-  // Fails with `corrupt` if the CRC32C differs from the manifest's. `sample` is the index of the sample.
+  // Fails with `corrupt` if the sample's CRC32C differs from the manifest's. `sample` is the index of the
+  // sample.
   Result<void> check_checksum(uint64_t sample, const SampleList::Sample& entry,
                               std::span<const std::byte> bytes) const;
   // Decodes the sample from JPEG or PNG to RGB.

@@ -19,13 +19,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kShortestProbe{50};
 constexpr std::chrono::milliseconds kLongestProbe{500};
-// A queued probe discards its first pass if the pass was shorter than this, or shorter than the run must be.
+// If the first pass of a queued probe was shorter than this, or shorter than the run must be, it is discarded
+// and the probe reads on.
 constexpr std::chrono::nanoseconds kLongPassTime = std::chrono::seconds(1);
 
 std::function<uint64_t(uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
   if (options.order == SampleOrder::sequential) return {};
   if (options.order == SampleOrder::physical) {
-    // One pass is sorted once, and all threads use it.
+    // Sort the samples of one pass here, once. All threads then use this order.
     PassOrder order = work.order(options);
     std::vector<uint64_t> pass(work.samples->size());
     for (uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
@@ -45,7 +46,8 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
             .whole_objects = work_.manifest->one_object_per_sample(),
             .order = order_of(work_, options)} {}
 
-// The loops read a whole list. So they get a list with only the samples of this rank.
+// The part of the work that this rank reads. The loops of the yardsticks always read a whole list, so they
+// get a list with only the samples of this rank.
 ReadWork Yardsticks::own_part(ReadWork work) {
   if (work.share.ranks == 1) return work;
   const uint64_t begin = work.share.begin(work.samples->size(), 0);
@@ -97,12 +99,14 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
       std::chrono::duration<double>(std::max(shortest_time(spec.end) + spec.ramp, kLongPassTime)).count();
   if (first_pass.failure || interrupted() || first_pass.wall_s >= enough_s) return first_pass;
   ReadSpec rest_spec = spec;
-  rest_spec.at_gate = {};  // all ranks have already met at this barrier, and some may have finished
+  // Must not be called again: all ranks met in it before the first pass, and some may have finished.
+  rest_spec.at_gate = {};
   return run_timed(rest_spec, loop, first_pass.wall_s);
 }
 
-// Each call of `loop` starts new threads, so passes are combined into few calls. The first call measures how
-// long a pass takes. The second reads the rest. The time to make queues is not counted.
+// Measures a loop until `spec` ends it. Each call of `loop` starts new threads, so one call reads as many
+// passes as possible. The first call measures how long a pass takes, and the second reads all that remain.
+// The time to make queues is not counted.
 RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double seconds_per_pass) {
   RunTally tally;
   const uint64_t samples_per_pass = work_.samples->size();
@@ -111,7 +115,7 @@ RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double se
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   std::chrono::nanoseconds untimed{0};
-  // At the end of each call the queues run empty, which is slow. So one pass too many is better than another
+  // At the end of each call the queues run empty, which is slow. So one pass too many costs less than another
   // call.
   uint64_t more_passes = seconds_per_pass > 0 ? uint64_t(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
   while (true) {

@@ -51,10 +51,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr int kExitWithoutFuse = 77;
-// The limit of requests in progress: each occupies a thread while it sleeps.
+// How many requests may be in progress. Each occupies a thread while it sleeps.
 constexpr unsigned kMostThreads = 256;
-// How far the link may fall behind the rate and still catch up. Sleeping threads wake up late; without this
-// allowance the link would be slower than the rate.
+// If the link is behind its rate by at most this time, it may catch up. Threads wake up late from their
+// sleep, so without this the link would be slower than the rate.
 constexpr nanoseconds kCatchUpTime = std::chrono::milliseconds(2);
 
 struct MountRequest {
@@ -64,14 +64,14 @@ struct MountRequest {
   bool foreground = false;
 };
 
-// The link that all requests share. Any thread may call transfer().
+// The imitated link, which all requests share. Any thread may call transfer().
 class Link {
  public:
   explicit Link(const MountRequest& request)
       : bytes_per_second_(double(request.bytes_per_second)), latency_(request.latency) {}
 
-  // Sleeps until the link has transferred `bytes`, after those of all earlier calls, and the latency has
-  // passed. mutex_ is released before the sleep.
+  // Sleeps until the link has transferred `bytes`, and then for the latency. The link transfers the bytes of
+  // all earlier calls first. mutex_ is released before the sleep.
   void transfer(size_t bytes) {
     const auto transfer_time = nanoseconds(int64_t(double(bytes) * 1e9 / bytes_per_second_));
     const Clock::time_point now = Clock::now();
@@ -138,7 +138,7 @@ int list_folder(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_f
 
 int open_file(const char* path, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY) return -EROFS;
-  // Without the caller's O_DIRECT: SOURCE may be on tmpfs, where many kernels refuse it.
+  // Open without the caller's O_DIRECT: SOURCE may be on tmpfs, where many kernels refuse it.
   const int fd = ::open(source_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -errno;
   file->fh = uint64_t(fd);
@@ -146,8 +146,8 @@ int open_file(const char* path, fuse_file_info* file) {
   return 0;
 }
 
-// In a thread of libfuse, with no lock held. Reads first, at full speed, and then sleeps until the link has
-// transferred these bytes. SIGINT and SIGTERM do not shorten the sleep.
+// Answers a read request. Runs on a thread of libfuse, with no lock held. It reads at full speed, and then
+// sleeps until the link has transferred these bytes. SIGINT and SIGTERM do not shorten the sleep.
 int read_file(const char*, char* out, size_t size, off_t offset, fuse_file_info* file) {
   size_t done = 0;
   while (done < size) {
@@ -169,7 +169,8 @@ int file_system_room(const char* path, struct statvfs* out) {
   return negative_errno(::statvfs(source_path(path).c_str(), out));
 }
 
-// Called once by libfuse, before the first request.
+// Makes libfuse use SOURCE's inode numbers, and prints that the file system is mounted. libfuse calls it
+// once, before the first request.
 void* announce_mount(fuse_conn_info*, fuse_config* config) {
   config->use_ino = 1;
   Mounted& file_system = mounted();
@@ -197,7 +198,7 @@ int complain(int status, const std::string& words) {
   return status;
 }
 
-// Parses the command line. Returns an error message, or "".
+// Parses the command line. Returns an error message, or "" if there is no error.
 std::string parse_line(int argc, char** argv, MountRequest& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -229,8 +230,8 @@ std::string parse_line(int argc, char** argv, MountRequest& out) {
   return "";
 }
 
-// Makes the path absolute: fuse_daemonize() changes the working directory to "/". False, with errno, if it is
-// not a folder.
+// Makes the path of a folder absolute, because fuse_daemonize() changes the working directory to "/". Returns
+// false and sets errno if it is not a folder.
 bool make_absolute(std::string& folder) {
   char path[PATH_MAX];
   struct stat attributes {};
@@ -240,8 +241,8 @@ bool make_absolute(std::string& folder) {
   return S_ISDIR(attributes.st_mode);
 }
 
-// Main thread. Serves requests until a signal or an unmount, and returns the exit status. fuse_daemonize()
-// forks, so it comes before any thread is started.
+// Serves requests until a signal or an unmount, and returns the exit status. Runs on the main thread.
+// fuse_daemonize() forks, so it must come before any thread is started.
 int serve(fuse* file_system, const MountRequest& request) {
   if (fuse_daemonize(request.foreground ? 1 : 0) != 0) return complain(1, "cannot go to the background");
   fuse_session* const session = fuse_get_session(file_system);
@@ -249,7 +250,8 @@ int serve(fuse* file_system, const MountRequest& request) {
   fuse_loop_config* const loop_config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(loop_config, kMostThreads);
   fuse_loop_cfg_set_idle_threads(loop_config, kMostThreads);
-  const int loop_result = fuse_loop_mt(file_system, loop_config);  // a signal's number, or a negative errno
+  // The number of the signal that ended the loop, or a negative errno.
+  const int loop_result = fuse_loop_mt(file_system, loop_config);
   fuse_loop_cfg_destroy(loop_config);
   fuse_remove_signal_handlers(session);
   return loop_result < 0 ? complain(1, std::string("gave up: ") + std::strerror(-loop_result)) : 0;

@@ -1,12 +1,12 @@
-// Threads: one thread calls prepare(). It starts helper threads (parallel_for), which ask the kernel about
-// files, evict them or read them. It joins them before it returns.
+// Threads: one thread calls prepare(). prepare() starts helper threads (parallel_for), which ask the kernel
+// about files, evict them or read them. It joins them before it returns.
 // Lock: the local mutex of measure_residency() guards the sums of all files. It is not held during a system
 // call.
 // Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
 // being read is read to its end.
 // Memory: paths, errors and JSON allocate.
 // Crash: no file changes. Dirty pages may have been written back.
-// Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
+// Ranks: only prepare_together() communicates. A rank that fails still makes its collective call.
 #include "datagen/cache/cache_control.hpp"
 
 #include <unistd.h>
@@ -30,7 +30,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
-// "unknown" in a virtual machine, because its host may cache this disk. "none" on bare metal.
+// Whether a host may cache this machine's disks. "unknown" in a virtual machine, because its host may do so.
+// "none" on bare metal.
 std::string host_cache() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);)
@@ -106,8 +107,8 @@ CacheState CacheControl::initial_state() const {
   return state;
 }
 
-// True if no preparation can change the state, because the place of the data decides it. Then it also sets
-// `client_data`, and for data in memory `client_metadata`, of `state`.
+// Returns true if no preparation can change the state, because it depends on where the data is. Then it also
+// sets `client_data` of `state`, and for data in memory `client_metadata`.
 bool CacheControl::state_is_fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";
@@ -125,8 +126,9 @@ bool CacheControl::state_is_fixed(CacheState& state) const {
   return false;
 }
 
-// The helper threads ask for one file each at a time. With `warm_missing` a file that is not completely
-// cached is read first. A missing file is skipped. After any other error the result is not `verified`.
+// Adds up how much of each file is in the page cache. Each helper thread asks the kernel about one file at a
+// time. With `warm_missing`, it first reads a file that is not completely cached. A missing file is skipped.
+// After any other error the result is not `verified`.
 Result<Residency> CacheControl::measure_residency(bool warm_missing) {
   Residency all_files{.verified = true};
   std::mutex mutex;
@@ -157,7 +159,7 @@ Result<Residency> CacheControl::measure_residency(bool warm_missing) {
 
 bool CacheControl::drop_all(CacheState& state) {
   if (cold_method_ != ColdMethod::drop) return false;
-  ::sync();  // the kernel drops only clean pages
+  ::sync();  // needed because the kernel drops only clean pages
   if (const Result<void> dropped = calls_.drop(); !dropped.ok()) {
     drop_error_ = dropped.error().message();
     cold_method_ = ColdMethod::evict;
@@ -171,7 +173,7 @@ Result<void> CacheControl::make_cold(CacheState& state) {
   if (drop_all(state)) return success();
   state.method = "evict";
   return parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, uint64_t object) {
-    // Errors are ignored: measure_residency() checks the result for all files afterwards.
+    // Ignore errors: measure_residency() later checks all files.
     if (const auto path = tier_.backend->native_path(samples_.name(uint32_t(object))))
       static_cast<void>(calls_.evict(*path).ok());
     return success();
@@ -183,8 +185,8 @@ Result<CacheOutcome> CacheControl::prepare() {
   outcome.state = initial_state();
   CacheState& state = outcome.state;
   if (state_is_fixed(state)) {
-    // Direct reads bypass the page cache. But their names and inodes are cached as those of all files, so
-    // these can be dropped.
+    // Direct reads bypass the page cache, but the names and inodes of these files are cached like all others.
+    // A drop removes them.
     if (state.client_data == "bypassed" && requested_ == CacheRequest::cold) {
       PENSTOCK_TRY(check_interrupt());
       if (drop_all(state)) state.client_metadata = "cold";
@@ -195,7 +197,8 @@ Result<CacheOutcome> CacheControl::prepare() {
   Residency all_files;
   bool state_reached = requested_ == CacheRequest::asis;
   for (int attempt = 0; attempt < kMostCacheTries; ++attempt) {
-    // Pages that a read-ahead is still filling cannot be evicted. A read-ahead ends soon.
+    // Before another try, wait a little: pages that a read-ahead is still filling cannot be evicted, and a
+    // read-ahead ends soon.
     if (attempt > 0) std::this_thread::sleep_for(kPauseBetweenTries);
     if (requested_ == CacheRequest::cold) PENSTOCK_TRY(make_cold(state));
     if (requested_ == CacheRequest::warm) state.method = "reread";
@@ -230,7 +233,7 @@ Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) 
     own_result = outcome.ok() ? Json{{"outcome", outcome_json(*outcome)}}
                               : Json{{"error", error_json(outcome.error())}};
   }
-  // Every rank makes this call, also after an error, because the others wait in it.
+  // Every rank must make this call, also after an error, because the other ranks wait in it.
   PENSTOCK_ASSIGN(const GatheredJson all, gather_json(ranks, own_result, join_outcomes));
   if (all.json.contains("error")) return error_from_json(all.json["error"]);
   CacheOutcome outcome = parse_outcome(all.json["outcome"]);

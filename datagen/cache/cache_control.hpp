@@ -20,18 +20,19 @@ namespace penstock {
 enum class CacheRequest : uint8_t { cold, warm, asis };
 
 enum class ColdMethod : uint8_t {
-  evict,  // evicts only the files of the corpus from the page cache, and no metadata
+  evict,  // drops only the files of the corpus from the page cache, and no metadata
   // Drops the clean pages, dentries and inodes of the whole machine. Needs root, and slows other programs.
   drop,
 };
 
-// Cold: at most kMostCachedIfCold of the corpus is in this machine's page cache before a repeat. Warm: at
-// least kLeastCachedIfWarm.
+// Cold means that at most kMostCachedIfCold of the corpus's bytes are in this machine's page cache before a
+// repeat. Warm means at least kLeastCachedIfWarm.
 inline constexpr double kMostCachedIfCold = 0.01;
 inline constexpr double kLeastCachedIfWarm = 0.99;
 inline constexpr int kMostCacheTries = 3;
 
-// The functions that call the kernel. A test replaces them by functions that fail or have no effect.
+// The functions that ask the kernel to do something. A test replaces them by functions that fail or have no
+// effect.
 struct PageCacheCalls {
   std::function<Result<Residency>(const std::filesystem::path&)> residency = penstock::residency;
   std::function<Result<void>(const std::filesystem::path&)> evict = penstock::evict;
@@ -41,25 +42,25 @@ struct PageCacheCalls {
 
 struct CacheOutcome {
   CacheState state;
-  // not_cold or not_warm if the state was not reached after kMostCacheTries tries.
+  // The verdict is not_cold or not_warm if the state was not reached after kMostCacheTries tries.
   Verdict verdict = Verdict::ok;
   std::string reason;
-  bool stopped = false;  // set by prepare_together(): one of the ranks received a signal
+  bool stopped = false;  // prepare_together() sets it if one of the ranks received a signal
 };
 
-// Checks whether the tier can reach the requested state. invalid_argument for `cold` on a tier of the back
-// end mmap with keep=1: mapped pages cannot be dropped from the page cache. They stay warm for other tiers on
-// the same files, too.
+// Checks whether the tier can reach the requested state. Fails with invalid_argument if `cold` is requested
+// on a tier of the back end mmap with keep=1. Its pages stay mapped, and mapped pages cannot be dropped from
+// the page cache. So they also stay warm for other tiers on the same files.
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 
 // Prepares the cache for one corpus on one tier. prepare() runs before every repeat and is never part of the
-// measured time. Called by one thread; it starts helper threads.
+// measured time. Only one thread may call it; it starts helper threads.
 //
-// At the end of prepare() it proves what fraction of the corpus is in this machine's page cache. It asks the
+// At its end prepare() proves what fraction of the corpus is in this machine's page cache, by asking the
 // kernel about each file. If the kernel does not answer (for read-only files of other users), the state is
-// `unverified`, and the method tells what was tried. Each question opens the file, so the client's metadata
-// are warm afterwards. Only ColdMethod::drop drops once more after the proof. If the objects are not files,
-// this machine does not cache them, and the state is `none`.
+// `unverified`, and the method tells what was tried. Asking opens the file, so the client's metadata are warm
+// afterwards. Only with ColdMethod::drop they are dropped once more after the proof. If the objects are not
+// files, this machine does not cache them, and the state is `none`.
 //
 // Data of direct reads are not in the page cache, so there is nothing to evict or prove. Their metadata are
 // cached like all others. Only a cold request with ColdMethod::drop makes them cold.
@@ -69,26 +70,28 @@ class CacheControl {
   CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples, CacheRequest requested,
                ColdMethod method, unsigned helpers, PageCacheCalls calls = {});
 
-  // Fails only if interrupted. Missing files are skipped, because the reader reports them.
+  // Brings the cache into the requested state, and returns the state that was reached. Fails only if
+  // interrupted. Missing files are skipped, because the reader reports them.
   Result<CacheOutcome> prepare();
 
-  // Declares that each rank has its own files. Then prepare_together() runs on every rank, not once for each
-  // node.
+  // Declares that each rank has files of its own. Then prepare_together() prepares on every rank, and not
+  // only on one rank of each node.
   void set_prepares_on_each_rank() { prepares_on_each_rank_ = true; }
   bool prepares_on_each_rank() const { return prepares_on_each_rank_; }
 
-  // Payload bytes that were read to warm the cache so far.
+  // How many payload bytes were read so far to warm the cache.
   uint64_t warmed_bytes() const { return warmed_bytes_; }
 
-  // The reason why ColdMethod::drop was not possible. Then ColdMethod::evict is used instead, or for direct
-  // reads none of them. "" if `drop` has not failed.
+  // Why ColdMethod::drop was not possible; "" if it has not failed. After a failure ColdMethod::evict is used
+  // instead. For direct reads nothing is used, because their data are not cached.
   const std::string& drop_error() const { return drop_error_; }
 
  private:
   bool state_is_fixed(CacheState& state) const;
   CacheState initial_state() const;
-  Result<Residency> measure_residency(bool warm_missing);  // residency of all files together
-  bool drop_all(CacheState& state);  // false if no drop is requested, or the kernel refused it
+  // How much of all files together is in the page cache.
+  Result<Residency> measure_residency(bool warm_missing);
+  bool drop_all(CacheState& state);  // returns false if no drop is requested, or if the kernel refused it
   Result<void> make_cold(CacheState& state);
 
   const Tier& tier_;
@@ -104,21 +107,23 @@ class CacheControl {
   bool prepares_on_each_rank_ = false;
 };
 
-// Collective. Calls prepare() on one rank of each node, or on all ranks (prepares_on_each_rank()). Returns
-// the worst of their results on all ranks. With one rank it is cache.prepare().
+// Prepares the cache for all ranks. Collective: all ranks must call it. It calls prepare() on one rank of
+// each node, or on all ranks (prepares_on_each_rank()). Returns the worst result of all ranks. With one rank
+// it is cache.prepare().
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 
-// Combines the caches of two nodes into `state`. If they differ, `client_data` becomes `unverified` or
-// `unknown`, and `client_metadata` `warm` or `unknown`. Keeps the worse fraction of cached bytes.
+// Combines the cache states of two nodes; the result is in `state`. If they differ, `client_data` becomes
+// `unverified` or `unknown`, and `client_metadata` becomes `warm` or `unknown`. Of the fractions of cached
+// bytes the worse is kept.
 void keep_worse(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);
-// The request that cache_request_name() calls `name`; `asis` for any other text.
+// Finds a request by the name that cache_request_name() gives it. `asis` for any other text.
 CacheRequest parse_cache_request(std::string_view name);
 
-// Bytes that the kernel has fetched from devices and servers for this process (/proc/self/io). They include
-// read-ahead, direct reads, and pages that another process later finds in the cache. Absent if the kernel
-// does not count them.
+// How many bytes the kernel has fetched from devices and servers for this process (/proc/self/io). They
+// include direct reads and read-ahead, also if only another process later reads these pages. Absent if the
+// kernel does not count them.
 std::optional<uint64_t> device_bytes_read();
 
 }  // namespace penstock

@@ -19,11 +19,11 @@ namespace penstock {
 
 namespace {
 
-constexpr int kWindowBits = 15 + 16;  // a window of 32 KiB; + 16 selects the gzip format
+constexpr int kWindowBits = 15 + 16;  // 15: a window of 32 KiB; + 16: the gzip format
 constexpr int kMemoryLevel = 8;       // zlib's default
 constexpr int kUnknownSystem = 255;
 constexpr size_t kPieceBytes = size_t{64} << 10U;
-// zlib counts the bytes of one call in 32 bits.
+// The most bytes that one call of zlib gets, because zlib counts them in 32 bits.
 constexpr size_t kMostBytesPerCall = size_t{1} << 30U;
 
 // zlib takes input by non-const pointers but does not write to it.
@@ -53,7 +53,8 @@ struct GzipMaker::State {
     filled_bytes = 0;
   }
 
-  // Passes pieces of kPieceBytes to zlib. So the output does not depend on how the caller cuts the bytes.
+  // Gathers the bytes in pieces of kPieceBytes and passes these to zlib. So the output does not depend on how
+  // the caller cuts the bytes.
   Result<void> add(std::span<const std::byte> bytes, const Sink& sink) {
     while (!bytes.empty()) {
       const size_t copied_bytes = std::min(bytes.size(), kPieceBytes - filled_bytes);
@@ -115,7 +116,7 @@ Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> pieces,
 }
 
 uint64_t GzipMaker::max_member_bytes(uint64_t bytes) const {
-  // Begins a member first: deflateBound() leaves out the gzip header if the last member has ended.
+  // Begins a member first, because deflateBound() does not count the gzip header after a member has ended.
   state_->begin();
   return deflateBound(&state_->stream, bytes);
 }

@@ -1,5 +1,5 @@
-// Makes and inflates gzip members (RFC 1952) with zlib, one after another. In a build without zlib every
-// start() fails with `unsupported` and says why.
+// Compresses to gzip members and inflates them, with zlib. A member is a compressed stream with a header and
+// a checksum (RFC 1952). In a build without zlib every start() fails with `unsupported` and says why.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,18 @@
 namespace penstock {
 
 inline constexpr int kGzipLevel = 6;  // the default level of the program gzip
-// The largest ratio of inflated to compressed bytes: deflate can code 258 bytes in two bits.
+// The largest ratio of inflated to compressed bytes: deflate can code 258 bytes in two bits, so 1032 bytes in
+// one byte.
 inline constexpr uint64_t kMostGzipInflation = 1032;
 
-// Success, or `unsupported` in a build without zlib.
+// Whether gzip can be used: success, or `unsupported` in a build without zlib.
 Result<void> gzip_available();
 
 bool begins_as_gzip(std::span<const std::byte> bytes);
 
-// Makes gzip members, one after another. One thread. It uses its 400 KiB of memory again for each member. The
-// same bytes make the same member (with one version of zlib), however the caller cuts them into pieces. A
-// member does not contain a time, a file name or an operating system.
+// Makes gzip members, one after another, and reuses its 400 KiB of memory for each. Only one thread at a time
+// may use it. The same bytes make the same member (with one version of zlib), however the caller cuts them
+// into pieces. A member does not contain a time, a file name or an operating system.
 class GzipMaker {
  public:
   static Result<GzipMaker> start();  // errors: as gzip_available(), or `exhausted`
@@ -33,12 +34,12 @@ class GzipMaker {
 
   // Receives a member in pieces of at most 64 KiB. A piece is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
-  // Makes one member from all pieces. Errors are the sink's. After an error the next call begins a new
-  // member.
+  // Makes one member from all pieces and passes it to `sink`. Errors are those of the sink. After an error
+  // the next call begins a new member.
   Result<void> make(std::span<const std::span<const std::byte>> pieces, const Sink& sink);
 
-  // The largest number of bytes of a member that is made from `bytes` bytes. Do not call it from a sink:
-  // make() is not finished then.
+  // The largest number of bytes of a member that is made from `bytes` bytes. Do not call it from a sink: it
+  // would reset the member that make() is writing.
   uint64_t max_member_bytes(uint64_t bytes) const;
 
  private:
@@ -47,7 +48,8 @@ class GzipMaker {
   std::unique_ptr<State> state_;
 };
 
-// Inflates members, one after another. One thread. It uses its 50 KiB of memory again for each member.
+// Inflates gzip members, one after another, and reuses its 50 KiB of memory for each. Only one thread at a
+// time may use it.
 class GzipInflater {
  public:
   static Result<GzipInflater> start();  // errors: as gzip_available(), or `exhausted`
@@ -55,15 +57,16 @@ class GzipInflater {
   GzipInflater& operator=(GzipInflater&&) noexcept;
   ~GzipInflater();
 
-  void begin();  // call it before each member
+  void begin();  // resets the inflater; call it before each member
 
   struct Step {
     size_t in_bytes = 0;        // bytes read from `in`
     size_t out_bytes = 0;       // bytes written to `out`
     bool member_ended = false;  // true only if checksum and length were correct
   };
-  // Inflates until `in` is used up or `out` is full. If a step reads nothing and writes nothing, the caller
-  // must give a longer `in` or `out`. `corrupt` names the damage, but not its offset.
+  // Inflates until `in` is used up, `out` is full or the member ends. If a call reads nothing and writes
+  // nothing, the caller must give a longer `in` or `out`. The error `corrupt` names the damage, but not its
+  // offset.
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out);
 
  private:

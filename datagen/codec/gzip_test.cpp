@@ -27,7 +27,7 @@ class Gzip : public ::testing::Test {
     inflater_.emplace(GzipInflater::start().value());
   }
 
-  // Compresses the bytes, which are given in pieces of `cut` bytes.
+  // Compresses the bytes to a gzip member. Passes them to GzipMaker in pieces of `cut` bytes.
   Bytes member(std::span<const std::byte> bytes, size_t cut = SIZE_MAX) {
     std::vector<std::span<const std::byte>> pieces{{}};
     for (; bytes.size() > cut; bytes = bytes.subspan(cut)) pieces.push_back(bytes.first(cut));
@@ -40,7 +40,7 @@ class Gzip : public ::testing::Test {
     return out;
   }
 
-  // Decompresses in steps that take and return at most `at_once` bytes.
+  // Inflates a member in steps that take and return at most `at_once` bytes.
   Result<Bytes> inflated(std::span<const std::byte> in, size_t at_once = 4096) {
     inflater_->begin();
     Bytes out;

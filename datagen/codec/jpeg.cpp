@@ -11,19 +11,20 @@ namespace penstock {
 namespace {
 
 constexpr int kMostScans = 500;
-// Limits what a header may claim. A Huffman-coded picture needs at least one bit for each block of 64 pixels
-// of its largest component. That component may have only a quarter of the full resolution. So a byte codes at
-// most 8 blocks * 64 pixels * 4.
+// The most pixels that a byte of a Huffman-coded picture can represent. Pictures whose header claims more are
+// refused. Each block of 64 pixels of the largest component takes at least one bit, so a byte codes at most 8
+// blocks. That component may have only a quarter of the picture's pixels, so the result is 8 * 64 * 4.
 constexpr uint64_t kMostPixelsPerByte = 2048;
-// The limit above does not apply to arithmetic coding, in which predictable content needs almost no bits.
-// Such a picture may claim up to this many pixels; a larger one must obey the limit above.
+// The limit above is wrong for arithmetic coding, in which predictable content needs almost no bits. So an
+// arithmetic-coded picture may claim up to this many pixels. Above that, the limit above applies to it too.
 constexpr uint64_t kMostUnboundedPixels = uint64_t{1} << 22;
-// libjpeg-turbo writes a line past the caches if it begins at a multiple of the vector size. That is good for
-// pixels that are read much later. But the lines of a part are copied at once. They would have to come back
-// from memory, which takes a tenth of the whole time. So these lines begin one byte later.
+// read_part() decodes into a line that begins this many bytes after a multiple of the vector size. At such a
+// multiple, libjpeg-turbo would write the line directly to memory, past the caches. read_part() copies each
+// line at once, and to load it from memory would take a tenth of the whole time.
 constexpr size_t kMisalignmentBytes = 1;
 
-// libjpeg calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
+// Reports an error: stores its text in the guard, and jumps back to the setjmp() of the current step. libjpeg
+// calls it in the thread that uses the codec.
 [[noreturn]] void give_up(j_common_ptr codec) {
   JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
   guard->code = codec->err->msg_code;
@@ -41,7 +42,7 @@ void on_message(j_common_ptr codec, int level) {
 void stay_silent(j_common_ptr /*codec*/) {}
 
 void stop_endless_scans(j_common_ptr codec) {
-  // Only decoders get this callback, so the cast restores the real type.
+  // Only decoders call this function, so the cast to a decoder is right.
   j_decompress_ptr decoder = reinterpret_cast<j_decompress_ptr>(codec);
   if (decoder->input_scan_number > kMostScans) {
     JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
@@ -74,7 +75,7 @@ struct JpegDecoder::Libjpeg {
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool is_created = false;
-  std::vector<uint8_t> line;  // one line of CMYK, or of a part
+  std::vector<uint8_t> line;  // a decoded line: in decode() only of CMYK pictures, in decode_part() of all
 
   Libjpeg() {
     set_up(guard);
@@ -131,9 +132,9 @@ struct JpegDecoder::Libjpeg {
     return true;
   }
 
-  // `row` has space for a line of the whole width. libjpeg interpolates colour at half resolution from
-  // neighbours, so columns at the edge of the decoded area may be wrong. So this decodes one more coding unit
-  // on each side.
+  // Decodes `part` to RGB in `pixels`. `row` is a buffer for one line of the whole picture's width. Decodes
+  // one more coding unit on each side of the part: libjpeg interpolates colour at half resolution from
+  // neighbours, so the columns at the edge of the decoded area may be wrong.
   bool read_part(const PicturePart& part, uint8_t* row, uint8_t* pixels) {
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);
@@ -157,7 +158,7 @@ struct JpegDecoder::Libjpeg {
     return true;
   }
 
-  // Converts CMYK to RGB. Adobe's programs store inverted ink (255: no ink) and add a marker of their own.
+  // Converts CMYK to RGB. A picture with the marker of Adobe's programs stores inverted ink (255: no ink).
   void ink_to_rgb(const uint8_t* ink, uint8_t* rgb, JDIMENSION width) const {
     const unsigned invert_mask = codec.saw_Adobe_marker != 0 ? 0 : 255;
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)

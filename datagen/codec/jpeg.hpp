@@ -1,4 +1,5 @@
-// Decodes JPEG with libjpeg-turbo. One thread for each decoder, which uses its memory again for each picture.
+// Decodes JPEG with libjpeg-turbo. Each thread needs a decoder of its own. A decoder reuses its memory for
+// each picture.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace penstock {
 
-// 8-bit RGB, interleaved; rows from top to bottom without padding: pixels[(y * width + x) * 3 + channel].
+// A picture in 8-bit RGB. Rows go from top to bottom without padding: pixels[(y * width + x) * 3 + channel].
 struct Image {
   uint32_t width = 0;
   uint32_t height = 0;
@@ -32,14 +33,15 @@ struct PicturePart {
   uint32_t height = 0;
 };
 
-// The decoder refuses pictures with more pixels. It also refuses a picture that claims more than 2048 pixels
-// for each of its bytes. Arithmetic coding can reach more, so its pictures must obey that limit only from
-// 2^22 pixels on.
+// JpegDecoder refuses pictures with more pixels than this. It also refuses a picture that claims more than
+// 2048 pixels for each byte of its file. Arithmetic coding can reach more than 2048, so for arithmetic-coded
+// pictures this second limit applies only above 2^22 pixels.
 inline constexpr uint64_t kMostJpegPixels = uint64_t{1} << 30;
 
-// One thread. An error is `corrupt` and names the damage, or `exhausted` if memory ran out. Warnings of the
-// library (premature end, extraneous bytes, bad codes) are `corrupt` as well: if the decoder must guess, the
-// pixels are not the stored ones. Only header oddities that do not change a pixel are accepted.
+// Decodes pictures. Only one thread at a time may use it. An error is `corrupt` and names the damage, or
+// `exhausted` if memory ran out. Warnings of the library (premature end, extraneous bytes, bad codes) are
+// `corrupt` as well: if the decoder must guess, the pixels are not the stored ones. Only header oddities that
+// do not change a pixel are accepted.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -49,13 +51,13 @@ class JpegDecoder {
 
   Result<JpegHeader> read_header(std::span<const std::byte> jpeg);
 
-  // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. Uses the memory of `out`
-  // again; after an error its content is undefined. `shrink` 1, 2, 4 or 8 divides both sides by it, rounded
-  // up, and saves most of the inverse transform (IDCT).
+  // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. Reuses the memory of
+  // `out`; after an error its content is undefined. `shrink` is 1, 2, 4 or 8: width and height are divided by
+  // it and rounded up, which saves most of the inverse transform (IDCT).
   Result<void> decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink = 1);
 
-  // Decodes a part, with the same pixels as decode(). It skips most of the inverse transform outside of the
-  // part, and does not decode rows below the part. So it does not find damage in those rows.
+  // Decodes a part of the picture, with the same pixels as decode(). Outside of the part it skips most of the
+  // inverse transform. It does not decode rows below the part, so it does not find damage in them.
   // `invalid_argument` if the part is empty or not inside the picture.
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 

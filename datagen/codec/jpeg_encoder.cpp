@@ -10,8 +10,9 @@
 namespace penstock {
 namespace {
 
-// A coefficient needs at most 26 bits: 16 for the longest fixed code and ten for the value. A 4:2:0 pixel has
-// 1.5 coefficients. The zeros stuffed after bytes of 0xFF add little.
+// The most bytes that a pixel takes when it is coded. A coefficient needs at most 26 bits: 16 for the longest
+// fixed code and ten for the value. A 4:2:0 pixel has 1.5 coefficients, so 39 bits. The other 9 bits are more
+// than enough for the zeros that are stuffed after bytes of 0xFF.
 constexpr size_t kMostBytesPerPixel = 6;
 constexpr size_t kMostHeaderBytes = 2048;
 
@@ -31,7 +32,7 @@ struct JpegEncoder::State {
   jpeg_compress_struct codec{};
   jpeg_destination_mgr sink{};
   bool is_created = false;
-  // At least as large as the largest JPEG that the current picture can give.
+  // The output buffer. It is at least as large as the largest JPEG that the current picture can give.
   std::vector<uint8_t> out;
 
   State() {
@@ -79,7 +80,7 @@ struct JpegEncoder::State {
     return {};
   }
 
-  // jpeg_set_defaults() selects 4:2:0 for YCbCr.
+  // Sets the format of the input and the default settings. jpeg_set_defaults() selects 4:2:0 for YCbCr.
   void set_input_format(J_COLOR_SPACE space, bool are_planes) {
     codec.in_color_space = space;
     jpeg_set_defaults(&codec);

@@ -16,9 +16,9 @@ namespace penstock {
 
 inline constexpr JDIMENSION kJpegRowsAtOnce = 16;
 
-// libjpeg reports an error by a callback that must not return: it calls longjmp. No object with a destructor
-// may be created between setjmp and longjmp, since it would not be destroyed. So each step is one function
-// with plain C data.
+// Contains the error that libjpeg reports, and where to continue after it. libjpeg reports an error by a
+// callback that must not return: it calls longjmp. No object with a destructor may be created between setjmp
+// and longjmp, since it would not be destroyed. So each step of coding is one function with plain C data.
 struct JpegGuard {
   jpeg_error_mgr manager{};
   std::jmp_buf jump_target{};
@@ -26,7 +26,8 @@ struct JpegGuard {
   int code = 0;
 };
 
-// Sets up the guard. The caller then sets the codec's `err` to the manager, and `client_data` to the guard.
+// Sets the callbacks of guard.manager. The caller then sets the codec's `err` to &guard.manager, and its
+// `client_data` to &guard.
 void set_up(JpegGuard& guard);
 
 // The error of a failed `task`: `exhausted` if memory ran out, otherwise `other_code`.

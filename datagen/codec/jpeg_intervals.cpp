@@ -58,10 +58,12 @@ Result<size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
 using Symbol = JpegCodes::Symbol;
 using HuffmanTable = JpegCodes::Table;
 
-// Bytes after the interval's bits, which at() may read. All their bits are 1, which is no Huffman code.
+// Bytes that IntervalReader adds after the bits of an interval, because at() reads 8 bytes at once. All their
+// bits are 1, which is no Huffman code.
 constexpr size_t kPaddingBytes = 2 * sizeof(uint64_t);
 
-// The most bits that one skip passes: the number after the last code may have up to 16 bits.
+// The most bits that one JpegCodes::Skip passes: kSkipBits for the codes, and up to 16 for the number after
+// the last code.
 constexpr size_t kMostSkippedBits = JpegCodes::kSkipBits + 16;
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
@@ -85,7 +87,7 @@ class IntervalReader {
     std::fill_n(bytes_.begin() + ptrdiff_t(count), kPaddingBytes, uint8_t{0xff});
   }
 
-  // At least 57 bits from `position` on; the first one is the highest bit.
+  // The next 64 bits, of which at least the highest 57 are valid. The highest bit is the one at `position`.
   uint64_t at(size_t position) const {
     uint64_t word = 0;
     std::memcpy(&word, bytes_.data() + position / 8, sizeof word);
@@ -119,7 +121,7 @@ class BitSelector {
  public:
   explicit BitSelector(FlipGroups groups) : groups_(groups) {}
 
-  // The caller must not offer a bit before this position.
+  // The first bit position that may be selected next. The caller must not offer a bit before it.
   size_t next_position() const { return next_position_; }
 
   void offer(const FlippableBit& bit, size_t position) {
@@ -149,8 +151,9 @@ class BitSelector {
   size_t group_bits_ = 0;   // bits selected for the current group
 };
 
-// `value` contains two numbers: the zeros before a coefficient, and the bits of its number. For a DC
-// difference it contains only the bits.
+// The table entry for a Huffman code of `code_bits` bits that represents `value`. The high four bits of
+// `value` are the number of zeros before a coefficient. The low four are the number of bits that follow the
+// code and give the coefficient. For a DC difference the high bits are zero.
 Symbol symbol_of(uint8_t value, size_t code_bits) {
   constexpr uint8_t kSixteenZeros = 0xf0;
   const auto number_bits = uint8_t(value & 15U);
@@ -208,7 +211,8 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, size_t o
     table.by_16_bits.assign(65536, {});
     const std::span<const std::byte> counts = payload.subspan(at + 1, 16);
     at += 17;
-    // Codes are in rising order of length (ITU-T T.81, annex C), so their first 16 bits rise as well.
+    // Index of the first entry of the next code. The codes are listed by length (ITU-T T.81, annex C), so the
+    // entries of one code follow directly after those of the code before.
     size_t next = 0;
     for (size_t length = 1; length <= 16; ++length) {
       const size_t table_entries = size_t{1} << (16 - length);
@@ -244,8 +248,9 @@ Result<JpegCodes> JpegCodes::from_header(std::span<const std::byte> header) {
   return codes;
 }
 
-// For each n from 1 to 7 finds the shortest sequence of coefficients whose codes have n bits, or n + 8 or
-// n + 16. Uses coefficients of one quantization step at low frequencies: they have the shortest codes.
+// Fills paddings_: for each n from 1 to 7, the shortest sequence of coefficients whose codes have n bits, or
+// n + 8 or n + 16. Uses coefficients of one quantization step at low frequencies, because they have the
+// shortest codes.
 void JpegCodes::find_paddings() {
   constexpr unsigned kMostCoefficients = 4;  // at most 3 zeros, and the coefficient after them
   constexpr unsigned kMostBits = 24;
@@ -253,7 +258,7 @@ void JpegCodes::find_paddings() {
   const std::vector<Symbol>& symbols = ac_[1].by_16_bits;
   for (size_t next = 0; next < symbols.size();) {
     const Symbol symbol = symbols[next];
-    if (symbol.bits == 0) break;  // codes ascend, so there is no other code
+    if (symbol.bits == 0) break;  // codes ascend, so no code follows
     const unsigned code_bits = symbol.bits - symbol.number_bits;
     const auto code = uint32_t(next >> (16U - code_bits));
     if (symbol.coefficients >= kEndOfBlock) end_of_block_ = {code, code_bits};
@@ -261,7 +266,7 @@ void JpegCodes::find_paddings() {
       short_coefficients.push_back({code << 1U | 1U, code_bits + 1});
     next += size_t{1} << (16U - code_bits);
   }
-  // Indexed by a number of bits: the shortest sequence of coefficients that has exactly this number.
+  // shortest[n]: the shortest sequence of coefficients that has exactly n bits.
   std::array<BitString, kMostBits + 1> shortest{};
   std::array<bool, kMostBits + 1> is_known{true};
   for (unsigned count = 0; count <= kMostBits; ++count) {
@@ -277,7 +282,8 @@ void JpegCodes::find_paddings() {
   }
 }
 
-// Fills first.skips. `first` decodes the first symbol of a skip, and `ac` decodes the symbols after it.
+// Fills first.skips: for each value of the next kSkipBits bits, the symbols that can be skipped at once.
+// `first` decodes the first symbol of a skip, and `ac` decodes the symbols after it.
 void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
   for (size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
@@ -303,8 +309,9 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
     return bad_jpeg(jpeg.size(), "the interval is cut short");
   IntervalReader reader(jpeg, interval);
   BitSelector selector(groups);
-  // A processor cannot predict where a block ends, so the loop does not branch on it. It looks the next table
-  // up here.
+  // The tables in the order in which the loop needs them: for each block of a coding unit, the DC table and
+  // the AC table. The loop looks the next table up here instead of branching, because a processor cannot
+  // predict where a block ends.
   constexpr size_t kBlocksPerUnit = 6;  // blocks of a coding unit: four of luma, then one of each colour
   std::array<const Table*, 2 * kBlocksPerUnit> tables{};
   for (size_t block = 0; block < kBlocksPerUnit; ++block) {
@@ -320,7 +327,8 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
     const uint64_t next = reader.at(position);
     const Skip skip = table.skips[next >> (64 - kSkipBits)];
     Symbol symbol;
-    // Skips several symbols at once if the next wanted bit is far away and the block cannot become full.
+    // Skips several symbols at once if none of their bits can be selected and they cannot make the block
+    // full.
     if (position + kMostSkippedBits <= selector.next_position() && skip.bits != 0 &&
         coefficient + skip.coefficients % kEndOfBlock < 64) {
       position += skip.bits;
@@ -347,8 +355,8 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
 
 namespace {
 
-// Edits the last bits of an interval. The constructor removes the zeros that are stuffed after 0xFF, and
-// put_back() inserts them again.
+// Edits the last 32 bits of an interval. The constructor takes them out of `coded`, without the zeros that
+// are stuffed after 0xFF. put_back() appends them again, with such zeros.
 class IntervalTail {
  public:
   explicit IntervalTail(std::vector<std::byte>& coded) : coded_(coded) {
@@ -366,7 +374,7 @@ class IntervalTail {
     bits_ = bits_ << bit_count | bits;
     bit_count_ += bit_count;
   }
-  // Writes back all whole bytes.
+  // Appends all whole bytes to `coded` again.
   void put_back() {
     while (bit_count_ >= 8) {
       bit_count_ -= 8;

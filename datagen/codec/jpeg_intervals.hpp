@@ -1,6 +1,6 @@
-// Analyses baseline JPEGs of Penstock's encoder. Finds the header and the restart intervals, each of which
-// can be decoded alone, and the bits that may be flipped. Also fills the end of intervals so that they can
-// follow each other without a marker.
+// Analyses baseline JPEGs of Penstock's encoder, from whose parts strip_stock.hpp makes new pictures. Finds
+// the header, the restart intervals, each of which can be decoded alone, and bits that may be flipped to make
+// a picture different. Also fills the end of intervals so that they can follow each other without a marker.
 #pragma once
 
 #include <array>
@@ -24,24 +24,26 @@ struct JpegLayout {
   std::vector<JpegInterval> intervals;
 };
 
-// `corrupt` for pictures that Penstock's encoder does not write: not baseline, or several scans.
+// Finds the header and the intervals of a picture. `corrupt` if Penstock's encoder cannot have written it: it
+// is not baseline, or has several scans.
 Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
 
-// The header of a picture as one interval: without the segment that gives the length of intervals. `jpeg` may
-// have more bytes after its header.
+// The header of `jpeg` for a picture that is a single interval: it lacks the segment that gives the length of
+// intervals. `jpeg` may have more bytes after its header.
 Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg);
 
-// A bit that may be flipped: the JPEG stays valid and has the same length. It is the lowest bit of a
-// coefficient of at least 2, so the picture changes by one quantization step in one frequency. It is never
-// in a byte that is or would become 0xFF.
+// A bit that may be flipped: the JPEG then stays valid and has the same length. It is the lowest bit of a
+// coefficient of at least 2, so the picture changes by one quantization step in one frequency. It is never in
+// a byte that is 0xFF or that the flip would make 0xFF.
 struct FlippableBit {
   size_t offset = 0;  // offset of the byte in the JPEG
   uint8_t mask = 0;
 };
 
-// Which flippable bits to select. A group is the next flippable bits, at most `bits_per_group` and within
-// `span_bytes` bytes, so it is in one or two cache lines. Between the beginnings of two groups are at least
-// `spacing_bytes` bytes. A byte gives at most one bit, because two flips could make 0xFF.
+// Rules that select some of the flippable bits, in groups. A group consists of successive flippable bits: at
+// most `bits_per_group`, within `span_bytes` bytes, so that they are in one or two cache lines. Groups begin
+// at least `spacing_bytes` bytes apart. At most one bit of a byte is selected, because two flips could make
+// it 0xFF.
 struct FlipGroups {
   size_t spacing_bytes = 0;
   size_t bits_per_group = 0;
@@ -51,47 +53,51 @@ struct FlipGroups {
 // The result of find_bits() for one interval.
 struct IntervalBits {
   std::vector<FlippableBit> flippable;  // in the order of their offsets
-  size_t padding_bits = 0;              // bits after the last code
+  size_t padding_bits = 0;              // unused bits between the last code and the end of its byte
 };
 
-// The Huffman codes of 4:2:0 pictures with three components and the same tables. Immutable, so any thread may
-// use it.
+// The Huffman codes of a picture's header. They are valid for all 4:2:0 pictures with three components and
+// the same tables. Immutable, so any thread may use it.
 class JpegCodes {
  public:
   // `header` has the picture's bytes before its first interval; more may follow. `corrupt` if tables are
   // missing.
   static Result<JpegCodes> from_header(std::span<const std::byte> header);
 
-  // Finds the bits of one interval that may be flipped. `units` is its number of coding units (MCUs);
-  // `corrupt` if the interval has a different number.
+  // Finds the bits of one interval that may be flipped, and selects some of them by the rules in `groups`.
+  // `units` is the number of coding units (MCUs) in the interval; `corrupt` if it has a different number.
   Result<IntervalBits> find_bits(std::span<const std::byte> jpeg, const JpegInterval& interval, size_t units,
                                  FlipGroups groups) const;
 
-  // Makes an interval end with a whole byte, so that another interval can follow without a marker. It
-  // replaces the `padding_bits` bits by coefficients of one quantization step in the last block. The interval
-  // gets up to three bytes longer. The last block must be a colour block without coefficients after the first
-  // (else `corrupt`). The next interval is decoded correctly if the last DC values of this interval are zero.
+  // Makes an interval end with a whole byte, so that another interval can follow without a marker. Replaces
+  // the `padding_bits` unused bits at its end by coefficients of one quantization step in the last block. The
+  // interval becomes up to three bytes longer. The last block must be a colour block that ends after its
+  // first coefficient; `corrupt` if it does not end with the code for the end of a block. The next interval
+  // is decoded correctly only if the last DC values of this interval are zero.
   Result<void> fill_last_byte(std::vector<std::byte>& coded, size_t padding_bits) const;
 
-  // A Huffman code and the number after it, for a table that is indexed by the next bits.
+  // An entry of a table that is indexed by the next bits of a picture: the Huffman code at their beginning,
+  // and the number that follows the code.
   struct alignas(4) Symbol {
-    uint8_t bits = 0;         // bits of the code and the number; 0: no code
-    uint8_t number_bits = 0;  // bits of the number alone
-    // Coefficients that this symbol decodes, with the zeros before the last one. kEndOfBlock or more: the
-    // block ends.
+    uint8_t bits = 0;         // number of bits of the code and the number; 0: there is no code
+    uint8_t number_bits = 0;  // number of bits of the number alone
+    // How many coefficients this symbol decodes: one, and the zeros before it. kEndOfBlock or more: the block
+    // ends.
     uint8_t coefficients = 0;
   };
   static constexpr unsigned kEndOfBlock = 128;
-  // The symbols whose codes are completely in the next kSkipBits bits. The decoder skips them at once. `bits`
-  // is 0 if the first code is longer.
+  // The symbols whose codes are completely in the next kSkipBits bits, to be skipped at once. `bits` is 0 if
+  // the first code is longer.
   struct alignas(2) Skip {
-    uint8_t bits = 0;          // bits of all these symbols
-    uint8_t coefficients = 0;  // of all these symbols; plus kEndOfBlock if the last one ends the block
+    uint8_t bits = 0;  // number of bits of all these symbols
+    // their number of coefficients; plus kEndOfBlock if the last one ends the block
+    uint8_t coefficients = 0;
   };
   static constexpr unsigned kSkipBits = 11;
   struct Table {
     std::vector<Symbol> by_16_bits;  // indexed by the next 16 bits; empty: the table does not exist
-    // Nearly all codes have up to 10 bits. This table for them is small enough for the first-level cache.
+    // Indexed by the next 10 bits; for codes of up to 10 bits, which nearly all are. Small enough for the
+    // first-level cache.
     std::array<Symbol, 1024> by_10_bits{};
     std::array<Skip, 1U << kSkipBits> skips{};
     Symbol find(uint64_t next_64) const {

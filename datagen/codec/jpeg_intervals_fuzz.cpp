@@ -1,6 +1,6 @@
-// Fuzz target: the input is a JPEG. Looks up its restart intervals and flippable bits. After flips every
-// interval must have the same offset. An interval whose last byte can be filled must then have no padding,
-// and the same flippable bits.
+// Fuzz target: the input is a JPEG. Looks up its restart intervals and flippable bits, and flips the bits.
+// Every interval must then be at the same offset as before. If the last byte of an interval can be filled,
+// the interval must then have no padding and the same flippable bits.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const penstock::JpegInterval& interval : layout->intervals) {
     hold(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
     if (!bits.ok()) continue;
-    // Finds the number of units by trying, since the input may have any number.
+    // Tries numbers of coding units, since an interval of the input may have any number.
     std::vector<penstock::FlippableBit> flips;
     size_t held = 0;
     for (size_t units = 1; units <= kMostUnits; units *= 2) {

@@ -100,8 +100,8 @@ TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   EXPECT_GT(whole, interval.bytes / (2 * kGroups.spacing_bytes));
 }
 
-// With a large spacing the search skips several codes at once. It must still find only bits that the exact
-// search finds.
+// With a large spacing find_bits() skips several codes at once. It must still find only bits that it finds
+// when it skips none.
 TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
   for (const int percent : {2, 10, 60, 190}) {
     const std::vector<std::byte> jpeg = encode(noisy(640, 64, 5), percent, 4);
@@ -114,7 +114,7 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
     for (const size_t spacing : {64U, 300U, 1024U}) {
       const auto some = finder.find_bits(jpeg, interval, 160, {spacing, 4, 64}).value().flippable;
       EXPECT_GE(some.size(), interval.bytes / spacing / 2) << percent << "%, every " << spacing;
-      // Each bit that was found is among those of the exact search.
+      // Each of these bits must be among those that are found without skipping.
       for (const FlippableBit& bit : some)
         EXPECT_TRUE(std::any_of(
             all.begin(), all.end(),
@@ -135,7 +135,7 @@ std::vector<std::byte> joined(std::span<const std::byte> jpeg,
 }
 
 TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
-  constexpr uint32_t kWidth = 88;  // its last unit is half outside the picture
+  constexpr uint32_t kWidth = 88;  // the last unit of each row is half outside the picture
   constexpr uint32_t kStrips = 24;
   constexpr uint32_t kLines = 32;
   YccImage image = noisy(kWidth, kStrips * kLines, 6);
@@ -169,8 +169,8 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
     EXPECT_EQ(JpegDecoder().read_header(all)->restart_interval, 0U);
     const Image after = decode(all);
     ASSERT_EQ(after.pixels.size(), before.pixels.size());
-    // Decoders smooth colours across the lines between strips, and the last unit may no longer be exactly
-    // grey. So these are not compared.
+    // Compares neither the lines at the borders between strips nor the last units: decoders smooth colours
+    // across borders, and a last unit may no longer be exactly grey.
     constexpr size_t kRow = size_t{kWidth} * 3;
     constexpr size_t kSeen = (kWidth - 32) * 3;
     for (size_t place = 0; place < kStrips; ++place)
@@ -209,7 +209,8 @@ TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
     const auto finder = JpegCodes::from_header(bent);
     if (layout.ok() && finder.ok())
       static_cast<void>(
-          finder->find_bits(bent, layout->intervals.front(), 4, kSingly).ok());  // must not crash
+          // may fail or succeed, but must not crash
+          finder->find_bits(bent, layout->intervals.front(), 4, kSingly).ok());
   }
 }
 

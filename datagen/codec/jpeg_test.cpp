@@ -21,7 +21,7 @@ Bytes copy(std::span<const std::byte> bytes) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-// A slope in each channel: smooth, so every quality keeps it almost exactly.
+// A picture whose channels change slowly and evenly, so that every quality keeps it almost exactly.
 Image slopes(uint32_t width, uint32_t height) {
   Image image{width, height, {}};
   for (uint32_t y = 0; y < height; ++y)
@@ -48,7 +48,7 @@ double mean_difference(const Image& a, const Image& b) {
   return sum / double(a.pixels.size());
 }
 
-// Kinds of JPEG that our encoder does not make. The tests make them with the library directly.
+// A kind of JPEG that Penstock's encoder does not make. The tests make it directly with the library.
 struct Kind {
   J_COLOR_SPACE input = JCS_RGB;
   J_COLOR_SPACE stored = JCS_YCbCr;
@@ -207,7 +207,7 @@ TEST(Jpeg, GreyscaleIsSpread) {
 }
 
 TEST(Jpeg, InksBecomeLight) {
-  // Half yellow and a little black: (255, 255, 127) times 200/255.
+  // The ink is half yellow and a little black. As RGB it is (255, 255, 127) times 200/255.
   const auto check = [](const Kind& kind, std::vector<uint8_t> ink) {
     std::vector<uint8_t> samples;
     for (int i = 0; i < 16 * 16; ++i) samples.insert(samples.end(), ink.begin(), ink.end());
@@ -245,7 +245,7 @@ TEST(Jpeg, ShrinksWhileDecoding) {
   EXPECT_EQ(decoder.decode(bytes, decoded, 3).error().code, Errc::invalid_argument);
 }
 
-// The same part of the picture that decode() gave as a whole.
+// Cuts a part out of a whole decoded picture, to compare it with decode_part().
 Image cut_out(const Image& image, const PicturePart& part) {
   Image cut{part.width, part.height, {}};
   for (uint32_t y = part.top; y < part.top + part.height; ++y) {
@@ -320,7 +320,7 @@ TEST(JpegDamage, EveryTruncationIsSaid) {
     ASSERT_TRUE(decoder.decode(whole, decoded).ok());
     const Image expected = decoded;
     for (size_t length = 0; length < whole.size(); ++length) {
-      // A copy of exactly this length, so that the address sanitizer finds a read beyond it.
+      // Makes a copy of exactly this length, so that the address sanitizer finds a read beyond it.
       const Bytes cut(whole.begin(), whole.begin() + ptrdiff_t(length));
       const Result<void> result = decoder.decode(cut, decoded);
       ASSERT_FALSE(result.ok()) << length;
@@ -385,7 +385,7 @@ TEST(JpegDamage, OtherFilesAreNamed) {
   EXPECT_EQ(decoder.read_header(png).error().code, Errc::corrupt);
 }
 
-// The same bytes with another size in the frame header, whose marker is `frame`.
+// Returns the JPEG with another size in its frame header, whose marker is `frame`.
 Bytes claiming(Bytes jpeg, std::byte frame, uint16_t width, uint16_t height) {
   const std::byte sides[] = {std::byte(height >> 8), std::byte(height & 0xff), std::byte(width >> 8),
                              std::byte(width & 0xff)};
@@ -423,7 +423,7 @@ TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
     EXPECT_EQ(decoder.read_header(bomb).error().code, Errc::corrupt);
   }
   EXPECT_EQ(decoded.pixels.capacity(), 0U);
-  // Arithmetic coding of one colour needs fewer bytes than any Huffman code.
+  // With arithmetic coding, a picture of one colour needs fewer bytes than with any Huffman code.
   const Bytes flat =
       encode_kind({.arithmetic = true}, 2000, 2000, std::vector<uint8_t>(size_t{2000} * 2000 * 3, 99));
   EXPECT_LT(flat.size(), 2000U * 2000 / 2048);

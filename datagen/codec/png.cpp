@@ -35,24 +35,27 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
 namespace {
 
 constexpr uint64_t kMostSidePixels = 1'000'000;
-constexpr uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in two bits
+constexpr uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in two bits, so 1032 in a byte
 constexpr size_t kSignatureBytes = 8;
-// Space for the chunk headers around the compressed rows, and for deflate's own overhead in a small picture.
+// Bytes of output in addition to the pixels: chunk headers around the compressed rows, and deflate's own
+// overhead in a small picture.
 constexpr size_t kOverheadBytes = 4096;
 
 // The level of deflate. A picture like a photograph is 1% smaller with level 6, but that takes more than
 // twice as long.
 constexpr int kDeflateLevel = 3;
 
-// libpng reports an error by a callback that must not return: it calls longjmp. No object with a destructor
-// may be created between setjmp and longjmp, since it would not be destroyed.
+// Contains the error that libpng reports, and where to continue after it. libpng reports an error by a
+// callback that must not return: it calls longjmp. No object with a destructor may be created between setjmp
+// and longjmp, since it would not be destroyed.
 struct Guard {
   std::jmp_buf jump_target{};
   char message[128] = {};
   bool out_of_memory = false;
 };
 
-// libpng calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
+// Reports an error: stores its text in the guard, and jumps back to the setjmp() of the current step. libpng
+// calls it in the thread that uses the codec.
 [[noreturn]] void give_up(png_structp png, png_const_charp message) {
   auto* guard = static_cast<Guard*>(png_get_error_ptr(png));
   std::strncpy(guard->message, message, sizeof guard->message - 1);
@@ -61,8 +64,8 @@ struct Guard {
 }
 void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
 
-// Checks that every chunk's length is inside the file: libpng allocates the memory that a chunk claims before
-// it checks.
+// Whether every chunk ends inside the file. libpng does not check this before it allocates the memory that a
+// chunk claims.
 bool chunks_are_complete(std::span<const std::byte> png) {
   constexpr size_t kChunkOverheadBytes = 12;  // bytes of length, kind and checksum
   constexpr std::array kEndChunk{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
@@ -147,7 +150,7 @@ struct PngSource {
 
 struct PngSink {
   Guard guard;
-  std::span<std::byte> left;  // the part of the output that libpng has not written yet
+  std::span<std::byte> left;  // the output buffer from the next byte on
   png_structp png = nullptr;
   png_infop info = nullptr;
 

@@ -1,5 +1,5 @@
-// Decodes and encodes PNG with libpng. One thread for each object. In a build without libpng every call fails
-// with `unsupported` and says why.
+// Decodes and encodes PNG with libpng. Only one thread at a time may use an object. In a build without libpng
+// every call fails with `unsupported` and says why.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace penstock {
 
-// Success, or `unsupported` in a build without libpng.
+// Whether PNG can be used: success, or `unsupported` in a build without libpng.
 Result<void> png_available();
 
 // Decodes any PNG to RGB into `out`: grey and palettes are converted, 16 bits become 8, transparency is
-// dropped. Uses the memory of `out` again; after an error its content is undefined. `corrupt` names the
-// damage, also if the picture claims more pixels than kMostJpegPixels or than its bytes can contain.
-// `exhausted` if memory ran out.
+// dropped. Reuses the memory of `out`; after an error its content is undefined. The error `corrupt` names the
+// damage. A picture is also `corrupt` if it claims more pixels than kMostJpegPixels or than its bytes can
+// contain. `exhausted` if memory ran out.
 Result<void> decode_png(std::span<const std::byte> png, Image& out);
 
 // Whether `bytes` begin with the signature of PNG.
@@ -27,7 +27,7 @@ bool is_png(std::span<const std::byte> bytes);
 Result<bool> is_png_not_jpeg(std::span<const std::byte> picture);
 
 // Decodes JPEG and PNG, which it distinguishes by their first bytes. Results and errors are those of
-// JpegDecoder::decode() and decode_png(). One thread.
+// JpegDecoder::decode() and decode_png(). Only one thread at a time may use it.
 class PictureDecoder {
  public:
   Result<void> decode(std::span<const std::byte> picture, Image& out);
@@ -36,8 +36,9 @@ class PictureDecoder {
   JpegDecoder jpeg_;
 };
 
-// One thread. Eight bits a channel, libpng's default filters, no metadata: the same pixels give the same
-// bytes (for one version of libpng and zlib). The result is valid until the next call.
+// Makes PNGs with eight bits a channel, libpng's default filters and no metadata. The same pixels give the
+// same bytes (for one version of libpng and zlib). Only one thread at a time may use it. The result is valid
+// until the next call.
 class PngEncoder {
  public:
   Result<std::span<const std::byte>> encode(const Image& image);

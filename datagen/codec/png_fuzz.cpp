@@ -1,5 +1,5 @@
-// Fuzz target: the input is a PNG. Small pictures are decoded. So are pictures that claim more than deflate
-// can make of their bytes: those must be refused.
+// Fuzz target: the input is a PNG. Decodes small pictures. Also decodes pictures that claim more pixels than
+// deflate can make of their bytes, which must be refused.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Width or height: big endian, after the signature and the head of the first chunk.
+// Reads the width or height at `at`: big endian, after the signature and the head of the first chunk.
 uint64_t side_at(const uint8_t* data, size_t at) {
   uint64_t side = 0;
   for (size_t i = 0; i < 4; ++i) side = side << 8U | data[at + i];

@@ -88,8 +88,8 @@ TEST_F(Png, TruncatedAnywhereIsCorrupt) {
   }
 }
 
-// Each chunk has a checksum. A flipped bit in a chunk that the decoder uses is found; in other chunks it does
-// not change the pixels.
+// A flipped bit in a chunk that the decoder uses must be found by the chunk's checksum. In other chunks it
+// must not change the pixels.
 TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
   const Image image = some_picture(40, 30);
   const std::vector<std::byte> png = encoded(image);
@@ -110,7 +110,7 @@ TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
 TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
   constexpr size_t kBehindHeader = 8 + 25;
   std::vector<std::byte> png = encoded(some_picture(3, 3));
-  std::vector<std::byte> text(8);  // its header claims 1 GiB
+  std::vector<std::byte> text(8);  // the head of a chunk that claims 1 GiB
   text[0] = std::byte{0x40};
   std::memcpy(text.data() + 4, "tEXt", 4);
   png.insert(png.begin() + kBehindHeader, text.begin(), text.end());
@@ -122,7 +122,7 @@ TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
 }
 
 TEST_F(Png, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
-  // 32768x32768 pixels in 57 bytes, with correct checksums.
+  // A PNG that claims 32768x32768 pixels in 57 bytes, with correct checksums.
   const std::array<uint8_t, 57> bytes{137, 80, 78, 71,  13, 10,  26, 10,  0,   0,   0,  13,  73,  72, 68,
                                       82,  0,  0,  128, 0,  0,   0,  128, 0,   8,   2,  0,   0,   0,  75,
                                       30,  52, 40, 0,   0,  0,   12, 73,  68,  65,  84, 120, 156, 99, 96,

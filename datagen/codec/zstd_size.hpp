@@ -10,14 +10,15 @@
 
 namespace penstock {
 
-// The usual level in storage systems and file systems that compress by themselves.
+// The compression level that storage systems and file systems usually use when they compress data themselves.
 inline constexpr int kZstdLevel = 3;
 
-// Success, or `unsupported` in a build without libzstd.
+// Whether zstd can be used: success, or `unsupported` in a build without libzstd.
 Result<void> zstd_available();
 
 // Compresses streams to measure their compressed size. Uses a few MiB of memory, however long a stream is.
-// Finds equal bytes of a stream that are up to 2 MiB apart, which is the window of kZstdLevel. One thread.
+// Equal bytes in a stream are found if they are up to 2 MiB apart, which is the window of kZstdLevel. Only
+// one thread at a time may use it.
 class ZstdSize {
  public:
   static Result<ZstdSize> start();  // errors: as zstd_available(), or `exhausted`
@@ -26,7 +27,7 @@ class ZstdSize {
   ~ZstdSize();
 
   Result<void> add(std::span<const std::byte> bytes);
-  // Ends the stream. The next add() begins a new stream, which does not profit from bytes of earlier streams.
+  // Ends the stream. The next add() begins a new stream, which is compressed as if no stream came before.
   Result<void> end_stream();
   // Bytes of all ended streams divided by their compressed bytes; 1 if no bytes were added.
   double ratio() const;

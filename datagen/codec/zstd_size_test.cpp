@@ -17,7 +17,7 @@ std::vector<std::byte> noise(size_t count, uint64_t values) {
   return bytes;
 }
 
-// The compression ratio of the bytes, added `times` times in pieces of `piece` bytes.
+// The compression ratio of one stream: the bytes, `times` times, added in pieces of `piece` bytes.
 double ratio_of(const std::vector<std::byte>& bytes, size_t piece, int times = 1) {
   ZstdSize zstd = ZstdSize::start().value();
   for (int i = 0; i < times; ++i)

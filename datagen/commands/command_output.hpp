@@ -1,4 +1,4 @@
-// Shared by the commands of this component: the flag --threads, and output as JSON lines.
+// What several commands of datagen need: the flag --threads, and output as JSON lines.
 #pragma once
 
 #include <string_view>
@@ -20,10 +20,10 @@ inline constexpr OptionSpec kThreadsOption{
     .group = "Work",
     .at_least = 1};
 
-// The number of threads that --threads gives, or that worker_threads() chooses.
+// The number of threads: that of --threads, else that of worker_threads().
 unsigned threads_of(const CommandContext& context);
 
-// The numbers of objects that a scan left out, one for each reason.
+// How many objects a scan left out for each reason.
 Json scan_json(const ScanReport& scan);
 
 }  // namespace penstock

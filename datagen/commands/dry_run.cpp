@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kMeasureTime = std::chrono::milliseconds(250);
 
-// Copies the pieces into a buffer that is reused, as a writer would.
+// Copies the pieces of a field into a buffer that is reused, as a writer would copy them.
 void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
   for (std::span<const std::byte> piece : field.pieces)
     while (!piece.empty()) {
@@ -46,8 +46,7 @@ void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
     }
 }
 
-// The least time, in seconds, to make `samples` samples. It takes longer if the storage is slower than the
-// making.
+// The least time, in seconds, to make `samples` samples. Slow storage makes it longer.
 double seconds_at_least(const Generation& generation, uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
   const double part = double(samples) / double(generation.state.samples);
@@ -61,7 +60,7 @@ Result<ReusableObjects> reusable_of_finished(const Generation& generation, Tier&
                   check_object_sizes(tier.backend->names(), manifest, threads));
   ReusableObjects reusable{.objects = generation.objects, .samples = generation.state.samples};
   for (const ObjectVerdict& one : wrong) {
-    // Companions come after all other objects, and have no samples.
+    // Companions (objects without samples) are numbered after all other objects. They are not counted here.
     if (one.object >= generation.objects) continue;
     --reusable.objects;
     reusable.samples -= generation.samples_of(one.object);
@@ -74,7 +73,7 @@ struct JournaledObject {
   uint64_t bytes = 0;
 };
 
-// The objects that the journal names. An object with several entries is listed once, with the first entry.
+// The objects that the journal names. If it names an object several times, the first entry counts.
 Result<std::vector<JournaledObject>> journaled_objects(const Generation& generation, Tier& tier) {
   std::vector<JournaledObject> journaled;
   const auto gather = [&](const JournalSegment& segment) -> Result<void> {
@@ -109,7 +108,7 @@ Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& 
     const auto entry = tier.backend->names().stat(generation.object_name(one.object, plan));
     if (!entry.ok() && !concerns_object(entry.error())) return entry.error();
     if (!entry.ok() || entry->folder || entry->bytes != one.bytes) return success();
-    // Relaxed: the sums are read after the threads have ended.
+    // Relaxed order is enough: the sums are read after the threads have ended.
     objects.fetch_add(1, std::memory_order_relaxed);
     samples.fetch_add(generation.samples_of(one.object), std::memory_order_relaxed);
     return success();
@@ -138,14 +137,16 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
     } while (Clock::now() - start < kMeasureTime);
     return rate;
   };
-  PENSTOCK_TRY(make_for_measure_time());  // Warm-up: a recipe makes its prepared parts at their first use.
+  // Warm-up, because a recipe makes its prepared parts when they are first used.
+  PENSTOCK_TRY(make_for_measure_time());
   return make_for_measure_time();
 }
 
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads) {
   const Result<bool> finished = check_target(tier, generation.state, true);
-  if (!finished.ok()) return std::optional<ReusableObjects>();  // the command fails with this error later
+  // Not shown here: the command fails with this error later.
+  if (!finished.ok()) return std::optional<ReusableObjects>();
   if (!*finished) {
     PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));
     if (!started) return std::optional<ReusableObjects>();

@@ -1,4 +1,4 @@
-// generate --dry-run: says what would be made, its size, and the least time that making takes.
+// generate --dry-run: says what would be made, how large it would be, and how long making it takes at least.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace penstock {
 
-// How fast this machine makes a recipe's samples in memory. One thread makes and copies a few of them for
-// about a quarter of a second, after a warm-up of the same length. Writes no files.
+// How fast this machine makes a recipe's samples in memory. It is measured by one thread, which makes and
+// copies a few samples for about a quarter of a second, after a warm-up of the same length. No file is
+// written.
 struct MakingRate {
   uint64_t samples = 0;
   uint64_t bytes = 0;
@@ -22,19 +23,20 @@ struct MakingRate {
 };
 Result<MakingRate> measure_making(const Recipe& recipe);
 
-// The objects that --resume would keep, judged by their sizes.
+// What --resume would keep of a started data set, judged by the sizes of its objects.
 struct ReusableObjects {
-  uint64_t objects = 0;  // objects with samples
+  uint64_t objects = 0;  // objects with samples that would be kept
   uint64_t samples = 0;
 };
 
-// Nothing if no data set like `generation` was started. Checks the size of each object that the journal
-// names, or the manifest if the data set is finished. Changes nothing.
+// Looks for objects that --resume would keep. Absent if no data set like `generation` was started. Checks the
+// size of each object that the journal names. If the data set is finished, it checks the objects of the
+// manifest. Changes nothing.
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads);
 
-// The plan as a table or a JSON line, with a final newline. For a resumed data set, it also says what is
-// missing. `refused` is the reason why a real run would fail; "" if it would not.
+// Describes the plan as a table or a JSON line, with a newline at the end. For a resumed data set, it also
+// says what is missing. `refused` is the reason why a real run would fail; "" if it would not.
 Result<std::string> describe_plan(const Output& output, const Generation& generation, Tier& tier,
                                   unsigned threads, const std::optional<ReusableObjects>& reusable,
                                   std::string_view refused);

@@ -27,8 +27,8 @@ bool can_store(const FormatInfo& format, const RecipeInfo& recipe, const std::ve
   return made_recipe.ok() && made_format.ok() && (*made_format)->check((*made_recipe)->fields()).ok();
 }
 
-// Whether objects of the format can store the recipe's samples, with default settings or with one sample per
-// object.
+// Whether objects of the format can store the recipe's samples. It tries the default settings, and one sample
+// per object.
 bool can_store(const FormatInfo& format, const RecipeInfo& recipe) {
   return can_store(format, recipe, {}) ||
          can_store(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});

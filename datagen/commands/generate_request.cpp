@@ -46,7 +46,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads, const std::function<v
   return false;
 }
 
-// Whether the data set is complete. An error is the reason why a run would fail.
+// Returns true if the data set is already complete. Fails with the reason why a run would fail.
 Result<bool> check_before_run(const Options& options, const Generation& generation, Tier& tier,
                               bool started) {
   const bool resume = options.flag("resume");
@@ -117,8 +117,9 @@ Result<Generation> plan_from_options(const CommandContext& context,
   if (started) {
     if (!count_request.is_set()) count_request.samples = started->samples;
     if (!options.given("seed")) seed = started->seed;
-    // Format and settings are taken only if the recipe is the same: another one may not fit them.
-    // check_target() reports with which recipe the data set was started.
+    // Take format and settings from the started data set only if its recipe is the same, because another
+    // recipe may not fit them. If it is another recipe, check_target() says with which one the data set was
+    // started.
     const bool same_recipe = started->recipe == context.positionals[0];
     if (same_recipe && !options.given("format")) format = started->format;
     if (same_recipe && settings.empty())

@@ -16,20 +16,20 @@
 
 namespace penstock {
 
-// The number of threads of a rank: --threads, or the number of processors that this process may use.
+// How many threads each rank uses: --threads, or the number of processors that this process may use.
 unsigned generate_threads(const Options& options);
 bool gives_sample_count(const Options& options);
 
-// Decides the data set. Values that the command line does not give come from `started`, the data set that
-// --resume finds. Each rank makes its own plan, and the plans of two ranks may differ.
+// Decides what data set to make. Values that the command line does not give come from `started`, the data set
+// that --resume found. Each rank makes its own plan, so the plans of two ranks may differ.
 Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started);
 
-// Notes for the user, one sentence each, if the data set will not be exactly as requested.
+// Notes for the user, one sentence each, on what will differ from the request.
 std::vector<std::string> describe_differences(const Options& options, const Generation& generation);
 
-// Whether the data set is already complete, judged by the names and sizes of its objects. An error is the
-// reason why a run would fail. `log` gets a note if objects must be made again. Only one rank calls it.
+// Returns true if the data set is already complete, judged by the names and sizes of its objects. Fails with
+// the reason why a run would fail. `log` gets a note if objects must be made again. Only one rank calls it.
 Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started,
                             const std::function<void(std::string_view)>& log);
 

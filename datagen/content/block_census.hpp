@@ -1,4 +1,5 @@
-// Counts blocks of zeros and equal blocks, which storage with deduplication would store only once.
+// Counts blocks of zeros and blocks with equal content, which storage with deduplication would store only
+// once.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +14,19 @@ inline constexpr size_t kBlockBytes = 4096;
 struct BlockCounts {
   uint64_t inspected_blocks = 0;
   uint64_t zero_blocks = 0;       // blocks whose bytes are all zero
-  uint64_t compared_blocks = 0;   // other blocks that were compared
+  uint64_t compared_blocks = 0;   // blocks that are not zero and were compared
   uint64_t duplicate_blocks = 0;  // compared blocks whose content occurred before
 };
 
-// Counts blocks that are all zero, and blocks whose content occurred before. Memory is bounded: it remembers
-// at most `most_blocks` different blocks (about 50 bytes each). If there are more, it forgets the half whose
-// hash has the next bit set, and no longer compares such blocks. It still counts all copies of a remembered
-// block, so the share of duplicates remains that of all blocks. One thread.
+// Counts blocks that are all zero, and blocks whose content occurred before. It remembers at most
+// `most_blocks` different blocks (about 50 bytes each), so its memory is bounded. If there are more, it
+// forgets those whose hash has the next bit set (one half), and no longer compares such blocks. It still
+// counts all copies of a remembered block. So the proportion of duplicates among the compared blocks is about
+// that among all blocks. Only one thread at a time may use it.
 //
-// Blocks are compared by a 64-bit hash, in which every bit depends on every bit of the block. With a million
-// different blocks, two are wrongly taken as equal in one of thirty million corpora. The hash does not resist
-// forged blocks.
+// Blocks are compared by a 64-bit hash, in which every bit depends on every bit of the block. Among a million
+// different blocks, the probability that any two have the same hash is one in thirty million. The hash does
+// not resist forged blocks.
 class BlockCensus {
  public:
   static constexpr size_t kMostBlocks = size_t{1} << 20;
@@ -35,7 +37,7 @@ class BlockCensus {
 
  private:
   size_t most_blocks_;
-  // A block is remembered if all these bits of its hash are zero.
+  // A mask of hash bits. A block is remembered only if all these bits of its hash are zero.
   uint64_t forgotten_mask_ = 0;
   uint64_t inspected_blocks_ = 0;
   uint64_t zero_blocks_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 using Block = std::array<std::byte, kBlockBytes>;
 
-// A block of random bytes, different for each number.
+// Makes a block of random bytes, which is different for each number.
 Block block(uint64_t number) {
   Block bytes{};
   const RandomStream random(1, number);

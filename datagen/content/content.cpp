@@ -26,7 +26,8 @@ namespace penstock {
 
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{1} << 20U;  // a multiple of the block size
+// bytes that are read at once; a multiple of the block size
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20U;
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -42,14 +43,14 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
 // Decodes pictures, and collects their sizes and the times of decoding.
 class PictureMeter {
  public:
-  // The codec of the corpus decides for "jpeg", "png" and "raw". For other codecs, is_picture() decides by
-  // the bytes of each sample.
+  // `codec` is that of the corpus. With "jpeg" and "png" every sample is a picture, with "raw" none is. For
+  // other codecs, is_picture() decides for each sample.
   PictureMeter(std::string_view codec)
       : always_picture_(codec == "jpeg" || codec == "png"), never_picture_(codec == "raw") {}
 
   bool may_find_pictures() const { return !never_picture_; }
 
-  // `is_named_picture`: the object's name says that it is a picture.
+  // Whether the sample with these first bytes is a picture. `is_named_picture`: the object's name says so.
   bool is_picture(std::span<const std::byte> beginning, bool is_named_picture) const {
     return always_picture_ ||
            (!never_picture_ && (is_named_picture || begins_with(beginning, kJpeg) || is_png(beginning)));
@@ -59,7 +60,9 @@ class PictureMeter {
     if (facts_.failed_count++ == 0) facts_.first_failure = location + ": " + why;
   }
 
-  // `location` describes where the picture is, for messages.
+  // Decodes the picture kDecodeRepeats times, and records its size and the times. A picture that cannot be
+  // decoded is recorded as a failure, without an error. `location` describes where the picture is, for
+  // messages.
   Result<void> add(std::span<const std::byte> picture, const std::string& location) {
     const Result<bool> is_png = is_png_not_jpeg(picture);
     if (!is_png.ok()) {
@@ -112,12 +115,13 @@ class PictureMeter {
   std::vector<double> ns_per_byte_;
 };
 
-// Selects one random sample from each of `count` equal parts of the corpus. Returns them in the order of
-// their position in objects.
+// Divides the corpus into `count` parts of equal length and selects one random sample from each. Returns the
+// samples in the order of their position in objects.
 std::vector<uint64_t> draw_samples(const Manifest& manifest, uint64_t count, uint64_t seed) {
   const RandomStream random(seed, "describe content");
   const uint64_t part_samples = manifest.samples() / count;
-  const uint64_t longer_parts = manifest.samples() % count;  // parts with one sample more
+  // number of parts that have one sample more; they come first
+  const uint64_t longer_parts = manifest.samples() % count;
   std::vector<uint64_t> drawn(count);
   for (uint64_t i = 0; i < count; ++i)
     drawn[i] = i * part_samples + std::min(i, longer_parts) +
@@ -196,7 +200,8 @@ class ContentReader {
     uint64_t end = 0;
   };
 
-  // The range of the sample, extended by the bytes around it that belong to no other sample.
+  // The bytes from the beginning of the sample to the beginning of the next one in its object. The range of
+  // an object's first sample also has all bytes before it, and that of the last all bytes after it.
   Range range_of(uint64_t index) const {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
@@ -251,7 +256,7 @@ class ContentReader {
     return may_be_picture ? inspect_picture(index) : success();
   }
 
-  // Inspects the sample whose bytes are in picture_.
+  // Removes the wrapping from the sample in picture_, and passes it to pictures_ if it is a picture.
   Result<void> inspect_picture(uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string location = "'" + std::string(manifest_.object_name(sample.object, name_)) +
@@ -286,7 +291,8 @@ class ContentReader {
   std::unique_ptr<Reader> reader_;  // reads the object with number object_
   uint32_t object_ = UINT32_MAX;
   bool object_is_picture_ = false;  // whether the object's name says that it is a picture
-  // Blocks of the object before this offset are counted. So samples that overlap do not count as copies.
+  // Blocks of the object before this offset are already counted. They are not counted again, so that samples
+  // that overlap do not seem to be copies.
   uint64_t counted_end_ = 0;
   std::string name_;
 };

@@ -37,7 +37,7 @@ struct Piece {
   uint64_t length = 0;
 };
 
-// Adds objects and their samples one by one.
+// Makes a corpus for a test: adds objects and their samples one by one.
 class ContentTest : public ::testing::Test {
  protected:
   void TearDown() override { simulate_interrupt(0); }

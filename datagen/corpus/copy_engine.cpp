@@ -1,12 +1,14 @@
-// Threads: the thread of `penstock copy` calls run() and all steps that are not per object. The threads of
-// parallel_for() call copy_object() and its helpers, each with its own Worker. The counts are atomics.
+// Threads: the thread of `penstock copy` calls run() and all steps that concern the whole copy. The threads
+// of parallel_for() call copy_object() and its helpers, each with its own Worker. The counts are atomics.
 // Lock: none. Nothing prevents another process from writing to the same target.
-// Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate.
-// Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped, and the
-// outcome is not complete. This is no error.
-// Crash: the order on the target is the mark, the objects, their sync, the manifest, and the removal of the
-// mark. So a manifest exists only with all objects. A mark without a manifest means that a copy can be
-// continued. An object gets its name only when it is complete.
+// Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate. inspect_target() loads
+// the whole manifest of the target.
+// Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped. run()
+// then returns no error, but an outcome that is not `complete`. Before the first object only the back end and
+// check_free_space() notice Ctrl-C, and run() returns the error `interrupted`.
+// Crash: the target gets, in this order, the copy mark, the objects, their sync and the manifest. Then the
+// mark is removed. So if there is a manifest, all objects are there. A mark without a manifest means that the
+// copy can be continued. An object gets its name only when it is complete.
 #include "datagen/corpus/copy_engine.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +48,8 @@ Result<std::string> read_mark(Backend& backend, std::string_view name) {
   return text;
 }
 
-// Whether `inner` is `outer` or a folder below it. Follows links and recognizes other spellings.
+// Whether `inner` is `outer` or a folder below it. Links are followed, and different spellings of the same
+// path are recognized.
 bool is_inside(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
   if (std::filesystem::equivalent(inner, outer, failed)) return true;
@@ -55,7 +58,7 @@ bool is_inside(const std::filesystem::path& inner, const std::filesystem::path& 
   return !failed && std::ranges::mismatch(real_outer, real_inner).in1 == real_outer.end();
 }
 
-// One copy of a corpus. One thread calls run(), once; parallel_for() calls copy_object() on other threads.
+// One copy of a corpus. One thread calls run() once, and the threads of parallel_for() call copy_object().
 class Copy {
  public:
   Copy(Corpus& from, Tier& to, const CopyOptions& options)
@@ -70,7 +73,7 @@ class Copy {
   };
   struct UsedSpace {
     uint64_t bytes = 0;
-    uint64_t objects = 0;  // number of objects and folders together
+    uint64_t objects = 0;  // how many objects and folders use these bytes
   };
 
   Result<TargetState> inspect_target();
@@ -103,8 +106,8 @@ class Copy {
   std::atomic<uint64_t> bytes_copied_{0};
 };
 
-// Called before anything is written. The manifest is checked before the mark: a crash after finish() wrote
-// the manifest leaves both, and then the copy is finished.
+// Finds out what is on the target, before anything is written. The manifest is checked before the mark. If a
+// crash left both, because it came after finish() wrote the manifest, all objects are there.
 Result<TargetState> Copy::inspect_target() {
   const auto from_path = from_.tier.backend->native_path("");
   const auto to_path = to_.backend->native_path("");
@@ -128,8 +131,8 @@ Result<TargetState> Copy::inspect_target() {
     return manifest.error();
   const auto mark = read_mark(*to_.backend, kCopyingName);
   if (mark.ok() && *mark == manifest_.checksum()) return TargetState::started;
-  // Earlier builds did not sync the mark, so a power cut could replace its bytes by zeros. Then it names no
-  // corpus.
+  // Earlier versions did not sync the mark, so a power cut could replace its bytes by zeros. Such a mark
+  // names no corpus.
   const bool mark_lost = mark.ok() && mark->find_first_not_of('\0') == std::string::npos;
   if (mark.ok() && !mark_lost)
     return make_error(Errc::already_exists, "a copy of another corpus was begun in '{}': {}", to_.root,
@@ -148,7 +151,7 @@ Result<TargetState> Copy::inspect_target() {
                     manifest.error().what, remedy);
 }
 
-// The folders of all objects and of the manifest.
+// All folders that contain objects or the manifest.
 std::vector<std::string> Copy::folders() const {
   std::set<std::string, std::less<>> all_folders{".penstock"};
   std::string scratch;
@@ -164,9 +167,9 @@ std::vector<std::string> Copy::folders() const {
   return {all_folders.begin(), all_folders.end()};
 }
 
-// The space that existing objects and folders of the same names take on the target. They stay or are
-// replaced, so their space counts as available. Threads only add to the two atomics. Relaxed order is enough,
-// because they are read after the threads have ended.
+// The space that the target already uses for objects and folders of the copy. They are kept or replaced, so
+// the copy does not need this space again. Threads only add to the two atomics, which are read after the
+// threads have ended. So relaxed order is enough.
 Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
                                                 std::span<const std::string> folders) {
   std::atomic<uint64_t> bytes{0};
@@ -189,7 +192,7 @@ Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
   return UsedSpace{bytes.load(), objects.load()};
 }
 
-// Reports a lack of space now instead of in the middle of the copy.
+// Fails now if the target has too little space. Otherwise the copy would fail in the middle.
 Result<void> Copy::check_free_space() {
   const auto space = free_space_of(*to_.backend);
   if (!space.ok()) return success();  // unknown: the copy fails later if the target becomes full
@@ -221,8 +224,8 @@ Result<void> Copy::check_free_space() {
 }
 
 Result<bool> Copy::is_already_copied(Worker& worker, uint64_t object, std::string_view name) {
-  // Drops the object from the page cache first. After a failed write-back, the cache has bytes that the
-  // device does not have.
+  // Drop the object from the page cache before it is checked. After a failed write-back, the cache has bytes
+  // that the device does not have.
   if (target_sync_)
     if (const auto dropped = target_sync_->drop_from_cache(name); !dropped.ok()) {
       if (!concerns_object(dropped.error())) return dropped.error();
@@ -243,8 +246,9 @@ Result<bool> Copy::is_already_copied(Worker& worker, uint64_t object, std::strin
   return verdict.state == ObjectState::right;
 }
 
-// Returns the CRC32C of the object's bytes, as read from the source. Compares it with the manifest before the
-// publish, so that wrong bytes never get the name. If it returns before the publish, the object is dropped.
+// Copies one object, and returns the CRC32C of the bytes as read from the source. It compares this with the
+// manifest before the publish, so wrong bytes never get the object's name. If it fails before the publish,
+// nothing of the object remains.
 Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string_view name) {
   const uint64_t bytes = manifest_.object_bytes(object);
   const auto source = from_.tier.backend->open(name);
@@ -273,8 +277,8 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
   return crc;
 }
 
-// Writes an object and reads it back after the publish. A process that dies before the comparison leaves an
-// unchecked object, but no manifest. The next copy then checks all objects again.
+// Copies one object, and reads the copy back after the publish. If the process dies before the comparison, an
+// unchecked object remains, but there is no manifest. So the next copy checks all objects again.
 Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_view name) {
   PENSTOCK_ASSIGN(const uint32_t crc, write_object(worker, object, name));
   const uint64_t bytes = manifest_.object_bytes(object);
@@ -282,8 +286,8 @@ Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_
     PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
     return crc32c_of(*reader, 0, bytes, worker.buffer);
   }();
-  // write_object() compares only checksums of whole objects. If the manifest has only those of samples, they
-  // are compared here.
+  // write_object() compares only the checksum of the whole object. If the manifest has none, but has
+  // checksums of samples, these are compared here.
   if (crc_of_copy.ok() && *crc_of_copy == crc && manifest_.facts().checksums &&
       !manifest_.object_crc32c(object)) {
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
@@ -303,7 +307,8 @@ Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_
                     to_.root);
 }
 
-// Called once per object, on any thread. After an error, the other threads stop before their next object.
+// Copies one object, unless the target already has it. Any thread may call it. After an error, the other
+// threads stop before their next object.
 Result<void> Copy::copy_object(Worker& worker, uint64_t object) {
   const std::string_view name = manifest_.object_name(object, worker.name);
   PENSTOCK_ASSIGN(const bool already_copied, is_already_copied(worker, object, name));
@@ -319,8 +324,8 @@ Result<void> Copy::copy_object(Worker& worker, uint64_t object) {
   return success();
 }
 
-// Why the name of the object cannot be used: one of its folders has the name of an existing file, or the
-// object has the name of an existing folder. "" if neither is true. Called after a failure to explain it.
+// Explains why an object could not be created. Either one of its folders has the name of an existing file, or
+// the object has the name of an existing folder. "" if neither is so.
 std::string Copy::name_conflict(std::string_view name) {
   Namespace& names = to_.backend->names();
   for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
@@ -335,11 +340,11 @@ std::string Copy::name_conflict(std::string_view name) {
   return "";
 }
 
-// Called after all threads have succeeded. The order must not change: first the objects are durable, then the
-// manifest is written, then the mark is removed. Otherwise a power cut could leave a manifest without its
-// objects.
+// Completes the copy after all threads have succeeded. The order must not change: the objects become durable,
+// then the manifest is written, then the mark is removed. Otherwise a power cut could leave a manifest
+// without its objects.
 Result<void> Copy::finish() {
-  // This run has synced the objects that it wrote. An earlier copy may have left objects without a sync.
+  // Objects that this run wrote are synced already. But objects of an earlier, interrupted copy may not be.
   if (target_sync_ && already_there_ > 0) PENSTOCK_TRY(target_sync_->sync());
   if (target_state_ != TargetState::finished || syncs(options_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), options_.durability));
@@ -359,8 +364,8 @@ Error Copy::add_progress(Error error) const {
   return error;
 }
 
-// Whether the target has no entry. Called before the mark is written: if it was empty, this copy has made all
-// later entries.
+// Whether the target has no entry. This is asked before the mark is written. If the answer is yes, this copy
+// has made all entries that are there later.
 Result<bool> Copy::target_is_empty() {
   bool empty = true;
   const auto listed = to_.backend->names().list("", [&](const Entry&) {
@@ -371,9 +376,9 @@ Result<bool> Copy::target_is_empty() {
   return empty;
 }
 
-// Called if no object was copied, also after Ctrl-C. Removes the mark. If the target was empty, also removes
-// the folders that were made. Ignores errors: a folder that other programs use meanwhile is not empty and
-// stays.
+// Undoes a copy that has copied no object, also after Ctrl-C. Removes the mark and, if the target was empty,
+// the folders that this copy made. Errors are ignored: if other programs now use such a folder, it is not
+// empty and cannot be removed.
 void Copy::remove_mark_and_folders(const std::vector<Worker>& workers, bool was_empty) {
   Namespace& names = to_.backend->names();
   static_cast<void>(names.remove(kCopyingName));
@@ -386,8 +391,9 @@ void Copy::remove_mark_and_folders(const std::vector<Worker>& workers, bool was_
     }
 }
 
-// Called after the mark is written, because that makes the folder, and before the first object, because
-// begin() detects only later write-back errors.
+// Starts to watch the target for failed write-backs, if the copy must be durable. It must come after the mark
+// is written, which makes the folder. It must come before the first object, because earlier failures are not
+// detected.
 Result<void> Copy::begin_sync() {
   if (!syncs(options_.durability)) return success();
   PENSTOCK_ASSIGN(target_sync_, TargetSync::begin(to_));
@@ -403,9 +409,9 @@ Result<CopyOutcome> Copy::run() {
   if (target_state_ == TargetState::fresh) {
     const std::string corpus_checksum = manifest_.checksum();
     PENSTOCK_TRY(
-        // The mark is durable before the first object is written. Otherwise a power cut could leave objects
-        // without a mark. The next copy would then refuse the folder, because it could belong to another
-        // program.
+        // The mark must be durable before the first object is written. Otherwise a power cut could leave
+        // objects without a mark. The next copy would refuse such a folder, because it looks like that of
+        // another program.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(corpus_checksum)),
                    Durability::file_and_name));
   }
@@ -419,7 +425,7 @@ Result<CopyOutcome> Copy::run() {
       return object_done;
     });
   }
-  // The threads have ended, so the counts are final from here on.
+  // The threads have ended, so the counts do not change any more.
   if (done.ok()) done = finish();
   if (!done.ok() && target_state_ == TargetState::fresh && objects_copied_ == 0 && already_there_ == 0)
     remove_mark_and_folders(workers, was_empty);

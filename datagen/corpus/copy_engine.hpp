@@ -1,4 +1,4 @@
-// Copies a corpus to another tier and verifies the copy: the same objects and then the same manifest.
+// Copies a corpus to another tier: its objects and then its manifest. Every object is read back and compared.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,21 @@
 
 namespace penstock {
 
-// Name of the copy mark. The mark is an object on the target with the checksum of the manifest whose copy has
-// started. Copy replaces objects only if the mark exists. It is removed when the copy is complete.
+// Name of the copy mark, an object on the target that says that a copy has started. It contains the checksum
+// of the corpus's manifest. A copy replaces objects only if the mark exists. The mark is removed when the
+// copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
 struct CopyOptions {
   unsigned threads = 1;
-  // How durable every object becomes, also one of an earlier copy, and then the manifest.
+  // How durable the copy becomes: all objects, also those of an earlier interrupted copy, and then the
+  // manifest.
   Durability durability = Durability::visible;
-  // Also start in a folder that is not empty, and replace objects with other content.
+  // Whether to start in a folder that is not empty, and to replace objects that have other content.
   bool may_replace = false;
   bool progress = false;
-  std::function<void(std::string_view)> warn{};  // gets warnings, one sentence each, on any thread
+  // Gets a text for each warning, of one sentence; any thread may call it.
+  std::function<void(std::string_view)> warn{};
 };
 
 struct CopyOutcome {
@@ -30,13 +33,15 @@ struct CopyOutcome {
   uint64_t already_there = 0;  // objects that were already correct, so they were not copied
   uint64_t bytes_copied = 0;
   double seconds = 0;
-  // False: interrupted; every object on the target is complete, but the manifest is missing.
+  // False if interrupted. Then every object on the target is whole, but some may be missing, and there is no
+  // manifest.
   bool complete = false;
 };
 
-// Copies the corpus. Objects on the target that are already correct stay. Every other object is read,
-// compared with the manifest's checksum, written, published, and read back. After an error the target has no
-// incomplete object. It has a manifest only if an earlier copy was complete. Another call continues the copy.
+// Copies the corpus. Objects that are already correct on the target are kept. Every other object is read,
+// compared with the manifest's checksum, written, published, and read back. After an error no object on the
+// target is incomplete. A manifest is there only if an earlier copy was complete. Another call continues the
+// copy.
 //
 // `invalid_argument`: the target is the source or inside it, or is a file. `already_exists`: the target
 // contains another corpus, or other data and no mark of this copy. `no_space`: the missing objects do not

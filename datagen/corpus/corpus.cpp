@@ -19,7 +19,7 @@ namespace {
 std::string corpus_name(const Tier& tier) {
   std::string_view root = tier.root;
   while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
-  // Right without '/', too: npos + 1 is 0.
+  // If there is no '/', this is the whole text: rfind() returns npos, and npos + 1 is 0.
   const std::string_view last_part = root.substr(root.rfind('/') + 1);
   return last_part.empty() || last_part == "." ? tier.name : std::string(last_part);
 }
@@ -39,7 +39,8 @@ Result<void> check_root(Tier& tier) {
   return not_a_folder(tier);
 }
 
-// Tells how to finish an unfinished data set or copy. "" if the tier contains neither.
+// Advice for the user if the tier contains an unfinished data set or copy: how to finish it. "" if it
+// contains neither.
 std::string finish_advice(Tier& tier) {
   if (tier.backend->names().stat(kCopyingName).ok())
     return "is the beginning of a copy: the same 'penstock copy' again finishes it";
@@ -50,7 +51,8 @@ std::string finish_advice(Tier& tier) {
       (*state)->samples, (*state)->recipe, shell_word(tier.spec));
 }
 
-// The command that makes a new manifest of intact objects, if the old one is lost or damaged.
+// The command that makes a new manifest of the intact objects. It is advice for the user if the old manifest
+// is lost or damaged.
 std::string new_manifest_command(const Tier& tier) {
   const std::string tier_text = shell_word(tier.spec);
   return fmt::format("penstock describe {} --scan --checksum --save {}", tier_text,

@@ -15,9 +15,9 @@
 
 namespace penstock {
 
-// What a scan found besides samples. `text` describes it ("left out: 12 .gif, 1 .db; ..."), or is empty.
+// What a scan found besides samples, as counts and as a text ("left out: 12 .gif, 1 .db; ...", or empty).
 struct ScanReport {
-  uint64_t unwanted_objects = 0;  // objects with an extension that is not wanted
+  uint64_t unwanted_objects = 0;  // objects whose extension is not that of a sample
   uint64_t hidden_entries = 0;    // objects and folders whose name starts with a dot
   uint64_t linked_folders = 0;    // links to folders, which are not entered
   uint64_t dangling_links = 0;    // links to objects that do not exist
@@ -37,44 +37,51 @@ struct Corpus {
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
   std::optional<ScanReport> scan;  // what the scan found, if CorpusRequest::scan was set
-  // Bytes of the manifest, if it is mapped from the corpus's own tier. No back end counts these reads.
+  // How many bytes the manifest has, if it is mapped from the corpus's own tier. Reads of mapped memory are
+  // not in the back end's counters.
   uint64_t mapped_bytes = 0;
 };
 
 struct CorpusRequest {
-  bool scan = false;            // --scan: make the manifest from the objects found; nothing is written
-  std::string manifest_file{};  // --manifest FILE: for read-only folders
+  bool scan = false;  // --scan: make the manifest from the objects that are found; writes nothing
+  // --manifest FILE: a manifest in another place, for example because the folder is read-only.
+  std::string manifest_file{};
   bool add_checksums = false;   // with scan: read every sample and store its CRC32C
-  unsigned threads = 0;         // for scanning; 0: the number of CPUs
+  unsigned threads = 0;         // threads for scanning; 0: as many as there are CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and add_checksums: show progress
-  bool has_scan_option = true;  // whether the command has --scan, so that messages may advise it
-  NamedTiers named_tiers = {};  // tiers of the site files, which the text of the corpus may name
+  bool has_scan_option = true;  // whether the command has --scan; if so, messages may advise it
+  NamedTiers named_tiers = {};  // tiers that site files name; the text of the corpus may use these names
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
 
-// Opens a corpus and checks the whole manifest (Manifest::check). `not_found`, with the remedy ("no manifest
-// in DIR: generate one, or add --scan"), if there is none. An error that names the folder if there is no
-// sample.
+// Opens a corpus and checks the whole manifest (Manifest::check). Without a manifest it fails with
+// `not_found`, and the message says what to do: "no manifest in DIR: generate one, or add --scan". If there
+// is no sample, the error names the folder.
 //
-// A scan takes every object with the extension of a sample, in byte order of folder and then name. The label
-// is the name of the parent folder; objects at the root have none. Labels are numbered in byte order of these
-// names. Hidden names are skipped. Links to objects are followed, links to folders are not. An empty file is
-// a sample without bytes. Unreadable or damaged objects are left out if any sample remains. Otherwise the
-// first such error is returned. CorpusRequest::log gets a sentence about the objects that were left out.
+// With CorpusRequest::scan, the manifest is made from the objects that are found:
+// - Every object with the extension of a sample is taken, in byte order of folder and then name. Hidden names
+//   are skipped. Links to objects are followed, links to folders are not. An empty file is a sample without
+//   bytes.
+// - The label of a sample is the name of its folder; objects at the root have no label. Labels are numbered
+//   in byte order of these names.
+// - Unreadable or damaged objects are left out if any sample remains. Otherwise the first such error is
+//   returned. CorpusRequest::log gets a sentence about what was left out.
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
-// The facts about the corpus that a result record stores.
+// What a result record stores about the corpus.
 Json corpus_json(const Manifest& manifest);
 
-// Writes into the result record which corpus was measured, and how many of its objects could not be read by
-// the scan.
+// Writes into the result record which corpus was measured. If it was scanned, also how many of its objects
+// could not be read.
 void record_corpus(const Corpus& corpus, Trial& trial);
 
-// Sizes of the samples in bytes. All commands compute their percentiles from it, so that they agree.
+// The distribution of sample sizes in bytes. All commands take their percentiles from it, so that they show
+// the same values.
 Histogram sample_sizes(const Manifest& manifest);
 
-// --scan, --manifest, --types: rows for the option tables of read, train, describe and verify.
+// The options --scan, --manifest and --types, as rows for the option tables of read, train, describe and
+// verify.
 inline constexpr OptionSpec kScanOption{
     .name = "scan",
     .role = OptionRole::target,

@@ -53,7 +53,8 @@ class SampleLister {
     }
     PENSTOCK_TRY(scan_batch());
     walk = {};
-    // If all objects are statistics by their names, these objects are the samples.
+    // Some objects hold statistics of a data set and no samples; their names say so. If there are no other
+    // objects, these count as samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
       for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
@@ -71,13 +72,13 @@ class SampleLister {
   }
 
  private:
-  // Limits of a batch. The number of samples in memory is about kSamplesPerBatch.
+  // Limits of a batch of objects. About kSamplesPerBatch samples are in memory at a time.
   static constexpr size_t kMostObjectsPerBatch = 16384;
   static constexpr size_t kSamplesPerBatch = size_t{1} << 19;
 
   Result<void> scan_batch() {
-    // Threads scan different objects of the batch and share nothing that changes. add_object() runs on one
-    // thread, after all of them.
+    // The threads scan different objects of the batch, and share nothing that changes. add_object() runs
+    // after all of them, on one thread.
     PENSTOCK_TRY(parallel_for(batch_objects_, threads_, 1 + batch_objects_ / threads_ / 8,
                               [this](unsigned /*worker*/, uint64_t i) {
                                 ScannedObject& object = batch_[i];
@@ -110,7 +111,7 @@ class SampleLister {
     for (const std::string& label : scanned.labels.names())
       label_numbers_.push_back(labels_.number_of(label));
     const std::string_view path = scanned.folder->path;
-    // Right without '/', too: npos + 1 is 0.
+    // If there is no '/', this is the whole path: npos + 1 is 0.
     const std::string_view folder = path.substr(path.rfind('/') + 1);
     std::optional<uint32_t> folder_label;
     for (SampleEntry sample : scanned.samples) {
@@ -144,7 +145,7 @@ class SampleLister {
     label_used_[sample.label] = true;
   }
 
-  // Called when all labels are known.
+  // Gives each sample its final label number. Only possible when all labels are known.
   void assign_labels() {
     if (labels_.too_many()) {
       builder_.relabel({});
@@ -170,7 +171,7 @@ class SampleLister {
   std::vector<ScannedObject> batch_;
   size_t batch_objects_ = 0;
   std::string name_scratch_;
-  // For each label of the object: its number among all labels.
+  // For each label of the object that is being added: its number among all labels.
   std::vector<uint32_t> label_numbers_;
   std::vector<bool> label_used_;  // whether a sample has this label; one entry per label
   std::string first_array_;       // first array that belongs to no sample: "'val/x' in 'a.h5'"
@@ -178,7 +179,7 @@ class SampleLister {
   std::string first_without_samples_;
 };
 
-// The same manifest without the given objects and their samples.
+// Copies the manifest without the given objects and their samples.
 Result<Manifest> without_objects(const Manifest& manifest, const std::map<uint64_t, Error>& objects) {
   ManifestBuilder builder(manifest.facts());
   std::vector<uint32_t> new_index(size_t(manifest.objects()));
@@ -198,9 +199,9 @@ Result<Manifest> without_objects(const Manifest& manifest, const std::map<uint64
   return Manifest::from_bytes(std::move(bytes));
 }
 
-// The same manifest with the checksum of every sample and object, read now by `threads` threads. Objects that
-// cannot be read are left out and added to `unreadable_objects`. If none can be read, the first such error is
-// returned. An error whose cause is not an object is returned at once.
+// Copies the manifest and adds the checksum of every sample and object, which `threads` threads compute now.
+// Objects that cannot be read are left out and added to `unreadable_objects`. If none can be read, the first
+// such error is returned. An error whose cause is not an object is returned at once.
 Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
                                 UnreadableObjects& unreadable_objects) {
   const ObjectIndex index(manifest);
@@ -213,12 +214,12 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   for (uint64_t i = 0; i < manifest.objects(); ++i)
     builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
 
-  // Threads set different samples and objects of `builder`, which allows that. `mutex` protects only
-  // `errors`.
+  // The threads set checksums of different samples and objects of `builder`. This is safe without a lock.
+  // `mutex` protects only `errors`.
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
   std::mutex mutex;
-  std::map<uint64_t, Error> errors;  // key: index of the object
+  std::map<uint64_t, Error> errors;  // index of the object -> why it cannot be read
   Progress progress_bar(progress, "checksums", manifest.objects(), "files");
   const auto read_object = [&](unsigned worker, uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// The value of a label, if its name is a decimal number without leading zeros.
+// The number that a label's name is. Absent unless the name is a decimal number without leading zeros.
 std::optional<uint64_t> decimal_value(std::string_view name) {
   constexpr size_t kMostDigits = 9;
   if (name.size() > kMostDigits || (name.starts_with('0') && name.size() > 1)) return std::nullopt;
@@ -31,8 +31,8 @@ FinalLabels final_labels(const std::vector<std::string>& names, const std::vecto
     all_decimal = all_decimal && value;
     largest = std::max(largest, value.value_or(0));
   }
-  // Every number up to the largest gets a name, also if no sample has it. So the largest must be below twice
-  // the number of labels, or below kDenseLabels.
+  // If labels keep their numbers, every number up to the largest gets a name, also if no sample has it. To
+  // avoid a huge list, the largest must be below kDenseLabels, or below twice the number of labels.
   constexpr uint64_t kDenseLabels = 65536;
   if (all_decimal && !sorted.empty() && largest < std::max<uint64_t>(kDenseLabels, 2 * sorted.size())) {
     for (const uint32_t i : sorted) out.numbers[i] = uint32_t(*decimal_value(names[i]));

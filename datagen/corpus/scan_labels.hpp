@@ -1,4 +1,5 @@
-// Collects the label names of a scan in the order found, and computes their final numbers.
+// Collects the label names of a scan in the order in which they are found, and gives them their final
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +13,11 @@
 
 namespace penstock {
 
-// Numbers names in the order of their first use. Gives up if a manifest cannot contain all of them. One
-// thread.
+// Numbers label names in the order of their first use. Gives up if there are too many for a manifest. Only
+// one thread may use it.
 class ScanLabels {
  public:
-  // Limit for the bytes of all names. Each name counts a few bytes more than its length.
+  // Limit for the bytes of all names together. Each name counts as a few bytes more than its length.
   static constexpr size_t kMostNameBytes = size_t{16} << 20;
 
   uint32_t number_of(std::string_view name) {
@@ -52,15 +53,16 @@ class ScanLabels {
   bool too_many_ = false;
 };
 
-// The final numbers of labels, and the names in the order of these numbers.
+// The final numbers of labels, and their names; names[n] is the name of the label with number n.
 struct FinalLabels {
-  // Final number of each label of ScanLabels; kNoLabel: no sample has the label.
+  // Entry i is the final number of label i of ScanLabels, or kNoLabel if no sample has that label.
   std::vector<uint32_t> numbers;
   std::vector<std::string> names;
 };
 
-// If the names of all labels are decimal numbers, labels keep these numbers: 0 to 9 stay 0 to 9. Otherwise
-// labels are numbered in byte order of their names. Labels without samples are omitted.
+// Computes the final numbers. If all names are decimal numbers, labels keep these numbers: "7" becomes 7.
+// Otherwise labels are numbered in byte order of their names. Labels without samples are omitted. `used[i]`:
+// a sample has label i.
 FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used);
 
 }  // namespace penstock

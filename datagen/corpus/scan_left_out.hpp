@@ -17,7 +17,8 @@ namespace penstock {
 // A name in quotes, shortened if it is very long.
 std::string quoted_name(std::string_view name);
 
-// Objects that the scan wants but cannot read. One thread at a time.
+// Counts objects that the scan wants but cannot read, and keeps the first error. Only one thread at a time
+// may use it.
 class UnreadableObjects {
  public:
   void add(std::string_view name, Error error) {
@@ -27,7 +28,7 @@ class UnreadableObjects {
   }
   uint64_t count() const { return count_; }
   const std::optional<Error>& first_error() const { return first_error_; }
-  // Call it only if count() is not 0.
+  // A text for the user. May only be called if count() is not 0.
   std::string to_text() const;
 
  private:
@@ -37,14 +38,14 @@ class UnreadableObjects {
   std::optional<Error> first_error_;
 };
 
-// Appends a part, such as "2 hidden", to ScanReport::text.
+// Appends one part, such as "2 hidden", to ScanReport::text.
 void add_part(ScanReport& report, std::string_view part);
-// Appends a part such as "3 links that lead nowhere (first: 'x')" if `count` is not 0.
+// Appends a count to ScanReport::text unless it is 0, such as "3 links that lead nowhere (first: 'x')".
 void add_count(ScanReport& report, uint64_t count, std::string_view one, std::string_view many,
                std::string_view first);
-// Reports what the folder walk left out.
+// Fills a report with what the listing of folders left out.
 ScanReport report_left_out(const FolderWalk& walk);
-// The error that explains why there are no samples.
+// The error for a scan that found no samples; it explains why there are none.
 Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report);
 
 }  // namespace penstock

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Advice for an object that does not match its name but begins like compressed data; "" otherwise.
-// `inflates`: the object's format accepts gzip, so gzip needs no advice.
+// Advice to decompress an object whose bytes do not match its name, but begin like compressed data; ""
+// otherwise. `inflates`: the object's format can read gzip itself, so gzip needs no advice.
 std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
   constexpr size_t kInspectedBytes = 2;
   if (object.bytes < kInspectedBytes) return "";
@@ -21,8 +21,8 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
   const auto bytes = window->at(0, kInspectedBytes);
   if (!bytes.ok()) return "";
   if (!inflates && begins_as_gzip(*bytes)) return "; it begins as gzip does: decompress it first";
-  // RFC 1950: the first byte is 0x78 for deflate with a window of 32 KiB. Both bytes together are a multiple
-  // of 31.
+  // Recognizes zlib data (RFC 1950). The first byte is 0x78 for deflate with a window of 32 KiB, and both
+  // bytes together are a multiple of 31.
   const auto first_byte = std::to_integer<unsigned>((*bytes)[0]);
   const auto second_byte = std::to_integer<unsigned>((*bytes)[1]);
   if (first_byte == 0x78 && (first_byte * 256 + second_byte) % 31 == 0)
@@ -30,7 +30,7 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
   return "";
 }
 
-// Adds `more`, which was found in the same object, to `sum`.
+// Adds `more`, which was found later in the same object, to `sum`.
 void add_left_out(Format::LeftOutParts& sum, const Format::LeftOutParts& more) {
   if (sum.count == 0 && more.count > 0) {
     sum.first_name = quoted_name(more.first_name);

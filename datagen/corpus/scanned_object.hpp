@@ -23,28 +23,30 @@ struct ScanFormat {
 // objects.
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
 
-// Sets `so_far` to `next` if it is empty, and to "mixed" if they differ.
+// Joins two values: `so_far` becomes `next` if it was empty, and "mixed" if it was another value.
 void set_or_mark_mixed(std::string& so_far, std::string_view next);
 
-// Whether the error comes from the object's content, so that it occurs again at the next scan. A device or
-// network error may be temporary and must not make a data set smaller, so the scan fails.
+// Whether the error comes from the object's content, so that every scan would meet it. Other errors, of a
+// device or network, may be temporary. They must not make a data set smaller, so they make the scan fail.
 bool is_content_error(const Error& error);
 
-// One object of a batch: its entry in the listing, and after scan() its content. The FolderWalk must outlive
-// it. One thread at a time.
+// One object of a batch: its entry in the listing and, after scan(), its content. The FolderWalk of the entry
+// must outlive it. Only one thread at a time may use it.
 struct ScannedObject {
   const FolderListing* folder = nullptr;
   const FolderListing::Item* item = nullptr;
-  std::vector<SampleEntry> samples;  // label numbers are those of `labels` below, not of the corpus
+  // Their label numbers are indexes into `labels` below, not labels of the corpus.
+  std::vector<SampleEntry> samples;
   ScanLabels labels;
   std::string codec;
-  bool is_statistics = false;            // whether the whole object is statistics
+  // Whether the whole object holds statistics of a data set, not samples.
+  bool is_statistics = false;
   Format::LeftOutParts left_out_arrays;  // arrays that belong to no sample, with names in quotes
   Format::LeftOutParts left_out_files;   // files of an archive that belong to no sample
   std::optional<Error> content_error;
 
-  // Scans the object. An error in its content becomes `content_error`. Other errors (device, network) are
-  // returned.
+  // Scans the object. If its content is wrong, the error becomes `content_error`, and scan() succeeds. Other
+  // errors (device, network) are returned.
   Result<void> scan(Backend& backend, const ScanFormat& scan_format);
 };
 

@@ -8,8 +8,9 @@
 
 namespace penstock {
 
-// Collective. `corrupt` if the ranks see different data sets. `invalid_argument` if there are fewer samples
-// than ranks. `sample_word` is the word for samples in messages.
+// Checks that all ranks see the same corpus, and that it has a sample for each rank. Collective: all ranks
+// must call it. Fails with `corrupt` if the ranks see different data sets, and with `invalid_argument` if
+// there are fewer samples than ranks. `sample_word` is the word for samples in messages.
 Result<void> check_shared_corpus(Communicator& ranks, const Corpus& corpus,
                                  std::string_view sample_word = "samples");
 

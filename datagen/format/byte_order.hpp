@@ -12,20 +12,21 @@
 
 namespace penstock {
 
-// The little-endian number in all of `bytes`, which are at most 8.
+// The number that all of `bytes` (at most 8) represent in little endian.
 inline uint64_t from_little_endian(std::span<const std::byte> bytes) {
   uint64_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) value = value << 8U | std::to_integer<uint64_t>(bytes[i]);
   return value;
 }
 
-// The little-endian number in the `count` bytes at `offset`. The caller has checked that `bytes` contains
-// them.
+// The number that the `count` bytes at `offset` represent in little endian. The caller has checked that
+// `bytes` contains them.
 inline uint64_t number_at(std::span<const std::byte> bytes, size_t offset, size_t count) {
   return from_little_endian(bytes.subspan(offset, count));
 }
 
-// Reads a header from its first byte on. A read past the end returns 0 and makes ok() false.
+// Reads the fields of a header, one after another from its first byte on. A read past the end returns 0 and
+// makes ok() false.
 class HeaderReader {
  public:
   explicit HeaderReader(std::span<const std::byte> bytes) : rest_(bytes) {}

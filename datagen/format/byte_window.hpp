@@ -1,4 +1,5 @@
-// Gives parsers a few bytes at a time. The bytes may be in an object, in memory or in a compressed stream.
+// Gives parsers a few bytes of a source at a time. The source may be an object, memory or a compressed
+// stream.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,12 @@ class ByteWindow {
  public:
   virtual ~ByteWindow() = default;
 
-  // `length` bytes from `offset` on, valid until the next call. Fails with `truncated` if fewer bytes exist.
+  // The `length` bytes from `offset` on, valid until the next call. Fails with `truncated` if the source ends
+  // before.
   virtual Result<std::span<const std::byte>> at(uint64_t offset, size_t length) = 0;
 
-  // An error with this code. Its message names the object, the offset and `what` is wrong there.
+  // Makes an error with this code. Its message names the object and the offset, and says `what` is wrong
+  // there.
   virtual Error error(Errc code, uint64_t offset, std::string_view what) const = 0;
   Error corrupt(uint64_t offset, std::string_view what) const { return error(Errc::corrupt, offset, what); }
 
@@ -46,8 +49,8 @@ class ByteWindow {
   ByteWindow& operator=(ByteWindow&&) = default;
 };
 
-// Bytes in memory. They must live as long as the window. Errors give only the offset, since the window does
-// not know the object: the caller adds its name.
+// A window on bytes in memory, which must live as long as the window. Its errors name only the offset, since
+// it does not know an object. The caller adds the object's name.
 class MemoryWindow final : public ByteWindow {
  public:
   explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}

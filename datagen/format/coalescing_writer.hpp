@@ -1,7 +1,7 @@
 // Writes an object in pieces of any size, for formats that put many samples into one object. Gathers small
 // pieces and writes them together. Passes large pieces to the storage without a copy. Only the bytes of an
 // incomplete last page are copied: they wait for the next write, so that no page is written twice. Computes
-// the checksum of all bytes. One thread.
+// the checksum of all bytes. Only one thread at a time may use it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace penstock {
 
 class CoalescingWriter {
  public:
-  static constexpr size_t kBatchBytes = size_t{1} << 20;  // gathered bytes that cause a write
+  static constexpr size_t kBatchBytes = size_t{1} << 20;  // a write begins when this many bytes are gathered
   // Fields of at least this size are passed on without a copy.
   static constexpr size_t kNotCopiedBytes = size_t{16} << 10;
   static constexpr size_t kPageBytes = 4096;
@@ -30,17 +30,17 @@ class CoalescingWriter {
   // Bytes appended so far, which is the offset of the next byte.
   uint64_t offset() const { return offset_; }
 
-  // Appends bytes in the order of the calls. The caller may reuse its bytes after the call. Errors come from
-  // the Writer and may concern bytes of an earlier call.
+  // Appends the bytes of `field` to the object. The caller may reuse its memory after the call. Errors come
+  // from the Writer and may concern bytes of an earlier call.
   Result<void> append(const FieldBytes& field);
   Result<void> append(std::span<const std::byte> bytes) {
     return append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size()});
   }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // append_placeholder() appends bytes for a part that is known only at the end, such as a header. Call it at
-  // most once per object. replace_placeholder() later writes the same number of other bytes over them. This
-  // works only if the Writer supports write_at.
+  // append_placeholder() appends bytes in place of a part that is known only at the end, such as a header.
+  // replace_placeholder() later writes the real bytes over them; their number must be the same. Only one
+  // placeholder per object is possible, and the Writer must support write_at.
   Result<void> append_placeholder(std::span<const std::byte> bytes);
   Result<void> replace_placeholder(std::span<const std::byte> bytes);
 
@@ -63,8 +63,8 @@ class CoalescingWriter {
 };
 
 // Creates a Writer whose write_at works on every back end, for objects whose header is known only at their
-// end. On a back end without Caps::write_at, the object stays in memory until it is published. It is then
-// `unsupported` if it has more than kMostBufferedBytes.
+// end. On a back end without Caps::write_at, the object is kept in memory until it is published. An object of
+// more than kMostBufferedBytes is then `unsupported`.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  uint64_t bytes_hint);
 

@@ -15,11 +15,11 @@
 namespace penstock {
 namespace {
 
-// Stores the bytes that it gets, and the addresses they came from.
+// What a SeeingWriter has got: the bytes, and the addresses from which they came.
 struct Seen {
   std::vector<std::byte> bytes;
-  std::vector<size_t> calls;              // bytes of each call
-  std::vector<const std::byte*> sources;  // of each piece
+  std::vector<size_t> calls;              // number of bytes of each call
+  std::vector<const std::byte*> sources;  // address of each piece
   bool published = false;
 };
 
@@ -68,7 +68,7 @@ TEST(CoalescingWriter, SmallPiecesGoTogetherInOrder) {
     const std::array pieces{std::span<const std::byte>(bytes).first(bytes.size() / 2),
                             std::span<const std::byte>(bytes).subspan(bytes.size() / 2)};
     ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = bytes.size()}).ok());
-    bytes.assign(bytes.size(), std::byte{});  // the caller may overwrite them again
+    bytes.assign(bytes.size(), std::byte{});  // the writer must not need them any more
   }
   EXPECT_FALSE(seen.published);
   const PublishedObject object = writer.publish(Durability::visible).value();
@@ -105,7 +105,7 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
   for (uint64_t i = 0; i < 100; ++i) {
     std::vector<std::byte> bytes = some_bytes(CoalescingWriter::kNotCopiedBytes + 997 * i, i);
     all.insert(all.end(), bytes.begin(), bytes.end());
-    // The rest of the last page is in several pieces, some of them empty.
+    // The bytes after the last whole page come in several pieces, one of which is empty.
     const std::span<const std::byte> whole(bytes);
     const std::array pieces{whole.first(bytes.size() - 3000), whole.first(0), whole.last(3000).first(2900),
                             whole.last(100)};

@@ -18,18 +18,18 @@
 
 namespace penstock {
 
-// An object to write: the facts that are known before its first sample.
+// Describes an object to write: the facts that are known before its first sample.
 struct ObjectPlan {
   std::string_view name;
   uint64_t samples = 0;           // number of samples that the object will contain
   std::span<const Field> fields;  // the fields of every sample
-  // If set, the caller needs only the size of the object, and the samples are placeholders. A format that
-  // compresses may then write samples uncompressed. It must add padding for the largest number of bytes that
-  // compression can add.
+  // If set, the caller needs only the size of the object, and the bytes of its samples have no meaning. A
+  // format that compresses may then write them uncompressed. It must add padding for the largest number of
+  // bytes that compression can add.
   bool size_only = false;
 };
 
-// One sample that is added to an object.
+// One sample to be added to an object.
 struct SampleBytes {
   std::string_view key;  // unique name without extension
   uint32_t label = kNoLabel;
@@ -37,85 +37,87 @@ struct SampleBytes {
   std::span<const FieldBytes> fields;  // same order as ObjectPlan::fields
 };
 
-// The bytes of a stored sample in its object. They are the payload with the wrapping that Format::wrapping()
-// names.
+// Where the bytes of a stored sample are in its object. They are the sample's payload, in the wrapping that
+// Format::wrapping() names.
 struct Placement {
   uint64_t offset = 0;
   uint64_t length = 0;
-  // CRC32C of these bytes; nothing if it is that of the payload.
+  // CRC32C of these bytes; not set if they are the payload alone, whose checksum the caller knows.
   std::optional<uint32_t> crc32c = {};
 };
 
 // The size and checksum of an object that is completely written.
 struct PublishedObject {
   uint64_t bytes = 0;
-  uint32_t crc32c = 0;  // of all bytes of the object
+  uint32_t crc32c = 0;  // checksum of all bytes of the object
   bool operator==(const PublishedObject&) const = default;
 };
 
-// Called when all bytes of an object are written, before it gets its name. If it returns an error, the object
-// does not appear.
+// A function that decides whether a new object appears. It is called when all bytes are written, before the
+// object gets its name. If it returns an error, the object does not appear.
 using Approval = std::function<Result<void>(const PublishedObject& written)>;
 
-// Writes the samples of one object in order. The caller adds exactly as many samples as the plan names. One
-// thread.
+// Writes the samples of one object in order. The caller adds exactly as many samples as the plan names. Only
+// one thread at a time may use it.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
-  // Adds a sample. The caller may reuse the sample's bytes after the call. If a field has its CRC32C, the
-  // object's checksum is computed from it, without another read of the bytes.
+  // Adds a sample. The caller may reuse the sample's memory after the call. If a field comes with its CRC32C,
+  // the object's checksum is computed from that, and the bytes are not read for it again.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  // Gives the object its name. If `approve` is set, it is called before and may refuse.
+  // Gives the object its name, so that it appears. If `approve` is set, it is called before that and may
+  // refuse.
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
-// The most samples that a scan accepts from one object. Real data sets stay below this. The limit protects
-// memory: each sample's entry takes 32 bytes, and a short damaged header can claim any number of samples.
+// The most samples that a scan accepts from one object; real data sets have fewer. The limit protects memory:
+// each sample's entry takes 32 bytes, and a short damaged header can claim any number of samples.
 inline constexpr uint64_t kMostSamplesPerObject = uint64_t{1} << 26;
 
-// A format with its options. Immutable; any thread may use it.
+// A format with its options. It is immutable, so any thread may use it.
 class Format {
  public:
   virtual ~Format() = default;
 
-  // `invalid_argument`, with the reason, if samples with these fields cannot be stored in this format.
+  // Fails with `invalid_argument` and the reason if this format cannot store samples with these fields.
   virtual Result<void> check(std::span<const Field> fields) const = 0;
 
   // The wrapping around each stored sample, as a suffix of its codec, such as ".tfrecord.gz". SampleOpener
   // (sample_opener.hpp) removes it. "" if payloads are stored as they are.
   virtual std::string_view wrapping() const { return {}; }
 
-  // objects(): the number of objects for `samples` samples. Object o contains the samples from
+  // objects() returns the number of objects for `samples` samples. Object o contains the samples from
   // first_sample(o) to first_sample(o + 1) - 1, in order.
   virtual uint64_t objects(uint64_t samples) const = 0;
   virtual uint64_t first_sample(uint64_t object, uint64_t samples) const = 0;
-  // The name of an object. `first_key` is the key of the object's first sample. A format with one sample per
-  // object uses it as the name.
+  // The name of object number `object` of `objects`. `first_key` is the key of the object's first sample. A
+  // format with one sample per object uses it as the name.
   virtual std::string object_name(uint64_t object, uint64_t objects, std::string_view recipe,
                                   std::string_view first_key, std::string_view extension) const = 0;
   virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
-  // For `--scan`. claims(): whether an object of this name belongs to this format. scan(): calls `found` for
-  // every sample in the object with its label name ("" if none), placement and codec. If labels are the names
-  // of folders, the caller finds them. Errors: `corrupt` or `truncated` for damage, with the object and the
-  // offset in the message. `unsupported` if an object claims more than kMostSamplesPerObject samples.
-  // `interrupted` when the user stops the program. For any content of the object, placements are inside the
-  // object, and memory stays below a small multiple of the object's size or a few MiB.
+  // These two serve `--scan`. claims() returns whether an object of this name belongs to this format. scan()
+  // calls `found` for every sample in the object with its label name ("" if none), placement and codec. If
+  // labels are the names of folders, the caller finds them. Errors: `corrupt` or `truncated` for damage, with
+  // the object and the offset in the message. `unsupported` if an object claims more than
+  // kMostSamplesPerObject samples. `interrupted` when the user stops the program. Whatever the object
+  // contains, placements are inside the object. Memory stays below a small multiple of the object's size, or
+  // a few MiB.
   virtual bool claims(std::string_view object_name) const = 0;
   struct LeftOutParts {  // parts of an object that belong to no sample
     uint64_t count = 0;
-    std::string first_name{};  // name of the first part
+    std::string first_name{};  // name of the first such part
     std::string reason{};      // "", or the reason, such as "whose 7 labels do not fit ..."
   };
   struct FoundSample {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
-    // Whether its names say that it is statistics. Then it is no sample if it is alone in its object and
-    // other objects contain samples.
+    // Whether names in the object say that this is statistics. Then it is not counted as a sample if it is
+    // alone in its object and other objects contain samples.
     bool is_statistics = false;
-    LeftOutParts arrays_left_out{};  // reported with only one sample of the object
-    LeftOutParts files_left_out{};   // files of an archive; also reported with only one sample
+    LeftOutParts arrays_left_out{};  // set in only one of the object's samples
+    LeftOutParts files_left_out{};   // files of an archive; set in only one of its samples
   };
   using Visit = std::function<void(const FoundSample&)>;
   virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;

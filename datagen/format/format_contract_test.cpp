@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-std::string g_format;  // from the command line, set before any test runs
+std::string g_format;  // name of the tested format, set from the command line before any test runs
 
 struct Sample {
   std::string key;
@@ -28,18 +28,18 @@ struct Sample {
   std::vector<std::byte> bytes;
 };
 
-// A picture, and an array for formats that take only arrays.
+// Two fields for the tests: a picture, and an array for formats that accept only arrays.
 const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 const Field kArray{
     .name = "image", .codec = "raw", .extension = ".bin", .element = Element::u8, .shape = {3, 32, 32}};
 
 Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
-  // In three pieces; one may be empty.
+  // The bytes of the sample in three pieces, which may be empty.
   const std::span<const std::byte> bytes(sample.bytes);
   const std::array pieces{bytes.first(bytes.size() / 3), bytes.subspan(bytes.size() / 3, bytes.size() / 2),
                           bytes.subspan(bytes.size() / 3 + bytes.size() / 2)};
   FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
-  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // some makers know the checksum
+  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // as from a maker that knows the checksum
   return writer.add(
       {.key = sample.key, .label = sample.label, .label_name = sample.label_name, .fields = {&field, 1}});
 }
@@ -62,8 +62,8 @@ std::vector<Sample> make_samples(const Field& field) {
   return samples;
 }
 
-// The options to test the format with: none, other numbers of samples per object, and compression, as far as
-// it has them.
+// Returns the options with which the format is tested: none, other numbers of samples per object, and
+// compression, as far as the format has them.
 std::vector<std::vector<OptionWord>> variants() {
   std::vector<std::vector<OptionWord>> words{{}};
   const OptionTable table = (*format_registry().find(g_format))->options;
@@ -117,7 +117,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
                                 ".jpg");
   }
 
-  // Those of the two fields that the format accepts.
+  // Returns kImage, kArray or both: the fields that the format accepts.
   std::vector<const Field*> fields() const {
     std::vector<const Field*> taken;
     for (const Field* field : {&kImage, &kArray})
@@ -193,7 +193,7 @@ void FormatContract::round_trip(const Field& field) {
     for (size_t i = 0; i < placed.size(); ++i) {
       EXPECT_EQ(scanned[i].offset, placed[i].offset);
       EXPECT_EQ(scanned[i].length, placed[i].length);
-      // Formats that store label numbers do not have their names.
+      // A format that stores only numbers of labels cannot return the names.
       if (!labels[i].empty() && labels[i] != std::to_string(samples[begin + i].label)) {
         EXPECT_EQ(labels[i], samples[begin + i].label_name);
       }

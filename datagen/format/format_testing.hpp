@@ -53,7 +53,7 @@ inline std::vector<TestSample> test_samples(std::span<const Field> fields, size_
   return samples;
 }
 
-// A signal and its time axis: two arrays of the same length.
+// Returns two fields that are arrays of the same length: a signal and its time axis.
 inline std::vector<Field> two_signals() {
   const Field signal{
       .name = "signal", .codec = "raw", .extension = ".bin", .element = Element::f64, .shape = {1000}};
@@ -116,8 +116,8 @@ inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Fo
   return samples;
 }
 
-// Writes two arrays of the same length. A scan must find one sample, and take the other array as its time
-// axis.
+// Writes a signal and its time axis. A scan must find one sample, the signal, and must not take the other
+// array for a sample.
 inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view format) {
   const std::vector<OptionWord> one{{"samples_per_file", "1"}};
   const std::vector<Field> fields = two_signals();
@@ -130,8 +130,9 @@ inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view 
   EXPECT_EQ((*scanned)[0].placement.length, 8000U);
 }
 
-// Checks that a scan fails for every truncation. Also flips bits of every byte outside [payload_begin,
-// payload_end) and sets it to 0x00 and 0xff: the result must pass the checks of ScanFixture.
+// Checks that a scan fails for every truncation of the object. Also flips bits of every byte outside
+// [payload_begin, payload_end), and sets the byte to 0x00 and 0xff. The result must then pass the checks of
+// ScanFixture.
 inline void expect_hardened(ScanFixture& fixture, std::span<const std::byte> whole, size_t payload_begin,
                             size_t payload_end) {
   ASSERT_OK(fixture.scan(whole));

@@ -22,8 +22,8 @@ extern const FormatInfo format_hdf5;
 
 namespace {
 
-// Writes all metadata first, then the payload of each sample when it is added, then the other fields.
-// SampleArrays keeps the other fields in memory until then.
+// Writes an object in this order: all metadata, the payload of each sample when it is added, and at the end
+// the other fields. SampleArrays keeps the other fields in memory until then.
 class Hdf5Writer final : public ObjectWriter {
  public:
   Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool is_stacked)
@@ -35,13 +35,13 @@ class Hdf5Writer final : public ObjectWriter {
     const FieldBytes& field = sample.fields.front();
     const Placement placement{writer_->offset(), field.bytes};
     PENSTOCK_TRY(writer_->append(field));
-    if (arrays_.samples() == 1) PENSTOCK_TRY(append_others(&sample));
+    if (arrays_.samples() == 1) PENSTOCK_TRY(append_remaining_arrays(&sample));
     return placement;
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     PENSTOCK_TRY(arrays_.check_complete());
-    if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
+    if (arrays_.samples() > 1) PENSTOCK_TRY(append_remaining_arrays(nullptr));
     if (rewrites_metadata_) PENSTOCK_TRY(writer_->replace_placeholder(layout_->metadata()));
     return writer_->publish(durability, approve);
   }
@@ -57,7 +57,7 @@ class Hdf5Writer final : public ObjectWriter {
                               : writer_->append(layout.metadata());
   }
 
-  Result<void> append_others(const SampleBytes* sample) {
+  Result<void> append_remaining_arrays(const SampleBytes* sample) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
     if (rewrites_metadata_) layout_.emplace(plans);
     for (size_t i = 1; i < plans.size(); ++i) {
@@ -73,7 +73,8 @@ class Hdf5Writer final : public ObjectWriter {
   SampleArrays arrays_;
   std::optional<CoalescingWriter> writer_;
   std::optional<Hdf5Layout> layout_;
-  bool rewrites_metadata_ = false;  // true if lengths are known only at the end
+  // true if lengths are known only at the end, so that the metadata is written a second time
+  bool rewrites_metadata_ = false;
 };
 
 class Hdf5 final : public ShardedFormat {

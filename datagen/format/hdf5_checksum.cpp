@@ -17,7 +17,7 @@ struct State {
       a -= c;
       a ^= std::rotl(c, bits);
       c += b;
-      // The next step uses b as a, c as b, and a as c.
+      // Rotates the three names, as lookup3 does: the next step uses b as a, c as b, and a as c.
       const uint32_t old_a = a;
       a = b;
       b = c;

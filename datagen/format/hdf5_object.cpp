@@ -108,7 +108,7 @@ bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
   return message.ok();
 }
 
-// Reads the kind and the address of the chunk index (message version 4).
+// Reads the shape of chunks, and the kind and address of the chunk index, from a layout message of version 4.
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   const uint64_t flags = message.u8();
   const uint64_t dimensions = message.u8();
@@ -139,7 +139,8 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   return message.ok();
 }
 
-// `data` is the address of the message's bytes, which contain the data of a compact dataset.
+// Reads the message that says where a dataset's bytes are. `data` is the address of the message itself, which
+// contains the bytes of a compact dataset.
 bool read_layout(HeaderReader message, uint64_t data, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t kind = message.u8();
@@ -208,7 +209,7 @@ class ObjectReader {
       const Extent block = blocks_.back();
       blocks_.pop_back();
       PENSTOCK_TRY(read_block(block));
-      bytes_before_messages_ = 4;  // blocks after the first have only a signature
+      bytes_before_messages_ = 4;  // before its messages, a later block has only a signature
       signature_ = "OCHK";
     }
     if (!filter_text_.empty() && object_.unreadable_reason.empty()) object_.unreadable_reason = filter_text_;
@@ -253,7 +254,7 @@ class ObjectReader {
     } else {
       PENSTOCK_ASSIGN(bytes, source_.read_bytes(block.offset, block.length));
     }
-    // Copies them, because read_message() may call read_bytes(), which makes `bytes` invalid.
+    // Copies the bytes, because read_message() may call read_bytes(), which makes `bytes` invalid.
     const std::vector<std::byte> copied(bytes.begin(), bytes.end());
     const uint64_t begin = block.offset + (is_version_2_ ? bytes_before_messages_ : 0);
     const size_t head_bytes = is_version_2_ ? 4 + creation_order_bytes_ : 8;
@@ -331,9 +332,9 @@ class ObjectReader {
 
   Hdf5Source& source_;
   const uint64_t header_address_;
-  bool is_version_2_ = false;           // header of version 2
+  bool is_version_2_ = false;           // the object's header has version 2, not 1
   size_t creation_order_bytes_ = 0;     // bytes of the field "creation order" in each message
-  uint64_t bytes_before_messages_ = 0;  // bytes of a block before its messages
+  uint64_t bytes_before_messages_ = 0;  // number of bytes of a block before its messages
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
   std::string filter_text_;

@@ -1,5 +1,5 @@
-// Reads one object of an HDF5 file from the messages of its header. A group has links. A dataset has a shape,
-// a type and the address of its data.
+// Reads one object of an HDF5 file, which is a group or a dataset, from the messages in its header. A group
+// has links. A dataset has a shape, a type and the address of its data.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct Hdf5Object {
   bool is_dataset = false;
   std::vector<uint64_t> shape{};
   bool has_shape = false;
-  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. If not, the members below are not set.
+  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. Only then do
+  // the four members below say something.
   bool is_number = false;
   bool is_float = false;
   bool is_signed = false;
@@ -34,15 +35,15 @@ struct Hdf5Object {
 
   Hdf5Storage storage = Hdf5Storage::contiguous;
   uint64_t address = kHdf5NoAddress;    // address of the data or of the chunk index
-  uint64_t stored_bytes = 0;            // only for contiguous data
+  uint64_t stored_bytes = 0;            // number of bytes at `address`; set only if storage is contiguous
   std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
   // "", or why the dataset's bytes cannot be read directly, such as "its chunks are filtered (deflate)".
   std::string unreadable_reason{};
 };
 
 // Reads the object whose header is at `address`. `corrupt` or `truncated` if the header is damaged.
-// `unsupported` for groups that keep their links in a heap. An unknown type is no error: is_number stays
-// false. Unknown storage is no error either: it sets `unreadable_reason`.
+// `unsupported` for groups that keep their links in a heap. A dataset of an unknown type is no error, but
+// is_number is then false. Unknown storage is no error either, but sets `unreadable_reason`.
 Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address);
 
 }  // namespace penstock

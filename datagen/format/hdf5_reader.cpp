@@ -17,9 +17,9 @@ constexpr std::string_view kFileSignature = "\x89HDF\r\n\x1a\n";
 constexpr size_t kMostObjects = 65536;
 constexpr size_t kMostPathBytes = 1024;
 
-// Finds the chunks of `array`. Fills extent.chunks, in the order of the rows, and rows_per_chunk. Checks that
-// all bytes of each chunk are in the file. `unsupported` if a chunk contains only parts of rows, or if some
-// chunks were never written. `corrupt` if the index is damaged.
+// Finds the chunks of `array`, and checks that all bytes of each chunk are in the file. Sets extent.chunks,
+// in the order of the rows, and extent.rows_per_chunk. `unsupported` if a chunk contains only parts of rows,
+// or if some chunks were never written. `corrupt` if the chunk index is damaged.
 class ChunkFinder {
  public:
   ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)
@@ -55,8 +55,9 @@ class ChunkFinder {
     return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
   }
 
-  // Computes the sizes of chunks. Chunks must consist of one or more whole rows. An array larger than the
-  // file is refused first, because its shape cannot be trusted.
+  // Computes chunk_bytes_, chunk_count_ and rows_per_chunk. Refuses chunks that do not consist of whole rows.
+  // Also refuses an array larger than the file, because the shape may be wrong and is used for the
+  // computation.
   Result<void> compute_sizes() {
     const auto& shape = dataset_.shape;
     const auto& chunk = dataset_.chunk_shape;
@@ -81,7 +82,8 @@ class ChunkFinder {
     return success();
   }
 
-  // Uses memory only for entries that the index contains. The shape of a damaged file may claim many more.
+  // Adds a chunk to found_chunks_. The vector grows only with the entries that the index really has, because
+  // the shape of a damaged file may claim many more.
   Result<void> add_chunk(uint64_t chunk, uint64_t address) {
     if (address == kHdf5NoAddress) return success();
     PENSTOCK_ASSIGN(const uint64_t offset, source_.file_offset(address, chunk_bytes_));
@@ -124,7 +126,7 @@ class ChunkFinder {
     return add_chunk(chunk, address);
   }
 
-  // Reads a chunk index of the kind "fixed array". Refuses one with pages.
+  // Reads a chunk index of the kind "fixed array". Refuses one whose entries are divided into pages.
   Result<void> read_fixed_array() {
     constexpr uint64_t kHeadBytes = 28;
     PENSTOCK_ASSIGN(const auto head, source_.read_checked_bytes(dataset_.address, kHeadBytes, "FAHD"));
@@ -161,7 +163,8 @@ class ChunkFinder {
 
 }  // namespace
 
-// Finds the superblock. It is at offset 0 or, if a user block comes before it, at 512, 1024, 2048 and so on.
+// Finds the superblock and returns the address of the root group. The superblock is at offset 0 or, if a user
+// block comes before it, at 512, 1024, 2048 and so on.
 Result<uint64_t> Hdf5Reader::find_root() {
   for (uint64_t at = 0; at + kFileSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kFileSignature.size()));
@@ -199,7 +202,8 @@ Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
   }
   if (stored_base != base)
     return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", stored_base));
-  // Files of older libraries count `end` from the beginning of the object, not from the base address.
+  // Compares `end` with the whole object, without adding `base`: in files of older libraries, `end` counts
+  // from the beginning of the object, not from the base address.
   if (end < base || end > source_.size())
     return source_.error(
         Errc::truncated, 0,
@@ -219,8 +223,8 @@ Result<void> Hdf5Reader::open() {
       PENSTOCK_TRY(add_dataset(found, std::move(object)));
       continue;
     }
-    // Adds the last link first, because the loop takes the last one first. So it visits links in their order.
-    // If a group has several links to one object, the last one names it.
+    // Adds the links in reverse order, because the loop takes the last one first and so visits them in their
+    // real order. If a group has several links to one object, the last of them gives it its name.
     for (auto link = object.links.rbegin(); link != object.links.rend(); ++link) {
       if (!seen_addresses.insert(link->address).second) continue;
       std::string path = found.name.empty() ? link->name : fmt::format("{}/{}", found.name, link->name);
@@ -267,7 +271,7 @@ Result<ArrayExtent> Hdf5Reader::locate(size_t array) {
     extent.offset = extent.chunks.front();
     for (size_t i = 1; i < extent.chunks.size(); ++i)
       if (extent.chunks[i] != extent.chunks[i - 1] + chunk_bytes) return extent;
-    extent.chunks.clear();  // one contiguous range instead
+    extent.chunks.clear();  // the chunks follow each other, so extent.offset is enough
     return extent;
   }
   if (object.address == kHdf5NoAddress && stored.bytes == 0) return extent;

@@ -1,6 +1,7 @@
-// Finds the datasets of an HDF5 file, which any program may have made. This parser uses no library, and its
-// work is bounded by the size of the file. It reads superblocks 0 to 3, and groups and headers of old and new
-// versions. It finds data that is stored unchanged: contiguous, compact, or in chunks without filters.
+// Finds the datasets of an HDF5 file, which any program may have made. It parses the file itself, without
+// HDF5's library, and its work is bounded by the size of the file. It reads superblocks 0 to 3, and groups
+// and headers of old and new versions. It gives the places of data that is stored unchanged: contiguous,
+// compact, or in chunks without filters.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +22,20 @@ class Hdf5Reader {
   // `size` is the size of the object in bytes.
   Hdf5Reader(ByteWindow& window, uint64_t size) : source_(window, size) {}
 
-  // Finds every numeric dataset that hard links reach. Skips other datasets (strings, compounds, references).
+  // Finds every numeric dataset that hard links lead to from the root group. Skips other datasets (strings,
+  // compounds, references).
   Result<void> open();
   std::span<const StoredArray> arrays() const { return arrays_; }
 
-  // Where the bytes of an array are. `unsupported` names the dataset and says why its bytes are not stored
-  // unchanged.
+  // Returns where the bytes of arrays()[array] are. If they are not stored unchanged, the error `unsupported`
+  // names the dataset and says why.
   Result<ArrayExtent> locate(size_t array);
 
  private:
   Result<uint64_t> find_root();
   Result<uint64_t> read_superblock(uint64_t base);
-  Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);  // `found.name` is the whole path
+  // `found.name` is the whole path of the dataset
+  Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);
 
   Hdf5Source source_;
   std::vector<StoredArray> arrays_;

@@ -100,7 +100,8 @@ TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
               {.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<uint64_t>(32, 1)}}));
 }
 
-// A node has 64 children. The counts make one leaf, two leaves, and a tree of three levels.
+// A node of a chunk tree has at most 64 children. The numbers of chunks make one leaf, two leaves, and a tree
+// of three levels.
 TEST_F(Hdf5, ManyChunksAreOneTree) {
   const std::vector<Field> fields{kData};
   for (const size_t count : {1U, 64U, 65U, 4101U}) {
@@ -122,14 +123,15 @@ std::string python_with_h5py() {
   return {};
 }
 
-// h5py reads the same names, shapes, types, chunks and bytes as were written.
+// h5py must read the same names, shapes, types, chunks and bytes as were written.
 TEST_F(Hdf5, H5pyReadsThem) {
   const std::string python = python_with_h5py();
   if (python.empty()) GTEST_SKIP() << "no python3 here has h5py";
   const ScratchFolder scratch;
   const Tier disk = open_tier("posix:" + scratch.path().string(), kNoNamedTiers).value();
   const std::vector<Field> fields{kData, kStats, kWeight, kTrack};
-  for (const size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one sample, with its own shapes
+  // 0: one sample whose arrays have the shapes of its fields
+  for (const size_t count : {0U, 1U, 7U, 4101U}) {
     const bool one = count == 0;
     const auto samples = test_samples(fields, one ? 1 : count);
     ASSERT_OK(make_object(*disk.backend, *format_of("hdf5", one ? kOne : std::vector<OptionWord>{}), "a.h5",
@@ -176,8 +178,8 @@ TEST_F(Hdf5, DamageIsAnError) {
   }
 }
 
-// Flips bits in the superblock and in every header and computes the checksums again, as for damage before the
-// checksums were made.
+// Flips bits in the superblock and in every header and then computes the checksums again, as if the damage
+// came before the checksums.
 TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   ScanFixture fixture("hdf5");
   const std::vector<Field> fields{kData, kStats, kTrack};
@@ -186,7 +188,7 @@ TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   std::vector<std::pair<size_t, size_t>> blocks{{0, 44}};
   for (size_t at = 48; number_at(whole, at, 4) == 0x5244484f; at = blocks.back().second + 4)
     blocks.emplace_back(at, at + 10 + number_at(whole, at + 6, 4));
-  ASSERT_EQ(blocks.size(), 1U + 2 + 5);  // groups and data sets
+  ASSERT_EQ(blocks.size(), 1U + 2 + 5);  // the superblock, the groups and the data sets
   size_t failed = 0;
   for (const auto& [begin, end] : blocks)
     for (size_t at = begin; at < end; ++at)
@@ -217,23 +219,25 @@ std::vector<std::byte> old_file(uint64_t link = kObject, uint64_t more = kMore) 
   file.u64(0).u64(UINT64_MAX).u64(kBytes + 3).u64(UINT64_MAX);
   file.u64(0).u64(96).u32(0).u32(0).zeros(16);
   file.u8(1).u8(0).u16(1).u32(1).u32(24).u32(0);        // the root's header at 96
-  file.u16(0x11).u16(16).u32(0).u64(kTree).u64(kHeap);  // its symbol table
+  file.u16(0x11).u16(16).u32(0).u64(kTree).u64(kHeap);  // the root's symbol table message
   file.text("TREE").u8(0).u8(0).u16(1).u64(UINT64_MAX).u64(UINT64_MAX);
   file.u64(0).u64(kSymbols);
   file.text("SNOD").u8(1).u8(0).u16(2);
   file.u64(8).u64(link).u32(0).u32(0).zeros(16);
-  file.u64(8).u64(kObject).u32(2).u32(0).zeros(16);  // a soft link
+  file.u64(8).u64(kObject).u32(2).u32(0).zeros(16);  // an entry that is a soft link
   file.text("HEAP").u32(0).u64(16).u64(UINT64_MAX).u64(kNames);
   file.zeros(8).text("d").zeros(7);
   file.u8(1).u8(0).u16(3).u32(1).u32(72).u32(0);
-  file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // three elements of
-  file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // one byte
+  file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // the shape: 3
+  file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // the type: one byte
   file.u16(0x10).u16(16).u32(0).u64(more).u64(more == kMore ? 32 : 24);
-  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: the offset of the bytes
+  // at 400: the layout, with the data's offset
+  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);
   return file.zeros(kBytes - file.size()).text("abc").take();
 }
 
-// Scans a file with `chunks` chunks of one byte. The object is large enough for all of them.
+// Scans a file whose dataset claims `chunks` chunks of one byte and the chunk index at `index`. The object is
+// large enough for all of them.
 Result<std::vector<ScannedSample>> scan_chunks(uint64_t chunks, uint64_t index) {
   auto bytes = old_file();
   const auto set = [&bytes](size_t at, uint64_t value) {
@@ -241,7 +245,7 @@ Result<std::vector<ScannedSample>> scan_chunks(uint64_t chunks, uint64_t index) 
   };
   const uint64_t end = chunks + bytes.size();
   set(40, end);
-  set(kObject + 16 + 8 + 8, chunks);  // length of the dimension
+  set(kObject + 16 + 8 + 8, chunks);  // length of the dataset's dimension
   const auto layout = HeaderBytes{}.u8(3).u8(2).u8(2).u64(index).u32(1).u32(1).zeros(5).take();
   std::copy(layout.begin(), layout.end(), bytes.begin() + kMore + 8);
   const ScratchFolder scratch;
@@ -270,7 +274,7 @@ TEST_F(Hdf5, OldFilesAreRead) {
 TEST_F(Hdf5, FilesBehindOthersThingsAreRead) {
   auto bytes = old_file();
   bytes.insert(bytes.begin(), 512, std::byte{'x'});
-  bytes[512 + 24 + 1] = std::byte{2};  // the base address
+  bytes[512 + 24 + 1] = std::byte{2};  // the base address: 512
   bytes[512 + 40 + 1] = std::byte{2 + (kBytes + 3) / 256};
   ScanFixture fixture("hdf5");
   const auto samples = fixture.scan(bytes);
@@ -280,10 +284,10 @@ TEST_F(Hdf5, FilesBehindOthersThingsAreRead) {
 
 TEST_F(Hdf5, CirclesEnd) {
   ScanFixture fixture("hdf5");
-  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root contains itself
+  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root group contains itself
   EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kObject, kMore - 24)), "circles");
   auto tree = old_file();
-  tree[kTree + 5] = std::byte{1};  // its own child, one level below
+  tree[kTree + 5] = std::byte{1};  // the node has level 1 and is its own child
   tree[kTree + 32] = static_cast<std::byte>(kTree);
   EXPECT_ERRC(Errc::corrupt, fixture.scan(tree), "tree");
 }

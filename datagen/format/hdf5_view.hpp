@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// Rows of an array as the file stores them: little endian.
+// The rows of an array, as spans of the file's bytes in little endian.
 struct Hdf5Rows {
-  std::vector<uint64_t> shape;  // the first dimension counts the rows; {}: one row of one element
+  std::vector<uint64_t> shape;  // the first dimension is the number of rows; {}: one row of one element
   uint64_t row_bytes = 0;
   uint64_t rows_per_chunk = 0;                     // 0: all rows are contiguous
   std::vector<std::span<const std::byte>> chunks;  // a single span if all rows are contiguous
@@ -29,16 +29,16 @@ struct Hdf5Rows {
   }
 };
 
-// The array that the caller wants from a file.
+// An array that the caller wants from a file.
 struct Hdf5ArrayRequest {
   std::string_view array;            // "climate/data"
   std::optional<Element> element{};  // required element type; nothing: any number type
 };
 
-// The arrays of `requests`, in that order. They point into `file`. `not_found` if an array is missing; the
-// message names the existing arrays. `unsupported` if an array has other elements, or if its bytes are not
-// stored unchanged: compressed, big endian, or in chunks that split rows. `corrupt` and `truncated` if the
-// file is damaged. Each message gives the offset or the array.
+// Finds the arrays that `requests` name, and returns them in that order. They point into `file`. `not_found`
+// if an array is missing; the message names the existing arrays. `unsupported` if an array has other elements
+// than required, or if its bytes are not stored unchanged: compressed, big endian, or in chunks that split
+// rows. `corrupt` and `truncated` if the file is damaged. Each message gives the offset or the array.
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                                           std::span<const Hdf5ArrayRequest> requests);
 

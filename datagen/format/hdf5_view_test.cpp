@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// A file with these data sets. The bytes of each count up from 0.
+// Makes a file with these data sets. The bytes of each are 0, 1, 2 and so on.
 std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   const Hdf5Layout layout(datasets);
   std::vector<std::byte> file = layout.metadata();

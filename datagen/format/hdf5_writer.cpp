@@ -12,9 +12,11 @@ namespace {
 constexpr uint64_t kNoAddress = UINT64_MAX;
 constexpr uint64_t kSuperblockBytes = 48;
 constexpr uint64_t kDataAlignment = 64;
-constexpr size_t kNodeEntries = 64;            // entries of a node in a chunk tree; the default of HDF5
+// number of entries of a node in a chunk tree; the default of HDF5
+constexpr size_t kNodeEntries = 64;
 constexpr size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
-constexpr size_t kMostTreeDimensions = 31;     // one less: a chunk also has an element dimension
+// one less: a chunk has one more dimension, for the bytes of an element
+constexpr size_t kMostTreeDimensions = 31;
 
 uint64_t align_offset(uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -26,7 +28,7 @@ void put_message(HeaderBytes& messages, uint8_t type, const HeaderBytes& data) {
 }
 
 std::vector<std::byte> object_header(const HeaderBytes& messages) {
-  constexpr uint8_t kSizeOf4Bytes = 2;  // the messages' length has 4 bytes; no times are stored
+  constexpr uint8_t kSizeOf4Bytes = 2;  // flags: the messages' length has 4 bytes; no times are stored
   HeaderBytes header;
   header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
   return header.u32(hdf5_checksum(header.view())).take();
@@ -34,7 +36,8 @@ std::vector<std::byte> object_header(const HeaderBytes& messages) {
 
 HeaderBytes dataspace(const std::vector<uint64_t>& shape) {
   HeaderBytes data;
-  data.u8(2).u8(shape.size()).u8(0).u8(shape.empty() ? 0 : 1);  // 0: scalar, 1: simple
+  // the last byte: 0 for a scalar, 1 for an array
+  data.u8(2).u8(shape.size()).u8(0).u8(shape.empty() ? 0 : 1);
   for (const uint64_t side : shape) data.u64(side);
   return data;
 }
@@ -45,7 +48,8 @@ HeaderBytes integer_type(size_t bytes, bool is_signed) {
   return data;
 }
 
-// Makes a little-endian type whose first mantissa bit is not stored.
+// Makes a little-endian floating-point type of IEEE 754: the first bit of the mantissa is always 1 and is not
+// stored.
 HeaderBytes float_type(size_t bytes, size_t exponent_bits, uint64_t bias) {
   const size_t bits = 8 * bytes;
   const size_t mantissa_bits = bits - 1 - exponent_bits;
@@ -61,7 +65,8 @@ HeaderBytes datatype(Element element) {
   return integer_type(element_bytes(element), element != Element::u8);
 }
 
-// Says that there is no fill value, and when space is allocated: late (contiguous) or with each chunk.
+// Makes the message for the fill value. It says that there is none, and when space is allocated: late
+// (contiguous data) or with each chunk.
 HeaderBytes fill_value(bool is_chunked) {
   HeaderBytes data;
   data.u8(3).u8(is_chunked ? 0x0b : 0x0a);
@@ -94,7 +99,8 @@ uint64_t node_bytes(const ArrayPlan& dataset) {
   return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key_bytes;
 }
 
-// Writes the nodes of a chunk tree, leaves first. The last node is the root.
+// Makes the nodes of the B-tree that finds the chunks of a dataset. The leaves come first, and the root is
+// the last node.
 class ChunkTree {
  public:
   ChunkTree(const ArrayPlan& dataset, uint64_t address, uint64_t data)
@@ -121,7 +127,8 @@ class ChunkTree {
 
   void put_key(uint64_t chunk) {
     const uint64_t rows_per_chunk = dataset_.shape[0] / dataset_.chunks;
-    const bool is_end_mark = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
+    // a node has one key more than children: it marks where the last chunk ends
+    const bool is_end_mark = chunk >= dataset_.chunks;
     const uint64_t first_row = std::min(chunk, dataset_.chunks) * rows_per_chunk;
     tree_.u32(is_end_mark ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(first_row);
     tree_.zeros(8 * dataset_.shape.size());
@@ -147,10 +154,11 @@ class ChunkTree {
   const uint64_t tree_address_;
   const uint64_t data_address_;
   HeaderBytes tree_;
-  uint64_t level_begin_ = 0;  // first node of the current level
+  uint64_t level_begin_ = 0;  // number of the first node of the current level
 };
 
-// HDF5 stores a chunk's lengths and bytes in 32 bits, and allows no empty chunk.
+// Whether the dataset can be stored in `dataset.chunks` chunks. HDF5 stores a chunk's lengths and bytes in 32
+// bits, and allows no empty chunk.
 bool can_be_chunked(const ArrayPlan& dataset) {
   if (dataset.shape.empty() || dataset.shape.size() > kMostTreeDimensions || dataset.bytes() == 0)
     return false;
@@ -232,7 +240,7 @@ Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(da
 
 std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   HeaderBytes messages;
-  HeaderBytes links;  // links are in the messages after this one, not in a heap
+  HeaderBytes links;  // says that links are stored in the messages after this one, not in a heap
   links.u8(0).u8(0).u64(kNoAddress).u64(kNoAddress);
   put_message(messages, 0x02, links);
   put_message(messages, 0x0a, HeaderBytes().zeros(2));
@@ -250,7 +258,7 @@ std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
 std::vector<std::byte> Hdf5Layout::dataset_header(size_t dataset) const {
   const ArrayPlan& plan = datasets_[dataset];
   const bool is_chunked = plan.chunks != 0;
-  // The root of a tree is its last node.
+  // A chunked dataset refers to the root of its tree, which is the tree's last node.
   const uint64_t data_or_tree =
       is_chunked ? tree_addresses_[dataset] + (tree_node_count(plan.chunks) - 1) * node_bytes(plan)
                  : data_addresses_[dataset];

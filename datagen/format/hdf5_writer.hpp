@@ -1,6 +1,6 @@
-// Makes HDF5 files that can be streamed: all metadata comes before all data. Writes version 2 superblocks and
-// object headers, which HDF5 1.8 and later read (HDF5 File Format Specification, version 3.0). Stores no
-// times, so that the same shapes give the same bytes.
+// Makes the metadata of HDF5 files that can be written in one pass: all metadata comes before all data.
+// Writes version 2 superblocks and object headers, which HDF5 1.8 and later read (HDF5 File Format
+// Specification, version 3.0). Stores no times, so that the same shapes give the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 namespace penstock {
 
 // The layout of a file with one dataset for each array. A name such as "climate/data" puts the dataset into
-// the group `climate`. Lengths of dimensions may change later: nothing before data_begin() moves.
+// the group `climate`. If lengths of dimensions change later, a new layout has the same data_begin(), and all
+// metadata has the same size and place.
 class Hdf5Layout {
  public:
   explicit Hdf5Layout(std::vector<ArrayPlan> datasets);
@@ -26,14 +27,17 @@ class Hdf5Layout {
 
   std::vector<std::byte> metadata() const;  // the file's bytes before data_begin()
   uint64_t data_begin() const { return data_addresses_.empty() ? end_ : data_addresses_.front(); }
-  // Offset of a dataset's bytes. Datasets are in the given order. Bytes between two datasets are padding.
+  // Offset of a dataset's bytes. The datasets are in the order that the constructor got; bytes between them
+  // are padding.
   uint64_t address(size_t dataset) const { return data_addresses_[dataset]; }
   uint64_t end() const { return end_; }
 
  private:
   struct Group {
-    std::vector<std::pair<std::string, size_t>> groups{};    // name of a group, and index in groups_
-    std::vector<std::pair<std::string, size_t>> datasets{};  // name of a dataset, and index in datasets_
+    // name of the group in this group, and its index in groups_
+    std::vector<std::pair<std::string, size_t>> groups{};
+    // name of the dataset in this group, and its index in datasets_
+    std::vector<std::pair<std::string, size_t>> datasets{};
     uint64_t header_address = 0;
   };
   size_t find_or_add_group(std::string_view path);

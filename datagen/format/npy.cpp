@@ -74,8 +74,8 @@ class Npy final : public ShardedFormat {
     return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample_per_object());
   }
 
-  // The file does not tell whether its array is one sample or a sample per row. The name does: a shard has a
-  // sample per row.
+  // The file does not tell whether its array is one sample or has a sample per row, so the object's name
+  // decides: an object named like a shard has a sample per row.
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));

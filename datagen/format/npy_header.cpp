@@ -13,11 +13,12 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
-constexpr size_t kMostTextBytes = 65536;     // the limit of version 1.0; NumPy itself reads at most 10 000
+// of the header's text; the limit of version 1.0 (NumPy itself reads at most 10 000)
+constexpr size_t kMostTextBytes = 65536;
 constexpr size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
 constexpr size_t kMostLengthDigits = 20;     // decimal digits of the largest length of a dimension
 
-// NumPy's text for a type, such as "<f4": byte order, kind, and size in bytes.
+// NumPy's description of a type, such as "<f4": byte order, kind, and size in bytes.
 std::string descr_of(Element element) {
   const size_t bytes = element_bytes(element);
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', element_name(element).front(), bytes);
@@ -27,7 +28,7 @@ Error header_error(std::string_view what) {
   return make_error(Errc::corrupt, "{} in the header of a NumPy array", what);
 }
 
-// Parses those Python literals that a header may contain.
+// A parser for the few kinds of Python literals that the text of a header contains.
 class Literals {
  public:
   explicit Literals(std::string_view text) : rest_(text) {}
@@ -114,7 +115,7 @@ Result<void> parse_descr(Literals& text, NpyArray& array) {
 }
 
 Result<void> compute_sizes(NpyArray& array) {
-  // If one dimension has length 0, there are no bytes, whatever the other lengths are.
+  // If one dimension has length 0, there are no bytes, however large the other lengths are.
   const bool is_empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
   array.data_bytes = is_empty ? 0 : array.item_bytes;
   if (array.data_bytes == 0) return success();
@@ -130,8 +131,8 @@ std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> sha
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(element));
   for (size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
-  // Reserves space for all digits of the largest first dimension, so that it may grow while the array is
-  // written.
+  // Makes the header long enough for the most digits that a first dimension can have. So the length may grow
+  // while the array is written, without a longer header.
   const size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
   const size_t most_bytes = kMagic.size() + 4 + text.size() + (kMostLengthDigits - first_digits) + 1;
   const size_t header_size = (most_bytes + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;
@@ -171,7 +172,7 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
 }
 
 Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length) {
-  constexpr size_t kBytesBeforeText = 10;  // bytes before the text in version 1
+  constexpr size_t kBytesBeforeText = 10;  // number of bytes before the text in version 1
   if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<uint64_t>(length, 12)));
   if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "no NumPy array begins here");

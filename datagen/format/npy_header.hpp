@@ -14,12 +14,13 @@
 
 namespace penstock {
 
-// A header of version 1.0, C order, whose size is a multiple of 64 bytes. The array's bytes follow it. Its
-// size does not depend on the length of the first dimension, so that the header can be rewritten in place.
+// Makes the header that comes directly before the array's bytes: version 1.0, C order, a multiple of 64
+// bytes. Its size does not depend on the length of the first dimension, so that the header can be rewritten
+// in place.
 std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> shape);
 
 struct NpyArray {
-  char kind = 'u';  // NumPy's letter: u, i, f, b, c ...
+  char kind = 'u';  // NumPy's letter for the type: u, i, f, b, c ...
   uint64_t item_bytes = 1;
   bool big_endian = false;
   bool fortran_order = false;
@@ -30,8 +31,8 @@ struct NpyArray {
   bool is_integer() const { return kind == 'i' || kind == 'u'; }
 };
 
-// Parses the header of the array in the `length` bytes at `offset`. `corrupt` if these bytes are no array or
-// not exactly one. `unsupported` for arrays of records or of Python objects.
+// Parses the header of the array that takes the `length` bytes at `offset`. `corrupt` if these bytes are no
+// array, or more or less than one. `unsupported` for arrays of records or of Python objects.
 Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length);
 
 // Parses the header's text, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error

@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::string_view kNpySuffix = ".npy";
 
-// If there are several samples, writes the payload as a streamed member: its size and CRC follow its bytes.
-// Every other member is complete when it is written.
+// Writes an archive. The payload of several samples is a streamed member, whose size and CRC follow its
+// bytes. Every other member is complete when it is written.
 class NpzWriter final : public ObjectWriter {
  public:
   NpzWriter(Backend& backend, const ObjectPlan& plan, bool is_stacked)
@@ -81,7 +81,8 @@ class NpzWriter final : public ObjectWriter {
     return varies_ ? writer_->append_placeholder(head) : writer_->append(head);
   }
 
-  // If samples have a variable size, the length of the first dimension is known only now.
+  // Writes the payload's trailer. If samples have a variable size, the length of the first dimension is known
+  // only now, so the payload's header is rewritten.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);

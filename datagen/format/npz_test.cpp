@@ -171,7 +171,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
     EXPECT_EQ(scanned[i].placement.length, samples[i].fields[0].size());
     EXPECT_EQ(scanned[i].codec, "jpeg");
   }
-  // A back end that cannot overwrite gets the same bytes.
+  // On a back end that cannot overwrite, the result must have the same bytes.
   Tier tier = open_tier("mem:appending", kNoNamedTiers).value();
   AppendingBackend appending(std::move(tier.backend));
   ASSERT_OK(make_object(appending, *format, "v.npz", fields, samples));
@@ -182,7 +182,7 @@ TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
   const std::vector<Field> fields{
       {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
-  const auto samples = test_samples(fields, 4);  // with 0, 13, 26 and 10 bytes
+  const auto samples = test_samples(fields, 4);  // with x of 0, 13, 26 and 10 bytes
   for (const size_t i : {0U, 2U}) {
     const auto made =
         make_object(backend_, *format_of("npz", kOne), "one.npz", fields, std::span(samples).subspan(i, 1));
@@ -196,7 +196,7 @@ TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
     EXPECT_EQ((*scanned)[0].placement.offset, made->placed[0].offset);
     EXPECT_EQ((*scanned)[0].placement.length, samples[i].fields[0].size());
   }
-  // Several samples are stored one after another in one array.
+  // In an object of several samples, x is one array with all samples one after another.
   ASSERT_OK(make_object(backend_, *format_of("npz"), "all.npz", fields, samples));
   EXPECT_NE(text_of(content(backend_, "all.npz")).find("'shape': (49,)"), std::string::npos);
   EXPECT_EQ(scan_object(backend_, *format_of("npz"), "all.npz")->size(), 4U);
@@ -309,7 +309,7 @@ TEST(Zip, LargeArchivesUseZip64) {
   EXPECT_EQ(number_at(directory, directory.size() - 22 - 20, 4), 0x07064b50U);
 }
 
-// A small archive with the directory entries of a large one.
+// A small archive with ZIP64 numbers in its directory, as a large one has them.
 TEST(Zip, Zip64IsRead) {
   const auto array = npy_header(Element::u8, std::vector<uint64_t>{2, 3});
   const uint64_t bytes = array.size() + 6;

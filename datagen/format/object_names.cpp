@@ -56,7 +56,8 @@ uint64_t Shards::objects(uint64_t samples) const {
 
 uint64_t Shards::first_sample(uint64_t object, uint64_t samples) const {
   if (samples_per_object_ != 0) return object * samples_per_object_;
-  // The first `samples % count` objects contain one more sample than the others.
+  // If `samples` cannot be divided evenly, each of the first `samples % count` objects contains one more
+  // sample than the others.
   const uint64_t count = objects(samples);
   return object * (samples / count) + std::min(object, samples % count);
 }
@@ -84,7 +85,7 @@ std::optional<std::string_view> before_shard_number(std::string_view text) {
 }
 
 bool is_shard_name(std::string_view object_name) {
-  // If the name has no '/', npos + 1 is 0 and this is the whole name.
+  // If the name has no '/', rfind() returns npos, npos + 1 is 0, and the whole name is taken.
   const std::string_view base_name = object_name.substr(object_name.rfind('/') + 1);
   return before_shard_number(base_name.substr(0, base_name.rfind('.'))).has_value();
 }

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Rows for a format's option table.
+// These three are rows for a format's option table.
 inline constexpr OptionSpec kDirsOption{.name = "dirs",
                                         .role = OptionRole::work,
                                         .type = OptionType::text,
@@ -33,8 +33,8 @@ inline constexpr OptionSpec kSamplesPerFileOption{
     .help = "samples per object; 1: the object is named after the sample",
     .at_least = 1};
 
-// Chooses the folder of an object with one sample: one folder per class (taken from the key), no folder, or
-// one of K folders.
+// Chooses the folder of an object with one sample, as the option `dirs` says: one folder per class (taken
+// from the key), no folder, or one of K folders.
 class Dirs {
  public:
   static Result<Dirs> parse(const Options& options);  // from the value of kDirsOption
@@ -43,23 +43,23 @@ class Dirs {
  private:
   Dirs(bool by_class, uint64_t folder_count) : by_class_(by_class), folder_count_(folder_count) {}
   bool by_class_;
-  uint64_t folder_count_;  // number of folders, chosen by a hash of the name; 0: none
+  uint64_t folder_count_;  // K of `hash:K`: a hash of the name chooses one of K folders; 0: no hash
 };
 
-// Splits samples over objects, for formats that put several samples into one. Samples stay in order, and none
-// is split.
+// Splits samples over objects, for formats that put several samples into one object. Samples stay in order,
+// and no sample is split.
 class Shards {
  public:
-  // From kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if both numbers are given.
-  // Without either, all samples go into one object. A caller that knows their size should choose the number
-  // itself.
+  // Reads the options kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if both the
+  // number of shards and that of samples per file are given. If neither is given, all samples go into one
+  // object; a caller that knows their size should choose a number instead.
   static Result<Shards> parse(const Options& options);
 
   // Puts one sample into each object.
   explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
-  // Whether the options ask for one sample per object, so that objects are named after their samples. False
-  // if an object has only one sample because there are few samples.
+  // Whether the options ask for one sample per object. Objects are then named after their samples. False if
+  // an object has only one sample because there are few samples.
   bool one_sample_per_object() const { return samples_per_object_ == 1; }
   uint64_t objects(uint64_t samples) const;
   uint64_t first_sample(uint64_t object, uint64_t samples) const;
@@ -72,12 +72,12 @@ class Shards {
   Shards(Dirs dirs, uint64_t shard_count, uint64_t samples_per_object)
       : dirs_(dirs), shard_count_(shard_count), samples_per_object_(samples_per_object) {}
   Dirs dirs_;
-  uint64_t shard_count_;         // requested number of objects; 0: use samples_per_object_
-  uint64_t samples_per_object_;  // requested number; 0: use shard_count_
+  uint64_t shard_count_;         // requested number of objects; 0: samples_per_object_ decides
+  uint64_t samples_per_object_;  // requested number; 0: shard_count_ decides
 };
 
 // The part of `text` before a shard number such as "-00003-of-00064" at its end. Nothing if it does not end
-// like this.
+// in a shard number.
 std::optional<std::string_view> before_shard_number(std::string_view text);
 
 // Whether the name looks as if Shards::name made it for one of several objects:

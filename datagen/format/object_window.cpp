@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-// Bytes to read if the requested offset is before the window or far after it.
+// Number of bytes to read if the requested offset is before the window or far after it.
 constexpr uint64_t kDistantReadBytes = 64 << 10;
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Reads an object through a window that slides. For scans, which read headers and skip the bytes between
-// them. If the requested places are close together, it reads large sequential pieces. If they are far apart,
-// it reads small ones. Uses at most kWindowBytes bytes of memory. One thread.
+// Reads an object through a window that slides. It serves scans, which read headers and skip the bytes
+// between them. If the requested places are close together, it reads large sequential pieces. If they are far
+// apart, it reads small ones. Uses at most kWindowBytes bytes of memory. Only one thread at a time may use
+// it.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,12 @@ class ObjectWindow final : public ByteWindow {
 
   uint64_t size() const { return size_; }  // bytes of the object, from its Entry
 
-  // The `length` bytes at `offset`: at most kMostReadBytes. `truncated` if the object ends before the last of
-  // them.
+  // The `length` bytes at `offset`; `length` is at most kMostReadBytes. `truncated` if the object ends before
+  // the last of them.
   static constexpr size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override;
 
-  // Its message has the form "'a.tar' at byte 512: WHAT".
+  // Makes an error whose message has the form "'a.tar' at byte 512: WHAT".
   Error error(Errc code, uint64_t offset, std::string_view what) const override;
 
  private:
@@ -42,7 +43,7 @@ class ObjectWindow final : public ByteWindow {
   std::string name_;
   uint64_t size_;
   Buffer buffer_;
-  uint64_t begin_ = 0;  // the window: [begin_, end_) of the object
+  uint64_t begin_ = 0;  // the window has the bytes [begin_, end_) of the object
   uint64_t end_ = 0;
 };
 

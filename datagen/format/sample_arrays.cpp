@@ -176,7 +176,8 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   for (const StoredArray& array : arrays)
     if (is_label_name(array.name)) labelled_groups.insert(group_of(array.name));
   const auto label_group_of = [&](std::string_view name) -> std::optional<std::string_view> {
-    constexpr int kMostGroups = 64;  // limits the search: hostile names have thousands of groups
+    // the most enclosing groups that are searched; hostile names have thousands
+    constexpr int kMostGroups = 64;
     std::string_view group = group_of(name);
     for (int i = 0; i < kMostGroups; ++i, group = group_of(group)) {
       if (labelled_groups.contains(group)) return group;
@@ -193,16 +194,18 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   return out;
 }
 
-// Whether the rows of the payload are samples. One of these facts is enough. There is one label per row.
-// There is no other array. A one-dimensional array has one entry per row, and no array has exactly one label.
-// Labels are pictures, and all arrays have the same number of rows.
+// Whether the rows of the payload are samples. They are if at least one of these is true:
+// - There is one label per row.
+// - There is no other array.
+// - A one-dimensional array has one entry per row, and no array has exactly one label.
+// - Labels are pictures, and all arrays have the same number of rows.
 bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
                       const std::vector<bool>& may_belong) {
   const StoredArray& array = arrays[payload];
-  // A one-dimensional array is one sample, such as a signal. An array of the same length contains the times
-  // or other facts of its steps.
+  // A one-dimensional payload is one sample, such as a signal. Another array of the same length then
+  // describes the elements of the signal, for example their times.
   if (array.shape.size() < 2) return false;
-  // If an array has no bytes, its shape could claim any number of rows.
+  // A row has at least one byte. An array without bytes could claim any number of rows in its shape.
   if (array.shape[0] > array.bytes) return false;
   bool no_other_array = true;
   bool one_label = false;
@@ -272,8 +275,9 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a.empty() == b.empty() ? name_a < name_b : a.empty();
 }
 
-// The arrays that are samples like the payload, in natural order of their names. Empty if there is no other,
-// or if the object has labels or offsets.
+// The payload and the arrays like it, if each of them is one sample (rule 3 of choose_samples()). They are in
+// natural order of their names. Empty if no array is like the payload, or if the object has labels or
+// offsets.
 std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t payload) {
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
@@ -289,8 +293,8 @@ std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t pay
     if (in_series) numbered.push_back(i);
     if (in_series || array.shape == first.shape) similar.push_back(i);
   }
-  // Two arrays of one shape may be two fields of one sample, such as a signal and its time axis. So without a
-  // common series of names, at least three are needed.
+  // Two arrays of the same shape may be two fields of one sample, such as a signal and its time axis. So at
+  // least three are needed if their names do not differ only in numbers.
   constexpr size_t kMinArrays = 3;
   std::vector<size_t> samples = similar.size() >= kMinArrays ? std::move(similar) : std::move(numbered);
   if (samples.size() < 2) return {};
@@ -313,8 +317,9 @@ bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& l
   return payload_shape.size() > 1 && std::none_of(payload_shape.begin(), payload_shape.end(), equals_count);
 }
 
-// Marks arrays with a similar name and the same type, including the payload. At least three such arrays are a
-// series of samples, not fields of one sample. If there are fewer, marks none.
+// Marks the arrays, including the payload, that have the payload's type and number of dimensions, and whose
+// names differ from its name only in numbers. At least three such arrays are a series of samples, not fields
+// of one sample. If there are fewer, marks none.
 std::vector<bool> find_series(std::span<const StoredArray> arrays, size_t payload,
                               const std::vector<bool>& may_belong) {
   constexpr size_t kMinArrays = 3;
@@ -373,7 +378,8 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
   auto payload = largest_array(arrays, false);
   if (!payload) payload = largest_array(arrays, true);
-  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // all arrays contain statistics
+  // an object of statistics alone has no samples
+  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
   const std::vector<bool> may_belong = may_belong_to_samples(arrays, *payload);

@@ -18,14 +18,14 @@ namespace penstock {
 
 inline constexpr std::string_view kLabelArray = "label";
 inline constexpr std::string_view kOffsetsSuffix = "_offsets";
-// In every format, an array of this name contains statistics of the samples.
+// Name of an array that contains statistics of the samples, in every format.
 inline constexpr std::string_view kStatisticsName = "stats";
 
 // Whether an array of this name contains labels: the last part of its name is label, labels or y.
 bool is_label_name(std::string_view array_name);
 
-// `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have the same
-// name. `container` is the format's text in the message: "an .npz archive".
+// Fails with `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have
+// the same name. `container` is what the message calls the format, such as "an .npz archive".
 Result<void> check_array_names(std::span<const Field> fields, std::string_view container);
 
 // An array that a writer will store in an object.
@@ -34,34 +34,34 @@ struct ArrayPlan {
   std::string name;
   Element element = Element::u8;
   std::vector<uint64_t> shape{};
-  // The number of chunks in HDF5; 0: contiguous. Each chunk has a part of the first dimension and all of the
-  // others. Chunks do not change the bytes, because one chunk follows another.
+  // The number of chunks in HDF5; 0: contiguous. The chunks divide the first dimension. They do not change
+  // the array's bytes, because one chunk follows another.
   uint64_t chunks = 0;
   Kind kind = Kind::field;
   size_t field = 0;  // index of the field whose bytes or offsets the array contains
   uint64_t bytes() const;
 };
 
-// The arrays of one object while its samples are added. Does not keep the payload (the first field) in
-// memory: the format writes it at once. Keeps the other fields, up to kMostFieldBytes bytes, if the object
-// has several samples.
+// Collects the arrays of one object while its samples are added. Does not keep the payload (the first field)
+// in memory, because the format writes it at once. If the object has several samples, keeps the other fields,
+// up to kMostFieldBytes bytes.
 class SampleArrays {
  public:
-  // `is_stacked`: samples are stacked along a new first axis. Otherwise there is one sample, and its arrays
-  // have the shapes of its fields.
+  // If `is_stacked`, an array has the samples one after another along a new first axis. Otherwise there is
+  // one sample, and its arrays have the shapes of its fields.
   SampleArrays(const ObjectPlan& plan, bool is_stacked);
 
-  // `internal` if the sample does not match the plan, `unsupported` if more than kMostFieldBytes bytes would
-  // be kept.
+  // Adds a sample. `internal` if it does not match the plan, `unsupported` if more than kMostFieldBytes bytes
+  // would have to be kept.
   Result<void> add(const SampleBytes& sample);
-  // `internal` if not all samples have been added.
+  // Fails with `internal` if not all samples of the plan have been added.
   Result<void> check_complete() const;
 
-  // The arrays to write, the payload first. A field of variable length has the bytes that were added so far.
-  // Labels come last, if samples have labels and no field uses that name.
+  // The arrays to write, the payload first. The length of a field of variable size is that of the samples
+  // added so far. Labels come last, if samples have labels and no field uses their name.
   std::vector<ArrayPlan> plans() const;
-  // All bytes of an array. If the object has only one sample, it is `sample`. Otherwise the array must not be
-  // the payload. Valid until the next call.
+  // All bytes of an array. In an object with one sample, they come from `sample`. In an object with several,
+  // the array must not be the payload, whose bytes are not kept. Valid until the next call.
   FieldBytes content(const ArrayPlan& array, const SampleBytes* sample);
 
   uint64_t samples() const { return samples_; }
@@ -79,13 +79,13 @@ class SampleArrays {
   bool has_labels_ = false;
   uint64_t added_ = 0;
   uint64_t buffered_bytes_ = 0;
-  std::vector<std::vector<std::byte>> buffered_;  // one per field
-  std::vector<uint32_t> buffered_crc32c_;         // one per field
-  // Offsets in elements, as the object stores them. One per field.
+  std::vector<std::vector<std::byte>> buffered_;  // for each field, the bytes of all samples so far
+  std::vector<uint32_t> buffered_crc32c_;         // for each field, the checksum of these bytes
+  // For each field, the offsets of its samples in elements, as the object stores them.
   std::vector<std::vector<std::byte>> offsets_;
   std::vector<uint64_t> lengths_;  // bytes of all samples so far, one per field
   std::vector<std::byte> labels_;
-  std::span<const std::byte> piece_;  // storage for the result of content()
+  std::span<const std::byte> piece_;  // the result of content() refers to this
 };
 
 // An array that a scan found in an object. Any program may have made the object.
@@ -97,42 +97,43 @@ struct StoredArray {
   uint64_t item_bytes = 1;
 };
 
-// Which arrays of an object are samples, and how.
+// Says which arrays of an object contain samples, and how.
 struct SampleChoice {
   enum class Layout : uint8_t { one_sample, rows, ranges, separate_arrays };
   Layout layout = Layout::one_sample;
   size_t payload = 0;  // index of the payload array
   uint64_t samples = 1;
-  std::optional<size_t> offsets{};      // index of the offsets array, for `ranges`
+  std::optional<size_t> offsets{};      // index of the offsets array, if layout is `ranges`
   std::optional<size_t> labels{};       // index of the array with one integer per sample
-  std::vector<size_t> sample_arrays{};  // indexes of the arrays, one per sample, for `separate_arrays`
-  // Number of arrays that belong to no sample. Does not count labels, statistics and further fields of
-  // samples. An array is a further field if it has the same number of rows, or if there is only one label.
+  std::vector<size_t> sample_arrays{};  // if layout is `separate_arrays`: the arrays that are one sample each
+  // Number of arrays that belong to no sample. Labels, statistics and further fields of samples are not
+  // counted. An array is a further field if it has as many rows as the payload, or if there is only one
+  // label.
   uint64_t left_out_count = 0;
-  // Index of the labels whose number does not match, or else of the first array that belongs to no sample.
+  // If labels have a wrong number, the index of these labels. Otherwise the index of the first array that
+  // belongs to no sample.
   std::optional<size_t> first_left_out{};
-  bool labels_do_not_fit = false;  // whether first_left_out is labels whose number does not match
+  bool labels_do_not_fit = false;  // whether first_left_out refers to labels with a wrong number
 };
 
-// Chooses the samples of an object. The payload is the largest array that contains no labels or offsets.
-//
-// The first rule that matches decides:
-// 1. With NAME_offsets next to the payload, its samples are the ranges between the offsets.
+// Decides which arrays of an object, or which parts of them, are samples. The payload is the largest array
+// that contains no labels or offsets. The first rule that matches decides:
+// 1. If there is an array NAME_offsets, where NAME is the payload's name, samples are the ranges of the
+//    payload between the offsets.
 // 2. A payload of several dimensions has one sample per row in four cases:
 //    - The number of labels is the number of rows.
 //    - Another array has one dimension and one entry per row, and no array has exactly one label.
 //    - Labels are pictures, and all arrays have the same number of rows.
 //    - There is no other array.
-// 3. In an object without labels and offsets, the payload and arrays like it are one sample each. They are in
-//    natural order of their names (arr_2 before arr_10). Arrays of the same type and shape count if there are
-//    at least three. Arrays of the same type and number of dimensions count if there are at least two, and if
-//    their names differ only in numbers.
+// 3. In an object without labels and offsets, the payload and arrays like it are one sample each, in natural
+//    order of their names (arr_2 before arr_10). Arrays of the same type and shape are like it if there are
+//    at least three. Arrays of the same type and number of dimensions are like it if there are at least two,
+//    and if their names differ only in numbers.
 // 4. Otherwise the payload is one sample.
 // Returns nothing if there is no array.
 //
 // Labels come from the payload's group ("train/y" for "train/x"), or else from the nearest group around it.
-// These labels never apply to arrays that have other labels. Such arrays are not fields of the payload's
-// samples either.
+// An array that has other labels than the payload is not a field of the payload's samples.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

@@ -41,13 +41,14 @@ TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
   EXPECT_EQ(chosen({}), "nothing");
   EXPECT_EQ(chosen({labels("label", {5}), stored("x", {5, 2, 3})}), "5 rows of x by label");
   EXPECT_EQ(chosen({labels("a/labels", {5, 1}), stored("a/x", {5, 2, 3})}), "5 rows of a/x by a/labels");
-  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");  // y contains no integers
+  // y has no integers, so it is no labels
+  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("weight", {5})}), "5 rows of x");
   EXPECT_EQ(chosen({stored("x", {5, 2, 3})}), "5 rows of x");
   EXPECT_EQ(chosen({stored("x", {500})}), "1 whole of x");
   EXPECT_EQ(chosen({stored("x", {})}), "1 whole of x");
   EXPECT_EQ(chosen({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");
-  // A single label means one sample, even if another array has as many entries as this one has rows.
+  // A single label means one sample, even if another array has as many entries as x has rows.
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
             "1 whole of x by label");
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
@@ -83,7 +84,7 @@ std::string each(const std::vector<StoredArray>& arrays) {
 TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
   EXPECT_EQ(each({stored("arr_0", {9, 8}), stored("arr_10", {9, 8}), stored("arr_2", {9, 8})}),
             "arr_0 arr_2 arr_10 but 0");
-  // Arrays of other sizes and the same type belong together if their names are a series.
+  // Arrays of different sizes and the same type belong together if their names are a series.
   EXPECT_EQ(
       each({stored("a/img007", {70}, 1, true), stored("a/img7", {90}, 1, true),
             stored("b/img8", {80}, 1, true), stored("a/img10", {12}, 1, true), stored("a/img11", {12})}),
@@ -91,7 +92,7 @@ TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
   EXPECT_EQ(each({stored("cat", {9, 8}), stored("ape", {9, 8}), stored("dog", {9, 8}), stored("mean", {5}, 8),
                   stored("stats", {9, 8})}),
             "ape cat dog but 1");
-  // Two fields of one sample.
+  // These two are fields of one sample.
   EXPECT_EQ(each({stored("signal", {9}, 8), stored("time", {9}, 8)}), "but 1");
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}, 8)}), "but 1");
   // Labels and offsets decide what the samples are. Arrays next to a single label belong to its sample.
@@ -129,7 +130,8 @@ std::string left_out(const std::vector<StoredArray>& arrays) {
 }
 
 TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
-  for (const uint64_t rows : {8U, 20U})  // an equal number of rows does not make it a second field
+  // val/x has other labels; it is no field, even with as many rows as train/x
+  for (const uint64_t rows : {8U, 20U})
     EXPECT_EQ(left_out({stored("train/x", {20, 4, 4}, 8), labels("train/y", {20}), stored("val/x", {rows, 4}),
                         labels("val/y", {rows}), stored("val/stats", {3})}),
               "2 from val/x");
@@ -139,7 +141,7 @@ TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
   EXPECT_EQ(left_out({stored("a", {9}), labels("a_offsets", {3}), labels("label", {2}), stored("b/a", {9}),
                       labels("b/a_offsets", {3}), labels("b/label", {2})}),
             "3 from b/a");
-  // Several arrays of the same kind are not fields of one sample.
+  // A series of arrays is not taken as several fields of one sample.
   EXPECT_EQ(left_out({labels("label", {}), stored("img0", {4, 4}), stored("img1", {4, 3}),
                       stored("img2", {4, 4}), stored("factor", {})}),
             "2 from img1");

@@ -15,13 +15,13 @@ namespace penstock {
 // "jpeg" for "jpeg.tfrecord.gz": the codec (ManifestFacts::codec) without the wrapping of the samples.
 std::string_view payload_codec(std::string_view codec);
 
-// Removes the wrapping that Format::wrapping() names: gzip, TFRecord framing, tf.Example. Reuses its memory,
-// which is as large as the largest record. One thread.
+// Removes the wrapping that Format::wrapping() names: gzip, TFRecord framing, tf.Example. It reuses one
+// buffer, which becomes as large as the largest record. Only one thread at a time may use it.
 class SampleOpener {
  public:
-  // `codec` is that of the samples, whose records have at most `max_record_bytes` bytes. `unsupported` if the
-  // build lacks the decompressor. In a corpus of codec "mixed", open() unwraps those samples that begin as
-  // gzip.
+  // `codec` is that of the corpus (ManifestFacts::codec). A record of more than `max_record_bytes` bytes will
+  // be refused. `unsupported` if the build lacks the decompressor. With the codec "mixed", open() unwraps
+  // those samples that begin like gzip.
   static Result<SampleOpener> make(std::string_view codec, uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
@@ -29,10 +29,10 @@ class SampleOpener {
     return all_wrapped_ || (some_wrapped_ && begins_as_gzip(beginning));
   }
 
-  // The payload. This is `stored` itself if it is not wrapped; otherwise it is valid until the next call.
-  // `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated` if bytes
-  // are missing. Messages give the offset in the sample. Uses no more memory than deflate can produce from
-  // `stored`.
+  // Returns the payload of a stored sample. If the sample is not wrapped, this is `stored` itself. Otherwise
+  // it is valid until the next call. `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no
+  // tf.Example. `truncated` if bytes are missing. Messages give the offset in the sample. Uses no more memory
+  // than deflate can produce from `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:

@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, std::string_view> kCodecs[] = {
 }  // namespace
 
 std::string_view extension_of(std::string_view object_name) {
-  // If the name has no '/', npos + 1 is 0 and this is the whole name.
+  // If the name has no '/', rfind() returns npos, npos + 1 is 0, and the whole name is taken.
   const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
   const size_t dot = last.rfind('.');
   return dot == std::string_view::npos || dot == 0 ? std::string_view{} : last.substr(dot);

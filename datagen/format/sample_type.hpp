@@ -12,22 +12,25 @@ namespace penstock {
 // The extensions of the pictures that Penstock decodes.
 inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif,png";
 
-// ".JPEG" of "n01/n01_7.JPEG". "" if there is no extension or the name is hidden (".config").
+// The extension with its dot: ".JPEG" of "n01/n01_7.JPEG". "" if there is no extension or the name is hidden
+// (".config").
 std::string_view extension_of(std::string_view object_name);
 
-// "jpeg", "png" and so on by the extension, in lower or upper case. "raw" for all others.
+// The codec that the extension stands for, in lower or upper case: "jpeg", "png" and so on. "raw" for unknown
+// extensions.
 std::string_view codec_of(std::string_view object_name);
 
-// Whether scans skip the name, because a part of it starts with a dot (".penstock", ".git", "._x.jpg").
+// Whether scans skip an object of this name, because a part of the name starts with a dot (".penstock",
+// ".git", "._x.jpg").
 bool is_hidden(std::string_view object_name);
 
 // Whether the name ends in `extension`, in lower or upper case. `extension` is in lower case.
 bool has_extension(std::string_view object_name, std::string_view extension);
 
-// A set of extensions.
+// The set of file extensions that samples have.
 class SampleTypes {
  public:
-  // Parses "jpg,png" or "any". A dot before an extension is allowed.
+  // Parses a list such as "jpg,png", or "any". A dot before an extension is allowed.
   static Result<SampleTypes> parse(std::string_view text);
   bool accepts(std::string_view object_name) const;
 

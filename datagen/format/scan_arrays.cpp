@@ -86,7 +86,7 @@ Result<void> check_sample_count(const ByteWindow& window, uint64_t samples) {
 
 namespace {
 
-// Describes the arrays that are left out, to be reported with the first sample.
+// Describes the arrays that belong to no sample, to be reported with the first sample.
 Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice) {
   if (!choice.first_left_out) return {};
   const StoredArray& first = arrays[*choice.first_left_out];
@@ -100,7 +100,7 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   return out;
 }
 
-// Scans samples that are one array each.
+// Calls `found` for each array of choice.sample_arrays, since each is one sample.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(size_t array)>& locate,
                        const Format::Visit& found) {

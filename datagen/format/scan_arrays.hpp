@@ -29,18 +29,20 @@ struct ArrayExtent {
 // The codec of a sample that is stored as plain bytes: "jpeg", "png" or "raw", by its first bytes.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
-// `unsupported` for more samples than kMostSamplesPerObject. Call it before memory is allocated for them.
+// Fails with `unsupported` if there are more samples than kMostSamplesPerObject. Call it before memory is
+// allocated for them.
 Result<void> check_sample_count(const ByteWindow& window, uint64_t samples);
 
-// For loops over samples that do no I/O: Errc::interrupted when the user stops the program.
+// Returns Errc::interrupted when the user stops the program. For loops over samples that do no I/O, which
+// would notice this. Only every 65536th call really checks.
 inline Result<void> check_interrupt_at(uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
 // Calls `found` for every sample that choose_samples() chooses, with its label in decimal if it has one.
-// Calls `locate` only for the arrays that it needs. `corrupt` if offsets do not ascend. `unsupported` if
-// there is no array, if the bytes of a sample are not contiguous, or if there are too many samples
-// (check_sample_count).
+// `locate` returns where an array's bytes are, and is called only for the arrays that are needed. `corrupt`
+// if offsets do not ascend. `unsupported` if there is no array, if the bytes of a sample are not contiguous,
+// or if there are too many samples (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& found);

@@ -15,7 +15,8 @@ namespace penstock {
 
 inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 
-// Splits and names objects by Shards. Subclasses write and scan an object's content. Immutable; any thread.
+// Splits and names objects by Shards. Subclasses write and scan the content of an object. It is immutable, so
+// any thread may use it.
 class ShardedFormat : public Format {
  public:
   uint64_t objects(uint64_t samples) const final { return shards_.objects(samples); }
@@ -27,14 +28,14 @@ class ShardedFormat : public Format {
     return shards_.name(object, objects, recipe, first_key, extension_.empty() ? extension : extension_);
   }
 
-  // Decides by the extension of the name.
+  // Decides by the extension of the object's name.
   bool claims(std::string_view object_name) const override {
     return !is_hidden(object_name) && has_extension(object_name, extension_);
   }
 
  protected:
-  // `extension` is the extension of the objects, such as ".tar", or "" for the extension of their samples. It
-  // outlives the format.
+  // `extension` is the extension of the objects, such as ".tar", or "" if they have the extension of their
+  // samples. The text must outlive the format.
   ShardedFormat(Shards shards, std::string_view extension) : shards_(shards), extension_(extension) {}
 
   const Shards shards_;

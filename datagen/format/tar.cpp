@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);
-// The largest pax header or long name. It must fit into the window.
+// The most bytes of a pax header or a long name, which is read at once and so must fit into ObjectWindow.
 constexpr uint64_t kMostExtensionBytes = 512 << 10;
 
 std::string_view header_field(std::string_view block, TarField field) {
@@ -41,7 +41,7 @@ std::optional<uint64_t> parse_tar_number(std::string_view field) {
   uint64_t value = 0;
   for (const char c : field.substr(begin, end - begin)) {
     if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3U | uint64_t(c - '0');  // a field has at most 12 digits
+    value = value << 3U | uint64_t(c - '0');  // cannot overflow: a field has at most 12 digits
   }
   if (field.find_first_not_of(kBlank, end) != std::string_view::npos) return std::nullopt;
   return value;
@@ -51,8 +51,8 @@ void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// Makes a record such as "21 path=a/long/name\n". The number at its start counts all its bytes, its own
-// digits too.
+// Makes a record of a pax header, such as "21 path=a/long/name\n". The number is the length of the whole
+// record, including the number's own digits.
 std::string pax_record(std::string_view key, std::string_view value) {
   const size_t other_chars = key.size() + value.size() + 3;
   size_t length = other_chars + 1;

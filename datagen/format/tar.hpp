@@ -20,17 +20,18 @@ namespace penstock {
 // is written in base 256.
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, uint64_t bytes);
 
-// Walks the regular files of an archive. The name comes from the header, a pax header or GNU's long name; an
-// extension overrides the header. Names are relative, without "./" in front and without a part "..". Skips
-// links, folders, devices and unknown entries.
+// Reads the regular files of an archive one after another. A file's name comes from a pax header or GNU's
+// long name if there is one, otherwise from the file's own header. Names are relative, without "./" in front
+// and without a part "..". Links, folders, devices and unknown entries are skipped. Only one thread at a time
+// may use it.
 //
 // Errors name the object and the offset. `corrupt`: wrong checksums or sizes, and names that lead out of the
 // archive. `truncated`: the archive ends too early. This includes missing zeros at its end, since a cut
-// between two members would otherwise go unnoticed. `unsupported`: sparse files. One thread.
+// between two members would otherwise not be noticed. `unsupported`: sparse files.
 class TarReader {
  public:
   explicit TarReader(ObjectWindow& object) : object_(object) {}
-  // The next member; nullptr at the end of the archive. The next call reuses the member's memory.
+  // The next file; nullptr at the end of the archive. The result is valid until the next call.
   Result<const ArchiveMember*> next();
 
  private:
@@ -42,7 +43,7 @@ class TarReader {
 
   ObjectWindow& object_;
   uint64_t offset_ = 0;
-  std::optional<std::string> next_name_;  // from an extension header, for the member after it
+  std::optional<std::string> next_name_;  // from a pax header or a long name; for the next file
   std::optional<uint64_t> next_bytes_;
   ArchiveMember member_;
 };

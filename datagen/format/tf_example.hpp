@@ -1,7 +1,7 @@
-// Writes tf.Example, TensorFlow's protobuf message of named features, and finds the payload and label in one.
-// The wire format is that of tensorflow/core/example/{example,feature}.proto. An Example has Features (field
-// 1). These have map entries (1), each with a key (1) and a Feature (2). A Feature has one list: bytes (1),
-// floats (2) or int64s (3), whose values are field 1.
+// Writes tf.Example messages, TensorFlow's protobuf messages of named features, and finds the payload and
+// label in such a message. The wire format is that of tensorflow/core/example/{example,feature}.proto. An
+// Example has Features (field 1). These have map entries (1), each with a key (1) and a Feature (2). A
+// Feature has one list: bytes (1), floats (2) or int64s (3), whose values are field 1.
 #pragma once
 
 #include <array>
@@ -22,50 +22,50 @@ namespace penstock {
 // The largest message in bytes. Readers of protobuf refuse larger ones.
 inline constexpr uint64_t kMostExampleBytes = 0x7fffffff;
 
-// Makes one Example after another and reuses its memory. One thread.
+// Makes one Example after another and reuses its memory. Only one thread at a time may use it.
 class TfExampleWriter {
  public:
   void clear();
-  // Adds a feature: a byte string or numbers, which are copied, or the bytes of a field, which are borrowed
-  // until the next clear().
+  // Adds a feature: a byte string, numbers, or the bytes of a field. Byte strings and numbers are copied. The
+  // bytes of a field are not: they must be valid until the next clear().
   void add(std::string_view name, std::string_view bytes);
   void add(std::string_view name, std::span<const uint64_t> values);
   void add(std::string_view name, const FieldBytes& field);
 
   struct Message {
     uint64_t bytes = 0;
-    uint32_t crc32c = 0;              // computed from the fields' CRC32C where these are known
+    uint32_t crc32c = 0;              // of the message; uses the fields' CRC32C where these are known
     uint64_t first_field_offset = 0;  // offset in the message of the first field's bytes
   };
-  // Finishes the message, with the features in the order in which they were added. Appends its bytes to
-  // `pieces`, which borrow them until the next clear().
+  // Finishes the message, with the features in the order in which they were added. Appends spans of its bytes
+  // to `pieces`; they are valid until the next clear().
   Message finish(std::vector<std::span<const std::byte>>& pieces);
 
  private:
   struct Borrowed {
-    size_t copied_before;  // bytes of copied_ that come before this field
+    size_t copied_before;  // number of bytes of copied_ that come before this field
     FieldBytes field;
   };
   std::byte* begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes, uint64_t own_bytes);
 
-  std::vector<std::byte> copied_;  // all bytes except those of fields; it never shrinks
-  size_t copied_bytes_ = 0;        // bytes of copied_ in use
+  std::vector<std::byte> copied_;  // all bytes of the message except those of fields; never shrinks
+  size_t copied_bytes_ = 0;        // number of bytes of copied_ in use
   std::vector<Borrowed> borrowed_;
-  std::array<std::byte, 11> head_{};  // space for a tag and the longest number
+  std::array<std::byte, 11> head_{};  // the first tag and length of the message; space for the longest
 };
 
 // The payload and label that a scan needs from an Example. The payload is `image/encoded`, or else the
 // feature with the longest byte string. The label is the text in `image/class/text` or `label/text`, or else
 // the number in `image/class/label` or `label`.
 struct TfExampleParts {
-  std::optional<Extent> payload;  // range in the object; nothing if no feature has bytes
+  std::optional<Extent> payload;  // its range in the object; nothing if no feature has bytes
   std::string_view codec;         // by its first bytes: "jpeg", "png" or "raw"
   std::string label;              // "" if none
   bool is_statistics = false;     // all features except a file name are statistics: "climate/stats/shape"
 };
 
-// Finds payload and label in the message at `message` of the object. Does not read the payload. `corrupt` or
-// `truncated`, with the offset, if it is no Example.
+// Finds payload and label in the Example whose bytes are at `message` in the object. Does not read the
+// payload. `corrupt` or `truncated`, with the offset, if they are no Example.
 Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message);
 
 }  // namespace penstock

@@ -54,7 +54,8 @@ bool is_image(const Field& field) {
   return field.name == kImageName && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
 }
 
-// DLIO reads two features of a record: the payload, and the side of the square that it represents.
+// DLIO reads two features of a record: the payload under "image", and this one. It is the side of the square
+// that the payload represents: the square root of its number of bytes.
 constexpr std::string_view kSizeName = "size";
 
 uint64_t side_of_square(uint64_t bytes) {
@@ -70,7 +71,7 @@ struct FieldNames {
 
 class TfRecordWriter final : public ObjectWriter {
  public:
-  // `gzip`: compresses each record. Without it, records are stored uncompressed.
+  // If `gzip` is set, it compresses each record. Otherwise records are stored uncompressed.
   TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, bool is_dlio,
                  std::optional<GzipMaker> gzip)
       : name_(plan.name),
@@ -114,7 +115,8 @@ class TfRecordWriter final : public ObjectWriter {
   }
 
  private:
-  // Features that describe the sample come before its bytes, so that a scan need not read past the bytes.
+  // Adds the features that describe the sample. They come before its bytes, so that a scan need not read past
+  // the bytes.
   void describe(const SampleBytes& sample) {
     file_name_.assign(sample.key);
     file_name_ += fields_.front().extension;
@@ -184,12 +186,13 @@ bool has_tfrecord_extension(std::string_view name) {
          has_extension(name, ".tfrec");
 }
 
-// Accepts the extensions of TFRecord. Also accepts "train-00003-of-01024", the shards of TensorFlow's own
-// scripts, and "mnist-train.tfrecord-00000-of-00001" of TensorFlow Datasets. Refuses a shard number after
-// another extension, because checkpoints are named "model.data-00000-of-00001".
+// Whether the name looks like that of a TFRecord object. Accepts the extensions of TFRecord. Also accepts
+// "train-00003-of-01024", the shards of TensorFlow's own scripts, and "mnist-train.tfrecord-00000-of-00001"
+// of TensorFlow Datasets. Refuses a shard number after another extension, because checkpoints are named
+// "model.data-00000-of-00001".
 bool is_tfrecord_name(std::string_view object_name) {
   if (has_tfrecord_extension(object_name)) return true;
-  // If the name has no '/', npos + 1 is 0 and this is the whole name.
+  // If the name has no '/', rfind() returns npos, npos + 1 is 0, and the whole name is taken.
   const std::optional<std::string_view> stem =
       before_shard_number(object_name.substr(object_name.rfind('/') + 1));
   return stem && (stem->find('.') == std::string_view::npos || has_tfrecord_extension(*stem));
@@ -254,8 +257,8 @@ class TfRecord final : public ShardedFormat {
  private:
   static constexpr std::string_view kGzipSuffix = ".gz";
 
-  // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
-  // of its length distinguishes it.
+  // Whether the object is compressed. Decides by the content, not by the name. A plain record may begin with
+  // the same two bytes as gzip, but then the checksum of its length is correct.
   static Result<bool> is_gzip(ObjectWindow& window) {
     const auto inspected = size_t(std::min<uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));

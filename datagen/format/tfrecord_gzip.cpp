@@ -16,11 +16,11 @@ namespace penstock {
 
 namespace {
 
-constexpr size_t kStepBytes = size_t{64} << 10U;     // bytes of the object per step
-constexpr size_t kBufferBytes = size_t{128} << 10U;  // inflated bytes in memory
+constexpr size_t kStepBytes = size_t{64} << 10U;     // bytes of the object that are inflated per step
+constexpr size_t kBufferBytes = size_t{128} << 10U;  // the most inflated bytes in memory
 
-// The inflated bytes of a member, of which only a part is in memory. Reads must go forward, or back by less
-// than kBufferBytes.
+// A window on the inflated bytes of a member, of which only a part is in memory. A read of bytes that are no
+// longer in memory is `unsupported`. Each read may drop the bytes before its offset.
 class MemberWindow final : public ByteWindow {
  public:
   MemberWindow(ObjectWindow& object, GzipInflater inflater)
@@ -34,7 +34,7 @@ class MemberWindow final : public ByteWindow {
     member_ended_ = false;
   }
 
-  // `length` is at most kBufferBytes / 2.
+  // As ByteWindow::at(). `length` is at most kBufferBytes / 2.
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override {
     if (offset < begin_)
       return error(Errc::unsupported, offset,
@@ -48,13 +48,13 @@ class MemberWindow final : public ByteWindow {
     return std::span<const std::byte>(bytes_).subspan(size_t(offset - begin_), length);
   }
 
-  // Whether the inflated bytes of the member end at `offset`.
+  // Whether the member has exactly `offset` inflated bytes. Inflates at most a little more than that.
   Result<bool> ends_at(uint64_t offset) {
     while (end_ <= offset && !member_ended_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;
   }
 
-  // Offset in the object after the member. Valid after ends_at() returned true.
+  // Offset in the object after the member. Call it only after ends_at() returned true.
   uint64_t end_offset() const { return compressed_end_; }
 
   Error error(Errc code, uint64_t offset, std::string_view what) const override {
@@ -63,7 +63,7 @@ class MemberWindow final : public ByteWindow {
   }
 
  private:
-  // Inflates more bytes, and keeps the inflated bytes from `keep_from` on.
+  // Inflates more bytes. If bytes_ is full, it drops those before `keep_from` first.
   Result<void> inflate(uint64_t keep_from) {
     auto buffered_bytes = size_t(end_ - begin_);
     if (buffered_bytes == kBufferBytes) {
@@ -87,15 +87,15 @@ class MemberWindow final : public ByteWindow {
 
   ObjectWindow& object_;
   GzipInflater inflater_;
-  std::vector<std::byte> bytes_;  // the inflated bytes [begin_, end_)
+  std::vector<std::byte> bytes_;  // inflated bytes of the member, from begin_ to end_
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
   uint64_t member_offset_ = 0;   // offset of the member in the object
-  uint64_t compressed_end_ = 0;  // offset in the object after the bytes that were inflated
+  uint64_t compressed_end_ = 0;  // offset in the object after the last byte that was inflated
   bool member_ended_ = false;
 };
 
-// Where the message of the first record is, in the inflated bytes of the member.
+// Where the message of the member's first record is, in the inflated bytes.
 Result<Extent> first_message(MemberWindow& member, uint64_t object_bytes_left) {
   PENSTOCK_ASSIGN(const auto header, member.at(0, kTfRecordHeaderBytes));
   const uint64_t length = number_at(header, 0, 8);

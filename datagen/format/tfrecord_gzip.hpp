@@ -1,6 +1,6 @@
-// Scans TFRecord objects in which each record is compressed as a gzip member of its own. RFC 1952 allows one
-// member after another, and TensorFlow reads them as one stream. So each sample has an offset and a length:
-// those of its member.
+// Scans TFRecord objects in which each record is compressed as a gzip member of its own. A file may consist
+// of many members (RFC 1952), and TensorFlow inflates them as one stream. So each sample has an offset and a
+// length in the object: those of its member.
 #pragma once
 
 #include <string_view>

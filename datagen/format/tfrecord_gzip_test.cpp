@@ -37,7 +37,7 @@ Bytes framed(std::span<const std::byte> payload) {
   return Bytes(header.begin(), header.end()) + payload + footer;
 }
 
-// A field of a protobuf message: its number and its content, at most 2^28 bytes.
+// Makes a field of a protobuf message from its number and its content of at most 2^28 bytes.
 Bytes field(unsigned number, std::span<const std::byte> content) {
   Bytes out{static_cast<std::byte>(number << 3U | 2U)};
   for (int shift = 0; shift < 28; shift += 7)
@@ -66,7 +66,7 @@ class TfRecordGzip : public ::testing::Test {
     Bytes plain;
     Bytes compressed;
     std::vector<TestSample> samples;
-    std::vector<Placement> placed;  // in `compressed`
+    std::vector<Placement> placed;  // places of the samples in `compressed`
   };
   static Written write() {
     Written out;
@@ -225,7 +225,7 @@ TEST_F(TfRecordGzip, ANameBehindItsBytesIsTold) {
   const Bytes value = field(2, field(1, field(1, pattern(300000, 1))));
   const Bytes record = framed(field(1, field(1, value + field(1, bytes_of("image/encoded")))));
   ScanFixture fixture("tfrecord");
-  ASSERT_OK(fixture.scan(record));  // objects can be scanned in any order
+  ASSERT_OK(fixture.scan(record));  // in an uncompressed object a scan can go back
   const auto samples = fixture.scan(gzip(record));
   ASSERT_FALSE(samples.ok());
   EXPECT_EQ(samples.error().code, Errc::unsupported);
@@ -240,7 +240,8 @@ TEST_F(TfRecordGzip, AbsurdLengthsAndOtherThingsInside) {
     EXPECT_EQ(fixture.scan(member).error().code, Errc::truncated) << length;
     EXPECT_EQ(SampleOpener::make(kCodec).value().open(member).error().code, Errc::truncated) << length;
   }
-  // One compressed byte makes hundreds of zeros. They must neither be stored nor taken for a record.
+  // Each compressed byte here inflates to hundreds of zeros, which must neither be kept in memory nor taken
+  // for a record.
   const Bytes zeros = gzip(Bytes(size_t{64} << 20U));
   for (const Bytes& member : {zeros, gzip(bytes_of("12 letters!!")), gzip(bytes_of("short"))}) {
     EXPECT_FALSE(fixture.scan(member).ok());

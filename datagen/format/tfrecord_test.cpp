@@ -100,8 +100,8 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
     Bytes whole(size_t(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
-    // The expected bytes of each feature: its key, then one byte string, or one number (the root of 20,
-    // rounded down).
+    // The expected bytes of each feature: its key, then one byte string, or one number (the square root of
+    // 20, rounded down).
     EXPECT_EQ(text.find("\x0a\x05image\x12\x18\x0a\x16\x0a\x14" + payload) + 13, placed.offset);
     EXPECT_NE(text.find(std::string("\x0a\x04size\x12\x05\x1a\x03\x0a\x01\x04", 13)), std::string::npos);
     for (const char* other : {"image/", "x/"}) EXPECT_EQ(text.find(other), std::string::npos) << other;
@@ -119,7 +119,8 @@ TEST(TfRecord, AChecksumThatIsKnownIsTaken) {
   const std::string large(100000, 'x');
   const uint32_t crc = crc32c(std::as_bytes(std::span(large)));
   EXPECT_EQ(write_picture(crc, large).bytes, write_picture(std::nullopt, large).bytes);
-  // A wrong checksum is used unchanged, so the bytes were not read to compute it.
+  // A wrong checksum makes a different object. So the writer used it as it is, and did not read the bytes to
+  // compute it.
   EXPECT_NE(write_picture(crc + 1, large).bytes, write_picture(std::nullopt, large).bytes);
 }
 

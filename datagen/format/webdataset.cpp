@@ -30,8 +30,8 @@ namespace {
 constexpr std::array<std::byte, 2 * kTarBlockBytes> kZeros{};
 constexpr uint64_t kMostLabelFileBytes = 256;
 
-// The name of a field's file after the key: ".jpeg", or ".data.npy" if there are several fields. `is_npy`:
-// the file is an array in NumPy's format.
+// The file that stores a field in the archive. `suffix` follows the sample's key in its name: ".jpeg", or
+// ".data.npy" if there are several fields. `is_npy`: the file is an array in NumPy's format.
 struct FieldFile {
   std::string suffix;
   bool is_npy;
@@ -56,7 +56,7 @@ class TarWriter final : public ObjectWriter {
   }
 
   Result<Placement> add(const SampleBytes& sample) override {
-    // If the key has no '/', npos + 1 is 0 and this is the whole key.
+    // If the key has no '/', rfind() returns npos, npos + 1 is 0, and the whole key is taken.
     const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);
     if (base.empty() || base.find('.') != std::string_view::npos)
       return make_error(Errc::invalid_argument, "sample '{}': a WebDataset key ends at the first dot",
@@ -113,13 +113,14 @@ class TarWriter final : public ObjectWriter {
   std::vector<std::byte> header_;
 };
 
-// The facts about one sample that its members have given so far.
+// What the files of one sample have told about it so far.
 struct TarSample {
   std::string key;
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
-  // The payload is a .json or .txt file. Any other file of the sample replaces it.
+  // The payload so far is a .json or .txt file. Another file of the sample that is not such text will replace
+  // it.
   bool is_text_payload = false;
   std::string payload_name;  // name of the file with the payload
   std::string label_file;
@@ -144,10 +145,11 @@ class TarScan {
  private:
   Result<void> add_member(const ArchiveMember& member) {
     const std::string_view name = member.name;
-    // If the name has no '/', npos + 1 is 0 and this is its beginning.
+    // If the name has no '/', rfind() returns npos, and npos + 1 is 0, the beginning of the name.
     const size_t base = name.rfind('/') + 1;
     const size_t dot = name.find('.', base);
-    if (dot == std::string_view::npos || dot == base) return success();  // it has no key or no extension
+    // the file has no key or no extension, so it is no part of a sample
+    if (dot == std::string_view::npos || dot == base) return success();
     const std::string_view key = name.substr(0, dot);
     if (key != sample_.key) {
       PENSTOCK_TRY(finish_sample());
@@ -158,7 +160,7 @@ class TarScan {
     if (extension == ".cls") return read_label(member);
     const bool is_text = extension == ".json" || extension == ".txt";
     if (sample_.payload && (is_text || !sample_.is_text_payload)) {
-      leave_out_companion(name, dot, is_text);
+      note_left_out_companion(name, dot, is_text);
       return success();
     }
     sample_.payload_name = name;
@@ -168,21 +170,22 @@ class TarScan {
     return success();
   }
 
-  // Called for a further file of a sample. Counts it as left out if it has the same name as the file with the
-  // payload. Otherwise it is a further field if it is text, or if one of the two files has a second
-  // extension, such as ".mask.png". A file that is neither counts as left out.
-  void leave_out_companion(std::string_view name, size_t dot, bool is_text) {
+  // Decides what a file is that belongs to the sample but is not its payload. It is left out if it has the
+  // same name as the file with the payload. Otherwise it is a further field if it is text, or if one of the
+  // two files has a second extension, such as ".mask.png". Any other file is left out. A file that is left
+  // out is counted.
+  void note_left_out_companion(std::string_view name, size_t dot, bool is_text) {
     const auto has_one_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
     };
     if (name == sample_.payload_name)
-      leave_out(name, "the second file of that name");
+      note_left_out(name, "the second file of that name");
     else if (!is_text && has_one_extension(name) && has_one_extension(sample_.payload_name))
-      leave_out(name, left_out_.count == 0 ? fmt::format("whose sample is '{}'", sample_.payload_name)
-                                           : std::string());
+      note_left_out(name, left_out_.count == 0 ? fmt::format("whose sample is '{}'", sample_.payload_name)
+                                               : std::string());
   }
 
-  void leave_out(std::string_view name, std::string_view reason) {
+  void note_left_out(std::string_view name, std::string_view reason) {
     if (left_out_.count++ > 0) return;
     left_out_.first_name = name;
     left_out_.reason = reason;
@@ -191,21 +194,22 @@ class TarScan {
   Result<void> read_label(const ArchiveMember& member) {
     const Extent content = member.content;
     if (content.length > kMostLabelFileBytes) {
-      leave_out(member.name, fmt::format("a label of more than {} bytes", kMostLabelFileBytes));
+      note_left_out(member.name, fmt::format("a label of more than {} bytes", kMostLabelFileBytes));
       return success();
     }
-    if (!sample_.label_file.empty()) leave_out(member.name, "the second label of its sample");
+    if (!sample_.label_file.empty()) note_left_out(member.name, "the second label of its sample");
     sample_.label_file = member.name;
     PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, size_t(content.length)));
     sample_.label = trim(as_text(bytes));
     return success();
   }
 
-  // Finishes the sample. If it is an array in NumPy's format, the sample begins after the header.
+  // Makes the current sample the waiting one, and reports the one that waited before. If the payload is an
+  // array in NumPy's format, it begins after the header.
   Result<void> finish_sample() {
     if (!sample_.payload) {
       if (!sample_.label_file.empty())
-        leave_out(sample_.label_file, "a label without a file of the same key");
+        note_left_out(sample_.label_file, "a label without a file of the same key");
       return success();
     }
     if (sample_.codec == "npy") {
@@ -221,8 +225,8 @@ class TarScan {
     return success();
   }
 
-  // Reports the waiting sample. Each sample waits until the next one is complete, so that files left out
-  // after the last sample can be reported with it.
+  // Reports the waiting sample, if there is one. A sample waits until the next one is complete, or the
+  // archive ends. So files that are left out after the last sample can be reported with it.
   void report_waiting() {
     if (!waiting_) return;
     const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);
@@ -238,7 +242,7 @@ class TarScan {
   const Format::Visit& found_;
   TarSample sample_;
   std::optional<TarSample> waiting_;
-  Format::LeftOutParts left_out_;  // files that are not reported yet
+  Format::LeftOutParts left_out_;  // files that were left out and are not reported yet
 };
 
 class WebDataset final : public ShardedFormat {

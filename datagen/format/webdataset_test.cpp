@@ -102,8 +102,8 @@ TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
       EXPECT_EQ(reader.next().value()->name, name + ".jpg");
     }
   }
-  // Sizes of 8 GiB and more use base 256. The archive has no such member, so the error shows that the size
-  // was understood.
+  // Sizes of 8 GiB and more use base 256. The archive ends before such a member does. The error shows that
+  // the size was understood.
   for (const uint64_t bytes : {uint64_t{1} << 33, uint64_t{1} << 40, (uint64_t{1} << 62) + 5}) {
     Bytes archive;
     put_tar_header(archive, "a.jpg", bytes);
@@ -134,7 +134,7 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   EXPECT_EQ(samples[2].codec, "png");
 }
 
-// The number of skipped files, the first of them, and why.
+// Returns the number of files that are left out, the first of them, and why.
 std::string left_out(const std::vector<std::string>& names) {
   Bytes archive;
   for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
@@ -253,7 +253,7 @@ TEST(WebDataset, RefusesSparseFiles) {
 
 TEST(WebDataset, DamagedExtensionHeadersAreTold) {
   const std::string good = pax("path", "x.jpg");
-  const std::vector<std::string> damaged{"",  // the only valid one: it changes nothing
+  const std::vector<std::string> damaged{"",  // an empty header is valid: it changes nothing
                                          "x",
                                          "9",
                                          "99999999999999999999 path=x\n",
@@ -292,7 +292,7 @@ TEST(WebDataset, CutShortAnywhereIsTold) {
   const Bytes archive = small_archive();
   for (size_t cut = 0; cut < archive.size(); ++cut) {
     const auto samples = scan(Bytes(archive.begin(), archive.begin() + ptrdiff_t(cut)));
-    if (cut >= archive.size() - kTarBlockBytes) {  // one block of zeros also closes an archive
+    if (cut >= archive.size() - kTarBlockBytes) {  // one block of zeros is enough to close an archive
       EXPECT_TRUE(samples.ok()) << cut;
     } else {
       ASSERT_FALSE(samples.ok()) << cut;

@@ -22,8 +22,8 @@ constexpr size_t kEndBytes = 22;
 constexpr size_t kEnd64RecordBytes = 56;
 constexpr size_t kLocator64Bytes = 20;
 constexpr size_t kMostCommentBytes = 0xffff;
-constexpr uint64_t kSeeZip64 = 0xffffffff;  // means that the real number is in the ZIP64 field
-constexpr uint16_t kZip64ExtraId = 0x0001;  // the id of the ZIP64 field
+constexpr uint64_t kSeeZip64 = 0xffffffff;  // if a 32-bit number is this, the real one is in the ZIP64 field
+constexpr uint16_t kZip64ExtraId = 0x0001;  // the id of the extra field with ZIP64 numbers
 // The id of the extra field that Android's zipalign uses for padding: the alignment, then zeros.
 constexpr uint16_t kPaddingExtraId = 0xd935;
 constexpr uint16_t kFirstDate = 0x0021;  // 1980-01-01, the first possible date
@@ -41,7 +41,8 @@ uint16_t flags_of(const ZipMember& member) {
   return uint16_t((member.is_streamed ? kStreamedFlag : 0U) | (is_ascii(member.name) ? 0U : kUtf8Flag));
 }
 
-// The size of a streamed member is not known when its header is written, so it may need ZIP64.
+// Whether the local header needs ZIP64. A streamed member may need it, because its size is not known when the
+// header is written.
 bool needs_local_zip64(const ZipMember& member) {
   return member.is_streamed || member.bytes >= kSeeZip64;
 }
@@ -114,7 +115,8 @@ struct Directory {
   uint64_t member_count = 0;
 };
 
-// Finds the end record. It comes before a comment of up to 64 KiB, whose length it contains.
+// Finds the end record. It is the last part of the archive, except for a comment of up to 64 KiB whose length
+// it contains.
 Result<uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
   const auto tail = size_t(std::min<uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
@@ -156,8 +158,8 @@ Result<Directory> find_directory(ObjectWindow& window) {
   return directory;
 }
 
-// Reads the numbers that do not fit into 32 bits from the ZIP64 field. The field has them in this order, and
-// only those that do not fit.
+// Replaces each number that is kSeeZip64 by the real number from the ZIP64 field. The field contains only
+// these numbers, in the order of the parameters.
 bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint64_t& stored_bytes,
                         uint64_t& header_offset) {
   while (extra.size() >= 4) {
@@ -178,8 +180,8 @@ bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint6
   return true;
 }
 
-// Offset of a member's bytes. They follow its local header, whose extra field may have another length than
-// that in the directory.
+// Offset of a member's bytes, which follow its local header. The local header must be read, because its extra
+// field may have another length than that in the directory.
 Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const std::string& name) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header_offset, kLocalHeaderBytes));
   if (number_at(bytes, 0, 4) != kLocalSignature)
@@ -194,7 +196,8 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
   std::vector<ArchiveMember> members;
   uint64_t at = directory.offset;
   const uint64_t end = directory.offset + directory.bytes;
-  // Members share no bytes, so this is the most that the remaining members can have.
+  // The most bytes that the remaining members can have together, since members share no bytes. This refuses
+  // archives whose members overlap.
   uint64_t bytes_left = directory.offset;
   for (uint64_t i = 0; i < directory.member_count; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");

@@ -15,16 +15,16 @@ namespace penstock {
 
 struct ZipMember {
   std::string name;
-  uint64_t header_offset = 0;  // of the local header in the archive
+  uint64_t header_offset = 0;  // offset of the member's local header in the archive
   uint64_t bytes = 0;
   uint32_t crc32 = 0;
-  bool is_streamed = false;  // size and CRC are in a trailer after its bytes
+  bool is_streamed = false;  // size and CRC are stored in a trailer after its bytes
 };
 
-// The functions below make the parts of an archive in the order of the file. Each member has a local header,
-// its bytes and, if it is streamed, a trailer. The directory comes last. No part contains a time, so the same
-// members give the same bytes.
-inline constexpr size_t kZipAlignment = 64;  // alignment of the members' bytes
+// The functions below make the parts of an archive, which the caller writes in this order. Each member has a
+// local header, its bytes and, if it is streamed, a trailer. The directory comes last. No part contains a
+// time, so the same members give the same bytes.
+inline constexpr size_t kZipAlignment = 64;  // members' bytes begin at multiples of this offset
 
 // The local header of a member. It begins at member.header_offset and ends before the member's first byte.
 std::vector<std::byte> zip_local_header(const ZipMember& member);
@@ -33,7 +33,7 @@ std::vector<std::byte> zip_trailer(const ZipMember& member);
 // The directory. It begins at `offset` and is the archive's last part.
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_t offset);
 
-// The members whose name ends in `suffix`, in the order of the directory. All are inside the object.
+// Finds the members whose name ends in `suffix`, in the order of the directory. All are inside the object.
 // `corrupt` and `truncated` give the offset. `unsupported` names a member that is compressed or encrypted.
 Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix);
 

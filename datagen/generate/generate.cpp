@@ -1,8 +1,9 @@
-// The ranks meet here: Generator and Repairer are one rank's part, and the collective calls come between
-// their steps. (generate_share.cpp has those that exchange results.)
+// Makes all collective calls of `generate`: the places where ranks wait for each other. Generator and
+// Repairer do one rank's part, without such calls; this code calls their steps. (generate_share.cpp has the
+// collective calls that exchange results.)
 //
-// Threads: every rank calls generate() from one thread. All functions here run on it. Only the work that
-// all_ok() gets together with `stop` runs on a thread of its own (with one rank: on the same thread).
+// Threads: every rank calls generate() from one thread. All functions here run on it. Only the work that is
+// passed to all_ok() together with `stop` runs on a thread of its own (with one rank: on the same thread).
 // Generator and Repairer start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
@@ -32,9 +33,10 @@
 namespace penstock {
 namespace {
 
-// Rank 0 alone calls this, with the target's lock held, before the ranks begin.
+// Finds out what the target contains, removes what must not remain, and writes the state file of a new data
+// set. Only rank 0 calls this, with the target's lock held, before the other ranks begin.
 Result<TargetState> prepare_target(const Generation& generation, Tier& tier, bool resume) {
-  // Checked again with the lock held: another process may have written here after the caller's check.
+  // The caller has checked this before, without the lock. Another process may have written here since then.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
   remove_temporary_files(backend);
@@ -47,13 +49,14 @@ Result<TargetState> prepare_target(const Generation& generation, Tier& tier, boo
     PENSTOCK_TRY(write_generation_state(backend, generation.state));
     return TargetState::fresh;
   }
-  // A manifest of another data set would be wrong for the objects that are made now.
+  // A manifest that is here belongs to another data set, and would be wrong for the objects that are made
+  // now.
   PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
   return TargetState::started;
 }
 
-// Called on all ranks but 0. not_found if this rank's target is not the place where rank 0 began: its state
-// file is missing there or belongs to another data set.
+// Checks that this rank sees the same target as rank 0. `not_found` if its state file is missing here or
+// belongs to another data set. Called on all ranks but 0.
 Result<void> check_same_target(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
@@ -66,8 +69,8 @@ Result<void> check_same_target(const Generation& generation, Tier& tier) {
 
 // Checks the size of every object of a finished data set. Makes the wrong ones again; the ranks share this
 // work. `corrupt`, naming the object, if this build would make other bytes of it. Such bytes are never
-// published under the object's name, but the old wrong object has been removed by then. Collective; rank 0
-// holds the target's lock.
+// published under the object's name, but the old wrong object has been removed by then. All ranks must call
+// it together, while rank 0 holds the target's lock.
 Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
                              Progress& progress, GenerateResult& out) {
   const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
@@ -90,7 +93,7 @@ Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned 
   return made;
 }
 
-// Makes the objects that are missing, and then the manifest. Collective.
+// Makes the objects that are missing, and then the manifest. All ranks must call it together.
 Result<void> make_missing(Generator& generator, bool resumed, Communicator& ranks, GenerateResult& out) {
   const auto stop = [&] { generator.stop(); };
   PENSTOCK_TRY(on_root(ranks, [&] { return generator.name_objects(); }));
@@ -114,7 +117,7 @@ Result<void> make_missing(Generator& generator, bool resumed, Communicator& rank
   return on_root(ranks, [&] { return generator.publish_manifest(); });
 }
 
-// The part of generate() that runs while rank 0 holds the lock. Collective.
+// The part of generate() that runs while rank 0 holds the lock. All ranks must call it together.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, GenerateResult& out) {
   PENSTOCK_ASSIGN(const TargetState found,
@@ -125,7 +128,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   if (Result<void> same_target =
           all_ok(ranks, ranks.root() ? success() : check_same_target(generation, tier));
       !same_target.ok()) {
-    // Nothing was made, so the target becomes empty again.
+    // Nothing was made yet. Removes the state file, so that the target is empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same_target;
   }
@@ -143,22 +146,23 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   return success();
 }
 
-// Rank 0 holds the lock for all ranks.
+// Takes the target's lock. Only rank 0 calls it, and holds the lock for all ranks.
 Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
   const Result<Entry> folder = names.stat(".penstock");
   Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
-  // If the lock cannot be taken, removes the folder that names.lock() has made.
+  // names.lock() makes the folder .penstock. Removes it if the lock cannot be taken and the folder is new.
   const bool is_new = !folder.ok() && folder.error().code == Errc::not_found;
   if (!lock.ok() && is_new && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
   return lock;
 }
 
-// Removes the lock's file. Called if nothing was started, or if everything is done.
+// Removes the lock's file and, if nothing was started, the folder .penstock. Called if there is no unfinished
+// data set: nothing was started, or all is done.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = remove_if_there(names, kGenerationLockName);
   if (done.ok() && !removed.ok()) return removed;
-  // Nothing was started, so no file of Penstock remains. If the folder has files of other programs, remove()
-  // fails and the folder stays.
+  // If nothing was started, the folder is empty now. If it has files, such as the manifest of a finished data
+  // set, remove() fails and the folder stays.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();
 }
@@ -183,7 +187,8 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
       return success();
     }));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
-    // --resume needs the state file, so the folder stays, and the lock's file with it.
+    // An unfinished data set keeps the folder .penstock and the lock's file, because --resume needs the state
+    // file there.
     if (out.can_resume) return done;
     if (done.ok()) return on_root(ranks, [&] { return remove_lock(names, done); });
     if (ranks.root()) static_cast<void>(remove_lock(names, done));

@@ -1,5 +1,5 @@
-// Makes a data set: several threads of one or many ranks write a recipe's samples in a format to any back
-// end.
+// Makes a data set: several threads of one or many ranks write the samples of a recipe, in a format, to any
+// back end.
 //
 // All bytes, including the manifest, depend only on the GenerationState. They do not depend on threads,
 // ranks, time, host, or on interruptions. Each object appears complete or not at all. The manifest is written
@@ -18,25 +18,25 @@
 
 namespace penstock {
 
-// What some threads or ranks made.
+// Counts what a thread, a rank or several of them made.
 struct GeneratedCounts {
   uint64_t samples_made = 0;
   uint64_t bytes_made = 0;
-  uint64_t samples_kept = 0;       // made by an earlier run and still correct
-  uint64_t samples_journaled = 0;  // samples_made that the journal lists, so that --resume finds them
-  // Objects of an earlier run that are no longer correct. They are made again.
+  uint64_t samples_kept = 0;       // samples that an earlier run made and that are still correct
+  uint64_t samples_journaled = 0;  // number of samples_made that the journal lists; --resume finds them
+  // Number of objects of an earlier run that are no longer correct. They are made again.
   uint64_t damaged_objects = 0;
-  double seconds = 0;  // time of the making alone, on the slowest rank
+  double seconds = 0;  // time in which objects were made, on the slowest rank
 
-  void add(const GeneratedCounts& part);  // adds samples, bytes and objects
+  void add(const GeneratedCounts& part);  // adds all members but `seconds`
 };
 
-// The sum over all ranks. Every rank has the same values.
+// The counts of all ranks together. Every rank gets the same values.
 struct GenerateResult : GeneratedCounts {
-  // Damaged rows and segments of the journal; their objects are made again.
+  // Number of damaged rows and segments of the journal; their objects are made again.
   uint64_t damaged_journal_parts = 0;
-  bool kept_by_size = false;              // earlier objects were checked by their size only
-  bool can_resume = false;                // the target contains data that --resume can continue
+  bool kept_by_size = false;              // objects of an earlier run were checked only by their size
+  bool can_resume = false;                // the target has an unfinished data set that --resume can complete
   std::vector<RankFigures> rank_figures;  // what each rank made; empty for a single process
 };
 
@@ -45,11 +45,12 @@ struct GenerateResult : GeneratedCounts {
 // this build would make other bytes of it.
 //
 // Holds the target's lock (`busy` if another process holds it). `out` is set even if this fails or is
-// interrupted; the journal then allows --resume. If out.can_resume is false, the target is unchanged.
+// interrupted. If out.can_resume is then true, --resume can continue. Otherwise there is no unfinished data
+// set in the target: either nothing was changed, or a finished data set was being repaired.
 //
-// Collective: every rank passes the same arguments and makes its share of the objects. All ranks must see the
-// same target (`not_found` if one does not). Only rank 0 inspects the target and writes the manifest. A rank
-// that fails, or is asked to stop, stops all others.
+// All ranks must call it together, with the same arguments, and each makes its share of the objects. All
+// ranks must see the same target (`not_found` if one does not). Only rank 0 inspects the target and writes
+// the manifest. A rank that fails, or is asked to stop, stops all others.
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Communicator& ranks, Progress& progress, GenerateResult& out);
 

@@ -25,8 +25,8 @@ struct Case {
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-// The formats with several samples per object, if they can: rows of arrays, and arrays whose length is known
-// only at their end.
+// Returns a case for each format, with several samples per object if the format can. They include rows of
+// arrays, and arrays whose length is known only at their end.
 std::vector<Case> cases() {
   std::vector<Case> all{
       {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
@@ -77,7 +77,8 @@ class GenerateFormats : public ::testing::TestWithParam<Case> {
     for (const auto& [name, bytes] : tree) put(*target.backend, name, bytes);
   }
 
-  // Every object with a final name is complete. All other objects are state that --resume uses.
+  // Checks that every object of the data set is complete, and that all others belong to the state that
+  // --resume uses.
   void expect_nothing_half_made(const Tree& tree) const {
     for (const auto& [name, bytes] : tree)
       if (expected_.contains(name)) {
@@ -139,7 +140,7 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
 TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
   for (const auto& [fault, code] : {std::pair{"eio@#{}", Errc::io}, {"enospc@#{}..", Errc::no_space}}) {
     uint64_t failed = 0;
-    uint64_t fine = 0;  // after the last operation, or one whose failure is allowed
+    uint64_t fine = 0;  // successful runs: `at` is after the last operation, or its failure is allowed
     for (uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
       std::string words(fault);
       words.replace(words.find("{}"), 2, std::to_string(at));
@@ -157,7 +158,7 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
       const bool complete = check_target(target, generation_.state, true).value_or(false);
       if (!complete) {
         Tree left = tree_of(target);
-        left.erase(std::string(kManifestName));  // the manifest is whole; a later step failed
+        left.erase(std::string(kManifestName));  // if there is one, it is complete, and a later step failed
         expect_nothing_half_made(left);
       }
       const auto resumed = make(target, generation_, 2, true);
@@ -181,7 +182,8 @@ Tier weather_as(const std::string& format, const std::string& compression = {}) 
   return place;
 }
 
-// A companion describes the samples and is not one, although a scan knows only its name.
+// A companion only describes the samples. A scan must not take it for a sample, although it knows only the
+// companion's name.
 TEST(ScanOfFormats, ACompanionHoldsNoSample) {
   for (const char* const format : {"tfrecord", "webdataset"}) {
     Tier place = weather_as(format);
@@ -223,7 +225,7 @@ TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
   }
 }
 
-// Several such records in one object are samples.
+// A record named like statistics is a sample if its object has other records.
 TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
   Tier place = weather_as("tfrecord");
   const Tree tree = tree_of(place);

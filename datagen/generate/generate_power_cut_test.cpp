@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// One folder per class, and a companion next to them.
+// A small data set with one folder per class, and a companion next to the folders.
 const Generation& small() {
   static const Generation generation =
       plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 5}, 7).value();
@@ -33,14 +33,15 @@ const Tree& expected() {
   return tree;
 }
 
-// The data set is complete. State files may be left next to it, because a power cut may undo their removal.
+// Checks that the data set is complete. State files may be left next to it, because a power cut may undo
+// their removal.
 void expect_whole(Tier& target) {
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return one.first.starts_with(".penstock/generate."); });
   expect_same(tree, expected());
 }
 
-// If there is a manifest, the data set must be whole. Else --resume must complete it.
+// Checks that the data set is complete if it has a manifest, and that --resume completes it in any case.
 void expect_whole_or_resumed(Tier& target) {
   const bool corpus = Manifest::load(*target.backend, kManifestName).ok();
   if (corpus) expect_whole(target);
@@ -113,8 +114,8 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
 INSTANTIATE_TEST_SUITE_P(Kind, GenerateOnDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-// The first run gets the device's error when it syncs. The second run finds all objects correct in the page
-// cache and gets no error, so it must not trust the cache.
+// The first run gets the device's error when it syncs. Later the kernel no longer reports this error, and the
+// page cache has the right bytes of all objects. So the second run must not trust the page cache.
 TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   const auto disk = LoopDisk::make("xfs", "90M");
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
@@ -141,7 +142,8 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   expect_same(tree_of(target), tree_of(whole));
 }
 
-// No later run reads the bytes of a repaired object again, so they must be durable before its name is.
+// The bytes of a repaired object must be durable before the object gets its name, because no later run reads
+// them again.
 TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
   ScratchFolder scratch;
   std::set<std::string> synced;

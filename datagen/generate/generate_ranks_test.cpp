@@ -42,8 +42,8 @@ struct Outcome {
   GenerateResult made;
 };
 
-// Runs generate() on all ranks and returns each rank's outcome. `options` are for the tier of the rank
-// `sick`.
+// Runs generate() on all ranks and returns each rank's outcome. `options` are only for the tier of the rank
+// `sick`, such as faults.
 std::vector<Outcome> make_over(int ranks, const std::string& path, const Generation& generation,
                                bool resume = false, int sick = -1, const std::string& options = "") {
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
@@ -113,7 +113,8 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   EXPECT_TRUE(outcomes[1].made.rank_figures.empty());
 }
 
-// From each operation on, all operations of one rank fail. Then a job with another number of ranks resumes.
+// In one rank, all operations fail from a certain one on; the test tries each as the first. Then a job with
+// another number of ranks resumes.
 TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
   const Generation generation = shards();
   const Tree expected = tree_by_one("ranks-fault", generation);
@@ -161,7 +162,7 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
     if (!job.root())
       signal = std::jthread([] {
         Tier watched = tier("ranks-signal");
-        bool made = false;  // pictures are in folders by class
+        bool made = false;  // true once there is a folder of a class, which has pictures
         while (!made) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
           static_cast<void>(watched.backend->names().list("", [&](const Entry& entry) {
@@ -247,7 +248,7 @@ TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
   EXPECT_GE(behind, 4U);
 }
 
-// A recipe that has no memory for its labels.
+// A recipe that throws std::bad_alloc instead of returning its labels.
 class WithoutMemory final : public Recipe {
  public:
   explicit WithoutMemory(std::unique_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
@@ -264,13 +265,13 @@ class WithoutMemory final : public Recipe {
   const std::unique_ptr<Recipe> recipe_;
 };
 
-// If one rank returned alone, the others would wait for it without end.
+// No rank may return alone, because the others would wait for it for ever.
 TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
   const Generation generation = weather();
   const Tree expected = tree_by_one("ranks-memory", generation);
   Tier target = tier("ranks-memory");
   ASSERT_TRUE(target.backend->names().remove(expected.rbegin()->first).ok());
-  // One data set to repair, one to make.
+  // The first data set is to be repaired, the second to be made.
   for (const std::string path : {"ranks-memory", "ranks-memory-fresh"})
     for (const int sick : {0, 1}) {
       std::vector<Outcome> outcomes(2);

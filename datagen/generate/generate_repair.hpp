@@ -22,24 +22,24 @@
 
 namespace penstock {
 
-// The objects that are missing or have a wrong size.
+// The numbers of the objects that are missing or have a wrong size.
 Result<std::vector<uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads);
 
-// One rank's part of the repair. It makes no collective call.
+// One rank's part of the repair. It never waits for other ranks (no collective calls).
 class Repairer {
  public:
   Repairer(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
            unsigned threads, Communicator& ranks, Progress& progress);
 
-  // The steps, in this order. Each rank passes the same list of wrong objects. On rank 0, begin() counts the
-  // correct samples and the wrong objects. It fails with `corrupt` if this build makes other objects than the
-  // manifest names.
+  // begin() and make_share() are the steps of the repair, in this order. All ranks pass the same list of
+  // wrong objects. On rank 0, begin() counts the correct samples and the wrong objects. It fails with
+  // `corrupt` if this build makes other objects than the manifest names.
   Result<void> begin(std::span<const uint64_t> wrong);
-  // Makes this rank's part of the wrong objects again.
+  // Makes this rank's share of the wrong objects again.
   Result<void> make_share(std::span<const uint64_t> wrong);
   GeneratedCounts counts() const;
 
-  // Makes make_share() return soon. Any thread.
+  // Makes make_share() return soon. Any thread may call it.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -55,8 +55,8 @@ class Repairer {
   uint64_t samples_kept(std::span<const uint64_t> wrong) const;
   // Makes the object again. Publishes it only if it matches the manifest.
   Result<void> make_again(Worker& worker, uint64_t object);
-  // Compares an object with its entries in the manifest. If the manifest has no checksums of objects, the
-  // bytes around samples are not compared.
+  // Whether an object is as the manifest describes it. If the manifest has no checksums of objects, only the
+  // samples are compared, not the bytes around them.
   bool matches_manifest(uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
                         std::span<const uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -68,8 +68,9 @@ class Repairer {
   Communicator& ranks_;
   Progress& progress_;
   const TargetSync sync_;
-  // No file records which objects were repaired, and a later check of the finished set compares sizes only.
-  // So an object must get its name only after its bytes are durable.
+  // At least Durability::file: an object may get its name only after its bytes are durable. Otherwise a crash
+  // could leave a wrong object of the right size. No file records which objects were repaired, and a later
+  // check of the finished data set compares only sizes.
   const Durability durability_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;

@@ -38,7 +38,7 @@ TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
   ASSERT_EQ(names.size(), 5U);
   remove(target, names[0]);
   put(*target.backend, names[1], whole.at(names[1]).substr(1));
-  put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last one, with a single sample
+  put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last object with samples; it has only one
   remove(target, names[4]);
   ASSERT_TRUE(names[4].starts_with("stats"));
   const auto mended = make(target, generation, 2, true);
@@ -57,7 +57,8 @@ TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
   const std::vector<ObjectVerdict> wrong{{ObjectState::shrunk, "cut", 0, 60},
                                          {ObjectState::vanished, "gone", 1, 0},
                                          {ObjectState::grown, "grown", 2, 130}};
-  // The target is empty now, and check_space_for_repair() does not inspect its objects again.
+  // In this test the target is empty: check_space_for_repair() relies on `wrong` and does not inspect the
+  // objects again.
   Tier enough = tier("mend-enough", ",capacity=140");
   const auto fits = check_space_for_repair(enough, manifest, wrong);
   EXPECT_TRUE(fits.ok()) << fits.error().message();
@@ -123,7 +124,7 @@ TEST(GenerateMend, OnceTheManifestStandsNothingIsMadeAgain) {
     EXPECT_EQ(looked->samples_made, 0U) << at;
     expect_same(tree_of(target), whole);
   }
-  EXPECT_GE(behind, 4U);  // the journal, its folder, the state, the lock
+  EXPECT_GE(behind, 4U);  // the failed removal of the journal, its folder, the state or the lock
 }
 
 TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
@@ -164,7 +165,8 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   expect_same(tree_of(target), whole);
 }
 
-// If the manifest next to a state is of another data set, it is removed before any object is changed.
+// If there is a state file and the manifest is of another data set, the manifest is removed before any object
+// is changed.
 TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
   const Generation generation = weather();
   Tier other = tier("mend-else");
@@ -213,7 +215,8 @@ TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
   EXPECT_GT(lost, 0U);
 }
 
-// A data set of seed 8 whose manifest claims seed 7. One of its objects is missing; returns its name.
+// Makes a data set of seed 8 whose manifest claims seed 7. Removes one of its objects and returns the
+// object's name.
 std::string mislabelled(Tier& target, bool object_checksums) {
   EXPECT_TRUE(make(target, weather(8)).ok());
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
@@ -232,7 +235,7 @@ std::string mislabelled(Tier& target, bool object_checksums) {
   return names[1];
 }
 
-// An object gets the bytes that the manifest describes, or it is not made.
+// An object is only made again if it gets the bytes that the manifest describes.
 TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
   for (const bool object_checksums : {true, false}) {
     Tier target = tier("mend-other-" + std::to_string(object_checksums));

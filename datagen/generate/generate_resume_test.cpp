@@ -27,7 +27,7 @@ const Generation& small() {
   return generation;
 }
 
-// A reader that is slow, and counts how many reads run at the same time.
+// A slow reader that counts how many reads run at the same time.
 class SlowReader final : public ReaderWrapper {
  public:
   struct Seen {
@@ -64,10 +64,10 @@ class SlowBackend final : public BackendWrapper {
   SlowReader::Seen& seen_;
 };
 
-// Makes a data set without its last object. Its journal has one segment for each object, repeated `times`
-// times.
+// Makes a data set without its last object. Its journal has one segment for each object, and each segment
+// `times` times.
 void begin(const std::string& path, int times) {
-  // The first object that is published is the state.
+  // The `+ 2`: the state file is published first, and the last object must fail.
   Tier sick = tier(path, ",fail=publish:eio@#" + std::to_string(kObjects + 2));
   ASSERT_FALSE(make(sick, small(), 1).ok());
   Tier target = tier(path);
@@ -90,7 +90,7 @@ void begin(const std::string& path, int times) {
     for (const JournalSegment& one : rows) ASSERT_OK(journal.append(one));
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return !one.first.starts_with(kJournalFolder); });
-  // Remove the original segments, which name several objects each.
+  // Removes the original segments, which name several objects each.
   for (const auto& [name, bytes] : tree) {
     if (std::stoull(name.substr(kJournalFolder.size() + 1)) >= read->next_segment) continue;
     ASSERT_OK(target.backend->names().remove(name));
@@ -123,12 +123,12 @@ class CountingBackend final : public BackendWrapper {
 };
 
 TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
-  // A thread that has waited for a second writes what it has, so a run that takes so long proves nothing. Try
-  // again.
+  // A thread whose last flush is a second ago writes a segment of its own. So a run that takes as long as
+  // that proves nothing, and the test tries again.
   for (int tries = 0; tries < 20; ++tries) {
     std::atomic<int> segments{0};
     const std::string name = "generate-resume-segments" + std::to_string(tries);
-    Tier target = tier(name, ",latency=10ms");  // so that each thread gets some of the work
+    Tier target = tier(name, ",latency=10ms");  // the latency gives each thread some of the work
     target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
     const auto began = std::chrono::steady_clock::now();
     ASSERT_OK(make(target, small(), 8));

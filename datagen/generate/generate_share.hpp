@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// The consecutive objects that one rank makes. The shares of two ranks differ by at most one object.
+// The consecutive objects that one rank makes. The numbers of objects of two ranks differ by at most one.
 struct GenerateShare {
   uint64_t first_object = 0;
   uint64_t end_object = 0;
@@ -25,22 +25,24 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// Sums what all ranks made. Does not change out.can_resume and the figures of the journal. Collective.
+// Sums what all ranks made into `out`. Does not change out.can_resume and the figures of the journal. All
+// ranks must call it together.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
-// Collects size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly into
-// its ManifestBuilder. Other ranks keep them here until send_to_root() sends them to rank 0.
+// Collects the size, checksum and samples of finished objects for the manifest. On rank 0 it writes them
+// directly into the ManifestBuilder. On other ranks it keeps them until send_to_root() sends them to rank 0.
 class ObjectResults {
  public:
-  // Borrows `manifest`, which already has the objects and entries for all samples. Only rank 0 uses it.
+  // `manifest` must outlive it and already contain the objects and an entry for each sample. Only rank 0 uses
+  // it.
   ObjectResults(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
 
   // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may
-  // call it; each object is recorded by one thread.
+  // call it, but only once for each object.
   void record(uint64_t object, PublishedObject published, std::span<const JournalSample> samples,
               std::span<const uint32_t> labels);
 
-  // Sends the objects of all ranks to rank 0's manifest. Collective.
+  // Sends the objects of all ranks to rank 0's manifest. All ranks must call it together.
   Result<void> send_to_root();
 
  private:
@@ -50,8 +52,8 @@ class ObjectResults {
   Communicator& ranks_;
   ManifestBuilder& manifest_;
   const GenerateShare share_;
-  std::vector<PublishedObject> objects_;  // objects of the share that rank 0 does not have yet
-  std::vector<SampleEntry> samples_;      // samples of objects_
+  std::vector<PublishedObject> objects_;  // on ranks other than 0: the objects of the share
+  std::vector<SampleEntry> samples_;      // the samples of these objects
 };
 
 }  // namespace penstock

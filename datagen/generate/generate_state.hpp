@@ -26,25 +26,27 @@ inline constexpr std::string_view kJournalFolder = ".penstock/generate.journal";
 // The parameters that decide every byte of a data set.
 struct GenerationState {
   std::string recipe;
-  // RecipeInfo::fingerprint in the build that started the data set; 0 for a finished one.
+  // RecipeInfo::fingerprint of the build that started the data set; 0 if the data set is finished.
   uint32_t fingerprint = 0;
   std::string format;
   uint64_t seed = 0;
   uint64_t samples = 0;
-  std::map<std::string, std::string> settings;  // of the recipe and of the format, with defaults filled in
+  // settings of the recipe and of the format, with defaults filled in
+  std::map<std::string, std::string> settings;
 };
 
 std::string to_text(const GenerationState& state);
-// The key of a journal. Rows of a journal with another state's key are not accepted.
+// The key of this data set's journal. The checksum of every row includes it, so that rows of another data set
+// are not accepted.
 uint32_t journal_key(const GenerationState& state);
-// `corrupt` if a member is missing or has a wrong type, `unsupported` if the file is of another version.
-// `name` names the file in messages.
+// Parses the text of a state file. `corrupt` if a member is missing or has a wrong type, `unsupported` if the
+// file is of another version. `name` names the file in messages.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
 // Describes the first difference ("seed 7, not 8"). "" if there is none.
 std::string difference(const GenerationState& existing, const GenerationState& requested);
 
-// Nothing if there is no state file. `root` names the tier in messages.
+// Reads the state file. Nothing if there is none. `root` names the tier in messages.
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root = {});
 Result<void> write_generation_state(Backend& backend, const GenerationState& state);
 
@@ -59,8 +61,8 @@ struct JournalSample {
 // A published object with all its samples.
 struct JournalObject {
   PublishedObject published;
-  size_t begin = 0;  // index of its first sample in the segment
-  size_t end = 0;    // index after its last sample; an object has at least one sample
+  size_t begin = 0;  // index in JournalSegment::samples of its first sample
+  size_t end = 0;    // index after its last sample; there is at least one
 };
 
 struct JournalSegment {
@@ -76,17 +78,17 @@ struct JournalSegment {
   }
 };
 
-// Appends finished objects to the journal. Back ends publish whole objects, so the journal is a series of
-// small objects (segments): one per flush of a worker. If the last segments are lost, their objects are made
-// again. Nothing else is lost.
+// Appends finished objects to the journal. The journal is a series of small objects (segments), because back
+// ends only publish whole objects. Each flush of a worker makes one segment. If the last segments are lost,
+// their objects are made again; nothing else is lost.
 class JournalWriter {
  public:
-  // Numbers the segments of all workers from `first_segment` on. With several writers, each uses every
-  // `stride`th number.
+  // Numbers the segments of all workers from `first_segment` on. If several ranks have a writer, each uses
+  // every `stride`th number.
   JournalWriter(Backend& backend, uint32_t key, uint64_t first_segment, uint64_t stride = 1)
       : backend_(backend), key_(key), stride_(stride), next_number_(first_segment) {}
 
-  // Publishes the segment, unless it has no objects. Any thread.
+  // Publishes the segment, unless it has no objects. Any thread may call it.
   Result<void> append(const JournalSegment& segment);
 
  private:
@@ -98,13 +100,15 @@ class JournalWriter {
 };
 
 struct JournalRead {
-  uint64_t next_segment = 0;  // above the numbers of all segments
-  // Rows with a wrong checksum, rows of objects of which a row is missing, and segments that cannot be read.
+  uint64_t next_segment = 0;  // a number greater than those of all segments
+  // Number of rows with a wrong checksum, rows of objects of which a row is missing, and segments that cannot
+  // be read.
   uint64_t damaged_parts = 0;
 };
 
-// Calls `visit` for each segment. Each row has its own checksum, which includes the key. Objects with a
-// damaged or missing row are skipped, and so are segments that the storage cannot read.
+// Reads the journal and calls `visit` for each segment. Objects with a damaged or missing row are left out,
+// and so is what the storage cannot read of a segment. Rows written with another key count as damaged,
+// because the checksum of a row includes the key.
 Result<JournalRead> read_journal(Backend& backend, uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 

@@ -113,8 +113,8 @@ TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
     }
 }
 
-// From each operation on, all operations fail, as on a full, dead or missing target. Then --resume runs on a
-// healthy one.
+// All operations fail from a certain one on, as on a full, dead or missing target; the test tries each as the
+// first. Then --resume runs on a healthy target.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {
   uint64_t failed = 0;
   for (uint64_t at = 1;; at += at < 40 ? 1 : 7) {
@@ -140,7 +140,7 @@ TEST(Generate, FlippedBitsInReadingDoNotPassForSamples) {
   Tier target = tier("generate-flip", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier lying = tier("generate-flip", ",fail=flip@0.5");
-  (void)make(lying, 1, true);  // it may succeed or fail, but must not leave anything wrong
+  (void)make(lying, 1, true);  // may succeed or fail, but must not leave a wrong object
   Tier healthy = tier("generate-flip");
   ASSERT_TRUE(make(healthy, 1, true).ok());
   expect_complete(healthy);
@@ -182,7 +182,7 @@ TEST(Generate, WhatCannotBeReadIsMadeAgain) {
     for (const auto& [name, bytes] : before) put(*healthy.backend, name, bytes);
     Tier sick = tier("generate-unreadable", ",fail=read:eio@#" + std::to_string(at));
     const auto resumed = make(sick, 1, true);
-    if (!resumed.ok()) {  // the state could not be read
+    if (!resumed.ok()) {  // the unreadable object was the state file
       EXPECT_EQ(resumed.error().code, Errc::io);
       ASSERT_TRUE(make(healthy, 1, true).ok());
     } else {
@@ -199,7 +199,7 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   Tier target = tier("generate-journal", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-journal");
-  // The number of segments depends on the speed of the run, so they are joined to one here.
+  // Joins all segments of the journal to one, because their number depends on the speed of the run.
   std::vector<std::string> segments;
   ASSERT_TRUE(healthy.backend->names()
                   .list(kJournalFolder,
@@ -321,7 +321,7 @@ TEST(GenerationState, SurvivesItsText) {
        {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":3}"),
         std::string("{\"schema\":\"x\"}"), to_text(state).substr(0, 40)})
     EXPECT_EQ(parse_generation_state(text).error().code, Errc::corrupt) << text;
-  // Other versions have other journals.
+  // The state file of another version is refused, since its journal is different.
   for (const char* const text : {"{\"schema\":99}", "{\"schema\":2}"}) {
     const auto refused = parse_generation_state(text);
     EXPECT_EQ(refused.error().code, Errc::unsupported);
@@ -341,7 +341,7 @@ TEST(Generation, CountsByBytesScaleOrSamples) {
   EXPECT_LE(ten_mb.bytes_expected, 10'000'000U);
   EXPECT_GT(ten_mb.bytes_expected, 9'500'000U);
   EXPECT_NEAR(double(samples({.bytes = 1'000'000'000'000})), 1e12 / 121328, 1e12 / 121328 * 0.01);
-  // The first samples of a larger data set equal those of a smaller one.
+  // The first samples of a larger data set must equal those of a smaller one.
   SamplePlan few;
   SamplePlan many;
   const auto ten = plan_generation("imagenet", "files", {}, {.samples = 10}, 7).value();

@@ -61,7 +61,7 @@ inline Result<GenerateResult> make(Tier& tier, const Generation& generation, uns
   return made;
 }
 
-// Compares object by object: EXPECT_EQ on the trees would print pictures.
+// Checks that two data sets are equal, object by object. EXPECT_EQ on the whole trees would print pictures.
 inline void expect_same(const Tree& tree, const Tree& expected) {
   for (const auto& [name, bytes] : expected) {
     ASSERT_TRUE(tree.contains(name)) << name;

@@ -17,16 +17,17 @@
 
 namespace penstock {
 
-// How many samples to make: at most one of the four is set. If none is, the recipe's own number.
+// How many samples to make. At most one of the four members is set. If none is, the recipe's own number is
+// made.
 struct SampleCountRequest {
   uint64_t samples = 0;
-  uint64_t bytes = 0;  // as many samples as fit into this size, but at least one
+  uint64_t bytes = 0;  // asks for as many samples as fit into this size, but at least one
   double scale = 0;    // multiplies the recipe's own number of samples
   std::optional<SizeFor> size_for{};
   bool is_set() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
 
-// A data set that is decided but not made. Immutable; any thread.
+// A data set that is decided but not made. Immutable, so any thread may use it.
 struct Generation {
   GenerationState state;
   std::unique_ptr<Recipe> recipe;
@@ -34,29 +35,29 @@ struct Generation {
   uint64_t objects = 0;
   uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
   uint64_t bytes_expected = 0;    // bytes of all objects, with those that the format adds around samples
-  // The format compresses, so `bytes_expected` is only an upper limit: the size without compression.
+  // Set if the format compresses. `bytes_expected` is then only an upper limit: the size without compression.
   bool bytes_are_limit = false;
   std::string size_explanation{};  // how SampleCountRequest::size_for led to the number; "" without it
   std::string size_for_app{};      // application of SampleCountRequest::size_for; "" without it
 
-  // The word before a printed number of bytes: "about", or "at most about".
+  // The words before a printed number of bytes: "about", or "at most about".
   std::string_view size_prefix() const { return bytes_are_limit ? "at most about" : "about"; }
 
-  // The samples of an object, in order: from first_sample() up to, but without, end_sample().
+  // An object contains the samples from first_sample() up to, but without, end_sample(), in order.
   uint64_t first_sample(uint64_t object) const;
   uint64_t end_sample(uint64_t object) const;
   uint64_t samples_of(uint64_t object) const { return end_sample(object) - first_sample(object); }
   uint64_t object_of(uint64_t sample) const;
   // Number of folders with objects, below the root; an estimate if there are many thousands.
   uint64_t folders() const;
-  // `first`: the plan of the object's first sample.
+  // The name of an object. `first` is the plan of its first sample.
   std::string object_name(uint64_t object, const SamplePlan& first) const;
 };
 
 // Decides a data set. A `format` of "" means the recipe's own format; settings that are not given then come
-// from the recipe too. Container objects without a given size contain at least 128 MiB, since their number is
-// rounded down. `invalid_argument` for unknown plug-ins and keys, values out of range and numbers that
-// overflow. `threads` is RecipeRequest::threads.
+// from the recipe too. If the size of container objects is not given, they contain at least 128 MiB, since
+// their number is rounded down. `invalid_argument` for unknown plug-ins and keys, values out of range and
+// numbers that overflow. `threads` is RecipeRequest::threads.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                    uint64_t seed, unsigned threads = 0);

@@ -1,12 +1,12 @@
 // Threads: the thread of a rank calls the steps. all_ok() runs accept_existing_objects() and make_share() on
-// another thread, so that the first one can call stop() when another rank fails. The threads of
-// parallel_for() call accept_existing_object() and make(), each with its own Worker. They share DoneBits,
-// ObjectResults (each thread another object), JournalWriter (which has a lock), Progress and stopped_. No
-// other member changes while they run.
+// another thread, so that the thread of the rank can call stop() when another rank fails. The threads of
+// parallel_for() call accept_existing_object() and make_object(), each with its own Worker. They share
+// DoneBits, ObjectResults (each thread records other objects), JournalWriter (which has a lock), Progress and
+// stopped_. No other member changes while they run.
 // Memory: the constructor allocates per object and per sample of the share; a Worker allocates while it makes
 // objects.
-// Ctrl-C: parallel_for() checks before each object. The object in work is finished. make_share() then flushes
-// the journal and returns the error.
+// Ctrl-C: parallel_for() checks before each object. An object that was started is finished. make_share() then
+// flushes the journal and returns the error.
 // Crash: an object is published before its rows are in the journal, and the manifest is published after
 // sync_.sync() on all ranks. Objects without rows are made again. After a power cut, a row may name an object
 // whose bytes are lost, so a resume compares checksums.
@@ -87,8 +87,9 @@ Result<void> Generator::name_objects() {
 
 Result<JournalRead> Generator::accept_existing_objects() {
   sync_.sync_before_checks();
-  // A segment names the objects that one worker made in about a second. With large objects these are one or
-  // two, which would not keep all threads busy. So the rows of several segments are collected first.
+  // Collects the rows of several segments before their objects are checked. A segment names the objects that
+  // one worker made in about a second. With large objects these are one or two, which would not keep all
+  // threads busy.
   constexpr size_t kObjectsAtOnce = 4096;
   constexpr size_t kSamplesAtOnce = size_t{1} << 18;
   JournalSegment gathered;
@@ -127,7 +128,8 @@ Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject p
     ++worker.counts.damaged_objects;
     return success();
   }
-  // The journal names an object twice if an earlier --resume made it again.
+  // Another thread may have accepted this object just now: the journal names it twice if an earlier --resume
+  // made it again.
   if (!done_objects_.set(object - share_.first_object)) return success();
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
@@ -161,11 +163,13 @@ Result<void> Generator::make_share() {
   if (made.ok()) {
     made = flush_all();
   } else {
-    // If the target is full, some rows may not fit either. Their samples are made again later.
+    // Saves the rows of finished objects, for --resume. If the target is full, some rows may not fit; then
+    // --resume makes their samples again.
     for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
-  // On every rank, before send_to_root(): the manifest is published only after all ranks have synced.
+  // Every rank syncs before send_to_root(), because the manifest may only be published after all ranks have
+  // synced.
   if (made.ok() && !stopped()) made = sync_.sync();
   making_seconds_ = std::chrono::duration<double>(Clock::now() - start_time_).count();
   return made;
@@ -199,7 +203,7 @@ Result<void> Generator::make_companions() {
 bool Generator::has_spare_inodes(uint64_t made) const {
   const Result<FreeSpace> space = free_space_of(backend_);
   if (!space.ok() || !space->inodes) return true;
-  // These inodes are for a last segment, the manifest and other small files at the end.
+  // Inodes that are kept free for a last segment, the manifest and other small files at the end.
   constexpr uint64_t kReservedInodes = 16;
   return *space->inodes >
          generation_.objects - made + generation_.folders() + companions_.size() + kReservedInodes;
@@ -213,8 +217,9 @@ Result<void> Generator::flush_if_due(Worker& worker, uint64_t made) {
     return success();
   worker.last_flush = now;
   if (has_spare_inodes(made)) return flush(worker);
-  // Inodes are scarce: the journal must not prevent the data set from fitting. Samples whose rows are dropped
-  // are made again after a kill.
+  // Inodes are scarce, and those of the journal could make the data set too large for the target. So no
+  // segment is written. Rows are dropped when there are too many; after a kill, --resume makes their samples
+  // again.
   if (worker.unflushed_rows.samples.size() >= kMostUnflushedSamples) worker.unflushed_rows.clear();
   return success();
 }
@@ -240,7 +245,7 @@ Result<void> Generator::flush(Worker& worker) {
 }
 
 Result<void> Generator::publish_manifest() {
-  // An old manifest must not exist next to new objects, also if publish() fails.
+  // Removes an old manifest first: it must not exist next to new objects, even if publish() fails.
   PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);
 }

@@ -1,5 +1,6 @@
 // One rank's part in making a data set: its share of the objects, and on rank 0 also the manifest and the
-// companions. It makes no collective call; generate.cpp, its only user, makes them between its steps.
+// companions. It never waits for other ranks: generate.cpp, its only user, makes the collective calls between
+// its steps.
 #pragma once
 
 #include <atomic>
@@ -29,32 +30,33 @@ namespace penstock {
 
 class Generator {
  public:
-  // Allocates the memory for the facts about the share. Throws std::exception if memory is exhausted.
+  // Allocates memory for what is recorded about each object and sample of the share. Throws std::exception if
+  // memory is exhausted.
   Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
             Communicator& ranks, Progress& progress);
 
-  // The steps, in this order.
+  // generate.cpp calls these steps in this order.
   Result<void> name_objects();                    // only on rank 0
   Result<JournalRead> accept_existing_objects();  // only for --resume
   void start_journal(uint64_t next_segment);      // `next_segment` is the same on every rank
   Result<void> make_share();
   GeneratedCounts counts() const;
   ObjectResults& results() { return object_results_; }
-  Result<void> publish_manifest();  // on rank 0, with the results of all ranks
+  Result<void> publish_manifest();  // only on rank 0, when it has the results of all ranks
 
-  // Makes accept_existing_objects() and make_share() return soon. Any thread. Relaxed is enough: a thread
-  // that sees it late makes one more object.
+  // Makes accept_existing_objects() and make_share() return soon. Any thread may call it. Relaxed order is
+  // enough: a thread that sees the change late makes one more object.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // One bit per object. Any thread may set one. Relaxed order is enough: the bits only say that an object is
-  // done, and pass no other data between threads.
+  // A set of bits, one per object, which any thread may set. Relaxed order is enough: a bit only says that an
+  // object is done, and no other data is passed between threads by it.
   class DoneBits {
    public:
     explicit DoneBits(uint64_t count) : words_((count + 63) / 64) {}
-    bool set(uint64_t i) {  // returns false if it was already set
+    bool set(uint64_t i) {  // returns false if the bit was set before
       const uint64_t bit = uint64_t{1} << (i % 64);
       return (words_[i / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
     }
@@ -79,29 +81,29 @@ class Generator {
 
   ManifestFacts facts() const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  // Records an object of an earlier run as done, if all its bytes are still correct. Its checksum was
-  // combined from the checksums of its samples while it was made, which costs nothing then. A resume reads
-  // each such object once, from the device and not from the page cache.
+  // Records an object of an earlier run as done, if all its bytes are still correct. A resume reads each such
+  // object once, from the device and not from the page cache, and compares its checksum. (When the object was
+  // made, this checksum was combined from those of its samples, without another read.)
   Result<void> accept_existing_object(Worker& worker, PublishedObject published,
                                       std::span<const JournalSample> samples);
   Result<bool> is_intact(Worker& worker, std::string_view name, PublishedObject published);
-  // Records an object that is complete and correct. worker.labels contains the labels of its samples.
+  // Records an object that is complete and correct. worker.labels has the labels of its samples.
   void record_object(const Worker& worker, uint64_t object, PublishedObject published,
                      std::span<const JournalSample> samples);
-  // Makes an object, and appends its rows for the journal to worker.unflushed_rows.
+  // Makes an object, and appends the rows that the journal will have of it to worker.unflushed_rows.
   Result<void> make_object(Worker& worker, uint64_t object);
-  // Companions are small, so every --resume makes them again.
+  // Makes the companions (recipe.hpp). They are small, so every --resume makes them again.
   Result<void> make_companions();
-  // Flushes the worker's rows to the journal if the interval since the last flush has passed. The interval
-  // limits the work that a kill loses: one second of each worker's time at first, later one twentieth of the
-  // run so far, at most 30 seconds. A flush is also due when the worker has kMostUnflushedSamples samples in
-  // memory. `made`: approximate number of finished objects of the share.
+  // Writes the worker's rows to the journal if the interval since its last flush has passed, or if it has
+  // kMostUnflushedSamples samples in memory. The interval limits the work that a kill loses. It is one second
+  // at first, later one twentieth of the run so far, at most 30 seconds. `made` is the approximate number of
+  // finished objects of the share.
   Result<void> flush_if_due(Worker& worker, uint64_t made);
   // Whether the target has more free inodes than the rest of the data set needs.
   bool has_spare_inodes(uint64_t made) const;
   Result<void> flush(Worker& worker);
-  // Flushes the remaining rows of all workers in few segments, because on a tier with latency each segment
-  // takes time.
+  // Writes the remaining rows of all workers to the journal, in few segments: on a tier with latency, each
+  // segment takes time.
   Result<void> flush_all();
 
   const Generation& generation_;
@@ -110,7 +112,7 @@ class Generator {
   const GenerateShare share_;
   const unsigned threads_;
   const bool resume_;
-  const TargetSync sync_;  // every rank has one, so that each learns of failed writes of its own host
+  const TargetSync sync_;  // on every rank, since a rank only learns of failed writes of its own host
   Progress& progress_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;

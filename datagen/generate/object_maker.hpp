@@ -17,20 +17,22 @@
 
 namespace penstock {
 
-// Like Approval, but also gets the samples of the written object and their labels.
+// A function that decides whether a new object appears, like Approval (format.hpp). It also gets the samples
+// of the object and their labels.
 using SamplesApproval = std::function<Result<void>(
     const PublishedObject& written, std::span<const JournalSample>, std::span<const uint32_t> labels)>;
 
-// What all makers of a data set share. Makers borrow it.
+// What all makers of a data set have in common. A maker keeps references to it, so all of it must outlive the
+// maker.
 struct MakerSetup {
   const Generation& generation;
   Backend& backend;
   Durability durability;
-  bool may_replace;  // objects of an earlier run may exist and are replaced
+  bool may_replace;  // true if objects of an earlier run may exist; they are replaced
   const std::vector<std::string>& label_names;
 };
 
-// Makes one object after another. Used by one thread.
+// Makes one object after another. Only one thread may use it.
 class ObjectMaker {
  public:
   explicit ObjectMaker(const MakerSetup& setup) : setup_(setup) {}
@@ -38,8 +40,8 @@ class ObjectMaker {
   std::string name(uint64_t object);
   uint32_t label(uint64_t sample) { return plan(sample).label; }
 
-  // Makes an object, which appears complete or not at all. Appends its samples to `rows` and replaces the
-  // content of `labels` by their labels. A failure leaves `rows` unchanged.
+  // Makes an object, which appears complete or not at all. Appends its samples to `rows`, and replaces the
+  // content of `labels` by the samples' labels. After a failure, `rows` is as before.
   Result<PublishedObject> make(uint64_t object, std::vector<JournalSample>& rows,
                                std::vector<uint32_t>& labels, const SamplesApproval& approve = {});
 
@@ -55,8 +57,8 @@ class ObjectMaker {
   std::vector<FieldBytes> fields_;
 };
 
-// The name of a companion (recipe.hpp): an object without samples, such as "stats.h5". The name does not
-// depend on folders or on the number of samples per object, so that programs find it.
+// The name of a companion (recipe.hpp), which is an object without samples, such as "stats.h5". The name does
+// not depend on folders or on the number of samples per object, so that programs find it.
 std::string companion_name(const Format& format, const Companion& companion);
 
 // Writes a companion and replaces an existing one.

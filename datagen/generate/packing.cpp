@@ -12,10 +12,10 @@
 namespace penstock {
 namespace {
 
-// The most samples of the trial object, from which the overhead is computed.
+// The most samples of a trial object, by which format_overhead() measures the overhead.
 constexpr uint64_t kTrialSamples = 256;
-// Samples whose size check_largest_sample() inspects first. If all are below kAlwaysStorableBytes, it takes
-// the others to be small too.
+// The number of samples whose sizes check_largest_sample() inspects first. If all are below
+// kAlwaysStorableBytes, it assumes that the others are too.
 constexpr uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
 constexpr uint64_t kAlwaysStorableBytes = uint64_t{128} << 20U;
@@ -63,12 +63,14 @@ class DiscardBackend final : public Backend, private Namespace {
   Caps caps_;
 };
 
-// Fields of zeros of any size. One thread. The result of sample_of() is valid until the next call.
+// Makes samples whose fields consist of zeros, of any size. Only one thread at a time may use it. The result
+// of sample_of() is valid until the next call.
 class ZeroSamples final : public Crc32Source {
  public:
   explicit ZeroSamples(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
-  // A sample of `payload` bytes. Fixed fields get their size; fields of variable length share the rest.
+  // Makes a sample with `payload` bytes in all its fields. Fields of fixed size get their size; fields of
+  // variable size share the rest equally.
   std::span<const FieldBytes> sample_of(uint64_t payload) {
     uint64_t fixed_bytes = 0;
     uint64_t varying_fields = 0;
@@ -103,7 +105,8 @@ class ZeroSamples final : public Crc32Source {
   std::vector<FieldBytes> field_bytes_;
 };
 
-// The bytes around the samples in an object with `samples` samples of the recipe, starting at sample `first`.
+// The bytes that the format adds around samples in an object that has `samples` samples of the recipe, from
+// sample `first` on.
 Result<double> overhead_of_object(const Recipe& recipe, const Format& format, uint64_t first,
                                   uint64_t samples, const std::vector<std::string>& labels) {
   DiscardBackend discard;

@@ -8,11 +8,13 @@
 namespace penstock {
 
 // The bytes that `format` adds to the payload for all of the recipe's samples, without companions. Measured
-// by two trials: up to 256 samples of the planned sizes, all zeros, are written to a back end that discards
-// them. The difference of the trials gives the bytes per object and per sample. Errors are the format's.
+// by two trial objects, one of up to 256 samples and one of half as many. Their samples have the planned
+// sizes but only zeros, and are written to a back end that discards them. The difference of the two gives the
+// bytes per object and per sample. Errors are the format's.
 Result<double> format_overhead(const Recipe& recipe, const Format& format);
 
-// Fails with the format's error if the format cannot store the recipe's largest sample, by its planned size.
+// Fails with the format's error if the format cannot store the recipe's largest sample. Sizes are the planned
+// ones.
 Result<void> check_largest_sample(const Recipe& recipe, const Format& format);
 
 }  // namespace penstock

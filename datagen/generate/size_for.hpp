@@ -1,6 +1,6 @@
-// Computes the size of a data set that MLPerf Storage's rules require. An epoch has at least 500 steps of all
-// accelerators. The data is five times the memory of the hosts, so that no cache can contain it. Source:
-// rules of MLPerf Storage v1.0 and v2.0, section "Dataset generation".
+// Computes how many samples the rules of MLPerf Storage require. An epoch must have at least 500 steps of all
+// accelerators. The data must be five times as large as the memory of all hosts, so that no cache can contain
+// it. Source: rules of MLPerf Storage v1.0 and v2.0, section "Dataset generation".
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 namespace penstock {
 
 struct SizeFor {
-  std::string app;            // the application whose batch size is used
+  std::string app;            // the application, such as "unet3d", whose batch size is used
   uint64_t batch = 0;         // samples per step of one accelerator
-  uint64_t accelerators = 0;  // of all hosts together
+  uint64_t accelerators = 0;  // number in all hosts together
   uint64_t hosts = 1;
-  uint64_t memory_bytes = 0;  // of one host
+  uint64_t memory_bytes = 0;  // memory of one host
 };
 
-// Parses "unet3d,accelerators=8,hosts=2". `memory=256GiB` of one host replaces `own_memory_bytes`, which is
-// that of this machine; `batch=4` replaces the application's batch. `invalid_argument` names the missing or
-// unknown part.
+// Parses "unet3d,accelerators=8,hosts=2". The memory of a host is `own_memory_bytes`, that of this machine,
+// unless the text gives another size with `memory=256GiB`. `batch=4` replaces the application's batch.
+// `invalid_argument` names the missing or unknown part.
 Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes);
 
-// A warning if the recipe's samples are not those of the application, because then the rules require another
-// number. "" if they are.
+// A warning if the recipe's samples are not those of the application, since the rules then require another
+// number of samples. "" if they are.
 std::string size_for_warning(std::string_view app, std::string_view recipe);
 
 struct SampleCount {

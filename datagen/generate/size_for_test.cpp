@@ -13,11 +13,12 @@ constexpr uint64_t kGiB = uint64_t{1} << 30U;
 
 TEST(SizeFor, StepsOrMemoryWhicheverIsMore) {
   const SizeFor steps = parse_size_for("unet3d,accelerators=8,hosts=1", 512 * kGiB).value();
-  EXPECT_EQ(samples_for(steps, 146'600'628, 1).samples, 28'000U);  // 500 x 7 x 8
+  EXPECT_EQ(samples_for(steps, 146'600'628, 1).samples, 28'000U);  // 500 steps x 7 samples x 8 accelerators
   const SizeFor memory = parse_size_for("unet3d,accelerators=8,hosts=4,memory=1TiB", 1).value();
-  EXPECT_EQ(samples_for(memory, 146'600'628, 1).samples, 150'001U);  // 5 x 4 x 2^40 / 146,600,628, rounded up
+  // 5 x 4 hosts x 2^40 / 146,600,628, rounded up
+  EXPECT_EQ(samples_for(memory, 146'600'628, 1).samples, 150'001U);
   const SizeFor batch = parse_size_for("resnet50,batch=64,accelerators=2", kGiB).value();
-  EXPECT_EQ(samples_for(batch, 114'660, 1251).samples, 65'052U);  // 64,000, rounded up to whole files
+  EXPECT_EQ(samples_for(batch, 114'660, 1251).samples, 65'052U);  // 500 x 64 x 2, rounded up to whole files
 }
 
 TEST(SizeFor, SaysHowItCameToTheNumber) {

@@ -16,39 +16,40 @@ namespace penstock {
 
 // How the library reads the file's bytes.
 enum class Hdf5Driver : uint8_t {
-  reader,  // by calls of a Reader, so with any back end
+  reader,  // the library reads through a Reader, so from any back end
   sec2,    // by the library's own system calls; needs Caps::native_path
   core,    // like sec2, but reads the whole file into memory when it opens it (as the climate benchmark does)
-  // By MPI-IO: all ranks of the job open and close the file together, and each rank reads independently;
-  // needs Caps::native_path.
+  // By MPI-IO, which needs Caps::native_path. All ranks of the job must open and close the file together.
+  // Each rank reads independently.
   mpio,
-  // Like mpio, but all ranks make every read together. A rank that needs no data reads a block without
-  // elements. If the read of one rank fails, the reads of the others may wait forever. The caller must then
-  // abandon the job (Communicator::abandon).
+  // Like mpio, but all ranks must also make every read together. A rank that needs no data reads a block
+  // without elements. If the read of one rank fails, the reads of the others may wait for ever. The caller
+  // must then abandon the job (Communicator::abandon).
   mpio_collective,
 };
 std::string_view hdf5_driver_name(Hdf5Driver driver);
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
 
-// `unsupported`, with the reason, if this build lacks HDF5's library. open() reports what else the MPI
-// drivers need.
+// Fails with `unsupported` if this build lacks HDF5's library. The MPI drivers need more than that; open()
+// reports what is missing.
 Result<void> hdf5_available();
 
-// One open file, for reading. Any thread; the library runs one call at a time.
+// One open file, for reading. Any thread may call it, but the library runs only one call at a time in the
+// whole process.
 class Hdf5Input {
  public:
-  // Errors name the object: `not_found`, `corrupt` if it is no HDF5 file, and others. The back end must
-  // outlive the input.
+  // Opens an object of the back end, which must outlive the result. Errors name the object: `not_found`,
+  // `corrupt` if it is no HDF5 file, and others.
   static Result<std::unique_ptr<Hdf5Input>> open(Backend& backend, std::string_view name, Hdf5Driver driver);
   virtual ~Hdf5Input() = default;
 
-  // The lengths of the dimensions, outermost first. `not_found` if the file has no data set of that name
-  // ("climate/data").
+  // The lengths of the data set's dimensions, outermost first. `not_found` if the file has no data set of
+  // that name ("climate/data").
   virtual Result<std::vector<uint64_t>> shape(const std::string& data_set) = 0;
 
-  // Reads the block that begins at `begin` and has `counts` elements in each dimension. Converts it to the
-  // machine's `element` type. Fills all of `out`, which has exactly as many bytes, or returns an error.
-  // `begin` and `counts` have one entry per dimension of the data set.
+  // Reads the block that begins at `begin` and has `counts[i]` elements along dimension i. `begin` and
+  // `counts` have one entry per dimension of the data set. Converts the elements to the machine's type for
+  // `element`. Fills all of `out`, which must have exactly the size of the block, or returns an error.
   virtual Result<void> read(const std::string& data_set, std::span<const uint64_t> begin,
                             std::span<const uint64_t> counts, Element element, std::span<std::byte> out) = 0;
 };

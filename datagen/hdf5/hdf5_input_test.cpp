@@ -1,4 +1,4 @@
-// Tests the HDF5 library on our back ends: it must read its own files through any of them.
+// Tests HDF5's own library on Penstock's back ends: it must read its own files through any of them.
 #include "datagen/hdf5/hdf5_input.hpp"
 
 #include <hdf5.h>
@@ -20,7 +20,7 @@ float value_at(uint64_t row, uint64_t column) {
   return float(row * 1000 + column);
 }
 
-// Makes a file with "group/chunked" and "plain", both f32, with the library alone.
+// Makes a file with the data sets "group/chunked" and "plain", both f32, with the library alone.
 void make_file(const std::filesystem::path& path) {
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hid_t group = H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);

@@ -24,15 +24,15 @@ hid_t native_type(Element element) {
 
 }  // namespace
 
-// One mutex for the process, made by the first call.
+// The only mutex of the process for HDF5; the first call makes it.
 std::mutex& hdf5_mutex() {
   static std::mutex mutex;
   return mutex;
 }
 
-// Closes both identifiers here, with the lock held. The members' destructors run after the lock is released
-// and find nothing to close. reader_ is destroyed after the file is closed, because the file reads through it
-// until then.
+// Closes file_ and transfer_ here, with the lock held. When the members' destructors run, the lock is
+// released, and nothing is left to close. The file reads through reader_ until it is closed, so reader_ is
+// destroyed later.
 LibraryInput::~LibraryInput() {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
@@ -58,11 +58,12 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const uin
                                 std::span<const uint64_t> counts, Element element, std::span<std::byte> out) {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
-  // `opened` is destroyed before the lock, so its identifiers are closed with the lock held.
+  // `opened` is declared after `lock`, so it is destroyed first: its identifiers are closed with the lock
+  // held.
   PENSTOCK_ASSIGN(const OpenDataSet opened, open_data_set(data_set));
   const auto& [handle, space, shape] = opened;
-  // Must come before the library gets `out`: the library writes the whole block without checking the size of
-  // `out`.
+  // Without this check, the library could write past the end of `out`: it writes the whole block and does not
+  // know the size of `out`.
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
   const std::vector<hsize_t> first(begin.begin(), begin.end());
   const std::vector<hsize_t> lengths(counts.begin(), counts.end());
@@ -70,7 +71,8 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const uin
   const Hdf5Id memory(lengths.empty() ? H5Screate(H5S_SCALAR)
                                       : H5Screate_simple(int(lengths.size()), lengths.data(), nullptr),
                       &H5Sclose);
-  if (out.empty()) {  // a rank without data must still make the collective read
+  // selects nothing; a rank without data must still call H5Dread() if reads are collective
+  if (out.empty()) {
     H5Sselect_none(memory.get());
     H5Sselect_none(space.get());
   }
@@ -84,7 +86,7 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const uin
 }
 
 Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string& data_set) {
-  // Without this, library_error() could return the Reader's error of an earlier call.
+  // Forgets the Reader's error of an earlier call, which library_error() would otherwise return.
   source_.failure.reset();
   OpenDataSet opened;
   opened.handle = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
@@ -120,8 +122,9 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
                     data_set, elements * element_bytes(element), out_bytes);
 }
 
-// Returns the Reader's own error if there is one, otherwise the innermost entry of the library's error stack.
-// Call it right after the failure: each call of the library first clears that stack.
+// Makes the error for a failed call of the library: the Reader's own error if there is one, otherwise the
+// innermost entry of the library's error stack. Call it right after the failure, because each call of the
+// library first clears that stack.
 Error LibraryInput::library_error(std::string_view what, std::string_view data_set) {
   if (source_.failure) return *source_.failure;
   std::string why;

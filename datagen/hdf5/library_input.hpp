@@ -1,5 +1,6 @@
 // A file that HDF5's own library has opened, with any driver. This code is compiled twice: into the program,
-// with the library that it links, and into the module of the driver mpio, with the parallel library.
+// with the library that the program links, and into the module of the driver mpio, with HDF5's parallel
+// library.
 #pragma once
 
 #include <hdf5.h>
@@ -14,12 +15,12 @@
 
 namespace penstock {
 
-// Hold this mutex during every call of the library. As built by Debian and most others, the library has no
-// locks of its own.
+// The mutex that must be held during every call of the library. As built by Debian and most others, the
+// library has no locks of its own.
 std::mutex& hdf5_mutex();
 
-// An identifier of the library with the function that closes it. Hold hdf5_mutex() for every use, and also
-// when it is destroyed, unless it is empty.
+// Owns an identifier of the library and the function that closes it. Use it only with hdf5_mutex() held. Its
+// destructor needs the lock too, unless it is empty, because it closes the identifier.
 class Hdf5Id {
  public:
   using Close = herr_t (*)(hid_t);
@@ -42,8 +43,8 @@ class Hdf5Id {
   Close close_ = nullptr;
 };
 
-// While this object exists, the library prints nothing to stderr, because Penstock's errors report the
-// failure. Create and destroy it with hdf5_mutex() held.
+// While this object exists, the library does not print its errors to stderr, because Penstock reports them
+// itself. Create and destroy it with hdf5_mutex() held.
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {
@@ -61,7 +62,7 @@ class Hdf5Quiet {
 
 class LibraryInput final : public Hdf5Input {
  public:
-  // `reader` gives the bytes for Hdf5Driver::reader. It is null for other drivers.
+  // `reader` reads the file's bytes if the driver is Hdf5Driver::reader. It is null for other drivers.
   LibraryInput(std::string_view name, std::unique_ptr<Reader> reader)
       : name_(name), reader_(std::move(reader)) {
     source_.reader = reader_.get();
@@ -70,8 +71,8 @@ class LibraryInput final : public Hdf5Input {
 
   ReaderSource& source() { return source_; }
 
-  // Opens `path` with the property list `access`. Keeps `transfer`, the property list for reads. `corrupt` if
-  // the library finds that the file is no HDF5. Call it with hdf5_mutex() held.
+  // Opens the file `path` with the property list `access`. Keeps `transfer`, the property list for later
+  // reads. `corrupt` if the library finds that the file is no HDF5. Call it with hdf5_mutex() held.
   Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
 
   Result<std::vector<uint64_t>> shape(const std::string& data_set) override;
@@ -84,8 +85,8 @@ class LibraryInput final : public Hdf5Input {
     Hdf5Id space;  // the data space of the whole data set
     std::vector<uint64_t> shape;
   };
-  // shape() and read() call this first. It forgets the Reader's error of an earlier call. Call it with
-  // hdf5_mutex() held.
+  // Opens a data set and reads its shape; shape() and read() call this first. It also forgets the Reader's
+  // error of an earlier call. Call it with hdf5_mutex() held.
   Result<OpenDataSet> open_data_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, std::span<const uint64_t> shape,
                            std::span<const uint64_t> begin, std::span<const uint64_t> counts, Element element,

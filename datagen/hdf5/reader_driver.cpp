@@ -9,9 +9,9 @@ namespace {
 constexpr haddr_t kMostFileBytes = (haddr_t{1} << 62U);
 
 struct ReaderFile {
-  H5FD_t base{};  // the part that the library knows; must come first
+  H5FD_t base{};  // the library only knows this part; it must come first
   ReaderSource* source = nullptr;
-  haddr_t end_of_allocation = 0;  // the library assumes that the file reaches up to this address
+  haddr_t end_of_allocation = 0;  // set by the library: the file's address range ends here
 };
 
 ReaderFile& reader_file(H5FD_t* file) {
@@ -45,8 +45,8 @@ int penstock_hdf5_compare(const H5FD_t* a, const H5FD_t* b) {
 }
 
 herr_t penstock_hdf5_query(const H5FD_t* /*file*/, unsigned long* flags) {
-  // The same features as HDF5's default driver (sec2). The library then reads metadata in large pieces, and
-  // small raw data through its sieve buffer.
+  // Says that this driver has the same features as HDF5's default driver (sec2). The library then reads
+  // metadata in large pieces, and small raw data through its sieve buffer.
   if (flags != nullptr)
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA;
@@ -89,12 +89,13 @@ H5FD_class_t driver_class() {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 13, 2)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(513);  // values from 512 on need no registration
+  // the driver's number; those from 512 on need no registration
+  driver.value = static_cast<H5FD_class_value_t>(513);
 #endif
   driver.name = "penstock_reader";
   driver.maxaddr = kMostFileBytes;
   driver.fc_degree = H5F_CLOSE_STRONG;
-  // Size of the driver's data in the property list: a pointer to the ReaderSource.
+  // Size of the driver's data in the file access property list, which is a pointer to the ReaderSource.
   driver.fapl_size = sizeof(void*);
   driver.open = &penstock_hdf5_open;
   driver.close = &penstock_hdf5_close;

@@ -10,8 +10,9 @@
 
 namespace penstock {
 
-// Elements are in chunks of a fixed size. So growing copies no elements and wastes at most one chunk. Only
-// one thread may grow it. Any threads may use existing elements, each a different one.
+// An array whose elements are in chunks of a fixed size. So growing copies no elements and wastes at most one
+// chunk. Only one thread at a time may grow it. Several threads may use existing elements at the same time if
+// no two use the same one.
 template <class T, size_t kPerChunk>
 class Chunks {
  public:
@@ -34,7 +35,8 @@ class Chunks {
       index += part.size();
     }
   }
-  // Elements that never existed before are T{}. Shrinking does not clear.
+  // Sets the number of elements. New elements are T{}. Shrinking does not clear elements: they have their old
+  // values if the array grows again.
   void resize(uint64_t size) {
     while (chunks_.size() * kPerChunk < size) chunks_.push_back(std::make_unique<T[]>(kPerChunk));
     size_ = size;

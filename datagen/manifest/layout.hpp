@@ -1,6 +1,6 @@
-// The byte layout of the manifest: header, section table, and the encoding of names and facts. Only for
-// manifest/*.cpp and its tests. docs/manifest.md describes the same in prose. A change that old readers would
-// misread needs a new kVersion.
+// The byte layout of the manifest: header, section table, and the encoding of names and facts. Only
+// manifest/*.cpp and their tests use it. docs/manifest.md describes it in prose. A change that old readers
+// would misread needs a new kVersion.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,12 +25,13 @@ static_assert(std::endian::native == std::endian::little, "the manifest is used 
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
 inline constexpr uint32_t kVersion = 2;
-// Older version that can still be read; it has one section less.
+// The older version that can still be read. It has one section less (kObjectCrcs).
 inline constexpr uint32_t kVersionWithoutObjectCrcs = 1;
 inline constexpr uint32_t kNamesPerBlock = 16;
 inline constexpr size_t kLongestName = 4096;  // the limit that file systems have for paths
 inline constexpr size_t kSectionAlignment = 64;
-// Limited, because facts are decoded when a manifest is opened.
+// The most bytes of the facts. They are limited because they are decoded into memory when a manifest is
+// opened.
 inline constexpr uint64_t kMostFactsBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kMostSettings = 1024;
 
@@ -39,15 +40,15 @@ enum Flag : uint32_t { kChecksums = 1, kOneObjectPerSample = 2, kObjectChecksums
 enum Section : uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kNameBlocks, kNames, kSections };
 
 struct SectionRow {
-  uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
-  uint64_t bytes = 0;   // without the zeros that pad it to the next section
-  uint32_t kind = 0;    // a value of enum Section; the rows have the order of the enum, without gaps
+  uint64_t offset = 0;  // in the file; a multiple of kSectionAlignment
+  uint64_t bytes = 0;   // number of bytes, without the zeros before the next section
+  uint32_t kind = 0;    // a value of enum Section; the table has one row per value, in this order
   uint32_t crc32c = 0;
 };
 static_assert(sizeof(SectionRow) == 24);
 
-// The first three fields have the same position in every version, so that a reader can distinguish damage
-// from a newer version.
+// The header at the start of the file. `magic`, `header_bytes` and `header_crc32c` have the same position in
+// every version, so that a reader can distinguish damage from a newer version.
 struct Header {
   std::array<char, 8> magic = kMagic;
   uint32_t header_bytes = 0;
@@ -73,9 +74,9 @@ constexpr uint64_t aligned(uint64_t offset) {
 
 uint32_t header_crc32c(Header header);
 
-// Sets the totals and the flag kOneObjectPerSample of the header `out` from its entries, whose number is
-// out.samples. `entry_at` returns an entry, `bytes_of` the size of an object. Returns the first mistake in an
-// entry, or "".
+// Sums the sizes of all entries into the header `out`, and sets its flag kOneObjectPerSample if it applies.
+// The number of entries is out.samples. `entry_at` returns an entry, `bytes_of` the size of an object.
+// Returns the first mistake in an entry, or "".
 template <class EntryAt, class BytesOf>
 std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
   bool each_sample_is_object = out.samples == out.objects;
@@ -98,8 +99,8 @@ std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, Bytes
 
 void put_varint(std::vector<std::byte>& out, uint64_t value);
 
-// Decodes values from the front of `bytes`. After the first failure ok() is false, and every result is zero
-// or empty. Never reads past the end, and never allocates more than the number of bytes.
+// Decodes values one after another from the start of `bytes`. After the first failure ok() is false, and
+// every result is zero or empty. Never reads past the end, and never allocates more than the number of bytes.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -108,8 +109,8 @@ class Cursor {
   size_t left() const { return bytes_.size(); }
   uint64_t read_varint();
   std::string_view read_text(uint64_t length);
-  // Decodes the next front-coded name. `name` contains the previous name and is overwritten. Refuses names
-  // longer than kLongestName.
+  // Decodes the next front-coded name: the number of bytes that it has in common with the previous name, and
+  // the rest. `name` contains the previous name and is overwritten. Refuses names longer than kLongestName.
   void read_name(std::string& name);
 
  private:
@@ -117,12 +118,13 @@ class Cursor {
   bool ok_ = true;
 };
 
-// Appends `name`, front-coded against `previous` ("" at the start of a block).
+// Appends `name`, front-coded: only the part that differs from the beginning of `previous` is stored.
+// `previous` is "" at the start of a block.
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
 
-// The upper limit on label names in facts of this many bytes. It bounds the memory of decoded names to a
-// small multiple of the facts. A list of different names never exceeds it: only 1 + 256 + 65536 of them take
-// less than 4 bytes each, and all others take at least 4.
+// The most label names that facts of this many bytes may have. The limit keeps the memory of decoded names
+// below a small multiple of the facts. A list of different names never exceeds it: only 1 + 256 + 65536 of
+// them take less than 4 bytes each, and all others take at least 4.
 constexpr uint64_t most_label_names(uint64_t facts_bytes) {
   return 1 + 256 + 65536 + facts_bytes / 4;
 }

@@ -44,7 +44,8 @@ Error with_file_name(Error error, std::string_view name) {
   return error;
 }
 
-// Converts the section table of version 1, which has no kObjectCrcs: adds an empty section in its place.
+// Converts the section table of version 1, which has no row for kObjectCrcs: inserts a row with an empty
+// section.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
   for (uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
@@ -63,7 +64,7 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   if (header.magic != manifest_layout::kMagic) return damage("it does not start like one");
   if (header.header_bytes < 24 || header.header_bytes > std::min<size_t>(bytes.size(), 65536))
     return damage("its header is cut short");
-  // The checksum is computed with its own field (bytes 12 to 15) as zero.
+  // The checksum is computed as if its own field (bytes 12 to 15) were zero.
   const uint32_t crc_before = crc32c(bytes.first(12));
   const std::array<std::byte, 4> zeros{};
   if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zeros, crc_before)) != header.header_crc32c)
@@ -136,7 +137,7 @@ struct Manifest::State {
   }
 
   std::vector<std::byte> owned_bytes;  // empty if a file is mapped
-  void* mapped = nullptr;              // read-only mapping; null if the bytes are in `owned_bytes`
+  void* mapped = nullptr;              // the read-only mapping; null if the bytes are in `owned_bytes`
   std::span<const std::byte> all_bytes;
   Header header;
   ManifestFacts facts;
@@ -204,7 +205,7 @@ Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
 }
 
 Result<Manifest> Manifest::from_bytes(std::vector<std::byte> bytes) {
-  // The bytes are untrusted, so the whole manifest is checked.
+  // The bytes may come from anywhere, so the whole manifest is checked.
   PENSTOCK_ASSIGN(Manifest manifest, parse(std::make_unique<State>(std::move(bytes))));
   PENSTOCK_TRY(manifest.check());
   return manifest;
@@ -281,7 +282,7 @@ std::string_view Manifest::object_name(uint64_t object, std::string& scratch) co
   scratch.clear();
   if (object >= objects()) return {};
   const uint64_t block_start = name_blocks_[object / manifest_layout::kNamesPerBlock];
-  // A damaged manifest may have a wrong start. Cursor checks all later bounds.
+  // In a damaged manifest the start may be outside of names_. The Cursor checks all later bounds.
   if (block_start > names_.size()) return {};
   Cursor in(names_.subspan(size_t(block_start)));
   for (uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)

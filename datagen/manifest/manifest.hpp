@@ -1,6 +1,6 @@
 // The manifest lists all samples of a corpus for its readers. It has one entry per sample (object, offset,
-// length, label, CRC32C) and front-coded names. It is opened by mmap. It contains no absolute path, time or
-// host, so that a corpus can be moved. Layout: docs/manifest.md.
+// length, label, CRC32C), and the names of objects. It is opened by mmap. It contains no absolute path, time
+// or host, so that a corpus can be moved. Layout: docs/manifest.md.
 #pragma once
 
 #include <cstddef>
@@ -29,14 +29,14 @@ enum Section : uint32_t;
 inline constexpr std::string_view kManifestName = ".penstock/manifest";
 inline constexpr uint32_t kNoLabel = 0xffffffffU;
 
-// The bytes on disk, little endian. 32 bytes per sample. If each object is one sample, the manifest takes
-// 40.5 bytes per sample plus its name.
+// The entry of a sample, with the same 32 bytes in memory and on disk (little endian). If each object is one
+// sample, the manifest takes 40.5 bytes per sample plus its name.
 struct SampleEntry {
   uint64_t offset = 0;  // offset of the sample in the object
   uint64_t length = 0;
   uint32_t object = 0;  // index of the object
   uint32_t label = kNoLabel;
-  uint32_t crc32c = 0;  // meaningful if ManifestFacts::checksums is set
+  uint32_t crc32c = 0;  // valid only if ManifestFacts::checksums is set
   uint32_t reserved = 0;
 };
 static_assert(sizeof(SampleEntry) == 32);
@@ -47,23 +47,24 @@ struct ManifestFacts {
   std::string format;  // "files", "tfrecord" ...
   std::string codec;   // codec of a sample: "jpeg", "png", "raw", "jpeg.tfrecord.gz", "mixed"
   uint64_t seed = 0;
-  std::map<std::string, std::string> settings;  // of the recipe, with defaults filled in
+  std::map<std::string, std::string> settings;  // settings of the recipe, with defaults filled in
   bool checksums = false;                       // whether samples have checksums
-  // Whether whole objects have checksums of their own. Also false if each object is one sample, since the
-  // sample's checksum is enough.
+  // Whether whole objects have checksums of their own. False if each object is one sample, since the sample's
+  // checksum is then enough.
   bool object_checksums = false;
-  std::vector<std::string> label_names;  // label n is label_names[n]; may be empty
+  std::vector<std::string> label_names;  // label n is called label_names[n]; empty if labels have no names
 };
 
-// An open manifest: immutable, any thread.
+// An open manifest. It is immutable, so any thread may use it.
 //
-// Opening is O(1) in the number of samples. It checks the header with its checksum, the bounds of every
-// section, and the facts. check() makes one pass over the rest.
+// Opening takes the same time for any number of samples. It checks the header with its checksum, the bounds
+// of every section, and the facts. check() makes one pass over the rest.
 //
-// Accessors are safe without check(). They never read outside the file, whatever its bytes are. For values
-// that make no sense they return an empty result (below). Damage is `corrupt`; a manifest of a newer version
-// is `unsupported`. A damaged file never causes a crash, nor more memory than a small multiple of its size. A
-// consistent manifest may still claim sizes that its objects do not have. Reads of those are `truncated`.
+// Accessors are safe without check(): they never read outside the file, whatever its bytes are. For values
+// that make no sense they return an empty result, as described at each. Damage is `corrupt`; a manifest of a
+// newer version is `unsupported`. A damaged file never causes a crash, nor more memory than a small multiple
+// of its size. A manifest that passes check() may still claim sizes that its objects do not have. Reads of
+// such samples are then `truncated`.
 class Manifest {
  public:
   static Result<Manifest> open(const std::filesystem::path& file);  // maps the file, does not call check()
@@ -76,13 +77,14 @@ class Manifest {
 
   // Checks the whole manifest in one sequential pass, which takes well below 0.1 s per million samples. It
   // checks the checksum of every section, every entry against counts and object sizes, and every name. After
-  // success the manifest is consistent in itself.
+  // success no part of the manifest contradicts another.
   Result<void> check() const;
 
   uint64_t samples() const { return entries_.size(); }
   uint64_t objects() const { return object_bytes_.size(); }
   uint64_t payload_bytes() const;  // sum of the samples' lengths
-  // For an index out of range: an entry without label and length, and with object 0xffffffff.
+  // The entry of a sample. For an index out of range, an entry without label and length, and with object
+  // 0xffffffff.
   const SampleEntry& sample(uint64_t index) const {
     return index < entries_.size() ? entries_[index] : kNoSample;
   }
@@ -92,15 +94,16 @@ class Manifest {
   // The CRC32C of all bytes of the object, including those around samples. Nothing if the manifest has none.
   std::optional<uint32_t> object_crc32c(uint64_t object) const;
 
-  // The object's name, decoded into `scratch`. "" for an object that does not exist. Allocates only until
-  // `scratch` is large enough. Any thread, each with its own scratch.
+  // The object's name, decoded into `scratch`; "" for an object that does not exist. Allocates only until
+  // `scratch` is large enough. Any thread may call it with a `scratch` of its own.
   std::string_view object_name(uint64_t object, std::string& scratch) const;
 
-  const ManifestFacts& facts() const;  // valid as long as the bytes, even after the Manifest is moved
-  bool one_object_per_sample() const;  // for all n, sample n is the whole object n
+  const ManifestFacts& facts() const;  // the reference stays valid when the Manifest is moved
+  bool one_object_per_sample() const;  // true if, for all n, sample n is the whole object n
   uint64_t largest_sample() const;
-  // Identifies the corpus in result records, as 16 hex digits. It is a digest of the header, which contains
-  // the counts and the checksum of every section. O(1). As reliable as check().
+  // Identifies the corpus in result records, by 16 hex digits. It is a digest of the header, which contains
+  // the counts and the checksum of every section, so it takes constant time. It describes the content only if
+  // check() succeeds.
   std::string checksum() const;
 
   std::span<const std::byte> bytes() const;  // the whole manifest, as on disk
@@ -111,7 +114,7 @@ class Manifest {
   static Result<Manifest> parse(std::unique_ptr<State> state);
   static const SampleEntry kNoSample;
 
-  // Owns the bytes and the decoded facts; the members below point into the bytes.
+  // The bytes and the decoded facts. The members below point into the bytes.
   std::unique_ptr<State> state_;
   std::span<const SampleEntry> entries_;
   std::span<const uint64_t> object_bytes_;
@@ -120,29 +123,32 @@ class Manifest {
   std::span<const std::byte> names_;
 };
 
-// Collects a manifest. Takes as much memory as the manifest will take on disk, plus a few MiB. With checksums
-// of objects, plus 4 bytes per object. One thread, except for the set_ functions. finish() and publish()
-// report mistakes with the name: the same name twice in a row, an invalid name, an entry outside its object.
+// Collects the entries of a new manifest. Takes as much memory as the manifest will take on disk, plus a few
+// MiB. With checksums of objects, it takes 4 more bytes per object. Only one thread at a time may use it,
+// except for the set_ functions. finish() and publish() report mistakes and name the object or sample: the
+// same name twice in a row, an invalid name, an entry outside its object.
 class ManifestBuilder {
  public:
-  // Later changes of facts().object_checksums have no effect.
+  // `facts.object_checksums` decides whether objects get checksums. A later change of
+  // facts().object_checksums has no effect.
   explicit ManifestBuilder(ManifestFacts facts)
       : facts_(std::move(facts)), has_object_crcs_(facts_.object_checksums) {}
 
-  uint32_t add_object(std::string_view name, uint64_t bytes);  // returns its index
+  uint32_t add_object(std::string_view name, uint64_t bytes);  // returns the object's index
   void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
 
-  // For callers that know how many samples exist before they know the size of each. resize_samples() makes
-  // entries for `count` samples in total. Then any thread may set any entry, and the size and checksum of any
-  // object that was added.
+  // resize_samples() makes entries for `count` samples in total, for callers that know the number of samples
+  // before they know the size of each. Afterwards any thread may set any entry, and the size and checksum of
+  // any object that was added.
   void resize_samples(uint64_t count) { entries_.resize(count); }
   void set_sample(uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
 
-  // For callers that know the final numbers of labels last. Label n of every sample becomes numbers[n], or no
-  // label if `numbers` is too short.
+  // Changes the label of every sample from n to numbers[n], or to no label if `numbers` is too short. For
+  // callers that know the final numbers of labels only at the end.
   void relabel(std::span<const uint32_t> numbers);
   void set_object_bytes(uint32_t object, uint64_t bytes) { object_bytes_.at(object) = bytes; }
-  void set_object_crc32c(uint32_t object, uint32_t crc32c) {  // ignored without object_checksums
+  // does nothing if facts.object_checksums was not set
+  void set_object_crc32c(uint32_t object, uint32_t crc32c) {
     if (has_object_crcs_) object_crcs_.at(object) = crc32c;
   }
 
@@ -150,15 +156,16 @@ class ManifestBuilder {
   uint64_t objects() const { return object_bytes_.size(); }
   ManifestFacts& facts() { return facts_; }
 
-  // The bytes as on disk. The builder cannot be used afterwards, because it frees its memory on the way.
+  // Returns the bytes of the manifest, as on disk. The builder cannot be used afterwards, because it frees
+  // its memory on the way.
   Result<std::vector<std::byte>> finish();
-  // Publishes the same bytes as one object. Does not change the builder.
+  // Publishes the bytes that finish() would return as one object. Does not change the builder.
   Result<void> publish(Backend& backend, std::string_view name = kManifestName,
                        Durability durability = Durability::file_and_name);
 
  private:
   void record_mistake(std::string mistake);
-  // Counts and checks everything that was collected.
+  // Checks everything that was collected, and returns a header with the counts.
   Result<manifest_layout::Header> totals() const;
   Result<manifest_layout::Header> header(std::span<const std::byte> facts_bytes) const;
   // Calls `visit` with the pieces of a section's bytes, in order, until it returns false.

@@ -33,8 +33,8 @@ inline void put_header(std::span<std::byte> bytes, manifest_layout::Header heade
   std::memcpy(bytes.data(), &header, sizeof header);
 }
 
-// Recomputes the checksums of the header and of those sections that are within the bytes. `bytes` has at
-// least the size of a header.
+// Sets the checksums of the header, and of those sections that are completely in `bytes`, to the right
+// values. `bytes` has at least the size of a header.
 inline void update_checksums(std::span<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   for (auto& row : header.rows)
@@ -43,7 +43,8 @@ inline void update_checksums(std::span<std::byte> bytes) {
   put_header(bytes, header);
 }
 
-// Converts a manifest without object checksums to version 1, whose section table lacks the row for them.
+// Converts a manifest without object checksums to version 1, in which the section table lacks the row
+// kObjectCrcs.
 inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   header.version = 1;

@@ -55,7 +55,7 @@ std::vector<std::byte> good_shards(uint64_t objects = 10) {
   return *std::move(bytes);
 }
 
-// A small manifest of each kind.
+// Returns a small manifest of each kind.
 std::vector<std::vector<std::byte>> good_ones() {
   return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
 }
@@ -210,7 +210,8 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
   EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = UINT64_MAX; }));
   EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = 1; }));
   EXPECT_FALSE(forged([](SampleEntry& e) { e.label = 2; }));
-  EXPECT_FALSE(forged([](SampleEntry& e) { e.object = 8; }));  // two samples in one object, against the flag
+  // two samples in one object, but the flag kOneObjectPerSample is set
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.object = 8; }));
 }
 
 TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
@@ -231,7 +232,8 @@ TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
   }
 }
 
-// A reader rounds lengths up for its buffers, and near 2^64 that overflows to a small number.
+// Sizes near 2^64 must be refused: a reader rounds lengths up for its buffers, and there that overflows to a
+// small number.
 TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   for (const uint64_t size : {uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
     ManifestBuilder builder(ManifestFacts{});
@@ -240,7 +242,7 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   }
 }
 
-// An object without samples is never read for a sample, but copies and checks count its bytes.
+// The size of an object without samples is checked too, because copies and checks count its bytes.
 TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   const auto built = [](std::initializer_list<uint64_t> sizes) {
     ManifestBuilder builder(ManifestFacts{});
@@ -256,8 +258,8 @@ TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   EXPECT_FALSE(survives(built({kMost / 2, kMost / 2, kMost / 2, kMost / 2, 5})));
 }
 
-// A search for a name reads one block of names. If one block had all names, a search would take as long as
-// the file.
+// To find the name of an object, a reader decodes one block of names. A manifest with larger blocks must be
+// refused: with all names in one block, this would take as long as reading the file.
 TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   auto bytes = good_manifest(20);
   Header header = header_of(bytes);
@@ -271,7 +273,7 @@ TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   EXPECT_FALSE(survives(bytes));
 }
 
-// A manifest without objects and with these facts.
+// Makes a manifest without objects and with these facts.
 std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   const std::vector<std::byte> none = *ManifestBuilder(ManifestFacts{}).finish();
   Header header = header_of(none);
@@ -287,7 +289,8 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   return bytes;
 }
 
-// Each name takes 32 bytes of memory and one byte of the file, so the number of empty names must be limited.
+// The number of empty label names must be limited: each takes 32 bytes of memory, but only one byte of the
+// file.
 TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
   const auto labels = [](uint64_t count, std::string_view name) {
     std::vector<std::byte> facts(4);  // no recipe, format and codec, seed 0
@@ -339,7 +342,8 @@ TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
       update_checksums(bytes);
       EXPECT_FALSE(survives(bytes)) << block << " " << to;
     }
-  // The first name begins with the length of its shared prefix (0) and the length of the rest.
+  // The first name begins with two lengths: of the prefix that it shares with the name before (0), and of the
+  // rest.
   for (const int shared : {1, 127, 255})
     for (const int rest : {0, 14, 127, 255}) {
       auto bytes = good;
@@ -400,7 +404,7 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
     if (round % 2 == 1) update_checksums(bytes);
     passed += survives(bytes) ? 1 : 0;
   }
-  EXPECT_LT(passed, 400);  // an accepted file has a changed checksum, unused field or letter of a name
+  EXPECT_LT(passed, 400);  // harmless: a changed checksum, unused field or letter of a name
 }
 
 TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
@@ -423,7 +427,7 @@ TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
 TEST(ManifestBuilder, PublishesTheSameBytesAsItFinishes) {
   const auto build = [] {
     ManifestBuilder builder({});
-    for (uint64_t i = 0; i < 100'000; ++i) {  // more than one chunk of each kind
+    for (uint64_t i = 0; i < 100'000; ++i) {  // needs more than one chunk of each of the builder's arrays
       const uint32_t object = builder.add_object("folder/with/a/long/name/" + std::to_string(mix64(i)), i);
       builder.add_sample({.length = i, .object = object});
     }

@@ -190,7 +190,7 @@ TEST(Manifest, SeveralSamplesInAnObject) {
 
 TEST(Manifest, ChecksumsOfWholeObjects) {
   ManifestBuilder builder(with_checksums(true));
-  for (uint32_t i = 0; i < 70'000; ++i) {  // more than one chunk
+  for (uint32_t i = 0; i < 70'000; ++i) {  // more than one chunk of the builder's arrays
     builder.add_object("shard-" + std::to_string(i), 100);
     if (i % 2 == 0) builder.add_sample({.offset = 10, .length = 40, .object = i, .crc32c = 77});
     builder.set_object_crc32c(i, i * 2654435761U);

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// FNV-1a with a final mix, so that every bit of the name affects every bit of the hash.
+// Computes FNV-1a and mixes its result, so that every bit of the name affects every bit of the hash.
 inline uint64_t name_hash(std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;

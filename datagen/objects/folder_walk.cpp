@@ -1,10 +1,10 @@
 // Threads: one thread of a command calls walk_folders(), which lists folders with several threads. Each
-// writes to its own FolderWalk, without a lock. They share only the FolderQueue. The parts are merged after
-// the threads have ended.
+// thread fills its own FolderWalk, without a lock. The threads share only the FolderQueue. The FolderWalks
+// are merged after the threads have ended.
 // Lock: FolderQueue::mutex_. It is not held while a folder is listed.
-// Memory: everything allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd), and on_threads()
-// turns it into an error.
-// Ctrl-C: a thread checks for it at each entry and then stops the others. This also ends a wait in
+// Memory: everything but objects() allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd),
+// and on_threads() turns it into an error.
+// Ctrl-C: a thread checks for it at each entry and then stops the other threads, also those that wait in
 // wait_for_folder().
 // Crash: nothing is written.
 #include "datagen/objects/folder_walk.hpp"
@@ -22,14 +22,14 @@ namespace penstock {
 
 namespace {
 
-// Folders that are not listed yet. Any thread. The walk ends when waiting_folders_ is empty and no thread
-// lists a folder, because such a thread may still add more.
+// Folders that are not listed yet. Any thread may use it. The walk ends when waiting_folders_ is empty and no
+// thread is listing a folder, because such a thread may still find subfolders.
 class FolderQueue {
  public:
   explicit FolderQueue(std::string root) { waiting_folders_.push_back(std::move(root)); }
 
-  // Waits for a folder. False if none is left or stop() was called. After true, the thread must call
-  // finish_folder() or stop(), or the other threads wait forever.
+  // Waits for a folder to list. Returns false if none is left or stop() was called. After true, the thread
+  // must call finish_folder() or stop(); otherwise the other threads wait for ever.
   bool wait_for_folder(std::string& folder) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !waiting_folders_.empty() || listing_threads_ == 0 || stopped_; });
@@ -39,8 +39,9 @@ class FolderQueue {
     ++listing_threads_;
     return true;
   }
-  // Makes both changes under one lock. Otherwise another thread could see no folder and no busy thread, and
-  // end the walk too early.
+  // Tells the queue that this thread has listed its folder and `found` these subfolders. Both changes are
+  // made under one lock. Otherwise another thread could see no waiting folder and no listing thread, and end
+  // the walk too early.
   void finish_folder(std::vector<std::string> found) {
     {
       std::lock_guard lock(mutex_);
@@ -49,8 +50,8 @@ class FolderQueue {
     }
     changed_.notify_all();
   }
-  // Stops all threads permanently. Waiting threads return from wait_for_folder(). Threads that list a folder
-  // end after it.
+  // Stops all threads for good. Threads that wait in wait_for_folder() return. Threads that are listing a
+  // folder finish that folder first.
   void stop() {
     {
       std::lock_guard lock(mutex_);
@@ -63,11 +64,12 @@ class FolderQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> waiting_folders_;
-  size_t listing_threads_ = 0;  // number of threads that list a folder
+  size_t listing_threads_ = 0;  // number of threads that are listing a folder
   bool stopped_ = false;
 };
 
-// Counts by extension. Long extensions, and new ones after the first 32 of this thread, are counted together.
+// Counts an object that is left out, by its extension. Long extensions are counted together. So are new ones,
+// after this thread has met 32.
 void count_left_out(FolderWalk& walk, std::string_view extension) {
   constexpr size_t kMostKinds = 32;
   const auto counted = walk.left_out_by_extension.find(extension);
@@ -80,11 +82,11 @@ void count_left_out(FolderWalk& walk, std::string_view extension) {
 }
 
 std::string_view last_part(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);  // right without '/', too: npos + 1 is 0
+  return name.substr(name.rfind('/') + 1);  // if there is no '/', this is the whole name: npos + 1 is 0
 }
 
-// Adds the content of one folder to `walk`, and its subfolders to `subfolders`. Runs without a lock on the
-// thread that took the folder; only this thread uses `walk` and `subfolders`.
+// Adds the objects of one folder to `walk`, and its subfolders to `subfolders`. Runs without a lock on the
+// thread that took the folder. Only this thread uses `walk` and `subfolders`.
 Result<void> list_folder(Namespace& names, const std::string& folder,
                          const std::function<uint16_t(const Entry&)>& classify, FolderWalk& walk,
                          std::vector<std::string>& subfolders) {
@@ -146,8 +148,8 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
     while (queue.wait_for_folder(folder)) {
-      // Must follow wait_for_folder() directly: if this thread ended without stop(), the others would wait
-      // forever.
+      // Must follow wait_for_folder() directly: if this thread ended without stop(), the other threads would
+      // wait for ever.
       AtScopeEnd stop([&] { queue.stop(); });
       std::vector<std::string> subfolders;
       PENSTOCK_TRY(list_folder(names, folder, classify, parts[worker], subfolders));
@@ -157,7 +159,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
     return success();
   };
   PENSTOCK_TRY(on_threads(threads, work));
-  // The parts depend on which thread took which folder. The sorts below make the result deterministic.
+  // Which part contains a folder depends on the threads. The sorts below make the result independent of that.
   FolderWalk merged = std::move(parts[0]);
   for (size_t i = 1; i < parts.size(); ++i) {
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(merged.folders));

@@ -14,14 +14,15 @@
 
 namespace penstock {
 
-// The objects of one folder, in byte order of their names. Stored compactly, since there may be millions.
+// The objects of one folder, in byte order of their names. It is stored compactly, because there may be
+// millions of objects.
 class FolderListing {
  public:
   struct Item {
     uint64_t bytes = 0;
     uint32_t name_offset = 0;
     uint16_t name_length = 0;
-    uint16_t kind = 0;  // the result of `classify`
+    uint16_t kind = 0;  // what `classify` returned for the object (see walk_folders())
   };
 
   std::string path;  // "": the root
@@ -31,31 +32,32 @@ class FolderListing {
   std::string_view name(const Item& item) const {
     return std::string_view(names).substr(item.name_offset, item.name_length);
   }
-  // "path/name". It is stored in `scratch`, and valid until `scratch` changes.
+  // The name with its path: "path/name". The text is in `scratch`, so it is valid until `scratch` changes.
   std::string_view full_name(const Item& item, std::string& scratch) const;
 };
 
 struct FolderWalk {
-  std::vector<FolderListing> folders;  // in byte order of their paths; folders without items are omitted
-  // Extension -> number of objects that are not wanted. "": no extension. "...": long extensions, and new
-  // ones once a limit is reached.
+  std::vector<FolderListing> folders;  // in byte order of their paths; folders without objects are omitted
+  // How many unwanted objects there are with each extension. "": no extension. "...": long extensions, and
+  // further ones after a limit is reached.
   std::map<std::string, uint64_t, std::less<>> left_out_by_extension;
   uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
-  // Links to folders. They are not entered, since they may form a circle.
+  // Links to folders. They are not entered, because they may lead in circles.
   std::vector<std::string> folder_links;
   std::vector<std::string> dangling_links;  // wanted links whose target does not exist
-  // Neither objects nor folders: pipes, sockets, devices, and links to these.
+  // Special files: pipes, sockets, devices, and links to these.
   std::vector<std::string> special_files;
-  // Wanted objects, and folders, whose names are too long for any back end.
+  // Wanted objects and folders whose names are too long for every back end.
   std::vector<std::string> too_long_names;
+  // The number of items in all of `folders`. Any thread may call it once walk_folders() has returned.
   uint64_t objects() const;
 };
 
 inline constexpr uint16_t kNotWanted = 0xffff;
 
-// Lists everything below the root. `classify` gets the full name of an object and returns its kind or
-// kNotWanted. All threads call it at the same time. Fails if a folder cannot be listed, because a missing
-// part would go unnoticed. Errc::interrupted on Ctrl-C.
+// Lists everything below the root. `classify` gets the full name of an object and returns its kind, or
+// kNotWanted. All threads call it at the same time. Fails if a folder cannot be listed: otherwise the user
+// would not notice that a part is missing. Errc::interrupted on Ctrl-C.
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
                                 const std::function<uint16_t(const Entry&)>& classify);
 

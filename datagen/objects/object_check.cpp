@@ -2,7 +2,7 @@
 // ObjectIndex are immutable and shared.
 // Lock: only check_object_sizes() has one.
 // Memory: a Buffer of capacity 0 grows to 1 MiB. Verdicts and errors allocate.
-// Ctrl-C: checked between pieces, and between objects.
+// Ctrl-C: checked between pieces and between objects.
 // Crash: files are only read.
 #include "datagen/objects/object_check.hpp"
 
@@ -57,7 +57,7 @@ Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buf
 
 namespace {
 
-// Reads an object once, in pieces as large as the buffer.
+// Reads an object once from front to back, in pieces as large as the buffer.
 class PieceReader {
  public:
   PieceReader(Reader& reader, uint64_t bytes, Buffer& buffer)
@@ -69,7 +69,7 @@ class PieceReader {
   uint64_t left() const { return object_bytes_ - position(); }
   uint32_t whole_crc() const { return whole_crc_; }  // CRC32C of all bytes that next() has used
 
-  // The CRC32C of the next `length` bytes; at most left().
+  // Returns the CRC32C of the next `length` bytes, which must be at most left().
   Result<uint32_t> next(uint64_t length) {
     uint32_t crc = 0;
     for (uint64_t left = length; left > 0;) {
@@ -98,7 +98,7 @@ class PieceReader {
   const uint64_t object_bytes_;
   Buffer& buffer_;
   uint64_t bytes_read_ = 0;
-  std::span<const std::byte> piece_;  // bytes that were read but that next() has not used yet
+  std::span<const std::byte> piece_;  // the part of the piece that next() has not used yet
   uint32_t whole_crc_ = 0;
 };
 
@@ -135,7 +135,8 @@ bool concerns_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
 
-// The codes of these errors say that the command line is wrong, but here the data are.
+// Returns the error with the code `corrupt` if its own code would blame the command line. Here the data are
+// wrong.
 Error as_data_error(Error error) {
   const int cause = error.sys_errno;
   if (cause == EISDIR || cause == ELOOP || cause == ENAMETOOLONG) error.code = Errc::corrupt;
@@ -162,11 +163,11 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
   }
 }
 
-// The returned verdict is `right` if the size is correct.
+// Compares only the size. So a verdict `right` says nothing about the bytes.
 Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, uint64_t object,
                                         std::string_view name) {
   const Result<Entry> entry = names.stat(name);
-  // A link that leads in circles has no content, like a dangling link.
+  // A link that leads in circles (ELOOP) has no content, like a dangling link.
   if (!entry.ok() && entry.error().code != Errc::not_found && entry.error().sys_errno != ELOOP)
     return as_data_error(entry.error());
   if (!entry.ok()) return ObjectVerdict{ObjectState::vanished, entry.error().message(), object};
@@ -213,7 +214,7 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
                fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, expected, where)};
   };
   const auto compare_sample = [&](uint64_t sample, uint32_t crc) {
-    // Keeps the first wrong sample of an object.
+    // Only the first wrong sample of an object goes into the verdict.
     const uint32_t expected = manifest.sample(sample).crc32c;
     if (!manifest.facts().checksums || crc == expected || verdict.state != ObjectState::right) return;
     is_wrong(crc, expected, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));

@@ -15,7 +15,8 @@
 
 namespace penstock {
 
-// Finds the samples of each object. Needs no memory if each object is one sample. Immutable; any thread.
+// Finds the samples of each object. Needs no memory if each object is one sample. Immutable, so any thread
+// may use it.
 class ObjectIndex {
  public:
   explicit ObjectIndex(const Manifest& manifest);
@@ -32,8 +33,10 @@ class ObjectIndex {
 
  private:
   bool object_is_sample_;
-  std::vector<uint64_t> object_starts_;  // objects + 1 entries
-  // Samples sorted by object; empty if the manifest already has this order.
+  // Objects + 1 entries. The samples of object i are those from position entry i up to (but without) position
+  // entry i + 1. A position is an index into by_object_. If by_object_ is empty, it is the index of a sample.
+  std::vector<uint64_t> object_starts_;
+  // Samples sorted by object. Empty if the manifest's samples are already in this order.
   std::vector<uint64_t> by_object_;
 };
 
@@ -50,39 +53,39 @@ std::string_view object_state_name(ObjectState state);  // such as "wrong_bytes"
 struct ObjectVerdict {
   ObjectState state = ObjectState::right;
   std::string detail;  // "8 192 bytes, the manifest says 112 640"; "" if right
-  // Set only by check_object_sizes().
+  // Index of the object. Only check_object_sizes() sets it.
   uint64_t object = 0;
-  uint64_t bytes = 0;  // size of the object that was found
+  uint64_t bytes = 0;  // actual size of the object
 };
 
-// Reads the whole range and returns its CRC32C. Reads pieces of at most buffer.capacity() bytes (1 MiB if
-// that is 0). Returns Errc::interrupted between pieces.
+// Reads `length` bytes from `offset` and returns their CRC32C. Reads pieces of at most buffer.capacity()
+// bytes (1 MiB if that is 0). After Ctrl-C it returns Errc::interrupted at the end of a piece.
 Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer);
 
 // Reads a whole object in one pass. Calls `visit` with each sample and its CRC32C, and returns the CRC32C of
-// the object. Reads a sample a second time only if it does not follow the one before it. Reads pieces, like
-// crc32c_of().
+// the object. A sample that does not follow the sample before it is read a second time. Reads in pieces, as
+// crc32c_of() does.
 Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
                               uint64_t object, Buffer& buffer,
                               const std::function<void(uint64_t sample, uint32_t crc)>& visit);
 
-// Whether the cause of an error is the object: it is missing, cut or unreadable. Otherwise the program was
-// interrupted, this machine has run out of a resource, or the program has a bug.
+// Whether the object caused the error, because it is missing, cut or unreadable. Other causes are an
+// interrupt, a machine that has run out of a resource, or a bug of the program.
 bool concerns_object(const Error& error);
 
-// The same error with a code that blames the data. A folder in place of an object, or a link that leads in
-// circles, is no mistake in the command line.
+// Returns the error with a code that blames the data instead of the command line. A folder in place of an
+// object, or a link that leads in circles, is no mistake of the user.
 Error as_data_error(Error error);
 
-// Compares the size of every object with the manifest; one stat each. Returns the missing objects and those
-// of another size, in the manifest's order. The bytes of all others are not checked. An error if the back end
+// Compares the size of every object with the manifest; it needs one stat() for each. Returns the missing
+// objects and those of another size, in the manifest's order. Bytes are not checked. An error if the back end
 // cannot report a size.
 Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                       unsigned threads);
 
-// Opens the object and compares its size. Where the manifest has checksums, compares those of its samples and
-// of the whole object. Does not read bytes without a checksum. Returns an error only if its cause is not the
-// object.
+// Checks one object: compares its size with the manifest's, and the checksums that the manifest has, of its
+// samples and of the whole object. Bytes without a checksum are not read. Returns an error only if its cause
+// is not the object.
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
                                    uint64_t object, std::string_view name, Buffer& buffer);
 

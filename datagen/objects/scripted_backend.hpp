@@ -1,5 +1,5 @@
-// For the tests of this component: a back end of invented objects. It counts reads and fails for the objects
-// that a test names.
+// A back end of invented objects, for the tests of this component. It counts reads, and its reads fail for
+// objects that a test chooses.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@
 
 namespace penstock {
 
-// Any thread reads. put(), fail_on() and change_caps() are for the test's thread, before other threads start.
+// Any thread may read. Only the test's thread may call put(), fail_on() and change_caps(), before it starts
+// other threads.
 class ScriptedBackend final : public Backend, private Namespace {
  public:
   ScriptedBackend() { caps_.native_path = true; }

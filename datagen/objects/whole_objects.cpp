@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Clears the facts that describe samples, because they do not apply to whole files.
+// The facts of `from` without those that describe samples, because they do not apply to whole files.
 ManifestFacts facts_of(const Manifest& from) {
   ManifestFacts facts = from.facts();
   facts.codec = "raw";
@@ -16,7 +16,7 @@ ManifestFacts facts_of(const Manifest& from) {
   return facts;
 }
 
-// Makes a manifest whose samples are the given objects of `from`.
+// Makes a manifest in which each of the given objects of `from` is one sample.
 Result<WholeObjects> collect(const Manifest& from, std::span<const uint64_t> objects,
                              std::vector<WholeObjects::ObjectSamples> samples_of_object) {
   ManifestBuilder builder(facts_of(from));

@@ -1,5 +1,5 @@
-// Treats each object of a corpus as one sample, for programs that load whole files and then take the samples
-// out of them.
+// Treats each object of a corpus as one sample. This is for programs that load whole files and then take the
+// samples out of them.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,25 @@ namespace penstock {
 
 struct WholeObjects {
   Manifest manifest;  // sample i is the whole object i; without labels
-  // The samples of the corpus in each object. Entry i belongs to sample i of `manifest`.
+  // Which samples of the corpus an object contains. Entry i belongs to sample i of `manifest`, which is the
+  // whole object i.
   struct ObjectSamples {
     uint64_t first_sample = 0;
     uint32_t samples = 0;
   };
   std::vector<ObjectSamples> samples_of_object;
 
-  // The largest and the smallest ObjectSamples::samples; 0 without objects.
+  // The largest ObjectSamples::samples of any object; 0 without objects. The next function returns the
+  // smallest.
   uint32_t largest_sample_count() const;
   uint32_t smallest_sample_count() const;
 };
 
-// All objects of the corpus that contain samples, in the manifest's order. `unsupported`, naming the object,
-// if the samples of an object do not follow each other in the manifest.
+// Makes one sample of each object that contains samples, in the manifest's order. Fails with `unsupported`,
+// and names the object, if the samples of an object do not follow each other in the manifest.
 Result<WholeObjects> whole_objects(const Manifest& manifest);
 
-// The objects with these indexes, in this order.
+// Selects from `all` the objects with these indexes, in the order of `indexes`.
 Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const uint64_t> indexes);
 
 }  // namespace penstock

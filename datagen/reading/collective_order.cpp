@@ -15,8 +15,9 @@ CollectiveOrder::CollectiveOrder(const SampleList& samples, SampleOrder order, u
   begin_pass(0);
 }
 
-// The object depends only on the pass and the position, so all ranks read the same object in the same round.
-// A rank with a different order would block the others in their collective read.
+// Returns the round at `position` of the pass. Its object depends only on the pass and the position, so all
+// ranks read the same object in the same round. A rank that reads another object would block all ranks for
+// ever, in the collective read.
 Round CollectiveOrder::round(uint64_t pass, uint64_t position) {
   begin_pass(pass);
   const RunPosition& run_position = find(position);

@@ -11,31 +11,31 @@
 
 namespace penstock {
 
-// One collective read of all ranks of a job. The object is the same on every rank.
+// One collective read, which all ranks of a job make together. The object is the same on every rank.
 struct Round {
   uint32_t object = 0;
-  std::optional<uint64_t> sample;  // the sample of this rank; none: the rank makes an empty read
+  std::optional<uint64_t> sample;  // the sample of this rank; absent: this rank makes an empty read
 };
 
-// The order of the rounds of a pass. The samples of each object are divided among the ranks as RankShare
-// divides a corpus. So all ranks have about equally many rounds in an object, and each sample is read once in
-// a pass. If shuffled, every pass has a different order of the objects, and of each rank's samples in an
-// object. One thread.
+// The order of the rounds (collective reads) of a pass. The samples of each object are divided among the
+// ranks as RankShare divides a corpus. So all ranks have about equally many rounds in an object, and each
+// sample is read once in a pass. If shuffled, every pass has another order of the objects, and of each rank's
+// samples in an object. Only one thread may use it.
 class CollectiveOrder {
  public:
-  // `order`: only SampleOrder::sequential or SampleOrder::shuffled.
+  // `order` must be SampleOrder::sequential or SampleOrder::shuffled.
   CollectiveOrder(const SampleList& samples, SampleOrder order, uint64_t seed, RankShare share);
 
   uint64_t rounds() const { return rounds_per_pass_; }  // rounds of a pass, equal on every rank
   Round round(uint64_t pass, uint64_t position);
 
  private:
-  struct SampleRun {  // neighbouring samples of one object
+  struct SampleRun {  // some neighbouring samples of one object
     uint32_t object = 0;
     uint64_t first_sample = 0;
     uint64_t samples = 0;
   };
-  struct RunPosition {  // where a run starts in the pass
+  struct RunPosition {  // the first round of a SampleRun in the pass
     uint64_t first_round = 0;
     uint64_t run = 0;
   };
@@ -49,9 +49,9 @@ class CollectiveOrder {
   std::vector<SampleRun> runs_;
   uint64_t rounds_per_pass_ = 0;
   uint64_t pass_ = UINT64_MAX;
-  std::vector<RunPosition> positions_;  // where each run starts, in the order of the pass
-  size_t current_run_ = 0;              // index into positions_ of the run that has the last round
-  uint64_t permuted_run_ = UINT64_MAX;  // the run to which permutation_ belongs
+  std::vector<RunPosition> positions_;  // the first round of each SampleRun, in the order of the pass
+  size_t current_run_ = 0;              // index into positions_ of the SampleRun of the last returned round
+  uint64_t permuted_run_ = UINT64_MAX;  // the SampleRun to which permutation_ belongs
   Permutation permutation_{1, 0};
 };
 

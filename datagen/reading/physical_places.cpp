@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kExtentsAtOnce = 64;
 constexpr uint64_t kNowhere =
-    std::numeric_limits<uint64_t>::max();  // the byte is not on the device yet, or is in a hole
+    std::numeric_limits<uint64_t>::max();  // returned if the byte is not on the device yet, or is in a hole
 
 struct Extent {
   uint64_t begin = 0;  // byte offset in the file
@@ -28,10 +28,12 @@ struct Extent {
   uint64_t device_offset = 0;  // byte offset on the device
 };
 
-// The extents of one object, or its inode number if the file system does not report extents.
+// Where the bytes of one object are on the device: its extents. If the file system does not report extents,
+// only its inode number is known.
 class ObjectLayout {
  public:
-  // `folder`: descriptor of the root. False if the file system does not report extents.
+  // Loads the layout of the object `name`. `folder` is a descriptor of the root. Returns false if the file
+  // system does not report extents.
   Result<bool> load_extents(int folder, const char* name, uint64_t bytes) {
     extents_.clear();
     const Fd fd(retry_eintr([&] { return ::openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
@@ -54,8 +56,8 @@ class ObjectLayout {
   bool query_extents(int fd, uint64_t bytes) {
     alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> memory;
     for (uint64_t file_offset = 0; file_offset < bytes;) {
-      // Not initialised with {}: some compilers would apply that to the array of extents at its end, which
-      // has no elements here.
+      // Not initialised with {}: some compilers would also initialise the array of extents at its end, which
+      // has no elements in this object.
       fiemap request;
       std::memset(&request, 0, sizeof request);
       request.fm_start = file_offset;
@@ -91,7 +93,7 @@ Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backe
         "the order in which objects lie on their device is known of files of this machine alone");
   const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open folder", path->string());
-  // For each object, the end of the bytes that are read.
+  // For each object, the end of the last sample in it. Extents after that are not needed.
   std::vector<uint64_t> read_ends(samples.objects());
   for (uint64_t i = 0; i < samples.size(); ++i)
     read_ends[samples[i].object] =
@@ -114,7 +116,7 @@ Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backe
     }
     order.sample_keys[i] = layout.offset_of(samples[i].offset);
   }
-  // All samples must have the same kind of key, because extents and inodes cannot be compared.
+  // All samples must have the same kind of key, because offsets and inode numbers cannot be compared.
   if (order.key_kind == "inode")
     for (uint64_t i = 0; i < samples.size(); ++i) order.sample_keys[i] = inodes[samples[i].object];
   return order;

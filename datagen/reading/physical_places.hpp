@@ -1,4 +1,4 @@
-// Finds the offsets of samples on their device, so that they can be read in that order.
+// Finds where samples are on their device, so that they can be read in the order of these places.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ struct DeviceOrder {
   std::string_view key_kind;
 };
 
-// Inspects every object that contains samples. Fails with `unsupported` if the back end's objects are not
-// files of this machine, and with the errors of open and stat. Interruptible.
+// Finds the place of every sample, from the objects that contain samples. Fails with `unsupported` if the
+// back end's objects are not files of this machine, and with the errors of open and stat. Ctrl-C interrupts
+// it.
 Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backend);
 
 }  // namespace penstock

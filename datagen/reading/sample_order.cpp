@@ -31,7 +31,8 @@ SampleSource::SampleSource(uint64_t samples, unsigned threads, uint64_t max_pass
   assert(samples > 0);
 }
 
-// Sorts a window when its first sample is requested, and keeps the result for the others.
+// The sample at `position` if each window of the shuffle is sorted by device offsets. A window is sorted when
+// its first sample is requested, and is kept for its other samples.
 uint64_t PassOrder::in_window_order(uint64_t position) {
   const uint64_t window_begin = position / window_ * window_;
   if (sorted_samples_.empty() || sorted_from_ != window_begin) {
@@ -48,9 +49,9 @@ uint64_t PassOrder::in_window_order(uint64_t position) {
   return sorted_samples_[position - window_begin];
 }
 
-// Called by each thread whose ticket is beyond the limit. Starts one more pass, or refuses. After one refusal
-// ended_ stays true. If a later thread could still start a pass, the slices of the refused tickets would be
-// missing in it.
+// Starts another pass for a thread whose ticket is beyond the last pass, or returns false if there is no
+// other pass. After false, ended_ stays true. Otherwise a later thread could start a pass, in which the
+// slices of the refused tickets would be missing.
 bool SampleSource::try_start_pass(uint64_t ticket, int64_t now_ns) {
   std::lock_guard lock(mutex_);
   while (ticket >= ticket_limit_.load(std::memory_order_relaxed)) {
@@ -69,25 +70,27 @@ Arrivals::Arrivals(const OpenLoop& loop, uint64_t seed, const RankShare& share, 
       first_due_gaps_((double(share.rank) + 0.5) / double(share.ranks)),
       random_(RandomStream(seed, "arrivals").substream(run).substream(share.rank)) {}
 
-// The time at which sample `number` is due. `at_ns` has the time of the previous sample, and gets the time of
-// this sample. Takes no lock.
+// The time at which sample `number` is due. `at_ns` must have the time of the previous sample, and gets the
+// time of this sample. Takes no lock.
 int64_t Arrivals::due_ns(uint64_t number, double& at_ns) const {
   if (poisson_)
     at_ns -= gap_ns_ * portable_log(1 - random_.uniform(number));
   else
-    // A sample is due in the middle of its gap. So a run of n gaps has n samples, and none is due exactly at
-    // its end.
+    // A sample is due in the middle of its gap. So in a run of n gaps n samples are due, and none of them
+    // exactly at the end.
     at_ns = gap_ns_ * (double(number) + first_due_gaps_);
   return int64_t(at_ns);
 }
 
-// Number and time change under one lock, because with random gaps each time depends on the previous one.
+// Number and time change under one lock: with random gaps, the due time of a sample depends on that of the
+// previous one.
 int64_t Arrivals::next_ns() {
   const std::lock_guard lock(mutex_);
   return due_ns(times_given_++, last_due_ns_);
 }
 
-// Computes all times again from the first, so it needs no lock and does not affect next_ns().
+// Computes all due times again from the first one. So it needs no lock and does not change what next_ns()
+// returns.
 uint64_t Arrivals::count_due(int64_t from_ns, int64_t to_ns) const {
   uint64_t count = 0;
   double at_ns = 0;

@@ -1,5 +1,5 @@
-// Decides which sample is read next, and when. SampleSource is the source from which the threads of a run
-// take samples, and PassOrder is the order of a pass.
+// Decides which sample is read next, and when. SampleSource gives positions of a pass to the threads of a
+// run, PassOrder says which sample is at a position, and Arrivals says when a sample is due.
 #pragma once
 
 #include <atomic>
@@ -14,27 +14,28 @@ namespace penstock {
 enum class SampleOrder : uint8_t {
   sequential,
   shuffled,
-  physical,  // shuffled; each window of the shuffle is then sorted by the offsets on the device
+  physical,  // shuffled, and then sorted by device offset within each window of samples
 };
 
-// Some neighbouring positions of one pass, which one thread reads.
+// Neighbouring positions of one pass, which one thread reads.
 struct Slice {
   uint64_t pass = 0;
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-// Gives positions of passes to threads. In each pass, each position from 0 to samples - 1 is given once. It
-// never ends within a pass: when all positions of a pass are given, it decides if another pass follows.
-// take() is one relaxed fetch_add, and takes a lock only between passes. Any thread.
+// Gives the positions of passes to threads. In each pass, each position from 0 to samples - 1 is given once.
+// It never ends within a pass: when all positions of a pass are given, it decides whether another pass
+// follows. take() is one relaxed fetch_add, and takes a lock only between passes. Any thread may use it.
 class SampleSource {
  public:
-  // `samples` > 0. Ends after `max_passes` whole passes (0: no limit), or after the first pass that ends
-  // later than `min_time_ns`. Slices of short passes are short, so that all threads finish at about the same
-  // time.
+  // `samples` must not be 0. Ends after `max_passes` whole passes (0: no limit), or with the first pass that
+  // lasts beyond `min_time_ns`. If a pass is short, its slices are short too, so that all threads finish at
+  // about the same time.
   SampleSource(uint64_t samples, unsigned threads, uint64_t max_passes, int64_t min_time_ns);
 
-  // Sets `slice` to the next positions. False after the last pass. `now_ns`: time since the start of the run.
+  // Sets `slice` to the next positions. Returns false after the last pass. `now_ns` is the time since the
+  // start of the run.
   bool take(int64_t now_ns, Slice& slice) {
     const uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= ticket_limit_.load(std::memory_order_acquire) && !try_start_pass(ticket, now_ns))
@@ -45,7 +46,7 @@ class SampleSource {
     return true;
   }
 
-  // Whole passes that were given to threads.
+  // The number of whole passes that were given to threads.
   uint64_t passes() const { return ticket_limit_.load(std::memory_order_acquire) / slices_per_pass_; }
 
  private:
@@ -62,8 +63,9 @@ class SampleSource {
   bool ended_ = false;
 };
 
-// The part of each pass that this rank reads. The corpus is divided into one part of neighbouring samples for
-// each rank. Their lengths differ by at most one sample. After each pass a rank moves on by `shift` parts.
+// The part of each pass that this rank reads. The corpus is divided into as many parts of neighbouring
+// samples as there are ranks; their lengths differ by at most one sample. In each pass a rank reads the part
+// that is `shift` parts after that of the pass before.
 struct RankShare {
   uint64_t rank = 0;
   uint64_t ranks = 1;
@@ -75,12 +77,13 @@ struct RankShare {
   uint64_t largest_part(uint64_t samples) const { return (samples + ranks - 1) / ranks; }
 };
 
-// Maps a position in a rank's share of a pass to a sample. If shuffled, every pass has a different
-// permutation of the share. It depends only on the seed and is equal on every machine. One thread.
+// The order of a pass: maps each position in a rank's share to a sample. If shuffled, every pass has a
+// different permutation of the share. It depends only on the seed and is equal on every machine. Only one
+// thread may use it.
 class PassOrder {
  public:
-  // `offsets` and `window` are used only for SampleOrder::physical. `offsets` has the offset of each sample
-  // and must outlive the order. `window` is the number of samples that are sorted at a time, at least 1.
+  // `offsets` and `window` are used only for SampleOrder::physical. `offsets` has the device offset of each
+  // sample and must outlive the order. `window` is how many samples are sorted together, at least 1.
   PassOrder(SampleOrder order, uint64_t samples, uint64_t seed, RankShare share = {},
             const std::vector<uint64_t>* offsets = nullptr, uint64_t window = 1)
       : order_(order),
@@ -93,7 +96,7 @@ class PassOrder {
     begin(0);
   }
 
-  // Starts a pass. Returns the number of its positions in this rank's share.
+  // Starts a pass. Returns the number of positions in this rank's share of it.
   uint64_t begin(uint64_t pass) {
     if (pass == pass_) return share_samples_;
     pass_ = pass;
@@ -126,32 +129,35 @@ class PassOrder {
   uint64_t window_;
   uint64_t pass_ = UINT64_MAX;
   uint64_t first_sample_ = 0;   // first sample of the share
-  uint64_t share_samples_ = 0;  // samples of the share
+  uint64_t share_samples_ = 0;  // number of samples in the share
   Permutation permutation_;
   uint64_t sorted_from_ = 0;
-  // The sorted samples of the window that starts at sorted_from_; empty: none.
+  // The samples of the window that starts at sorted_from_, sorted by device offset. Empty if no window was
+  // sorted yet.
   std::vector<uint64_t> sorted_samples_;
 };
 
-// In an open loop, samples are due at a fixed rate, as requests of users are, even if the tier is slow. In a
-// closed loop, a thread requests the next sample only after the last one. If the tier stops for a second, a
-// closed loop requests nothing in that time. Then only one latency shows the delay that many requests would
-// have had.
+// The rate of an open loop: samples are due at a given rate, as requests of users are, even if the tier is
+// slow. In a closed loop, a thread requests the next sample only when its last one has arrived. So if the
+// tier stops for a second, a closed loop requests nothing in that time, and only one latency shows the delay.
+// In an open loop, all samples due in that second show it.
 struct OpenLoop {
   double per_second = 0;  // samples per second, of all ranks together
   bool poisson = false;   // true: exponentially distributed gaps (a Poisson process); false: equal gaps
 };
 
-// Gives the times at which samples are due in an open loop, for one rank in one run. Any thread.
+// Gives the times at which samples are due in an open loop, for one rank in one run. Any thread may use it.
 class Arrivals {
  public:
-  // With equal gaps, the times of the ranks alternate. Runs with the same seed and different `run` differ.
+  // If the gaps are equal, the due times of the ranks alternate. Runs with the same seed but different `run`
+  // have different random gaps.
   Arrivals(const OpenLoop& loop, uint64_t seed, const RankShare& share, uint64_t run);
 
-  // The time at which the next sample is due, from the start of the run. Each time is returned once.
+  // The time at which the next sample is due, in ns since the start of the run. Each call returns another
+  // sample's time.
   int64_t next_ns();
 
-  // The number of samples that are due in [from_ns, to_ns), including those that next_ns() has not returned.
+  // How many samples are due in [from_ns, to_ns). It also counts samples that next_ns() has not returned yet.
   uint64_t count_due(int64_t from_ns, int64_t to_ns) const;
 
  private:
@@ -159,11 +165,11 @@ class Arrivals {
 
   const bool poisson_;
   const double gap_ns_;
-  const double first_due_gaps_;  // time of the first sample, in gaps, if the gaps are equal
+  const double first_due_gaps_;  // due time of the first sample, in gaps; used if the gaps are equal
   const RandomStream random_;
   std::mutex mutex_;          // guards times_given_ and last_due_ns_
   uint64_t times_given_ = 0;  // how many due times next_ns() has returned
-  double last_due_ns_ = 0;    // the due time that next_ns() has returned last
+  double last_due_ns_ = 0;    // what next_ns() returned last
 };
 
 }  // namespace penstock

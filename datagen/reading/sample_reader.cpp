@@ -1,8 +1,8 @@
-// Threads: any thread calls HeldObjects. A SampleReader belongs to one worker, and is used by one thread at
-// a time.
+// Threads: any thread may call HeldObjects. A SampleReader belongs to one worker, and only one thread at a
+// time uses it.
 // Lock: HeldObjects::mutex_ guards owned_readers_. It is not held during an open or a read. find() takes no
 // lock.
-// Memory: HeldObjects::open() allocates, for owned_readers_ under the lock. use_queue() allocates.
+// Memory: HeldObjects::open() allocates; under the lock only for owned_readers_. use_queue() allocates.
 // Ctrl-C: not checked in this file. The callers check interrupted() between samples.
 // Crash: nothing is written.
 #include "datagen/reading/sample_reader.hpp"
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// One test is built with this delay, to show that `read` reports a slow reader. The baseline and the ceiling
-// must not be affected by it.
+// Delays every reap. One test is built with a delay, to show that `read` reports a slow reader. Baseline and
+// ceiling do not call this, so they remain fast.
 #ifndef PENSTOCK_REAP_DELAY_US
 #define PENSTOCK_REAP_DELAY_US 0
 #endif
@@ -24,7 +24,8 @@ void delay_reap() {
     std::this_thread::sleep_for(std::chrono::microseconds(PENSTOCK_REAP_DELAY_US));
 }
 
-// Not inlined into read(), so that a read of a whole object, which does not need it, costs only the call.
+// Reads a sample that is a range of an object. Not inlined into read(): reads of whole objects do not need
+// this code, so it would only slow them down.
 [[gnu::noinline]] Result<uint64_t> read_range(SampleReader& reader, size_t slot, std::string_view object_name,
                                               const SampleList::Sample& sample, std::span<std::byte> out) {
   PENSTOCK_ASSIGN(Reader* const object_reader, reader.reader(slot, object_name, sample.object));
@@ -34,11 +35,10 @@ void delay_reap() {
 
 }  // namespace
 
-// The release store comes last and pairs with the acquire in find(): a thread that sees the pointer sees a
-// complete Reader.
+// Opens an object and stores its Reader. The release store comes last and pairs with the acquire in find().
+// So a thread that sees the pointer also sees the complete Reader.
 Result<Reader*> HeldObjects::open(uint64_t object, std::string_view name) {
-  // Opened before the lock is taken: an open may take long, and other threads can open other objects at the
-  // same time.
+  // Open before taking the lock: an open may take long, and meanwhile other threads can open other objects.
   PENSTOCK_ASSIGN(std::unique_ptr<Reader> opened, backend_.open(name));
   const std::lock_guard lock(mutex_);
   std::atomic<Reader*>& entry = readers_[size_t(object)];
@@ -66,8 +66,8 @@ Result<Reader*> SampleReader::reader(size_t slot, std::string_view object_name, 
   if (objects_.holds(object)) return objects_.open(object, object_name);
   SlotReader& slot_reader = slot_readers_[slot];
   if (slot_reader.object != object) {
-    // The old object is closed first, because both together could exceed the limit of descriptors. After a
-    // failed open the slot has no Reader.
+    // Close the old object before opening the new one: both together could exceed the limit of descriptors.
+    // If the open fails, the slot has no Reader.
     close(slot);
     PENSTOCK_ASSIGN(slot_reader.reader, backend_.open(object_name));
     slot_reader.object = object;
@@ -99,7 +99,7 @@ Result<void> SampleReader::add(size_t slot, std::string_view object_name, const 
   return success();
 }
 
-// Reads for which the queue has no room stay in added_reads_ until the next call.
+// Submits added reads. Those for which the queue has no room stay in added_reads_ until the next call.
 void SampleReader::start(Start when) {
   if (added_reads_.empty()) return;
   const size_t submitted = queue_->submit(added_reads_, when);

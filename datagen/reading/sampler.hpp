@@ -15,11 +15,12 @@ namespace penstock {
 struct Shuffle {
   enum class Kind : uint8_t {
     none,   // the order of the manifest; rank r of R takes every R-th sample, starting with the r-th
-    local,  // Each rank has one part of the corpus (neighbouring samples) and permutes it again each epoch.
-    // The samples of `none` go through a buffer. Each time a random entry is used and replaced by the next
-    // sample. At the end of the epoch the buffer is emptied.
+    local,  // Each rank has a part of the corpus (neighbouring samples), in a new random order each epoch.
+    // Takes the samples in the order of `none`, but through a buffer. A random entry of the buffer is used
+    // and replaced by the next sample. At the end of the epoch the remaining entries are used.
     buffer,
-    // The whole corpus is permuted again each epoch, equally on every rank, and each rank takes its part.
+    // The whole corpus is in a new random order each epoch. All ranks have the same order, and each rank
+    // takes its part of it.
     global,
   };
   static const Shuffle none;
@@ -38,19 +39,20 @@ inline constexpr Shuffle Shuffle::global{Shuffle::Kind::global};
 // Parses "none", "local", "buffer:N" (N at least 1, for example "10k") or "global". Other texts fail with
 // invalid_argument.
 Result<Shuffle> parse_shuffle(std::string_view text);
-std::string shuffle_text(const Shuffle& shuffle);  // the text for parse_shuffle(), with N in digits
+// The text from which parse_shuffle() makes `shuffle`; N is in digits.
+std::string shuffle_text(const Shuffle& shuffle);
 
-// The samples of one rank in one epoch, from first to last. One thread. It needs constant memory for any
-// corpus size, plus 8 bytes for each entry of the buffer. The buffer has at most as many entries as the epoch
-// has samples.
+// Which samples one rank uses in one epoch, and in which order. Only one thread may use it. It needs constant
+// memory for any corpus size, plus 8 bytes for each entry of the buffer. The buffer has at most as many
+// entries as the epoch has samples.
 class EpochOrder {
  public:
   uint64_t left() const { return size_ - position_; }
-  // Index in the manifest of the next sample. Requires left() > 0. Over all ranks, no index is returned twice
-  // in an epoch.
+  // Returns the next sample, as its index in the manifest. Requires left() > 0. In an epoch each index is
+  // returned at most once, on one rank only.
   uint64_t next();
-  // Skips the next `count` samples, at most left(). This takes constant time, except with a buffer, where it
-  // takes time for each sample.
+  // Skips the next `count` samples, at most left(). This takes constant time, but with a buffer it takes time
+  // for each skipped sample.
   void skip(uint64_t count);
 
  private:
@@ -60,26 +62,26 @@ class EpochOrder {
 
   uint64_t size_ = 0;
   uint64_t position_ = 0;        // position of the next sample
-  uint64_t first_position_ = 0;  // the first position in the permutation
+  uint64_t first_position_ = 0;  // this rank's first position in the permutation
   uint64_t stride_ = 1;
   uint64_t part_begin_ = 0;  // first sample of this rank's part of the corpus
   std::optional<Permutation> permutation_;
-  std::optional<RandomStream> draws_;  // random numbers that choose entries of the buffer
+  std::optional<RandomStream> draws_;  // random numbers that choose which entry of the buffer is used
   std::vector<uint64_t> buffer_;
-  uint64_t buffered_count_ = 0;  // number of positions that were put into the buffer
+  uint64_t buffered_count_ = 0;  // how many positions have entered the buffer so far
 };
 
-// Makes the orders of all epochs for one rank. Every rank gets samples / ranks samples in an epoch, rounded
-// down. The remaining samples, at most ranks - 1, are not used in that epoch. With Shuffle::global they are
-// different ones in each epoch. Immutable, so any thread may use it.
+// Makes the orders of all epochs for one rank. In each epoch, every rank gets samples / ranks samples,
+// rounded down. The remaining samples, at most ranks - 1, are not used in that epoch. With Shuffle::global
+// these are different samples in each epoch. Immutable, so any thread may use it.
 class Sampler {
  public:
   Sampler(uint64_t samples, Shuffle shuffle, uint64_t seed, int rank = 0, int ranks = 1);
 
   uint64_t per_epoch() const { return per_epoch_; }
-  // The rest of an epoch of which all ranks together have used the first `used` samples, equally many each.
-  // With Shuffle::none and Shuffle::global the number of ranks may have changed since. With the other kinds
-  // each rank has its own order, so the number of ranks must be the same.
+  // The rest of epoch `number`, after all ranks together have used its first `used` samples, each rank
+  // equally many. With Shuffle::none and Shuffle::global, the number of ranks may differ from that of the
+  // first part. With the other kinds it must be the same, because each rank has its own order.
   EpochOrder epoch(uint64_t number, uint64_t used = 0) const;
 
  private:

@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-// Each part uses its own random stream, so that the parts of a sample differ too.
+// Makes the samples of an array recipe. Each part of a sample (an array) uses its own random stream, so that
+// the parts differ too.
 class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)
@@ -85,7 +86,7 @@ void ArrayRecipe::fill_moments(size_t part, const NoiseArray& array, std::span<s
 }
 
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
-  // Held while a stock is made, so that other threads wait for it instead of making a second one.
+  // The lock is held while a stock is made, so that other threads wait for it instead of making a second one.
   const std::scoped_lock lock(stocks_mutex_);
   auto& stock = stocks_[size_t(noise)];
   if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
@@ -100,15 +101,15 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
   }
 }
 
-// ClimDeepLearn, which the recipe `climate` imitates, reads such an object first and normalises all samples
-// by it. It contains the moments of the whole stock from which the samples are made.
+// Makes an object with the moments of the whole stock for each part that contains moments. ClimDeepLearn,
+// which the recipe `climate` imitates, reads such an object first and normalises all samples by it.
 std::vector<Companion> ArrayRecipe::companions() const {
   std::vector<Companion> companions;
   for (const ArrayPart& part : spec_.parts) {
     if (!part.moments_of) continue;
     const std::string_view name = part.field.name;
     Companion& companion = companions.emplace_back();
-    // If the name has no '/', npos + 1 is 0 and this is the whole name.
+    // If the name has no '/', rfind() returns npos, npos + 1 is 0, and the whole name is taken.
     companion.name = name.substr(name.rfind('/') + 1);
     companion.fields = {part.field};
     companion.bytes.emplace_back(size_t(field_bytes(part.field)));

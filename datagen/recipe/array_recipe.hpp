@@ -1,5 +1,5 @@
-// Recipes of arrays. The bytes of large fields come from a stock of noise. The recipe fills small fields
-// itself.
+// Recipes whose samples are arrays. The bytes of large arrays come from a stock of noise (noise_stock.hpp). A
+// function of the recipe fills small ones.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +24,10 @@ namespace penstock {
 struct ArrayPart {
   Field field;
   std::optional<Noise> noise{};
-  // Set if this part contains the moments of an earlier part: the index of that part, whose noise must be
-  // `floats`. Each index of its first dimension (a channel) has one set of moments. The data set then also
-  // has a companion with the moments of the whole stock. If neither `noise` nor this is set,
-  // ArrayRecipeSpec::fill makes the bytes.
+  // Set if this part contains the moments (mean, maximum ...) of an earlier part: the index of that part,
+  // whose noise must be `floats`. Each index of that part's first dimension (a channel) has one set of
+  // moments. The data set then also has a companion with the moments of the whole stock. If neither `noise`
+  // nor this is set, ArrayRecipeSpec::fill makes the bytes.
   std::optional<size_t> moments_of{};
 };
 
@@ -35,10 +35,10 @@ struct ArrayRecipeSpec {
   std::string_view recipe;  // name of the recipe, which selects its random numbers
   uint64_t full_samples = 0;
   std::vector<ArrayPart> parts;  // at most one has a variable size
-  NormalSizes sizes{};           // sizes of the part with a variable size
+  NormalSizes sizes{};           // distribution of the sizes of that part
   SampleNamer name;
-  // Fills a part that has no noise. `out` contains zeros before. `sample` is the random stream of the sample.
-  // Any thread.
+  // Fills a part that has neither noise nor moments. `out` contains zeros at first. `sample` is the random
+  // stream of the sample. Any thread may call it.
   void (*fill)(const RandomStream& sample, uint64_t index, size_t part, std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
 };
@@ -57,7 +57,7 @@ class ArrayRecipe final : public Recipe {
 
  private:
   class Maker;
-  const NoiseStock& stock(Noise noise) const;  // made by the first call; any thread
+  const NoiseStock& stock(Noise noise) const;  // the first call makes it; any thread may call
   void fill_moments(size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   uint64_t part_bytes(size_t part, uint64_t index) const {
     return fields_[part].varies ? normal_bytes(spec_.sizes, stream_, index) : field_bytes(fields_[part]);
@@ -70,7 +70,7 @@ class ArrayRecipe final : public Recipe {
   const RandomStream stream_;
   std::vector<Field> fields_;  // the field of each part
   mutable std::mutex stocks_mutex_;
-  // Indexed by Noise. A stock is made when a maker first needs it.
+  // The stocks, indexed by Noise. A stock is made when a maker first needs it.
   mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;
 };
 
@@ -83,19 +83,19 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// Checks the setting "shape": `invalid_argument` unless it has `dimensions` dimensions and at most 2^28
+// Checks the setting "shape". `invalid_argument` unless it has `dimensions` dimensions and at most 2^28
 // elements (1 GiB of f32).
 Result<void> check_shape(std::span<const uint64_t> shape, size_t dimensions);
 
-// Writes `value` as element number `element` of a part. Value is the element type of the field.
+// Writes `value` as element number `element` of a part. Value must be the element type of the part's field.
 template <class Value>
 void put_element(Value value, std::span<std::byte> out, size_t element = 0) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
   std::copy(bytes.begin(), bytes.end(), out.begin() + ptrdiff_t(element * sizeof value));
 }
 
-// Number of moments of one channel: mean, maximum, minimum and standard deviation, as f32, in the order of
-// ClimDeepLearn's statistics script.
+// The number of moments of one channel: mean, maximum, minimum and standard deviation, in this order and as
+// f32, like ClimDeepLearn's statistics script.
 inline constexpr size_t kMoments = 4;
 
 }  // namespace penstock

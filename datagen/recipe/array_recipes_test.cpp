@@ -79,7 +79,7 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
   EXPECT_EQ(recipe->label_names().size(), 10U);
   EXPECT_EQ(recipe->label_names()[6], "frog");
   EXPECT_EQ(field_bytes(recipe->fields().front()), 3072U);
-  // The planes are pictures and not noise: a pixel is similar to the one below it.
+  // The planes must be pictures and not noise: a pixel is similar to the one below it.
   const auto maker = recipe->maker().value();
   double squares = 0, steps = 0;
   for (uint64_t i = 0; i < 50; ++i) {
@@ -92,7 +92,7 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
       steps += (here - below) * (here - below);
     }
   }
-  EXPECT_LT(steps, squares);  // noise would have twice the squares
+  EXPECT_LT(steps, squares);  // in noise, the steps are twice the squares
 }
 
 TEST(CosmoFlow, SizesAreTheWorkloads) {
@@ -168,7 +168,8 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
 }
 
 TEST(Climate, StatisticsAreThoseOfTheData) {
-  // Channels of whole blocks and of parts of a block, channels that begin within a stamp, and the real shape.
+  // These shapes give channels of whole blocks, channels of parts of a block, channels that begin within a
+  // stamp, and the real shape.
   for (const char* const shape : {"2,64,64", "5,7,11", "3,1,1027", "4,32,48", "1,1,1", "16,768,1152"}) {
     const auto recipe = recipe_of("climate", {{"shape", shape}}, 3);
     const auto maker = recipe->maker().value();

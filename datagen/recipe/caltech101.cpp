@@ -121,7 +121,7 @@ constexpr ClassCount kClasses[] = {{"BACKGROUND_Google", 467},
                                    {"yin_yang", 60}};
 
 constexpr OptionSpec kOptions[] = {
-    photo_median_option("12KB"),  // the median in Chien et al. 2018, mini-application
+    photo_median_option("12KB"),  // the median in the paper of Chien et al. 2018, for its mini-application
     photo_sigma_option("0.4"),
     kEncodeOption,
 };
@@ -150,7 +150,7 @@ const RecipeInfo recipe_caltech101{
     .full_samples = kSamples,
     .sizes = "log-normal, median 12 KB, sigma 0.40",
     .format = "files",
-    .mean_sample_bytes = 12999,  // 12 KB * exp(0.40^2 / 2)
+    .mean_sample_bytes = 12999,  // 12 KB * exp(0.40^2 / 2): the mean of a log-normal distribution
     .fingerprint = 0xf471e8fb,
     .make = make_caltech101,
 };

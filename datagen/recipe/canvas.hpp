@@ -1,5 +1,5 @@
-// Pictures and noise that wrap around at their edges, and operations on them. Plain arithmetic on arrays that
-// one thread owns.
+// Pictures and noise that wrap around at their edges, from which photographs are painted (scenery.hpp), and
+// operations on them.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace penstock {
 
 inline constexpr uint32_t kSceneryBits = 10;
-// The side of canvases and noise fields, at which they wrap around.
+// The number of pixels on each side of canvases and noise fields. Coordinates wrap around there.
 inline constexpr uint32_t kScenerySide = 1U << kSceneryBits;
 
 inline constexpr uint32_t kSceneryMask = kScenerySide - 1;
@@ -37,15 +37,17 @@ inline uint8_t to_byte(int value) {
   return uint8_t(std::clamp(value, 0, 255));
 }
 
-// Makes noise with the same power in each octave of wavelengths, which is 1/f^2 in two dimensions. It starts
-// with white noise of `first_side`, and adds white noise of the same strength at each doubling up to
-// `last_side`. The result has a standard deviation of about 40. After the kSceneryArea values are
-// kSceneryBlock more, so that callers may read a whole block at the end.
+// Makes noise with the same power in each octave of wavelengths, which is a 1/f^2 spectrum in two dimensions.
+// It starts with white noise of `first_side` points on each side. It doubles the side repeatedly, and up to
+// `last_side` it adds white noise of the same strength each time. The result has a standard deviation of
+// about 40. It has kSceneryBlock more values than kSceneryArea, so that callers may read a whole block at the
+// end.
 NoiseField fractal_noise(RandomStream random, uint32_t first_side, uint32_t last_side);
 
 // Removes detail that no lens resolves: filters with (1 2 1) / 4 horizontally and vertically.
 void soften(Canvas& canvas);
-// Averages 2 * reach + 1 pixels horizontally and vertically, like a lens out of focus.
+// Blurs like a lens out of focus: replaces each pixel by the mean of 2 * reach + 1 pixels, horizontally and
+// then vertically.
 void blur(Canvas& canvas, uint32_t reach);
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ extern const RecipeInfo recipe_cosmoflow;
 namespace {
 
 constexpr uint64_t kSamples = 524'288;
-constexpr NormalSizes kSizes{2'828'486, 71'311};  // from DLIO's workload file
+constexpr NormalSizes kSizes{2'828'486, 71'311};  // mean and deviation, from DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("2828486"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}, {"features", "dlio"}};

@@ -14,7 +14,7 @@ namespace {
 // One leaf: an ellipse or a box, lit from one side, with its own grain.
 struct Leaf {
   int x, y, radius;
-  int cosine, sine;  // of the angle of rotation, times 256
+  int cosine, sine;  // cosine and sine of the angle of rotation, times 256
   int aspect;        // width divided by height, times 256
   bool is_box;
   int border_raggedness;  // 0: smooth border, 3: most ragged
@@ -29,8 +29,8 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.x = draws.between(0, int(kSceneryMask));
   leaf.y = draws.between(0, int(kSceneryMask));
   leaf.radius = radius;
-  // A random point of the unit circle, computed without sine and cosine: ((1 - t^2), 2t) / (1 + t^2). Boxes
-  // are nearly upright.
+  // A random direction as a point of the unit circle, computed without sine and cosine: ((1 - t^2), 2t) / (1
+  // + t^2). Boxes are nearly upright, so their t is small.
   const double t = (draws.uniform() * 2.0 - 1.0) * (style.has_boxes ? 0.02 : 1.0);
   leaf.cosine = int(256.0 * (1.0 - t * t) / (1.0 + t * t));
   leaf.sine = int(512.0 * t / (1.0 + t * t));
@@ -67,11 +67,13 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   row.luma = float(leaf.colour.y);
   row.texture = float(leaf.texture) / 100.0F;
   row.raggedness = row.radius * row.radius * float(leaf.border_raggedness) / 512.0F;
-  // The largest distance from the centre: that of a box's corner, or of the most ragged border.
+  // The largest distance of a pixel of the leaf from its centre: that of a box's corner, or of the most
+  // ragged border.
   const float max_distance =
       row.radius * std::sqrt(leaf.is_box ? 2.0F : 1.0F + 128.0F * float(leaf.border_raggedness) / 512.0F);
-  // Computes the rows that may meet the leaf. In a row, u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 *
-  // height. For a pixel inside the leaf, it is at most `max_distance` squared.
+  // Computes max_dy: how many rows above and below the centre can contain pixels of the leaf. In the row
+  // `dy`, u^2 + v^2 is (x + skew * dy)^2 * width + dy^2 * height. For a pixel of the leaf, it is at most
+  // max_distance^2.
   const float width = row.u_step * row.u_step + row.v_step * row.v_step;
   const float skew = (row.u_step * u_down + row.v_step * v_down) / width;
   const float height = u_down * u_down + v_down * v_down - skew * skew * width;
@@ -79,7 +81,7 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   const int max_dy = std::min(int(max_distance / std::sqrt(height)) + 1, kMaxReach);
   for (int dy = -max_dy; dy <= max_dy; ++dy) {
     const auto y = uint32_t(leaf.y + dy);
-    // Computes the middle of the leaf in this row, and half its width plus one pixel.
+    // Computes the middle of the leaf in this row, and half its width, rounded up, plus one pixel.
     const auto dy_float = float(dy);
     const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * height, 0.0F);
     const int middle = int(-skew * dy_float);
@@ -109,8 +111,9 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
   std::vector<uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
   std::array<Colour, 256> colours{};
-  // The number of leaves falls with their radius as r^-3, so each octave of radii must paint the same area.
-  // The next leaf is from the octave that has painted least. So large and small leaves cover each other.
+  // Each octave of radii must paint the same area, since the number of leaves falls with their radius as
+  // r^-3. The next leaf is always from the octave that has painted least, so large and small leaves cover
+  // each other.
   const int64_t wanted_area = int64_t(kSceneryArea) * style.layers_percent / 100;
   std::array<int64_t, kSceneryBits> painted_area{};
   unsigned octave_count = 0;
@@ -123,7 +126,8 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
     const int octave_radius = style.max_radius >> octave;
     const int radius = std::max(draws.between(octave_radius / 2, octave_radius), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
-    // A pixel stores its colour as an index. 256 colours are enough for the eye.
+    // A pixel stores its colour as an index of one byte, so only the first 256 leaves have new colours. That
+    // is enough for the eye.
     const uint8_t index = uint8_t(leaf_number % 256);
     if (leaf_number < 256)
       colours[index] = leaf.colour;

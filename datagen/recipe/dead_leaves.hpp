@@ -19,8 +19,8 @@ struct LeafStyle {
   int min_radius;  // in pixels
   int max_radius;
   bool has_boxes;       // upright rectangles instead of blobs
-  int texture_percent;  // strongest grain, in percent
-  int layers_percent;   // total area of the leaves, in percent of the canvas
+  int texture_percent;  // strength of the roughest surface's grain, in percent
+  int layers_percent;   // areas of all leaves together, in percent of the canvas's area
 };
 
 struct LeafNoise {
@@ -28,7 +28,7 @@ struct LeafNoise {
   const NoiseField& patches;  // varies the light and makes borders ragged
 };
 
-// The result has hard edges; call soften() on it.
+// Paints a canvas of dead leaves. It has hard edges; call soften() on it.
 Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise& noise);
 
 }  // namespace penstock

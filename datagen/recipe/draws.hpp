@@ -1,4 +1,5 @@
-// Draws random numbers in sequence, for code that does not need random access to them.
+// Draws random numbers one after another, for code that does not need to know the position of each in its
+// stream.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace penstock {
 
-// The numbers of one stream in sequence. Copyable.
+// Gives the numbers of one stream one after another. A copy continues from the same number.
 class Draws {
  public:
   explicit Draws(RandomStream stream) : stream_(stream) {}

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kSamples = 1281167;  // from the ILSVRC 2012 training set
 
 constexpr OptionSpec kOptions[] = {
-    photo_median_option("112KB"),  // the median in Chien et al. 2018, micro-benchmark
+    photo_median_option("112KB"),  // the median in the paper of Chien et al. 2018, for its micro-benchmark
     photo_sigma_option("0.4"),
     kEncodeOption,
     {.name = "classes",
@@ -67,7 +67,7 @@ const RecipeInfo recipe_imagenet{
     .full_samples = kSamples,
     .sizes = "log-normal, median 112 KB, sigma 0.40",
     .format = "files",
-    .mean_sample_bytes = 121328,  // 112 KB * exp(0.40^2 / 2)
+    .mean_sample_bytes = 121328,  // 112 KB * exp(0.40^2 / 2): the mean of a log-normal distribution
     .fingerprint = 0x6e371641,
     .make = make_imagenet,
 };

@@ -91,7 +91,7 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
   EXPECT_NEAR(std::log(percentile(made.bytes, 84.13) / percentile(made.bytes, 50)), 1.0, 0.1);
 }
 
-// How much the sizes differ from the drawn ones, at the limits of the settings and in the usual range.
+// Checks how much the sizes differ from the drawn ones, at the limits of the settings and in the usual range.
 // docs/recipes.md has the same numbers.
 TEST(ImageNet, SizesAreThoseThatWereDrawn) {
   struct Case {
@@ -193,7 +193,7 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   refused("sigma", "-0.1");
   refused("sigma", "2");
   refused("sigma", "nan");
-  // A fully encoded picture cannot be that small; a composed one can.
+  // A picture that is encoded as a whole cannot be that small; a composed one can.
   const auto small = imagenet({{"encode", "full"}, {"median", "4kB"}, {"sigma", "0.4"}});
   ASSERT_FALSE(small.ok());
   EXPECT_NE(small.error().what.find("encode=full"), std::string::npos) << small.error().what;
@@ -204,7 +204,7 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   EXPECT_NE(misspelt.error().what.find("'median'"), std::string::npos) << misspelt.error().what;
 }
 
-// The mean squared difference of pixels at a distance, as a fraction of the picture's variance.
+// Half the mean squared difference of pixels at a distance, as a fraction of the picture's variance.
 double variogram(const YccImage& picture, size_t distance) {
   double sum = 0, squares = 0, differences = 0;
   size_t pairs = 0;
@@ -223,8 +223,8 @@ double variogram(const YccImage& picture, size_t distance) {
 }
 
 TEST(Picture, HasTheStatisticsOfPhotographs) {
-  // For these distances 61 photographs (docs/recipes.md) have medians of 0.03, 0.12 and 0.33; white noise has
-  // 1.
+  // For the distances 1, 4 and 32, the medians of 61 photographs (docs/recipes.md) are 0.03, 0.12 and 0.33.
+  // White noise has 1.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;
@@ -243,8 +243,8 @@ TEST(Picture, HasTheStatisticsOfPhotographs) {
 }
 
 TEST(Picture, SamePixelsOnEveryMachine) {
-  // FNV-1a hashes of the visible part of three pictures. recipe.hpp promises the same bytes on every machine
-  // and with every compiler.
+  // Compares FNV-1a hashes of the visible part of three pictures. recipe.hpp promises the same bytes on every
+  // machine and with every compiler.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;

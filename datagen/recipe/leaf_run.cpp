@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// -1 (all bits set) if the number is negative, otherwise 0.
+// -1, which has all bits set, if the number is negative, otherwise 0.
 int sign_bits(int number) {
   return number >> 31;
 }
@@ -62,7 +62,7 @@ PENSTOCK_AVX2 __m256 to_floats(const int8_t* bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
 }
 
-// Narrows two vectors of eight 32-bit numbers to one of sixteen 16-bit numbers, in order.
+// Converts two vectors of eight 32-bit numbers to one of sixteen 16-bit numbers, in order.
 PENSTOCK_AVX2 __m256i narrow_to_16(__m256i first, __m256i second) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0b11'01'10'00);
 }
@@ -72,8 +72,8 @@ struct EightPixels {
   __m256i outside;  // all bits set for each pixel outside the leaf
 };
 
-// Computes eight pixels from `begin` on. Uses the same sums in the same order as paint_blocks(), so that the
-// rounding is the same.
+// Computes the eight pixels from number `begin` of the run on. Uses the same sums in the same order as
+// paint_blocks(), so that they are rounded in the same way.
 template <bool kBox>
 PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {
   const __m256i x = _mm256_add_epi32(_mm256_set1_epi32(begin), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

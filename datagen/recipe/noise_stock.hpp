@@ -1,6 +1,6 @@
-// Makes arrays as fast as memory can be read. A stock of a few MiB is made once, and arrays are gathered from
-// its blocks. A stamp of random numbers at the start of each block makes every 4 KiB of a data set different
-// from all others.
+// Makes arrays of noise as fast as memory can be read. A stock of a few MiB is made once, and arrays are put
+// together from its blocks. A stamp (a few random elements) at the start of each block makes every 4 KiB of a
+// data set different from all others.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@
 namespace penstock {
 
 enum class Noise : uint8_t {
-  bytes,    // u8, like a medical scan: neighbours are similar, 7 bits of information per element
-  floats,   // f32 of mean 0 and deviation about 0.8, equal power in each octave from 1 to 2048 elements
-  classes,  // f32 that is 0, 1 or 2, in runs, like a segmentation
+  bytes,    // u8, like a medical scan: neighbours are similar; 7 bits of information per element
+  floats,   // f32, mean 0, deviation about 0.8, equal power in each octave from 1 to 2048 elements
+  classes,  // f32, each 0, 1 or 2, in runs of equal values, like a segmentation
 };
 
-// Statistics of `floats`. They are exact except for the rounding of sums.
+// Statistics of some elements of the kind `floats`. They are exact except for the rounding of sums.
 struct Moments {
   uint64_t count = 0;
   double sum = 0;
@@ -36,23 +36,25 @@ struct Moments {
   double deviation() const;
 };
 
-// The blocks from which arrays are gathered. Making it takes about 30 ms of processor time, and 8 MiB of
-// memory. Throws std::bad_alloc if memory runs out. A seed gives the same stock on every machine. Immutable
-// after it is made; any thread.
+// The blocks from which arrays are put together. Making the stock takes about 30 ms of processor time, and 8
+// MiB of memory. Throws std::bad_alloc if memory runs out. A seed gives the same stock on every machine. It
+// is immutable after that, so any thread may use it.
 class NoiseStock {
  public:
   static constexpr size_t kBlockBytes = 4096;
   static constexpr size_t kStockBytes = size_t{8} << 20U;
   static constexpr size_t kBlockCount = kStockBytes / kBlockBytes;
 
-  NoiseStock(Noise kind, uint64_t seed, unsigned threads = 0);  // 0: the number of processors
+  // threads = 0: as many as there are processors
+  NoiseStock(Noise kind, uint64_t seed, unsigned threads = 0);
 
-  // A block is a stamp followed by a body.
+  // A block consists of a stamp of this size and a body.
   size_t stamp_bytes() const { return stamp_bytes_; }
   std::span<const std::byte> body(size_t block) const {
     return std::span(bytes_).subspan(block * kBlockBytes + stamp_bytes_, kBlockBytes - stamp_bytes_);
   }
-  // `crc` is the checksum of some bytes. Returns the checksum of these bytes followed by the body of `block`.
+  // Appends a block's body to a checksum: `crc` is the checksum of some bytes, and the result is that of
+  // these bytes followed by the body of `block`.
   uint32_t crc32c_with_body(uint32_t crc, size_t block) const {
     return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
   }
@@ -61,11 +63,11 @@ class NoiseStock {
   }
   // The moments of the body of `block`. Only for `floats`.
   const Moments& moments(size_t block) const { return body_moments_[block]; }
-  // The moments of the whole stock. Only for `floats`. Every element of every array is from min_value to
-  // max_value, whatever its stamps are.
+  // The moments of the whole stock. Only for `floats`. min_value and max_value also allow for all possible
+  // stamps: every element of every array is between them.
   Moments moments() const;
-  // Writes to `out` stamp number `n` of an array, for the start of `block`. It consists of valid elements,
-  // close to those that they replace, and contains at least 64 random bits of `stamps`.
+  // Writes to `out` stamp number `n` of an array, which replaces the start of `block`. It consists of valid
+  // elements, similar to those that they replace, and contains at least 64 random bits of `stamps`.
   void stamp(size_t block, const RandomStream& stamps, uint64_t n, std::byte* out) const;
 
  private:
@@ -79,18 +81,18 @@ class NoiseStock {
   std::vector<Moments> body_moments_;
 };
 
-// Gathers arrays from a stock, which must outlive it. One thread. Takes 48 bytes for each 4 KiB of the
-// largest array (304 for `classes`).
+// Puts arrays together from the blocks of a stock, which must outlive it. Only one thread at a time may use
+// it. Takes 48 bytes of memory for each 4 KiB of the largest array (304 for `classes`).
 class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // Makes the array of `stream`, cut to `bytes` bytes, with its checksums. Arrays of two streams never have
-  // the same 4 KiB, at any offset in a file. Starts at a random block of the stock and wraps around as often
-  // as needed. Valid until the next call.
+  // Makes the array of `stream`, cut to `bytes` bytes, with its checksums. Starts at a random block of the
+  // stock and continues with the first block after the last, as often as needed. Arrays of two streams never
+  // have the same 4 KiB, at any offset in a file. The result is valid until the next call.
   const FieldBytes& make(const RandomStream& stream, uint64_t bytes);
 
-  // Moments of the elements [begin, end) of the last array. Takes one step per block. Only for `floats`.
+  // The moments of the elements [begin, end) of the last array. Takes one step per block. Only for `floats`.
   Moments moments(uint64_t begin, uint64_t end) const;
 
  private:

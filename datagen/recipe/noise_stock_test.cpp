@@ -41,7 +41,8 @@ TEST(NoiseArray, KnowsItsChecksumsAtEveryLength) {
   }
 }
 
-// An array more than twice as long as the stock, cut into blocks from any start, as a file would contain it.
+// No 4 KiB may occur twice, wherever they begin in a file. The first array is more than twice as long as the
+// stock.
 TEST(NoiseArray, NoBlockIsLikeAnother) {
   for (const Noise kind : kKinds) {
     const NoiseStock stock(kind, 7);
@@ -76,7 +77,7 @@ TEST(NoiseArray, FloatsAreNumbersThatResembleTheirNeighbours) {
   const auto count = double(values.size());
   EXPECT_NEAR(sum / count, 0.0, 0.1);
   EXPECT_NEAR(std::sqrt(squares / count), 1.0, 0.3);
-  EXPECT_LT(steps / squares, 0.5);  // 2 for independent neighbours
+  EXPECT_LT(steps / squares, 0.5);  // it would be 2 for independent neighbours
 }
 
 TEST(NoiseArray, BytesHaveTheEntropyOfAScan) {

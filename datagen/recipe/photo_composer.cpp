@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kJfifBytes = 20;     // start of image and the JFIF segment; comments may follow
+// marker of the image's start, and the JFIF segment; comments may follow
+constexpr size_t kJfifBytes = 20;
 constexpr size_t kSampleDigits = 20;  // digits of the largest sample number
 constexpr size_t kCommentHeaderBytes = 4;
 constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
@@ -20,9 +21,9 @@ constexpr uint32_t kMostRows = 65500 / kRowLines;
 constexpr double kSizeTolerance = 0.003;
 constexpr int kStripTries = 32;
 
-// Rounds a width to one of the few that pictures have: two steps per octave, around ImageNet's 500. Each pair
-// of width and quantizer needs a stock of strips of its own, so there are few. The picture's height
-// compensates for the rounding.
+// Rounds a width to one of the few that pictures have: two per octave, in steps from ImageNet's 500. There
+// are few, because each pair of width and quantizer needs a stock of strips of its own. The picture's height
+// makes up for the rounding.
 uint32_t rounded_width(uint32_t width) {
   constexpr double kStep = 1.4142;
   constexpr double kHalfStep = 1.1892;
@@ -33,7 +34,7 @@ uint32_t rounded_width(uint32_t width) {
 }
 
 // The quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the scenery. If a
-// picture has more or fewer, its height compensates for that.
+// picture has more or fewer bytes per pixel, its height makes up for that.
 struct Quantizer {
   int percent;
   double bytes_per_pixel;
@@ -74,8 +75,9 @@ PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> hea
       crc(crc32c(header.subspan(offset, size))),
       crc_power(crc32c_power(header.size() - offset - size)) {}
 
-// A CRC is linear, and the number of bytes stays the same. So the header's checksum changes by the CRC of the
-// difference, shifted over all bytes after the field.
+// Updates the header's checksum without reading the whole header. A CRC is linear, and the number of bytes
+// stays the same. So the checksum changes by the CRC of the difference of old and new bytes, shifted over all
+// bytes after the field.
 void PhotoComposer::ChecksummedField::update_checksum(std::span<const std::byte> header,
                                                       uint32_t& header_crc) {
   const uint32_t new_crc = crc32c(header.subspan(offset, size));
@@ -114,8 +116,8 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(uint32_t width, int 
   return classes_.back().get();
 }
 
-// Returns the first whole strip, from `first` on, that the current sample does not have yet. The search wraps
-// around. Returns `first` if the sample has all of them.
+// Returns the first whole strip, from number `first` on, that the current sample does not use yet. After the
+// last strip it continues with strip 0. Returns `first` if the sample uses all of them.
 uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const {
   const auto whole_strips = uint32_t(copy.stock->whole_strips);
   for (uint32_t i = 0; i < whole_strips; ++i) {
@@ -125,7 +127,7 @@ uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const
   return first;
 }
 
-// The strip whose size is closest to `bytes`, among those that the current sample does not have yet.
+// The strip whose size is closest to `bytes`, among those that the current sample does not use yet.
 uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const {
   const std::vector<uint32_t>& by_size = copy.stock->by_size;
   const auto size = [&](size_t i) { return double(copy.stock->sorted_sizes[i]); };
@@ -142,8 +144,9 @@ uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const
   return size(above) - bytes < bytes - size(below - 1) ? by_size[above] : by_size[below - 1];
 }
 
-// Adds random whole strips while more than two of the largest still fit. Then fills the rest with one strip,
-// or with a whole strip and a last one. Tries several pairs, and takes those that fit best.
+// Chooses the strips of the current sample. Adds random whole strips while more than two of the largest still
+// fit. Then fills the rest with one strip, or with a whole strip and a last one. Tries several such pairs,
+// and takes the one that fits best.
 void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
   const auto bytes_of = [&](uint32_t strip_index) { return double(stock.strips[strip_index].bytes); };
@@ -163,7 +166,7 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
     take(random_unused_strip());
     bytes_left -= bytes_of(chosen_strips_.back());
   }
-  // Tries one strip for the rest first, because it may be enough.
+  // First tries to fill the rest with a single strip, which may be close enough.
   std::optional<uint32_t> strip;
   uint32_t end = closest_strip(copy, bytes_left);
   double error_bytes = std::abs(bytes_left - bytes_of(end));
@@ -196,8 +199,8 @@ void PhotoComposer::put_header(ClassCopy& copy, uint64_t index, uint32_t height)
   field_.crc32c = copy.header_crc;
 }
 
-// Where the strip's bytes may be changed: at their place in the class, or in a copy if the picture already
-// contains the strip.
+// The memory in which the strip's bytes may be changed: their place in the ClassCopy, or another copy if the
+// picture already contains the strip.
 std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& strip, bool is_repeated) {
   const std::span<std::byte> own_bytes(copy.bytes.data() + strip.begin, strip.bytes);
   if (!is_repeated) return own_bytes;
@@ -207,8 +210,8 @@ std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& str
   return repeated_bytes;
 }
 
-// Draws the random bits for each strip of the sample. The bytes to change are in no cache, so they are
-// prefetched all at once.
+// Draws a random bit for each flip of each strip of the sample, and finds out which bits must change. The
+// bytes to change are in no cache, so they are prefetched all at once.
 void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
   uint64_t draw_count = 0;
   changed_bits_.clear();
@@ -217,8 +220,8 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
     const Strip& strip = copy.stock->strips[strip_index];
     const std::span edges(copy.stock->edges.data() + strip.first_edge, strip.edge_count);
     for (const uint32_t at : edges) __builtin_prefetch(&copy.bytes[strip.begin + at], 1);
-    // choose_strips() has set this mark. The first use of a strip clears it, so a cleared mark means that the
-    // strip is repeated.
+    // choose_strips() has set is_used for each chosen strip. The first use of a strip here clears it. So if
+    // it is not set, the picture already contains the strip.
     is_repeated_.push_back(!copy.is_used[strip_index]);
     copy.is_used[strip_index] = false;
     for (uint32_t first = 0; first < strip.flip_count; first += 64) {
@@ -231,7 +234,8 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
   }
 }
 
-// Adds one strip to the picture. `changed_bits` has one bit per flip of this strip, 64 per word.
+// Adds the strip chosen_strips_[chosen_index] to the picture. `changed_bits` has one bit per flip of this
+// strip, 64 per word; 1: flip it.
 void PhotoComposer::put_strip(ClassCopy& copy, size_t chosen_index, const uint64_t* changed_bits) {
   const uint32_t strip_index = chosen_strips_[chosen_index];
   const Strip& strip = copy.stock->strips[strip_index];
@@ -270,7 +274,7 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(uint64_t index) {
     put_strip(*copy, chosen_index, changed_bits);
     changed_bits += (copy->stock->strips[chosen_strips_[chosen_index]].flip_count + 63) / 64;
   }
-  // Uses the table version, which is faster for two bytes.
+  // Uses the portable version, which works with tables and is faster for two bytes.
   field_.crc32c = crc32c_portable(kEndOfImage, *field_.crc32c);
   field_.bytes += kEndOfImage.size();
   pieces_.emplace_back(kEndOfImage);

@@ -1,5 +1,5 @@
-// Makes JPEG pictures that resemble photographs, of given sizes, as fast as memory can be read: it joins
-// encoded strips.
+// Makes JPEG pictures that resemble photographs and have given sizes, as fast as memory can be read: it joins
+// encoded strips of pictures (strip_stock.hpp).
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@
 
 namespace penstock {
 
-// Makes one field: a baseline JPEG with 4:2:0, mostly within 1% of photo_bytes(), with its checksum. Its
-// bytes are not copied. No two samples have the same strip with the same bits. A comment in the JPEG names
-// the sample. Each composer has its own copy of the strips that it uses (some MiB), because it flips bits in
-// them. The stock must outlive it.
+// Makes samples of one field: a baseline JPEG with 4:2:0, mostly within 1% of photo_bytes(), with its
+// checksum. The field refers to the strips, whose bytes are not copied. No two samples have the same strip
+// with the same bits. A comment in the JPEG names the sample. Each composer has its own copy of the strips
+// that it uses (some MiB), because it flips bits in them. The stock must outlive it.
 class PhotoComposer final : public SampleMaker {
  public:
-  // `name`: the data set's name for the comment, such as "imagenet, seed 7".
+  // `name` describes the data set in the comment, such as "imagenet, seed 7".
   PhotoComposer(const StripStock& stock, RandomStream samples, PhotoSizes sizes, std::string_view name);
 
   Result<std::span<const FieldBytes>> make(uint64_t index) override;
 
  private:
-  // Bytes of a header that differ between samples. update_checksum() updates the checksum of the header after
-  // they change.
+  // Some bytes of a header that differ between samples. After they were changed, update_checksum() updates
+  // the checksum of the header.
   struct ChecksummedField {
     ChecksummedField() = default;
     ChecksummedField(std::span<const std::byte> header, size_t begin, size_t bytes);
@@ -40,19 +40,20 @@ class PhotoComposer final : public SampleMaker {
     uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
   };
 
-  // This composer's copy of a StripClass. It keeps the flips of the last sample.
+  // This composer's copy of a StripClass. Its bits are flipped as the last sample needed them.
   struct ClassCopy {
     const StripClass* stock = nullptr;
     int percent = 0;
-    std::vector<std::byte> header;  // header with the comment that names the sample
+    std::vector<std::byte> header;  // the header, with the comment that names the sample
     size_t height_offset = 0;
     uint32_t header_crc = 0;
     ChecksummedField number;  // the sample's number, in the comment
     ChecksummedField height;
     std::vector<std::byte> bytes;
-    std::vector<uint64_t> flip_bits;        // one bit per flip, in the order of strips
-    std::vector<uint32_t> first_flip_word;  // index of each strip in `flip_bits`
-    std::vector<uint32_t> strip_crcs;       // checksum of each strip with its flips
+    // one bit per flip: whether it is flipped now; in the order of strips
+    std::vector<uint64_t> flip_bits;
+    std::vector<uint32_t> first_flip_word;  // for each strip: index of its first word in `flip_bits`
+    std::vector<uint32_t> strip_crcs;       // checksum of each strip as it is now
     std::vector<bool> is_used;              // whether the current sample uses this strip
   };
 
@@ -69,13 +70,13 @@ class PhotoComposer final : public SampleMaker {
   const RandomStream samples_;
   const PhotoSizes sizes_;
   std::string comment_;
-  size_t comment_digits_;  // offset of the sample's number in the comment
+  size_t comment_digits_;  // offset in the comment of the sample's number
   std::vector<std::unique_ptr<ClassCopy>> classes_;
-  std::vector<uint32_t> chosen_strips_;  // strips of the current sample
-  std::vector<bool> is_repeated_;        // for each chosen strip: the picture already contains it
-  std::vector<uint64_t> changed_bits_;   // one bit per flip of each chosen strip
+  std::vector<uint32_t> chosen_strips_;  // indexes of the strips of the current sample, in order
+  std::vector<bool> is_repeated_;        // for each chosen strip: whether the picture contains it already
+  std::vector<uint64_t> changed_bits_;   // one bit per flip of each chosen strip: whether it must be flipped
   std::vector<std::span<const std::byte>> pieces_;
-  // Copies of strips that a picture contains more than once.
+  // Copies of strips, for a picture that contains a strip more than once.
   std::vector<std::vector<std::byte>> strip_copies_;
   size_t copies_used_ = 0;
   FieldBytes field_;

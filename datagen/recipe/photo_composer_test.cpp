@@ -90,8 +90,8 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
   }
 }
 
-// Only random bits make blocks of the same strip different. With 24 bits, 2 of 16 million blocks were equal.
-// 16 bits are too few: in 20,000 pictures 70 blocks were equal.
+// Blocks of the same strip differ only in their random bits, so each block needs enough of them. With 24
+// bits, 2 of 16 million blocks were equal. 16 bits are too few: in 20,000 pictures 70 blocks were equal.
 TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   constexpr uint32_t kBlock = kBlockBytes;
@@ -112,8 +112,8 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
     }
 }
 
-// Only the DC values at their ends connect strips: the pixels of a strip do not depend on the strip before
-// it.
+// The pixels of a strip must not depend on the strip before it. Strips are connected only by the DC values at
+// their ends.
 TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   JpegDecoder decoder;

@@ -11,9 +11,9 @@ namespace {
 constexpr double kHeaderBytes = 625;
 constexpr double kJpegSizeTolerance = 0.04;
 
-// The size of a typical picture of Penstock for a quantizer percentage, measured (docs/recipes.md). Another
-// picture has nearly the same curve of log(bytes), but higher or lower. So one trial encoding is enough to
-// find the curve of a picture.
+// A point of the curve that shows how the size of a typical picture falls with the quantizer percentage
+// (measured, docs/recipes.md). The curve of log(bytes) of another picture has nearly the same shape, but is
+// higher or lower. So one trial encoding is enough to find it.
 struct CurvePoint {
   double percent;
   double log_bytes;
@@ -34,14 +34,15 @@ double curve_at(double percent) {
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
 }
 
-// The quantizer percentage that makes about `target_bytes` bytes, if `percent` made `actual_bytes` bytes.
+// The quantizer percentage at which a picture has about `target_bytes` bytes, if it had `actual_bytes` bytes
+// at `percent`.
 int quantizer_for(double target_bytes, int percent, double actual_bytes) {
   const double wanted_point = curve_at(percent) + portable_log(target_bytes / actual_bytes);
   int best_percent = kFinestPercent;
   double best_distance = HUGE_VAL;
   for (int candidate = kFinestPercent; candidate <= kCoarsestPercent; ++candidate) {
     const double distance = std::abs(curve_at(candidate) - wanted_point);
-    if (distance >= best_distance) break;  // the curve falls, so later candidates are not closer
+    if (distance >= best_distance) break;  // sizes only fall, so later candidates are not closer
     best_percent = candidate;
     best_distance = distance;
   }
@@ -63,7 +64,7 @@ Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
   PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
   painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
   PENSTOCK_ASSIGN(double estimated_bytes, estimate_bytes());
-  // A smooth picture has too few bytes at any useful quality, so it gets more pixels.
+  // A smooth picture has fewer bytes than wanted even at the finest useful quality. It gets more pixels.
   const double finest_bytes =
       estimated_bytes * portable_exp(curve_at(kFinestPercent + 1) - curve_at(kTrialPercent));
   if (target_bytes > finest_bytes) {
@@ -74,7 +75,8 @@ Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
   return encode(target_bytes, estimated_bytes);
 }
 
-// Estimates the bytes at kTrialPercent from a quarter of the picture: every fourth row of coding units.
+// Estimates the bytes of the picture at kTrialPercent by encoding a quarter of it: every fourth row of coding
+// units.
 Result<double> PhotoMaker::estimate_bytes() {
   constexpr size_t kRowStep = 4;
   const size_t unit_rows = picture_.padded_height() / 16;
@@ -107,7 +109,7 @@ Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, doubl
 
 namespace {
 
-constexpr double kMedianBytesPerPixel = 1.7;  // measured for the median picture
+constexpr double kMedianBytesPerPixel = 1.7;  // of the median picture, measured
 constexpr double kPngSizeTolerance = 0.04;
 constexpr int kMostTries = 4;
 constexpr uint32_t kExcerptBands = 8;
@@ -129,7 +131,7 @@ void to_rgb(const YccImage& picture, Image& out) {
   }
 }
 
-// Estimates the bytes per pixel of the current picture from some of its rows.
+// Estimates the bytes per pixel of the current picture as a PNG, by encoding some of its rows.
 Result<double> PngPhotoMaker::estimate_density() {
   const uint32_t rows = std::min(pixels_.height, kExcerptBands * kRowsPerBand);
   const size_t stride = size_t{pixels_.width} * 3;

@@ -1,5 +1,5 @@
-// Makes pictures that resemble photographs, of given sizes. Each is encoded on its own, as JPEG or as PNG.
-// The number of pixels decides the size of a PNG.
+// Makes pictures that resemble photographs and have given sizes. Each is encoded on its own, as JPEG or as
+// PNG. The size of a PNG is reached by its number of pixels.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@
 
 namespace penstock {
 
-// Makes one field: a baseline JPEG with 4:2:0. It is within 4% of photo_bytes(), if a whole quantizer
-// percentage from 2 to 192 comes that close (from 2 to 3 the size falls by 10%). The scenery must outlive it.
+// Makes samples of one field: a baseline JPEG with 4:2:0. Its size is reached by the quantizer percentage, a
+// whole number from 2 to 192. It is within 4% of photo_bytes() if one of these comes that close (from 2 to 3
+// the size falls by 10%). The scenery must outlive it.
 class PhotoMaker final : public SampleMaker {
  public:
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
@@ -38,7 +39,8 @@ class PhotoMaker final : public SampleMaker {
   FieldBytes field_;
 };
 
-// Makes one field: a PNG with eight-bit RGB, usually within 4% of photo_bytes(). The scenery must outlive it.
+// Makes samples of one field: a PNG with eight-bit RGB, usually within 4% of photo_bytes(). The scenery must
+// outlive it.
 class PngPhotoMaker final : public SampleMaker {
  public:
   PngPhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
@@ -60,7 +62,8 @@ class PngPhotoMaker final : public SampleMaker {
   FieldBytes field_;
 };
 
-// Converts the picture to RGB by JFIF's rule, as viewers do. Does not interpolate colour between pixels.
+// Converts the picture to RGB by JFIF's rule, as viewers do. Four pixels share a colour value, without
+// interpolation.
 void to_rgb(const YccImage& picture, Image& out);
 
 }  // namespace penstock

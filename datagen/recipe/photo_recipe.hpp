@@ -1,4 +1,4 @@
-// Recipes of photographs. They differ in number, sizes and names of their pictures.
+// Recipes of photographs. They differ only in the number, sizes and names of their pictures.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,26 @@
 namespace penstock {
 
 struct PhotoRecipeSpec {
-  // Name of the recipe, which selects the random numbers. So two recipes have different pictures.
+  // Name of the recipe. It selects the random numbers, so two recipes have different pictures.
   std::string_view recipe;
   Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   uint64_t samples = 0;
   uint64_t seed = 0;
   unsigned threads = 0;  // like RecipeRequest::threads
   PhotoSizes sizes;
-  // Whether pictures are made of encoded strips. If not, each picture is painted and encoded on its own.
+  // Whether pictures are joined from encoded strips (PhotoComposer). If not, each picture is painted and
+  // encoded on its own.
   bool is_composed = true;
   SampleNamer name{};
-  // Set for pictures that are not photographs. nullptr: the maker of the codec, "jpeg" or "png" (if
-  // png_available()).
+  // Makes the maker of pictures that are not photographs. nullptr: a maker of photographs for the codec,
+  // "jpeg" or "png" (if png_available()).
   std::unique_ptr<SampleMaker> (*maker)(const Scenery& scenery, RandomStream samples) = nullptr;
-  // A function, because there may be a million names and few callers need them.
+  // Returns the names of the labels. It is a function, because there may be a million names and few callers
+  // need them.
   std::function<std::vector<std::string>()> label_names{};
 };
 
-// Rows for a recipe's option table.
+// A row for a recipe's option table.
 inline constexpr OptionSpec kEncodeOption{
     .name = "encode",
     .role = OptionRole::work,
@@ -45,8 +47,8 @@ inline constexpr OptionSpec kEncodeOption{
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
 
-// The JPEG pictures that the request and the options describe, without names. The options are kEncodeOption
-// and those of photo_sizes().
+// The specification of the JPEG pictures that the request and the options describe; the caller adds the
+// names. The options are kEncodeOption and those of photo_sizes().
 Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, uint64_t full_samples,
                                           const RecipeRequest& request, const Options& options);
 
@@ -69,7 +71,7 @@ class PhotoRecipe final : public Recipe {
   const PhotoRecipeSpec spec_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
-  mutable std::optional<Scenery> scenery_;   // made when the first maker needs it; plans do not need it
+  mutable std::optional<Scenery> scenery_;   // made when the first maker needs it; plan() does not
   mutable std::optional<StripStock> stock_;  // set only if pictures are composed
 };
 

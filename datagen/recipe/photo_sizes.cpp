@@ -8,14 +8,16 @@
 namespace penstock {
 namespace {
 
-constexpr double kUsualMedianBytes = 112000;  // the median in Chien et al. 2018, micro-benchmark: 112 KB
-constexpr double kUsualPixels = 500 * 375;    // pixels of an ImageNet picture with that size
+// 112 KB: the median in the paper of Chien et al. 2018, for its micro-benchmark
+constexpr double kUsualMedianBytes = 112000;
+// pixels of a typical ImageNet picture, which has about that size
+constexpr double kUsualPixels = 500 * 375;
 constexpr uint64_t kMostMedianBytes = 64'000'000;
-constexpr double kMinPhotoBytes = 1500;  // of which the headers take 623
+constexpr double kMinPhotoBytes = 1500;  // with headers of 623 bytes
 constexpr double kMaxPhotoBytes = 256e6;
 
-// Draws a picture whose longer side is 500 (Flickr's "medium"). Most pictures have proportions of 4:3, many
-// of 3:2. 22% are upright.
+// Draws the shape of a picture whose longer side is 500 pixels (Flickr's "medium"). Most shapes are 4:3, many
+// are 3:2. 22% of the pictures are upright.
 PhotoShape draw_proportions(Draws& draws) {
   const int percentile = draws.between(0, 99);
   uint32_t shorter_side = 375;
@@ -31,7 +33,8 @@ uint32_t scaled_side(uint32_t side, double factor) {
 
 }  // namespace
 
-// A data set with smaller files has smaller pictures, and fewer bytes per pixel.
+// typical_pixels falls more slowly than the median: a data set with smaller files has smaller pictures, and
+// fewer bytes per pixel.
 PhotoSizes::PhotoSizes(double median, double sigma)
     : median_bytes(median),
       sigma_of_log(sigma),

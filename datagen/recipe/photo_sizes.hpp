@@ -1,4 +1,4 @@
-// Draws the bytes and pixels of the photographs of a data set.
+// Draws the sizes in bytes and in pixels of the photographs of a data set.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct PhotoSizes {
 
   double median_bytes;
   double sigma_of_log;    // standard deviation of the logarithm
-  double typical_pixels;  // pixels of a typical picture
+  double typical_pixels;  // number of pixels of a picture of the median size
 };
 
-// Rows for a recipe's option table. `fallback` is the recipe's default, as text.
+// These two are rows for a recipe's option table. `fallback` is the recipe's default, as text.
 constexpr OptionSpec photo_median_option(std::string_view fallback) {
   return {.name = "median",
           .role = OptionRole::work,
@@ -37,11 +37,11 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
           .fallback = fallback,
           .help = "spread of the sizes: standard deviation of their logarithm, 0 to 1.5"};
 }
-// The sizes that the two options describe. `invalid_argument` if a value is out of range.
+// Reads the two options above. `invalid_argument` if a value is out of range.
 Result<PhotoSizes> photo_sizes(const Options& options);
 
-// The intended bytes of sample `index`. `samples` is the random stream of the data set. drawn_quantile()
-// (sizes.hpp) makes the sizes of few samples cover the whole distribution.
+// The size in bytes that sample `index` should have. `samples` is the random stream of the data set.
+// drawn_quantile() (sizes.hpp) makes the sizes of few samples cover the whole distribution.
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, uint64_t index);
 
 struct PhotoShape {
@@ -50,11 +50,11 @@ struct PhotoShape {
   double pixels() const { return double(width) * height; }
 };
 
-// Draws the width and height of a picture of `bytes` bytes, with proportions as in ImageNet. The number of
-// pixels is typical for the data set's median. It is larger or smaller if the picture would otherwise have
-// too many or too few bytes per pixel.
+// Draws the width and height of a picture that will have `bytes` bytes, with proportions as in ImageNet. Most
+// pictures have the number of pixels that is typical for the data set. A picture that would have too many or
+// too few bytes per pixel gets more or fewer pixels.
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes);
-// Keeps the proportions and changes the size to `pixels` pixels.
+// A shape with the same proportions and about `pixels` pixels.
 PhotoShape resized(PhotoShape shape, double pixels);
 
 }  // namespace penstock

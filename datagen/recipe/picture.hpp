@@ -1,5 +1,5 @@
-// Paints one picture: a foreground and a background from the scenery, with their own light, contrast and
-// grain.
+// Paints a picture from parts of the scenery (scenery.hpp): a foreground and a background, each with its own
+// light, contrast and grain.
 #pragma once
 
 #include <algorithm>
@@ -23,29 +23,31 @@ constexpr std::array<uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
           clamped(luma + 1815 * blue / 1024)};
 }
 
-// Paints pictures. One thread. Allocates memory only for a picture that is larger than all before. The
-// scenery must outlive it.
+// Paints pictures. Only one thread at a time may use it. Allocates memory only for a picture that is larger
+// than all before. The scenery must outlive it.
 class PicturePainter {
  public:
   explicit PicturePainter(const Scenery& scenery) : scenery_(scenery) {}
 
-  // Paints the picture of `stream`. Two streams give two different pictures, since positions, light and
-  // border are random. A picture with a side above kScenerySide shows parts of the scenery twice, but never
-  // repeats as a whole.
+  // Paints the picture that belongs to the random numbers of `stream`. Two streams give two different
+  // pictures, since positions, light and border are random. A picture with a side above kScenerySide shows
+  // parts of the scenery twice, but never repeats as a whole.
   void paint(RandomStream stream, uint32_t width, uint32_t height, YccImage& out);
 
  private:
-  struct Layer {  // which part of one canvas is shown, and how
+  struct Layer {  // the foreground or the background: which part of one canvas it shows, and how
     size_t canvas;
     uint32_t x, y;            // position of the first pixel in the canvas; even numbers
-    int16_t contrast, light;  // contrast: a factor times 64; light: an addend
+    int16_t contrast, light;  // contrast: a factor, times 64; light: a number that is added
     int16_t grain;            // strength of the fine detail, times 64
     int16_t saturation, blue, red;
   };
-  struct Border {  // the field whose sign divides foreground from background: patches * weight + slopes
+  // A field divides the picture: the foreground is where it is positive. It is patches * weight + slopes +
+  // level.
+  struct Border {
     uint32_t x, y;
     int16_t weight;
-    int across, down, level;  // slopes per pixel, times 16; level: an addend
+    int across, down, level;  // across, down: slopes per pixel, times 16
     int softness;             // how gradually the foreground fades into the background
   };
   Layer draw_layer(Draws& draws, bool front) const;
@@ -58,9 +60,9 @@ class PicturePainter {
   Layer front_{}, back_{};
   Border border_{};
   uint32_t grain_x_ = 0, grain_y_ = 0;
-  // Where in `patches` the slow change of light over the picture begins.
+  // Light changes slowly over the picture, as `patches` does from this position on.
   uint32_t light_x_ = 0, light_y_ = 0;
-  int16_t light_strength_ = 0;  // strength of this change, times 64
+  int16_t light_strength_ = 0;  // strength of this change of light, times 64
   std::vector<int16_t> slope_;
 };
 

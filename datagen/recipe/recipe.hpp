@@ -24,22 +24,24 @@ struct SamplePlan {
   uint32_t label = 0;
 };
 
-// Sets the key (empty before) and the label of sample `index`. Any thread.
+// A function that sets the label of sample `index` in `out`, and its key, which is empty before. Any thread
+// may call it.
 using SampleNamer = std::function<void(uint64_t index, SamplePlan& out)>;
 
-// Makes samples and reuses its memory. One thread: each worker has its own maker.
+// Makes samples and reuses its memory. Only one thread may use it: each worker has its own maker.
 class SampleMaker {
  public:
   virtual ~SampleMaker() = default;
-  // The fields of the sample, in the order of Recipe::fields(). Their bytes are valid until the next call.
+  // Makes sample `index` and returns its fields, in the order of Recipe::fields(). Their bytes are valid
+  // until the next call.
   virtual Result<std::span<const FieldBytes>> make(uint64_t index) = 0;
 };
 
 // An object that is stored next to the objects with samples but contains none, such as statistics of the
 // whole data set. It has its own fields.
 struct Companion {
-  std::string name;           // without extension; the format names the object as if it had one sample
-  std::vector<Field> fields;  // a format that can store the samples can also store these fields
+  std::string name;           // without extension; the object is named like one with a single sample
+  std::vector<Field> fields;  // any format that can store the samples can also store these
   std::vector<std::vector<std::byte>> bytes;  // the bytes of each field
 };
 
@@ -50,8 +52,8 @@ class Recipe {
   virtual uint64_t samples() const = 0;  // number of samples in the data set
   // plan() and bytes_expected() take constant time: they do not need earlier samples.
   virtual void plan(uint64_t index, SamplePlan& out) const = 0;
-  // The expected bytes of all fields of the sample, for --bytes and --dry-run. The sample may have a few more
-  // or fewer.
+  // The expected number of bytes of all fields of the sample, for --bytes and --dry-run. The real number may
+  // be slightly different.
   virtual uint64_t bytes_expected(uint64_t index) const = 0;
   virtual std::vector<std::string> label_names() const = 0;
   // The fields of every sample, at least one. The first is the payload: the manifest has its offset, length
@@ -64,7 +66,7 @@ class Recipe {
 struct RecipeRequest {
   uint64_t samples = 0;  // number of samples; 0: that of the real data set
   uint64_t seed = 0;
-  unsigned threads = 0;  // threads that make the stocks; 0: the number of processors
+  unsigned threads = 0;  // number of threads that make the stocks; 0: as many as there are processors
 };
 
 struct RecipeSetting {
@@ -80,15 +82,15 @@ struct RecipeInfo {
   uint64_t full_samples;     // number of samples in the real data set
   std::string_view sizes;    // describes the distribution: "log-normal, median 112 KB"
   std::string_view format;   // format of the real data set, which is the default of --format
-  // Settings of the format, as in the real data set; nullptr: none.
+  // Returns the settings of the format that the real data set has; nullptr: none.
   std::span<const RecipeSetting> (*format_settings)(const Options& options) = nullptr;
-  // Settings for tests: they make samples so small that a few hundred are made quickly. Empty if samples are
-  // small by default.
+  // Settings for tests, which make samples so small that a few hundred are made quickly. Empty if samples are
+  // always small.
   std::span<const RecipeSetting> small_settings = {};
-  double mean_sample_bytes;  // for --list; --bytes adds up bytes_expected()
-  // CRC32C of some samples, names and labels, and of the facts that shape their objects. The contract test
-  // computes it, and prints the new value if it differs. A data set that was started with another fingerprint
-  // cannot be resumed.
+  double mean_sample_bytes;  // only for --list; --bytes adds up bytes_expected()
+  // CRC32C of some samples, names and labels, and of the facts that shape their objects. If it is not the one
+  // that an unfinished data set was started with, that data set cannot be resumed. The contract test computes
+  // it, and prints the new value if it differs from this.
   uint32_t fingerprint;
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };

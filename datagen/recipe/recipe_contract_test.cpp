@@ -36,23 +36,24 @@ std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
   return words;
 }
 
-// The recipe with settings that make its samples quick to make.
+// Makes the recipe with settings that make its samples quick to make.
 std::unique_ptr<Recipe> make_recipe(uint64_t samples, uint64_t seed) {
   const Options options =
       Options::parse(tested->options, option_list(tested->small_settings), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
-// One recipe for all tests that need only one: preparing it can take longer than making its samples.
+// Returns one recipe for all tests that need only one. To make another can take longer than making its
+// samples.
 const Recipe& shared_recipe() {
   static const std::unique_ptr<Recipe> recipe = make_recipe(kSamples, 7);
   return *recipe;
 }
-// The recipe with its default settings.
+// Makes the recipe with its default settings.
 std::unique_ptr<Recipe> full_recipe(uint64_t seed) {
   return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
 }
 
-// The settings that the recipe passes to its own format by default.
+// Returns the settings that the recipe has for its own format.
 std::vector<OptionWord> own_settings() {
   if (tested->format_settings == nullptr) return {};
   return option_list(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
@@ -171,7 +172,7 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
     add(companion.name);
     for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
   }
-  // Also the things that change objects of the same samples: the shape of an array, and the format's
+  // Adds what changes objects although samples are the same: the shape of an array, and the format's
   // settings.
   for (const Field& field : shared_recipe().fields())
     if (field.trailing_ones != 0) add(std::to_string(field.trailing_ones));
@@ -288,7 +289,8 @@ TEST(RecipeContract, DecodesByItsCodec) {
   }
 }
 
-// Storage could compress blocks of one repeated byte, and store equal blocks only once. There must be none.
+// No block may consist of one repeated byte, and no two may be equal. Storage could compress or share such
+// blocks.
 TEST(RecipeContract, BlocksAreNeitherEmptyNorAlike) {
   constexpr size_t kBlock = 4096;
   std::set<std::string_view> blocks;

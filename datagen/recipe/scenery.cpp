@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-// Colours of the leaves in YCbCr. Colours of real surfaces are much less saturated than those of screens.
+// Colours of the leaves in YCbCr (y, cb, cr). Colours of real surfaces are much less saturated than those of
+// screens.
 constexpr std::array kFoliage{Colour{58, 116, 118},  Colour{82, 108, 118}, Colour{112, 104, 122},
                               Colour{44, 122, 124},  Colour{90, 112, 132}, Colour{140, 108, 128},
                               Colour{168, 110, 126}, Colour{36, 126, 128}, Colour{196, 118, 142}};

@@ -1,4 +1,5 @@
-// The stock from which pictures are cut: canvases with the statistics of photographs, and noise fields.
+// The scenery: a stock from whose parts pictures are painted. It has canvases with the statistics of
+// photographs, and noise fields.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,17 @@
 
 namespace penstock {
 
-// Made with integer arithmetic and exactly rounded operations only, so that a seed gives the same scenery on
-// every machine. Making it takes about 0.13 s of processor time (with AVX2), and 13 MiB of memory. Throws
-// std::bad_alloc if memory runs out. Immutable after it is made; any thread.
+// The scenery of a seed. It is made with integer arithmetic and exactly rounded operations only, so that a
+// seed gives the same scenery on every machine. Making it takes about 0.13 s of processor time (with AVX2),
+// and 13 MiB of memory. Throws std::bad_alloc if memory runs out. It is immutable after that, so any thread
+// may use it.
 //
 // The canvases are "dead leaves": opaque shapes of random position, colour and texture on top of one another.
 // Their radii r are drawn with density r^-3. Such pictures have edges, flat parts and the scale-free 1/f^2
 // power spectrum, like photographs (Ruderman, Origins of scaling in natural images, Vision Research 1997;
 // Lee, Mumford, Huang, Occlusion models for natural images, IJCV 2001).
 struct Scenery {
-  explicit Scenery(uint64_t seed, unsigned threads = 0);  // 0: the number of processors
+  explicit Scenery(uint64_t seed, unsigned threads = 0);  // threads = 0: as many as there are processors
 
   // The first kSharpCanvases canvases are in focus and show objects. The others are backgrounds: clouds, and
   // objects out of focus.

@@ -1,4 +1,5 @@
-// Draws sizes and classes of samples from distributions. Each sample is drawn without the samples before it.
+// Draws sizes and classes of samples from distributions. To draw those of a sample, no other sample must be
+// drawn before.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 
 namespace penstock {
 
-// The quantile of the distribution that sample `index` gets: a number between 0 and 1. It is stratified: each
-// of 256 consecutive samples gets a different 256th of the distribution. So even a data set of a few hundred
-// samples has the distribution's percentiles.
+// The quantile at which sample `index` is in a distribution: a number between 0 and 1. It is stratified: in
+// each group of 256 consecutive samples, each gets a different 256th of the distribution. So even a data set
+// of a few hundred samples has the distribution's percentiles.
 double drawn_quantile(const RandomStream& samples, uint64_t index);
 
-// Sizes in bytes that a benchmark gives as mean and standard deviation.
+// The distribution of sizes in bytes, for which a benchmark gives the mean and the standard deviation.
 struct NormalSizes {
   double mean = 0;
   double deviation = 0;
@@ -27,7 +28,7 @@ struct NormalSizes {
 // distribution has negative sizes.
 uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, uint64_t index);
 
-// Rows for a recipe's option table. `fallback` is the recipe's default, as text.
+// These two are rows for a recipe's option table. `fallback` is the recipe's default, as text.
 constexpr OptionSpec mean_option(std::string_view fallback) {
   return {.name = "mean",
           .role = OptionRole::work,
@@ -43,8 +44,8 @@ inline constexpr OptionSpec kDeviationOption{
     .type = OptionType::size,
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
-// The sizes that the two options describe. `invalid_argument` if a value is out of range. Without the option,
-// the deviation has the same proportion to the mean as in `real`.
+// Reads the two options above. `invalid_argument` if a value is out of range. If the deviation is not given,
+// it has the same proportion to the mean as in `real`.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {
@@ -53,8 +54,8 @@ struct ClassCount {
 };
 
 // Assigns a class to each sample, and a number within the class. The classes have the sizes of the real data
-// set and are shuffled by the seed. If there are more samples than in the real data set, classes repeat in
-// the same order with higher numbers. `classes` must outlive it.
+// set, and the seed shuffles their samples. If there are more samples than in the real data set, the same
+// order of classes repeats, with higher numbers. `classes` must outlive it.
 class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, uint64_t seed);
@@ -69,7 +70,7 @@ class ClassMix {
 
  private:
   const std::span<const ClassCount> classes_;
-  std::vector<uint64_t> ends_;  // cumulative sizes of the classes
+  std::vector<uint64_t> ends_;  // for each class: number of samples in it and all classes before it
   Permutation order_;
 };
 

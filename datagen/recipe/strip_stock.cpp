@@ -1,9 +1,9 @@
-// Threads: any thread that generates pictures calls StripStock::get(). All threads that want a class at the
-// same time make its cuts together (ClassSlot), each with its own CutMaker.
+// Threads: any thread that generates pictures calls StripStock::get(). All threads that want a class of
+// strips at the same time make its cuts together (ClassSlot), each with its own CutMaker. A cut is one
+// painted picture that is cut into strips.
 // Locks: StripStock::mutex_ (for the map), ClassSlot::mutex_ and SharedCodes::mutex_. No thread takes one
 // while it holds another. A finished class is immutable and is read without a lock.
-// Memory: everything allocates. A std::bad_alloc becomes the error `exhausted`, and no thread is left
-// waiting.
+// Memory: everything allocates. A std::bad_alloc becomes the error `exhausted`, and no thread waits for ever.
 // Ctrl-C: this code does not check for it. A wait is short: it ends when the other threads have made their
 // cuts.
 // Crash: nothing is written.
@@ -24,12 +24,13 @@
 namespace penstock {
 namespace {
 
-constexpr uint32_t kSheets = 6;          // pictures from which a class is cut
-constexpr uint32_t kEndsPerHeight = 5;   // pictures from which the ends of one height are cut
-constexpr uint32_t kMostEndHeights = 3;  // the most different heights that ends have
-constexpr uint32_t kStripLines = 16;     // lines of pixels in a row of coding units
+constexpr uint32_t kSheets = 6;  // number of sheets, which are pictures that are cut into whole strips
+// number of ends of each height; an end is a picture of one strip that is lower than a whole strip
+constexpr uint32_t kEndsPerHeight = 5;
+constexpr uint32_t kMostEndHeights = 3;  // ends have at most this number of different heights
+constexpr uint32_t kStripLines = 16;     // number of lines of pixels in a row of coding units
 
-// crc32c_power() of 0, 1, 2 ... bytes. Most distances between two flips are in this table.
+// A table of crc32c_power() of 0, 1, 2 ... bytes. Most distances between two flips are below its size.
 std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
   std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> powers{crc32c_power(0)};
   const uint32_t one_byte_power = crc32c_power(1);
@@ -37,7 +38,7 @@ std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
   return powers;
 }
 
-// For each bit of a byte: how flipping it changes the checksum of that byte.
+// For each bit of a byte, how a flip of the bit changes the checksum of that byte.
 std::array<uint32_t, 8> flip_effects() {
   std::array<uint32_t, 8> effects{};
   const std::byte zero_byte{};
@@ -48,16 +49,16 @@ std::array<uint32_t, 8> flip_effects() {
   return effects;
 }
 
-// Number of whole strips per sheet. Small pictures need more, because they should be as different from each
-// other as large ones. Their ends all have one row, so only whole strips differ in size.
+// Number of whole strips that are cut from a sheet. Small pictures need more, because they should be as
+// different from each other as large ones. All their ends have one row, so only whole strips differ in size.
 uint32_t strips_per_sheet(uint32_t width) {
   constexpr uint32_t kSheetPixels = 48'000;
   constexpr uint32_t kMinStrips = 4;
   return std::max(kMinStrips, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
-// end_height_count(): the number of different heights of ends. end_rows(): height number `height_index` in
-// rows. All are lower than a whole strip, which has `strip` rows.
+// end_height_count() returns the number of different heights of ends. end_rows() returns height number
+// `height_index`, in rows. A whole strip has `strip` rows; all ends are lower.
 uint32_t end_height_count(uint32_t strip) {
   return std::min(strip - 1, kMostEndHeights);
 }
@@ -65,19 +66,20 @@ uint32_t end_rows(uint32_t strip, uint32_t height_index) {
   return strip * (height_index + 1) / (end_height_count(strip) + 1);
 }
 
-// The number of pictures from which a class is cut. In the order of cuts, sheets of whole strips come first,
-// then ends, the lowest first.
+// The number of cuts of a class. First come the sheets of whole strips, then the ends, the lowest first.
 uint32_t cut_count(uint32_t width) {
   return kSheets + kEndsPerHeight * end_height_count(strip_rows(width));
 }
 
 }  // namespace
 
-// The tables of the encoder's codes, shared by all classes. They take 1 MiB and some time to fill.
+// The tables of the encoder's Huffman codes, which are the same for all classes. They take 1 MiB and some
+// time to fill.
 class StripStock::SharedCodes {
  public:
-  // The first call makes the tables from its header. The lock is held meanwhile on purpose, because every
-  // other thread needs the tables too. They never change after that, so the pointer is used without the lock.
+  // Returns the tables. The first call makes them from its header. It holds the lock meanwhile on purpose,
+  // because every other thread needs the tables too. They never change after that, so callers use the pointer
+  // without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
@@ -91,8 +93,8 @@ class StripStock::SharedCodes {
   std::optional<JpegCodes> codes_;
 };
 
-// Paints one picture and cuts it into strips, which it returns as a StripClass. One thread, without a lock
-// except in SharedCodes::get(). Reuses its buffers for the next cut.
+// Makes cuts: paints a picture and cuts it into strips, which it returns as a StripClass. Only one thread
+// uses it, without a lock except in SharedCodes::get(). Reuses its buffers for the next cut.
 class StripStock::CutMaker {
  public:
   CutMaker(const StripStock& stock, RandomStream stream, uint32_t width, int percent)
@@ -132,8 +134,8 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // Makes the last coding unit before line `end` grey. The next strip is coded relative to its DC values,
-  // which are then zero.
+  // Makes the last coding unit before line `end` grey, so that its DC values are zero. The strip that comes
+  // after this one in a picture is coded relative to them.
   void grey_last_unit(uint32_t end) {
     constexpr int kGrey = 128;
     for (size_t plane = 0; plane < image_.planes.size(); ++plane) {
@@ -166,9 +168,9 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // The checksum of a given number of bytes is linear. So each flip changes it by a fixed value: the effect
-  // of its bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the
-  // shift then grows step by step.
+  // Adds the flips and their edges to the class. With a fixed number of bytes, the checksum is linear. So
+  // each flip changes it by a fixed value: the effect of its bit, shifted over all bytes after it. The loop
+  // goes from the last bit to the first, because the shift then grows step by step.
   void add_flips(const std::vector<FlippableBit>& bits, size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kFlipEffects = flip_effects();
@@ -195,7 +197,7 @@ class StripStock::CutMaker {
 
   const RandomStream stream_;
   const uint32_t width_;
-  const uint32_t strip_rows_;  // rows of a whole strip
+  const uint32_t strip_rows_;  // number of rows of a whole strip
   const int percent_;
   PicturePainter painter_;
   JpegEncoder encoder_;
@@ -228,8 +230,8 @@ void append(StripClass& joined, StripClass part) {
   joined.whole_strips += part.whole_strips;
 }
 
-// Called by the last thread of a ClassSlot, with its lock held. Cuts are joined in the order of their
-// numbers, not in the order in which threads made them. So the class depends only on its parameters.
+// Joins all cuts to one class, in the order of their numbers and not in the order in which threads made them.
+// So the class depends only on its parameters. The last thread of a ClassSlot calls it with the lock held.
 Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   StripClass joined;
   for (Result<StripClass>& cut : cuts) {
@@ -247,18 +249,19 @@ Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
 
 }  // namespace
 
-// A class that is being made. Every thread that needs the class makes cuts until all are made. The last
-// thread to finish joins them. Every cut ends, also by an exception. A cut that failed keeps its error.
+// A class, and the state of making it. Every thread that needs the class makes cuts until all are taken. The
+// thread that ends the last cut joins all. A cut always ends, even by an exception; if it failed, its element
+// of cuts_ has an error.
 class StripStock::ClassSlot {
  public:
-  // Allocates all possible errors in advance, so that a lack of memory can be reported later.
+  // Makes the errors for a lack of memory in advance, because they could not be allocated then.
   explicit ClassSlot(uint32_t width)
       : class_(make_error(Errc::exhausted, "no memory for the stock of pictures {} wide", width)),
         cuts_(cut_count(width), class_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, uint32_t width, int percent) {
-    // Makes cuts without the lock. Then waits for the cuts of other threads. A thread that arrives late makes
-    // none.
+    // Makes cuts without the lock, then waits for the cuts of other threads. If a thread comes late and all
+    // cuts are taken, it makes none.
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return ended_cuts_ == cut_count_; });
@@ -273,30 +276,31 @@ class StripStock::ClassSlot {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
         cuts_[cut_index] = maker->make(cut_index);  // no other thread uses this element before end_cut()
-      } catch (const std::exception&) {             // no memory: the element already has that error
+      } catch (const std::exception&) {             // no memory: the element already has the error for that
       }
-      end_cut();  // also after an exception, or get() would wait forever
+      end_cut();  // also after an exception; otherwise get() would wait for ever
     }
   }
 
-  // The lock also orders memory: each thread takes it after its cut, so the last thread sees all of cuts_.
+  // Counts an ended cut; the last one makes the class. The lock also makes the thread that joins see all of
+  // cuts_: each thread takes it after it has written its cut.
   void end_cut() {
     const std::lock_guard lock(mutex_);
     if (++ended_cuts_ < cut_count_) return;
     try {
       class_ = join_cuts(cuts_);
-    } catch (const std::exception&) {  // no memory: class_ already has that error
+    } catch (const std::exception&) {  // no memory: class_ already has the error for that
     }
     ready_.notify_all();
   }
 
   std::atomic<uint32_t> next_cut_{0};
-  std::mutex mutex_;  // protects ended_cuts_, and class_ until all cuts have ended
+  std::mutex mutex_;  // protects ended_cuts_, and protects class_ until all cuts have ended
   std::condition_variable ready_;
   uint32_t ended_cuts_ = 0;
   Result<StripClass> class_;
   std::vector<Result<StripClass>> cuts_;
-  const size_t cut_count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
+  const size_t cut_count_ = cuts_.size();  // kept here, because join_cuts() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)
@@ -308,7 +312,8 @@ Result<const StripClass*> StripStock::get(uint32_t width, int quantizer_percent)
   try {
     ClassSlot* slot = nullptr;
     {
-      // Held only to find or add the ClassSlot, which stays at the same address for the life of the stock.
+      // The lock is held only to find or add the ClassSlot. The pointer may be used without it, because the
+      // ClassSlot keeps its address as long as the stock exists.
       const std::lock_guard lock(mutex_);
       std::unique_ptr<ClassSlot>& owner = class_slots_[key];
       if (owner == nullptr) owner = std::make_unique<ClassSlot>(width);

@@ -1,9 +1,10 @@
-// A stock of encoded strips of pictures. JPEG files, each different from all others, are made from it as fast
-// as memory can be read.
+// A stock of encoded strips of pictures. JPEG files, each different from all others, are joined from its
+// strips as fast as memory can be read.
 //
-// A strip consists of rows of 16 lines. A strip for the end of a picture has fewer rows. A strip can be
-// decoded without the strip before it. Strips of one class have the same width, quantizer and Huffman tables.
-// So a header, any strips in any order and an end form a valid picture.
+// A strip consists of rows of coding units, each of which has 16 lines of pixels. The last strip of a picture
+// may have fewer rows than the others. A strip can be decoded without the strip before it. Strips of one
+// class have the same width, quantizer and Huffman tables. So a header, any strips in any order and an end
+// form a valid picture.
 //
 // No restart marker is needed between strips. The last coding unit of each strip is grey, and its codes fill
 // the last byte. So the DC values that the next strip is coded against are zero, as at the start of a
@@ -33,12 +34,12 @@
 
 namespace penstock {
 
-// Rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Low strips keep the
-// stock small, so that it stays in faster caches. For the widest pictures, strips are so low that 16 bits can
-// count their coding units, as in encoders.
+// The number of rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Strips
+// have few rows, so that the stock is small and is found in faster caches. Even in the widest pictures, 16
+// bits can count the coding units of a strip, as in encoders.
 constexpr uint32_t strip_rows(uint32_t width) {
   constexpr uint32_t kMostRows = 16;
-  // The most coding units in a row: a JPEG has at most 65500 pixels in a line.
+  // The most coding units in a row, because a JPEG has at most 65500 pixels in a line.
   constexpr uint32_t kMostUnits = (65500 + 15) / 16;
   static_assert(kMostRows * kMostUnits <= 65535);
   return std::min((width + 249) / 250, kMostRows);
@@ -46,15 +47,15 @@ constexpr uint32_t strip_rows(uint32_t width) {
 inline constexpr FlipGroups kFlipGroups{.spacing_bytes = 1024, .bits_per_group = 8, .span_bytes = 64};
 
 struct Flip {
-  uint32_t position = 0;  // offset in the strip, shifted left by 8, and the mask of the bit
-  uint32_t crc32c = 0;    // how this flip changes the checksum of the strip
+  uint32_t position = 0;  // the byte's offset in the strip, shifted left by 8, plus the mask of the bit
+  uint32_t crc32c = 0;    // the strip's checksum is changed by XOR with this
   Flip(uint32_t at, uint8_t mask, uint32_t crc) : position(at << 8U | mask), crc32c(crc) {}
   uint32_t at() const { return position >> 8U; }
   std::byte mask() const { return static_cast<std::byte>(position & 0xffU); }
 };
 
 struct Strip {
-  uint32_t begin = 0;  // offset in StripClass::bytes
+  uint32_t begin = 0;  // offset of the strip in StripClass::bytes
   uint32_t bytes = 0;
   uint32_t rows = 0;
   uint32_t crc32c = 0;  // checksum of the strip in the stock, without flips
@@ -68,27 +69,29 @@ struct Strip {
 // All strips of one width and quantizer. Immutable, so any thread reads it without a lock.
 struct StripClass {
   uint32_t width = 0;
-  std::vector<std::byte> header;  // header of a picture of this class; the height must be set
-  size_t height_offset = 0;       // offset of the height in the header
+  std::vector<std::byte> header;  // header of a picture of this class; the user sets the height
+  size_t height_offset = 0;       // offset of the picture's height in the header
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;  // flips of all strips, in the order of strips
-  // In the order of strips: for each group of flips, the offsets of its first and last byte in the strip.
+  // For each group of flips, the offsets in the strip of its first and last byte. In the order of strips.
   std::vector<uint32_t> edges;
-  std::vector<Strip> strips;  // first `whole_strips` strips of strip_rows() rows, then lower ones
+  std::vector<Strip> strips;  // `whole_strips` strips of strip_rows() rows, then strips with fewer rows
   size_t whole_strips = 0;
   std::vector<uint32_t> by_size;       // indexes of all strips, the smallest first
   std::vector<uint32_t> sorted_sizes;  // sizes of all strips, in the order of by_size
 };
 
-// Makes and keeps the classes of strips. Any thread. The first get() makes a class. Threads that need the
-// same class meanwhile help to make it. This takes 7 to 15 ms of processor time for a width of 500 pixels. A
-// class depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
+// Makes classes of strips and keeps them. Any thread may use it. The first get() of a class makes it. Threads
+// that need the same class meanwhile help to make it. This takes 7 to 15 ms of processor time for a width of
+// 500 pixels. A class depends only on the scenery, `stream`, width and percentage. The scenery must outlive
+// the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);
   ~StripStock();
 
-  // `exhausted` if memory runs out. The class lives as long as the stock.
+  // Returns the class of this width and percentage. `exhausted` if memory runs out. The class exists as long
+  // as the stock.
   Result<const StripClass*> get(uint32_t width, int quantizer_percent) const;
 
  private:

@@ -15,7 +15,7 @@ extern const RecipeInfo recipe_unet3d;
 namespace {
 
 constexpr uint64_t kSamples = 168;
-constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // from DLIO's workload file
+constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // mean and deviation, from DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
@@ -26,8 +26,8 @@ void name_sample(uint64_t index, SamplePlan& out) {
   out.label = 0;
 }
 
-// Makes x and y in DLIO's layout. x has bytes and a last dimension that counts samples. y has one label,
-// always 0.
+// Makes samples of two arrays in DLIO's layout. x has bytes, and its last dimension is the number of samples.
+// y has one label, which is always 0.
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
   const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2};

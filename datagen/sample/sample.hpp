@@ -22,39 +22,40 @@ struct Field {
   std::string_view codec;      // encoding of its bytes: "jpeg", "png", "raw"
   std::string_view extension;  // extension of a file that has only this field: ".JPEG"
   Element element = Element::u8;
-  // Shape of the array in one sample, outermost dimension first; {} is one element. A field with `varies` has
-  // no shape. It is a list of elements of any length, such as a JPEG file.
+  // The shape of the array in one sample, outermost dimension first; {} is one element. A field with `varies`
+  // has no shape: it is a list of elements of any length, such as the bytes of a JPEG file.
   std::vector<uint64_t> shape{};
   bool varies = false;
-  // For a field with `varies`: the number of dimensions of size 1 after the length, as 2 in (N, 1, 1).
+  // For a field with `varies`: how many dimensions of size 1 follow the length. It is 2 for the shape (N, 1,
+  // 1).
   unsigned trailing_ones = 0;
-  bool one_chunk = false;  // formats with chunks store each sample of this field as one chunk
+  bool one_chunk = false;  // in formats with chunks, one sample of this field is one chunk
 };
 
 // Size in bytes of one sample of a field without `varies`.
 uint64_t field_bytes(const Field& field);
 
-// Computes the CRC-32 (crc32.hpp) of bytes that it made, faster than reading them again. Only few formats
-// need it.
+// Gives the CRC-32 (crc32.hpp) of bytes that a recipe made, faster than reading the bytes again. Only few
+// formats need it.
 class Crc32Source {
  public:
-  // CRC-32 of all pieces of the FieldBytes that points to this object.
+  // The CRC-32 of all pieces of the FieldBytes whose member `crc32` points to this object.
   virtual uint32_t crc32() const = 0;
 
  protected:
   ~Crc32Source() = default;
 };
 
-// The bytes of one field of one sample, in pieces that follow one another. So bytes that are composed of
-// prepared parts need not be copied before they are written. Borrowed from the recipe that made them.
+// The bytes of one field of one sample, in pieces that follow one another. A recipe can compose them of
+// prepared parts without copying them. The memory belongs to the recipe that made them.
 struct FieldBytes {
   std::span<const std::span<const std::byte>> pieces{};
   uint64_t bytes = 0;
   std::optional<uint32_t> crc32c{};    // CRC32C of all pieces, if known
   const Crc32Source* crc32 = nullptr;  // source of the CRC-32 of all pieces, if there is one
 };
-// The checksum of all pieces, taken from the field if known, else computed. `before` is the CRC32C of the
-// bytes before them.
+// The CRC32C of some bytes followed by all pieces of the field. `before` is the CRC32C of those bytes. If the
+// field knows the CRC32C of its pieces, they are not read.
 uint32_t crc32c_of(const FieldBytes& field, uint32_t before = 0);
 uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// A compact list of samples and object names. It needs 24 bytes for each sample, plus the names. One thread
-// builds it, then any thread may read it.
+// The samples and the object names, stored compactly: 24 bytes for each sample, plus the names. One thread
+// builds it; after that any thread may read it.
 class SampleList {
  public:
   struct Sample {
@@ -26,8 +26,8 @@ class SampleList {
   uint64_t size() const { return samples_.size(); }
   uint64_t objects() const { return name_starts_.size(); }
   const Sample& operator[](uint64_t i) const { return samples_[i]; }
-  // Prefetches the memory of sample [i] and, if samples are whole objects, of its name. A long list does not
-  // fit into a cache.
+  // Starts to load sample [i] and, if samples are whole objects, its name into the processor's cache. A long
+  // list does not fit into the cache.
   void prefetch(uint64_t i) const {
     __builtin_prefetch(samples_.data() + i);
     if (i < name_starts_.size()) __builtin_prefetch(name_starts_.data() + i);
@@ -37,7 +37,7 @@ class SampleList {
     const uint64_t end = object + 1 < name_starts_.size() ? name_starts_[object + 1] : names_.size();
     return {names_.data() + name_starts_[object], end - name_starts_[object] - 1};
   }
-  // The samples from `begin` to `end` - 1, with their objects.
+  // A list of the samples from `begin` to `end` - 1, with their objects.
   SampleList part(uint64_t begin, uint64_t end) const;
   uint64_t bytes() const;
   uint64_t largest_bytes() const;

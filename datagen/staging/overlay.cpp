@@ -55,8 +55,8 @@ Caps combined_caps(const Caps& slow, const Caps& fast) {
   caps.volatile_memory = slow.volatile_memory && fast.volatile_memory;
   caps.bypasses_cache = slow.bypasses_cache && fast.bypasses_cache;
   caps.on_network = slow.on_network || fast.on_network;
-  // The baseline loops must not bypass the overlay: the native path below the root belongs to one of two
-  // tiers.
+  // The overlay counts as emulated, so that the baseline's loops read through this back end and not by system
+  // calls. A native path below the root would lead to only one of the two tiers.
   caps.emulated = true;
   return caps;
 }
@@ -79,7 +79,8 @@ class OverlayBackend final : public Backend {
   Result<std::unique_ptr<Writer>> create(std::string_view, uint64_t) override { return read_only_error(); }
   Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
                                std::span<std::byte> out) override {
-    thread_local std::string full_name;  // one per thread, so that a sample costs no allocation
+    // One text per thread, reused, so that a read of a sample needs no allocation.
+    thread_local std::string full_name;
     return backend_of(name, full_name).read_object(full_name, length_hint, out);
   }
   Namespace& names() override { return names_; }
@@ -118,7 +119,7 @@ std::filesystem::path real_path(const std::filesystem::path& path) {
   return failed ? path : canonical;
 }
 
-// The corpus's folder relative to the slow tier's root; "" if it is the root.
+// The path from the slow tier's root to the corpus's folder; "" if they are the same.
 Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
   const auto corpus_path = corpus.tier.backend->native_path("");
   const auto slow_root = slow.backend->native_path("");
@@ -132,7 +133,7 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
                     corpus.tier.root, slow.root);
 }
 
-// Checks that each copy exists and matches its original, by size and time.
+// Checks that each copy on the fast tier exists and matches its original, by size and modification time.
 Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
                           const std::filesystem::path& plan_file) {
   const std::string remedy = fmt::format("penstock stage apply {}", plan_file.native());
@@ -192,8 +193,8 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
                       "from the folder in which the plan was made",
                       planned.spec, tier.root, planned.root);
   tier.name = planned.name;
-  // A missing folder is not created. It may be a mount point that is not mounted: the data on the device
-  // would not be found, and copies would fill the file system below.
+  // Do not create a missing folder, because it may be a mount point that is not mounted. Then the data on the
+  // device would not be found, and copies would fill another file system.
   if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
                       "there is no folder '{}', the plan's tier '{}': mount it, or make it first",

@@ -1,5 +1,6 @@
-// A corpus whose objects are on two tiers: those of a staging plan on the fast tier, all others on the slow
-// one. `read` and `train` use it with --overlay PLAN, instead of the corpus's own tier.
+// An overlay is a corpus whose objects are on two tiers: those of a staging plan on the fast tier, all others
+// on the slow one. With --overlay PLAN, `read` and `train` read from it instead of from the corpus's own
+// tier.
 #pragma once
 
 #include <cstdint>
@@ -28,40 +29,42 @@ inline constexpr OptionSpec kOverlayOption{
         "corpus's own",
     .group = "Corpus"};
 
-// The root folder of the tier, if it does not exist. Nothing if it exists, or if the tier needs no folder.
+// The root folder of the tier if it is missing. Absent if the folder exists, or if the tier needs none.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
-// Opens a tier of a plan under its name in the plan. No other open tier may have this name.
-// `invalid_argument` if its path leads to another folder than when the plan was made. `not_found` if the
+// Opens a tier of a plan, with the name that it has in the plan. No other open tier may have this name.
+// `invalid_argument` if its path now leads to another folder than when the plan was made. `not_found` if the
 // folder is missing.
 Result<Tier> open_planned_tier(const PlannedTier& planned);
 
-// Describes how the file differs from the one in the plan; "" if it does not. Compares the modification time
-// too if the tier has native paths.
+// Describes how a file of the slow tier differs from what the plan says; "" if it does not. Compares the size
+// and, if the tier has native paths, the modification time.
 std::string describe_change(Tier& slow, const PlannedFile& file);
 
-// The tiers of an overlay, from which make_overlay() makes a back end. It reads objects of the plan from the
-// fast tier and all others from the slow one. Puts "prefix/" before each name in both. It is read-only:
-// creating, renaming and removing are `unsupported`. Listings come from the slow tier. Its queues use
-// threads.
+// The two tiers of an overlay. make_overlay() makes a back end from them, which reads objects of the plan
+// from the fast tier and all others from the slow one. On both tiers it puts "prefix/" before each name. It
+// is read-only: creating, renaming and removing are `unsupported`. Listings come from the slow tier. Its
+// queues use threads.
 struct OverlayTiers {
   Tier slow;
   Tier fast;
   std::string prefix;                            // "" or a folder without a final slash
-  std::unordered_set<std::string> staged_names;  // objects on the fast tier, with the prefix
+  std::unordered_set<std::string> staged_names;  // names of the objects on the fast tier, with the prefix
 };
 std::unique_ptr<Backend> make_overlay(OverlayTiers tiers);
 
-// Replaces the corpus's tier by the overlay of the plan's two tiers. `invalid_argument` if the corpus is not
-// in the plan's slow tier, or if the plan stages nothing. `not_found`, with the remedy, if a copy is missing.
-// `corrupt` if a copy has another size, or its original was changed later.
+// Makes the corpus read from the overlay: replaces its tier by one that joins the two tiers of the plan.
+// `invalid_argument` if the corpus is not in the plan's slow tier, or if the plan stages nothing.
+// `not_found`, with advice, if a copy is missing. `corrupt` if a copy has another size, or if its original
+// was changed later.
 Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file);
 
 inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"
 
-// For a tier that apply_overlay() made: writes both tiers (roles `slow` and `fast`) and the bytes read from
-// each into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` returns the sum
-// of a number over all ranks, so every rank must call it equally often.
+// Records what an overlay read; does nothing for a tier that apply_overlay() did not make. Writes both tiers
+// (roles `slow` and `fast`) and the bytes read from each (tier_bytes_read.slow and .fast) into the record.
+// `sum` returns the sum of a number over all ranks. It is a collective call, so every rank must call
+// record_overlay().
 Result<void> record_overlay(const Tier& tier, const std::function<Result<uint64_t>(uint64_t)>& sum,
                             Trial& trial);
 

@@ -1,5 +1,6 @@
-// A JSON object in one line for files that one process writes for another. It names its kind and format, and
-// ends with a seal (results/record/record.hpp), a checksum that shows whether the line is complete.
+// A JSON object in one line, for files that one process writes and another reads. It names its kind and
+// format, and ends with a seal (results/record/record.hpp): a checksum that shows whether the line is
+// complete.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +13,20 @@
 
 namespace penstock {
 
-inline constexpr size_t kMostSealedBytes = size_t{1} << 30U;  // enough for about ten million names
+// The largest size of a sealed object; enough for about ten million names.
+inline constexpr size_t kMostSealedBytes = size_t{1} << 30U;
 
-// Makes the line, with a newline at its end.
+// Makes a sealed object: one line of JSON, with a newline at its end.
 std::string sealed_object_text(std::string_view kind, uint64_t format, const Json& members);
 
-// `corrupt` if the line is cut, changed, of another kind or too deeply nested. `unsupported` if it has
-// another format. `where` is for messages.
+// Parses a sealed object. `corrupt` if it is cut, changed, of another kind or too deeply nested.
+// `unsupported` if it has another format. `where` tells where it is from, for messages.
 Result<Json> parse_sealed_object(std::string_view kind, uint64_t format, std::string_view text,
                                  std::string_view where);
 
-// A member that must exist and be a number. Throws std::exception if it is not. (Json's get() would silently
-// convert a number of another type.)
+// The value of the member `key`. It must be a non-negative whole number for count_member(), and any number
+// for number_member(). Throws std::exception if the member is missing or has another type, which Json's get()
+// would silently convert.
 uint64_t count_member(const Json& json, const char* key);
 double number_member(const Json& json, const char* key);
 

@@ -15,33 +15,34 @@ namespace penstock {
 
 struct StagedState {
   std::string plan_id;
-  // Files of the plan that existed before any apply, sorted. Never removed.
+  // Files of the plan that were on the fast tier before the first apply, sorted. Revert never removes them.
   std::vector<std::string> found_files{};
-  std::vector<std::string> new_folders{};  // folders that did not exist before, parents first
-  std::vector<std::string> link_farms{};   // absolute paths of link farms that were started
+  std::vector<std::string> new_folders{};  // folders that the first apply did not find, parents first
+  std::vector<std::string> link_farms{};   // absolute paths of the link farms that apply has started to make
   std::map<std::string, PublishedObject> copied{};
-  // Whether copies may exist that `copied` does not list: an apply is running, or was killed before it saved
-  // its state.
+  // True while an apply runs, and after one was killed before it saved its state. Then there may be copies
+  // that `copied` does not list.
   bool may_have_unlisted_copies = false;
 
   bool was_found(const std::string& name) const;
-  // Call it if a file of `found_files` does not exist: a later file of this name is a copy by apply.
+  // Call it if a file of `found_files` no longer exists. A file that later has this name is a copy by apply.
   void remove_from_found(const std::string& name);
   bool operator==(const StagedState&) const = default;
 };
 
-// One line of sealed JSON, like a plan.
+// The state as one line of sealed JSON (sealed_object.hpp).
 std::string staged_state_text(const StagedState& state);
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where);
 
-// The names of the state (".penstock/staged/<id>.json") and of the lock that an apply or revert holds.
+// Name of the state's file: ".penstock/staged/<id>.json". The other function gives the name of the lock that
+// an apply or revert holds.
 std::string staged_state_name(std::string_view plan_id);
 std::string staged_lock_name(std::string_view plan_id);
 inline constexpr std::string_view kStagedFolder = ".penstock/staged";
 
-// `not_found` if the plan was never applied on this tier.
+// Loads the state. `not_found` if the plan was never applied on this tier.
 Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id);
-// Replaces the state atomically. It survives a power cut when this returns.
+// Saves the state; it replaces the old file atomically. When this returns, the new file survives a power cut.
 Result<void> save_staged_state(Backend& fast, const StagedState& state);
 
 }  // namespace penstock

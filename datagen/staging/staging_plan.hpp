@@ -1,6 +1,6 @@
-// A staging plan: the files of a slow tier that are copied to a fast one, and the predicted gain. `penstock
-// stage advise` writes it. `stage apply` and `revert` carry it out. `read` and `train` use it to find the
-// tier of each object (overlay.hpp). docs/staging.md describes the file.
+// A staging plan lists the files of a slow tier that are to be copied to a fast one, and the predicted gain.
+// `penstock stage advise` writes it, and `stage apply` and `stage revert` carry it out. `read` and `train`
+// use it to find the tier of each object (overlay.hpp). docs/staging.md describes the file.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace penstock {
 
 inline constexpr uint64_t kStagingPlanVersion = 1;
 
-// A tier as TIER text, and its folder at the time the plan was made.
+// A tier as TIER text, and the path of its folder when the plan was made.
 struct PlannedTier {
   std::string name;
   std::string spec;
@@ -24,31 +24,32 @@ struct PlannedTier {
 };
 
 struct PlannedFile {
-  std::string name;      // relative to both roots
+  std::string name;      // path relative to the root of the slow tier, and to that of the fast tier
   uint64_t bytes = 0;    // size when the plan was made
-  int64_t mtime_ns = 0;  // modification time when the plan was made, since 1970
+  int64_t mtime_ns = 0;  // modification time when the plan was made, in ns since 1970
 
   bool operator==(const PlannedFile&) const = default;
 };
 
-// The predicted gain of one epoch: one pass over the files that the session read. Rates and times are those
-// of the program's own threads.
+// The predicted gain of one epoch. Here an epoch is one pass over the files that the profiled session read.
+// Rates and times are those of the program's own threads.
 struct PredictedGain {
-  double before_s = 0;  // seconds of an epoch with all files on the slow tier
+  double before_s = 0;  // seconds that an epoch takes with all files on the slow tier
   double after_s = 0;
   double gain = 0;  // before_s / after_s - 1; its confidence interval is [low, high]
   double low = 0;
   double high = 0;
-  double copy_s = 0;             // seconds that stage apply takes
-  double break_even_epochs = 0;  // epochs until the copy has paid off; 0: never
+  double copy_s = 0;  // seconds that `stage apply` needs for the copy
+  // After this many epochs, the time saved equals the time of the copy; 0: never.
+  double break_even_epochs = 0;
 };
 
 struct StagingPlan {
   std::string id;       // 16 hexadecimal digits
   std::string made_at;  // UTC, ISO 8601
-  std::string policy;   // as the user gave it
+  std::string policy;   // the policy, as the user wrote it
   uint64_t capacity_bytes = 0;
-  unsigned threads = 1;       // number of reading threads of the program
+  unsigned threads = 1;       // how many threads of the program read
   bool should_stage = false;  // the verdict; false: "don't stage", and the list of files is empty
   std::string reason;         // why `should_stage` is true or false
   PlannedTier slow;
@@ -64,12 +65,13 @@ Json predicted_json(const PredictedGain& gain);
 // One line of JSON, sealed with its CRC32C (results/record/record.hpp), with a newline.
 std::string staging_plan_text(const StagingPlan& plan);
 
-// `where` is for messages. `corrupt` if the line is cut, changed or no plan. Also `corrupt` if a name leads
-// out of its tier or occurs twice. `unsupported` for another format.
+// Parses the text of a plan. `corrupt` if the line is cut, changed or no plan, if a name leads out of its
+// tier, or if a name occurs twice. `unsupported` for another format. `where` is the place of the text, for
+// messages.
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where);
 
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path);
-// Replaces the file atomically.
+// Saves the plan; it replaces the old file atomically.
 Result<void> save_staging_plan(const StagingPlan& plan, const std::string& path);
 
 }  // namespace penstock

@@ -13,11 +13,12 @@ namespace penstock {
 
 struct ExtraObjects {
   uint64_t count = 0;
-  std::vector<std::string> first_names;  // at most 10 names, in order of folder and name
+  std::vector<std::string> first_names;  // the first names, at most 10, in order of folder and name
 };
 
-// Skips hidden objects and the content of linked folders. Takes 8 bytes per object of the manifest. Compares
-// names by a 64-bit hash, so it may miss one: for n extra objects the probability is n * objects / 2^64.
+// Finds the objects below the root that are not in the manifest. Hidden objects and the content of linked
+// folders are skipped. It takes 8 bytes per object of the manifest. It compares 64-bit hashes of names, so it
+// may miss an object. For n extra objects the probability of that is n * objects / 2^64.
 Result<ExtraObjects> find_extra_objects(Namespace& names, const Manifest& manifest, unsigned threads);
 
 }  // namespace penstock

@@ -10,8 +10,7 @@
 namespace penstock {
 namespace {
 
-// An error if the root, or a parent of it, is a link whose target does not exist: no folder can be made of
-// it.
+// Fails if the root, or a parent of it, is a link whose target does not exist: a folder cannot be made there.
 Result<void> check_no_dangling_link(Tier& tier, std::string_view flag) {
   const auto root = tier.backend->native_path("");
   if (!root) return success();

@@ -21,7 +21,7 @@ bool allocates_whole_blocks(const struct statfs& file_system) {
          file_system.f_type == TMPFS_MAGIC;
 }
 
-// Calls statfs on the folder, or on its nearest parent that exists.
+// Calls statfs() on the folder. If it does not exist, on the nearest parent that exists.
 bool stat_file_system(std::filesystem::path folder, struct statfs& file_system) {
   while (::statfs(folder.c_str(), &file_system) != 0) {
     if (errno == EINTR) continue;
@@ -45,18 +45,19 @@ Result<FreeSpace> free_space_of(Backend& backend) {
   const auto root = backend.native_path("");
   if (!root || !stat_file_system(*root, file_system) || !allocates_whole_blocks(file_system)) return space;
   const auto system_block = uint64_t(file_system.f_frsize);
-  // If the back end reports less free space than the file system, it has a `capacity` limit, which counts
-  // bytes, not blocks.
+  // If the back end reports less free space than the file system, its limit `capacity` decides, which counts
+  // bytes and not blocks.
   const bool limited_by_blocks = free >= uint64_t{file_system.f_bavail} * system_block;
   if (limited_by_blocks) space.block_bytes = std::max<uint64_t>(system_block, 1);
-  // XFS stores small folders in their inodes, and tmpfs uses no blocks for them.
+  // On ext4 a small folder takes a block. XFS stores it in its inode, and tmpfs uses no blocks for it.
   if (limited_by_blocks && file_system.f_type == EXT4_SUPER_MAGIC) space.folder_bytes = space.block_bytes;
   if (file_system.f_files != 0) space.inodes = file_system.f_ffree;
   return space;
 }
 
 Error describe_full_tier(Backend& backend, Error error) {
-  // More than 0, because a command that fails has already freed some inodes.
+  // With fewer free inodes than this, the inodes are used up. It is more than 0, because a command that fails
+  // has already removed some files.
   constexpr uint64_t kFewInodes = 64;
   constexpr uint64_t kEnoughBytes = uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;

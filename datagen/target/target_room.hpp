@@ -11,21 +11,22 @@ namespace penstock {
 
 struct FreeSpace {
   uint64_t bytes = 0;
-  uint64_t block_bytes = 1;   // an object takes a multiple of this
+  uint64_t block_bytes = 1;   // the space of an object is a multiple of this
   uint64_t folder_bytes = 0;  // bytes that a small folder takes
-  // Free inodes, for objects and folders; nothing: the target has no such limit.
+  // Free inodes; each object and each folder takes one. Absent: the target has no such limit.
   std::optional<uint64_t> inodes;
 
-  uint64_t bytes_on_device(uint64_t object_bytes) const;  // in whole blocks
+  // The space that an object of this size takes, in whole blocks.
+  uint64_t bytes_on_device(uint64_t object_bytes) const;
 };
 
-// The space that this user may use. Each object takes whole blocks and one inode, as on ext4, XFS and tmpfs.
-// Storage that packs small objects takes less, but is counted the same way. An error if the back end does not
-// report free space.
+// The space that this user may use. It is counted as on ext4, XFS and tmpfs: each object takes whole blocks
+// and one inode. Storage that packs small objects together takes less, but is counted in the same way. An
+// error if the back end does not report free space.
 Result<FreeSpace> free_space_of(Backend& backend);
 
-// Returns `error`. If it means a full device, and the tier has free bytes but no free inodes, adds that to
-// the message.
+// Returns `error`. If the error means a full device, but the tier has free bytes and no free inodes, this is
+// added to the message.
 Error describe_full_tier(Backend& backend, Error error);
 
 }  // namespace penstock

@@ -1,9 +1,8 @@
 // Threads: one thread calls begin(), sync() and sync_before_checks(). Several threads call drop_from_cache(),
 // which only reads members. There is no lock.
 // Memory: begin() allocates the path, and errors allocate their message.
-// Ctrl-C: nothing checks for it. syncfs() and the write-back in evict() can wait for the device for a long
-// time.
-// Crash: objects published with object_durability() count as durable only after sync() has succeeded. Callers
+// Ctrl-C: not checked. syncfs() and the write-back in evict() can wait for the device for a long time.
+// Crash: objects published with object_durability() are durable only after sync() has succeeded. Callers
 // write the manifest only after that.
 #include "datagen/target/target_sync.hpp"
 
@@ -45,23 +44,24 @@ Result<TargetSync> TargetSync::begin(const Tier& tier) {
   const auto root = tier.backend->native_path("");
   if (!root) return out;
   out.path_ = root->native();
-  // Kept open, since syncfs() reports only write-back errors that happen after this open.
+  // This stays open until sync(): syncfs() reports only those write-back errors that happen after this open.
   out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
-  // If syncfs does not report lost bytes, each object needs its own sync, which does.
+  // If this kernel's syncfs() does not report lost bytes, each object is synced on its own. That sync reports
+  // them.
   out.object_durability_ = this_syncfs_reports_errors() ? Durability::leaving : Durability::file;
   return out;
 }
 
 Result<void> TargetSync::sync() const {
-  // Syncs the whole file system, including files of other programs.
+  // This writes back the whole file system, also files of other programs.
   if (root_ && ::syncfs(root_.get()) != 0) return errno_error(errno, "cannot sync", path_);
   return success();
 }
 
 void TargetSync::sync_before_checks() const {
-  // Only clean pages can be dropped from the page cache. If this sync fails, the checks that follow find the
-  // lost bytes.
+  // Only clean pages can be dropped from the page cache, so write all back first. If this fails, the checks
+  // that follow find the lost bytes.
   if (root_) static_cast<void>(::syncfs(root_.get()));
 }
 

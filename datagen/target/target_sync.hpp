@@ -1,6 +1,6 @@
-// Makes all objects below a target durable by one sync of its file system at the end, which is much cheaper
-// than one per object. Also makes checks of existing objects read the device, because the page cache may
-// contain bytes that were never written to it.
+// Makes all objects below a target durable by one sync of its file system at the end. This is much cheaper
+// than one sync per object. It also makes checks of existing objects read the device: the page cache may
+// contain bytes that never reached the device.
 #pragma once
 
 #include <string>
@@ -13,26 +13,26 @@
 
 namespace penstock {
 
-// Borrows the tier's back end. Any thread. On a tier in memory, or on a back end without native files, sync()
-// and drop_from_cache() do nothing.
+// Makes the objects below the root of a tier durable. Borrows the tier's back end. Any thread may use it. On
+// a tier in memory, or on a back end without native files, sync() and drop_from_cache() do nothing.
 class TargetSync {
  public:
-  // Call it before the first object is written, when the root exists. From then on, sync() reports every
-  // failed write-back, even if another process syncs the file system and gets the error first.
+  // Call this before the first object is written, when the root exists. sync() then reports every failed
+  // write-back after this call, even if another process has synced the file system and got the error first.
   static Result<TargetSync> begin(const Tier& tier);
 
-  // The durability with which to publish objects before a later sync(). If that sync fails, treat none of
-  // them as durable.
+  // The durability with which to publish objects. They become durable by a later sync(). If that sync fails,
+  // none of them counts as durable.
   Durability object_durability() const { return object_durability_; }
 
-  // After success, every byte and every name below the root is durable. An error if any of them is not, or
-  // may not be.
+  // Makes every byte and every name below the root durable. An error if any of them is not durable, or may
+  // not be.
   Result<void> sync() const;
 
-  // drop_from_cache() drops an object from the page cache, so that the next read comes from the device. After
-  // a failed write-back the page cache still has the lost bytes, and a check would find them correct. An
-  // error concerns the object: it does not exist, or bytes of it are lost. Call sync_before_checks() once
-  // before the first drop_from_cache().
+  // Call this once before the first drop_from_cache(). drop_from_cache() drops an object from the page cache,
+  // so that the next read comes from the device. Without it, a check would not find bytes that a failed
+  // write-back lost, because the page cache still has them. An error concerns the object: it does not exist,
+  // or bytes of it are lost.
   void sync_before_checks() const;
   Result<void> drop_from_cache(std::string_view name) const;
 
@@ -45,8 +45,7 @@ class TargetSync {
   std::string path_;
 };
 
-// Whether syncfs(2) of this Linux release (uname -r) reports failed write-backs: 5.8 and later do. Earlier
-// ones do not.
+// Whether syncfs(2) of the Linux release `release` (uname -r) reports failed write-backs. It does since 5.8.
 bool syncfs_reports_errors(std::string_view release);
 
 }  // namespace penstock

@@ -28,7 +28,7 @@ struct Announced {
   Fd fd;
 };
 
-// Opens the next sample and asks the kernel to fetch it.
+// Opens the next object and asks the kernel to fetch it. Returns false if there is none.
 Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& files) {
   Sample sample;
   if (!control.next(sample)) return false;
@@ -67,8 +67,8 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
     object_sizes.push_back(size);
   }
   if (object_sizes.empty()) return LoopDone{};
-  // Each thread reads its own objects one after another. For each sample number that it takes, it reads as
-  // many bytes as that sample has.
+  // Each thread reads its own objects from front to back. Sample numbers only say how much to read: for each
+  // number it takes, a thread reads as many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(whole_huge_pages(kStreamBytes));
     uint64_t pending_bytes = 0;
@@ -141,7 +141,7 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
   return streamed_loop(plan_, shape_, control);
 }
 
-// The time to make queues is not counted, because a reader also makes its queues before its clock starts.
+// The time to make queues is not counted: a real reader also makes its queues before its clock starts.
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
@@ -158,7 +158,7 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   if (total.ok())
     total->untimed = untimed;
   else
-    queued_threads_.clear();  // after an error reads may be in flight; their results are not used
+    queued_threads_.clear();  // after an error, reads may still be in flight; their results are not needed
   return total;
 }
 
@@ -181,7 +181,7 @@ Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, size_t slot_byte
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
       idle_slots.pop_back();
-      // No more operations are in flight than the queue's depth, so submit() succeeds soon.
+      // At most as many operations are in flight as the queue is deep, so submit() succeeds soon.
       while (queue.submit({&operation, 1}, Start::with_reap) == 0) {
       }
     }

@@ -65,7 +65,7 @@ Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out
 bool LoopControl::next(SampleList::Sample& sample) {
   const uint64_t n = next_read_.fetch_add(1, std::memory_order_relaxed);
   if (n >= end_.samples || plan_.samples.size() == 0 || ended_.load(std::memory_order_relaxed)) return false;
-  // A read of the clock takes about 25 ns, so it is not done for every sample.
+  // How often the clock is read: once in this many reads. One call takes about 25 ns.
   constexpr uint64_t kReadsPerClockCheck = 8;
   const bool time_is_up = n % kReadsPerClockCheck == 0 &&
                           end_.deadline != std::chrono::steady_clock::time_point::max() &&
@@ -81,7 +81,7 @@ bool LoopControl::next(SampleList::Sample& sample) {
 
 void LoopControl::fail(Error error) {
   const std::lock_guard lock(mutex_);
-  // A read that SIGINT interrupted ends the loop, but is not a failure.
+  // An error caused by SIGINT (Ctrl-C) ends the loop, but is not a failure.
   if (first_error_ && !(error.code == Errc::interrupted && interrupted())) first_error_ = std::move(error);
   ended_.store(true, std::memory_order_relaxed);
 }

@@ -17,32 +17,33 @@
 
 namespace penstock {
 
-// The samples, the back end and the order. If `whole_objects`, each sample is a whole object, and each read
-// opens and closes it. Else samples are ranges of objects that are opened once.
+// What a loop reads: samples, back end and order. With `whole_objects`, each sample is a whole object, and
+// each read opens and closes it. Else samples are ranges of objects that are opened once.
 struct ReadPlan {
   const SampleList& samples;
   Backend& backend;
   bool whole_objects = true;
-  // The n-th read is of sample order(n), for n from 0 to size() - 1, and then again from the first. Empty:
-  // the n-th read is of sample n. Use the order of the reader that is compared. Any thread.
+  // Which sample is read n-th: order(n), for n from 0 to size() - 1, and then again from 0. Empty: sample n.
+  // It must be the order of the reader that is compared with this loop. Any thread may call it.
   std::function<uint64_t(uint64_t n)> order;
 };
 
-// Readers of objects whose samples are ranges. The first objects of the corpus stay open, the others are
-// opened for each read. Empty if samples are whole objects.
+// Readers of objects whose samples are ranges. Entry i is for object i. Only the first objects of the corpus
+// have one; the others are opened for each read. Empty if samples are whole objects.
 using OpenObjects = std::vector<std::unique_ptr<Reader>>;
 Result<OpenObjects> open_objects(const ReadPlan& plan);
 
-// The Reader of an object. If it is not held open, it is opened and put into `own_reader`. Any thread; each
-// read has its own `own_reader`.
+// The Reader of an object. If `held` has none, the object is opened and its Reader is put into `own_reader`.
+// Any thread may call it; each read has an `own_reader` of its own.
 Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, uint32_t object,
                           std::unique_ptr<Reader>& own_reader);
 
-// The limits of a loop, which ends at the first that it reaches. Reads in flight are finished. SIGINT ends
-// every loop.
+// When a loop ends: at the first of these limits that it reaches. Reads in flight are finished. SIGINT
+// (Ctrl-C) ends every loop.
 struct LoopEnd {
-  uint64_t first_read = 0;        // number of the first read (continues after an earlier repeat)
-  uint64_t samples = UINT64_MAX;  // number of reads; for one cold pass: size()
+  // Number of the first read; a later call continues after the reads of the one before.
+  uint64_t first_read = 0;
+  uint64_t samples = UINT64_MAX;                    // how many reads; for one cold pass it is size()
   std::chrono::steady_clock::time_point deadline =  // end time, checked every few samples
       std::chrono::steady_clock::time_point::max();
 };
@@ -51,23 +52,25 @@ struct LoopEnd {
 struct LoopDone {
   uint64_t samples = 0;
   uint64_t bytes = 0;
-  // The time in which queues were made, before the first read. The caller subtracts it from its time.
+  // The time it took to make queues, before the first read. The caller subtracts it from the time that it
+  // measured.
   std::chrono::nanoseconds untimed{0};
 };
 
-// Whether loops may use system calls instead of the back end: it has native paths, and their files have the
-// same bytes as its objects.
+// Whether loops may use system calls instead of the back end. The back end must have native paths, and its
+// files must have the same bytes as its objects.
 bool can_use_system_calls(const Backend& backend);
-Result<Fd> open_root(const ReadPlan& plan);  // for open_object(); only if can_use_system_calls() is true
+// Opens the root folder, for open_object(); may only be called if can_use_system_calls() is true.
+Result<Fd> open_root(const ReadPlan& plan);
 Result<Fd> open_object(int root, const char* name);
 Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name);
 
-// Helper for a loop: gives sample numbers to its threads, checks its limits and keeps its first error.
+// Helps a loop with several threads: gives them sample numbers, checks the limits and keeps the first error.
 class LoopControl {
  public:
   LoopControl(const ReadPlan& plan, const LoopEnd& end) : plan_(plan), end_(end) {}
 
-  // Sets `sample` to the next sample. False when the loop ends. Any thread.
+  // Sets `sample` to the next sample to read. Returns false when the loop must end. Any thread may call it.
   bool next(SampleList::Sample& sample);
   void fail(Error error);
 

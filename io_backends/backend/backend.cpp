@@ -15,8 +15,8 @@ Error bad_name(std::string_view name, std::string_view why) {
                     "not an object name: '" + std::string(name) + "' " + std::string(why));
 }
 
-// Returns whether check_object_name() would accept the name. It is one loop without calls, because it runs
-// for every sample.
+// Whether `name` is a proper object name, as backend.hpp defines it at check_object_name(). The function is
+// one loop without calls, because it runs for every sample.
 bool is_object_name(std::string_view name) {
   if (name.size() > kMaxNameBytes) return false;
   size_t part_bytes = 0;  // bytes in the current part, between two '/'

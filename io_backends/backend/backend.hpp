@@ -1,12 +1,12 @@
-// The interface of a back end: every way to read and write objects implements it.
+// The interface of a back end. Each back end implements it, and so gives one way to read and write objects.
 //
 // A Backend turns object names into Readers, Writers, Queues and a Namespace below one root, and lists what
 // it can do. It never measures time, and knows nothing of samples or formats. Names are relative and divided
 // by '/', without '.', '..' or a leading '/'. A back end refuses other names with invalid_argument before it
 // does anything.
 //
-// Threads: any thread may call a Backend, its Namespace and its Readers at any time. One thread at a time
-// calls a Writer or a Queue. Everything that a Backend makes must be destroyed before it.
+// Threads: any thread may call a Backend, its Namespace and its Readers at any time. Only one thread at a
+// time may call a Writer or a Queue. Everything that a Backend makes must be destroyed before it.
 //
 // Errors: the same fault gives the same Errc on every back end, and the message names the object. The
 // contract test checks this.
@@ -30,19 +30,21 @@ namespace penstock {
 
 // What a back end can do beyond the required operations.
 struct Caps {
-  unsigned max_useful_threads = 0;  // a larger number of threads gains nothing; 0: no limit
+  unsigned max_useful_threads = 0;  // more threads than this gain nothing; 0: no limit
   bool zero_copy = false;           // Reader::view works
   bool collective_reads = false;    // Reader::read_at_all works
   bool write_at = false;            // Writer::write_at works
   bool native_path = false;         // Backend::native_path gives a path that other programs can open
   bool async = false;               // its own Queue keeps several operations in flight without threads
-  bool queue_is_cheaper = false;    // even one operation at a time is cheaper through its Queue
-  bool atomic_rename = false;       // Namespace::rename_noreplace is atomic
+  // its Queue is cheaper than blocking calls, even for one operation at a time
+  bool queue_is_cheaper = false;
+  bool atomic_rename = false;  // Namespace::rename_noreplace is atomic
   // Its bytes are in memory: they do not survive a power cut and are never cold.
   bool volatile_memory = false;
   bool bypasses_cache = false;  // its reads bypass the page cache (direct I/O)
-  bool on_network = false;      // its objects are on a network, even if nothing is mounted here
-  bool emulated = false;        // the back end is throttled or faulty; access by native paths is not affected
+  bool on_network = false;      // its objects come over a network, also if no file system is mounted (s3)
+  // a decorator makes it slower, smaller or faulty on purpose; access by native paths is not affected
+  bool emulated = false;
 };
 
 // An open object, which any thread may read at any time.
@@ -56,13 +58,14 @@ class Reader {
   // Fills all of `out` from byte `offset`. Fails with `truncated` if the object ends earlier.
   virtual Result<void> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 
-  // Needs Caps::zero_copy. Returns the bytes in place. They are in memory and stay valid while the Reader
-  // lives. If the object is shortened, the lost bytes read as zeros and the next call fails.
+  // Returns `length` bytes from `offset` without a copy: the span shows the memory in which the object
+  // already is. It stays valid as long as the Reader exists. If the object is shortened meanwhile, its lost
+  // bytes read as zeros and the Reader's next call fails. Needs Caps::zero_copy.
   virtual Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length);
 
-  // Needs Caps::collective_reads. Does the same as read_at(), but every rank of the job calls it together for
-  // the same object. A rank that needs no bytes passes an empty span. All ranks then destroy the Reader
-  // together, too, in the same order.
+  // Does the same as read_at(), but all ranks of the job call it together for the same object. A rank that
+  // needs no bytes passes an empty span. All ranks later destroy this Reader together, too; if they have
+  // several such Readers, in the same order. Needs Caps::collective_reads.
   virtual Result<void> read_at_all(uint64_t offset, std::span<std::byte> out);
 };
 
@@ -75,7 +78,7 @@ enum class Durability : uint8_t {
   visible,        // readers see the whole object; it survives the end of this process, not a power cut
   leaving,        // visible, and the write to the device has started, so that a later sync waits less
   file,           // the bytes survive a power cut, the name perhaps not
-  file_and_name,  // the name survives, too: every folder entry from the root to it is synced
+  file_and_name,  // bytes and name survive: every folder entry from the root to the object is synced
 };
 
 constexpr bool syncs(Durability wanted) {
@@ -85,7 +88,7 @@ constexpr bool syncs(Durability wanted) {
 enum class IfExists : uint8_t { fail, replace };
 
 // Writes one object. The object is invisible before publish(). Destroying an unpublished Writer removes its
-// bytes. One thread.
+// bytes. Only one thread at a time may call it.
 class Writer {
  public:
   virtual ~Writer() = default;
@@ -95,21 +98,21 @@ class Writer {
   // Appends all pieces in order, with one system call if the back end can do that.
   virtual Result<void> append(std::span<const std::span<const std::byte>> pieces);
 
-  // Needs Caps::write_at. Writes at an offset and lets the object grow if necessary. Does not move the append
-  // position.
+  // Writes at an offset and lets the object grow if necessary. The next append() still continues after the
+  // previous append(). Needs Caps::write_at.
   virtual Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes);
 
   // Gives the complete object its name in one step, and returns when the object has the Durability `wanted`.
   // Fails with `already_exists` if the name exists and `if_exists` is IfExists::fail. After any failure the
-  // Writer cannot be used, and the object does not exist or is the old one. One exception: if only the sync
-  // of the name failed, the complete new object may exist.
+  // Writer cannot be used, and the name still has its old object or none. One exception: if only the sync of
+  // the name failed, the complete new object may exist.
   virtual Result<void> publish(Durability wanted, IfExists if_exists = IfExists::replace) = 0;
 };
 
-// The error that a Writer returns after it has failed or published.
+// The error of any call of a Writer that has already failed or published its object.
 Error finished_writer_error(std::string_view name);
 
-// Bytes that all threads have moved through a Backend since it was made.
+// The bytes that all threads have read and written through a Backend since it was made.
 struct MovedBytes {
   uint64_t read = 0;
   uint64_t written = 0;
@@ -127,36 +130,36 @@ class Backend {
   virtual Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint = 0) = 0;
 
   // Opens, reads and closes one object, and waits for it: the blocking form of the queue operation
-  // ReadObject. Returns the number of bytes read. This implementation opens a Reader. A back end with a
-  // cheaper way overrides it.
+  // ReadObject. Returns the number of bytes read. The implementation of this class opens a Reader; a back end
+  // with a cheaper way overrides it.
   virtual Result<uint64_t> read_object(std::string_view name, uint64_t length_hint, std::span<std::byte> out);
 
-  // A queue of up to `depth` operations. This implementation does each operation in submit(), one after
-  // another. For a back end without asynchronous calls, thread_pool_queue() keeps `depth` operations in
-  // flight on threads.
+  // Makes a queue of up to `depth` operations. The implementation of this class does each operation in
+  // submit(), one after another. A back end with asynchronous calls overrides it. For the others,
+  // thread_pool_queue() (queue.hpp) keeps `depth` operations in flight on threads.
   virtual Result<std::unique_ptr<Queue>> queue(size_t depth);
 
   virtual Namespace& names() = 0;
 
   virtual MovedBytes moved_bytes() const = 0;
 
-  // What this back end does differently from the user's request, because this machine or file system cannot
-  // do better: one sentence each, for people and records.
+  // One sentence for each thing that this back end does differently from the user's request, because this
+  // machine or file system cannot do it. They are printed and kept in result records.
   virtual std::vector<std::string> remarks() const { return {}; }
 
-  // Needs Caps::native_path. Returns the path by which other programs and the tools of the page cache find
-  // the object; "" is the root.
+  // Returns the path of the object in the operating system. Other programs use it, and so do the functions
+  // that inspect and evict the page cache. The name "" is the root. Needs Caps::native_path.
   virtual std::optional<std::filesystem::path> native_path(std::string_view name) const;
 };
 
-// Publishes an object with these bytes, and replaces an existing one.
+// Publishes an object with these bytes, and replaces an existing object of this name.
 Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
                         Durability durability);
 // Returns all bytes of an object. Fails with `corrupt` if it has more than `max_bytes` bytes.
 Result<std::string> read_text(Backend& backend, std::string_view name, uint64_t max_bytes);
 
-// Fails with invalid_argument unless `name` is a proper relative object name: at most 1024 bytes, each part
-// at most 255.
+// Fails with invalid_argument unless `name` is a proper object name: relative, at most 1024 bytes long, and
+// each part between two '/' at most 255.
 Result<void> check_object_name(std::string_view name);
 // Does the same as check_object_name(), but also allows "" (the root).
 Result<void> check_folder_name(std::string_view name);

@@ -13,8 +13,9 @@
 
 namespace penstock {
 
-// Descriptor of a back end plug-in. `path` is the part of a TIER after "NAME=BACKEND:". make() does no more
-// than it must to find out whether the back end works here. The root folder need not exist yet.
+// Descriptor of a back end plug-in. `path` is the part of a TIER after "NAME=BACKEND:". make() returns the
+// back end, or an error if it cannot work on this machine. It does no more than it needs to find that out;
+// the root folder need not exist yet.
 struct BackendInfo {
   std::string_view name;
   std::string_view summary;

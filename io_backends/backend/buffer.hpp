@@ -34,16 +34,15 @@ constexpr uint64_t whole_blocks(uint64_t bytes) {
   return bytes - bytes_past_block + kBufferAlignment;
 }
 
-// Owns capacity() bytes aligned to kBufferAlignment. If they are at least kHugePageBytes, they are aligned to
-// kHugePageBytes, and in huge pages if the system has them. grow() discards the content. Pages are not
-// touched before they are used. Throws std::bad_alloc if there is no memory. One thread at a time.
+// Owns capacity() bytes aligned to kBufferAlignment. If capacity() is at least kHugePageBytes, the memory is
+// aligned to kHugePageBytes, and in huge pages if the system has them. The class itself never reads or writes
+// the memory. Throws std::bad_alloc if there is no memory. Only one thread at a time may use it.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes) { grow(bytes); }
 
-  // Makes the capacity at least `bytes`. Does nothing if the capacity is large enough. Else the content is
-  // undefined afterwards.
+  // Makes the capacity at least `bytes`. If it has to grow, the content is undefined afterwards.
   void grow(size_t bytes);
   size_t capacity() const { return capacity_; }
   std::byte* data() { return memory_.get(); }

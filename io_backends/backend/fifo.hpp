@@ -1,5 +1,5 @@
 // A first-in, first-out queue of fixed capacity, which allocates only when constructed. The caller must not
-// push into a full queue or pop from an empty one. One thread at a time.
+// push into a full queue or pop from an empty one. Only one thread at a time may use it.
 #pragma once
 
 #include <cstddef>

@@ -19,22 +19,23 @@ struct Entry {
   bool dangling = false;  // set by list(): the entry is a link whose target does not exist
 };
 
-// A lock on a tier. It ends when it is destroyed or the process ends. Exception: a killed process leaves its
-// lock on the back end s3 (s3/names.cpp).
+// A lock on a tier, which Namespace::lock() makes. It is released when this object is destroyed or the
+// process ends. Exception: on the back end s3 the lock of a killed process remains (s3/names.cpp).
 class Lock {
  public:
   virtual ~Lock() = default;
 };
 
-// The names below a root. An object store has folders by convention: a prefix that ends in '/'.
+// The objects and folders below the root of a back end. In an object store, every prefix of a key that ends
+// in '/' is a folder.
 class Namespace {
  public:
   virtual ~Namespace() = default;
 
-  // Lists the entries of `folder`, but not of its subfolders, ("": the root) in any order. `visit` returns
-  // false to stop. Fails with `not_found` if the folder does not exist. Calls `skipped` for each name that is
-  // neither object nor folder: pipes, sockets, devices, and links to them. Only a back end without such names
-  // may ignore `skipped`.
+  // Calls `visit` for each entry of `folder` ("" is the root), but not for the entries of its subfolders, in
+  // any order. If `visit` returns false, no more entries follow. Fails with `not_found` if the folder does
+  // not exist. Calls `skipped` for each name that is neither object nor folder: pipes, sockets, devices, and
+  // links to them. Only a back end without such names may ignore `skipped`.
   virtual Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                                 const std::function<void(std::string_view name)>& skipped) = 0;
   // Does the same as list_all(), for callers that do not need the skipped names.
@@ -44,8 +45,8 @@ class Namespace {
   virtual Result<Entry> stat(std::string_view name) = 0;
   // makes missing parents, too; succeeds if the folder exists
   virtual Result<void> make_folders(std::string_view folder) = 0;
-  // Atomic if the back end has Caps::atomic_rename. Fails with `already_exists` if `to` exists. Renames
-  // folders, too, if the back end has them.
+  // Renames an object, or a folder if the back end has real folders. Fails with `already_exists` if `to`
+  // exists. Atomic if the back end has Caps::atomic_rename.
   virtual Result<void> rename_noreplace(std::string_view from, std::string_view to) = 0;
   virtual Result<void> remove(std::string_view name) = 0;  // removes an object or an empty folder
   // makes the folder's entries survive a power cut
@@ -53,7 +54,7 @@ class Namespace {
   // Creates the object `name` and locks it against all processes and hosts that share the tier. Fails with
   // `busy` if another holder has the lock.
   virtual Result<std::unique_ptr<Lock>> lock(std::string_view name) = 0;
-  virtual Result<uint64_t> free_bytes() = 0;  // bytes that this user may still write
+  virtual Result<uint64_t> free_bytes() = 0;  // how many bytes this user may still write to the tier
 };
 
 // Removes an object or an empty folder. Succeeds also if it does not exist.

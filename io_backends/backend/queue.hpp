@@ -15,8 +15,8 @@ namespace penstock {
 class Backend;
 class Reader;
 
-// The two operations of a Queue. The caller owns `out` and `name` and keeps them valid until the operation is
-// reaped.
+// The two operations of a Queue. The caller owns `out` and `name` and keeps them valid until reap() has
+// returned the operation's completion.
 
 // Fills all of `out`, or fails with the same errors as Reader::read_at. `reader` must come from the same back
 // end.
@@ -27,8 +27,9 @@ struct ReadAt {
 };
 // Opens, reads and closes one object. Reads exactly length_hint bytes, and fails with `truncated` if the
 // object is shorter. With length_hint 0 it reads all bytes, and fails with invalid_argument if `out` is too
-// small. `out` must have at least length_hint bytes. The bytes after those may be overwritten. Direct I/O is
-// faster if `out` reaches to the next multiple of kBufferAlignment.
+// small. `out` must have at least length_hint bytes. If it has more, those after the object may be
+// overwritten. Direct I/O is faster if the size of `out` is length_hint rounded up to a multiple of
+// kBufferAlignment, or more.
 struct ReadObject {
   std::string_view name;
   uint64_t length_hint = 0;
@@ -49,19 +50,19 @@ enum class Start : uint8_t {
   with_reap,  // starts at the next reap() at the latest, which must follow soon; this may save a system call
 };
 
-// Keeps operations in flight: submit() starts reads, and reap() collects their completions in any order. One
-// thread at a time. While operations are in flight, only the thread that submitted them may call the queue.
+// Keeps operations in flight: submit() starts reads, and reap() collects their completions in any order. Only
+// one thread at a time may call it, and while operations are in flight only the thread that submitted them.
 // The destructor waits for operations in flight or cancels them; their memory is not used after that.
 class Queue {
  public:
   virtual ~Queue() = default;
 
-  // Call it before the first submit(). It names the memory to which most reads will go, and which must
-  // outlive the queue. A queue that is faster with registered memory registers it with the system.
+  // Tells the queue to which memory most reads will write. A queue that is faster with registered memory then
+  // registers it with the system. Call it before the first submit(). The memory must outlive the queue.
   virtual void register_memory(std::span<std::byte> /*memory*/) {}
 
-  // Starts operations from the front. Returns how many it accepted: fewer than all if the queue is full. An
-  // operation that fails has its error in its completion.
+  // Starts the operations in the order of the span. Returns how many it accepted: fewer than all if the queue
+  // is full. If an operation fails, its completion has the error.
   virtual size_t submit(std::span<const Operation> operations, Start start = Start::now) = 0;
 
   // Waits for at least `at_least` completions, but not for more than are in flight. Returns how many it wrote
@@ -71,12 +72,13 @@ class Queue {
   virtual size_t in_flight() const = 0;
 };
 
-// A queue that really keeps `depth` operations in flight. It is the back end's own queue at depth 1 or with
-// Caps::async, else a queue with threads.
+// Makes a queue that keeps `depth` operations in flight on any back end. It returns Backend::queue() if
+// `depth` is 1 or the back end has Caps::async. Otherwise Backend::queue() would do one operation after
+// another, so it returns thread_pool_queue().
 Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, size_t depth);
 
-// A Queue over any Backend: `depth` threads, each with one blocking read. Fails with `exhausted` if the
-// system cannot create the threads.
+// A Queue over any Backend, with `depth` threads that each do one blocking read at a time. Fails with
+// `exhausted` if the system cannot create the threads.
 Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, size_t depth);
 
 // A Queue over any Backend that does each operation in submit(), one after another.

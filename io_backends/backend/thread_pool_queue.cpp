@@ -57,8 +57,9 @@ class ThreadPoolQueue final : public Queue {
   size_t in_flight() const override { return in_flight_; }
 
  private:
-  // Runs on each thread of the pool. After a stop request, wait() still returns true as long as waiting_ has
-  // operations. So all submitted operations are done before the queue is destroyed.
+  // The loop of each thread of the pool: takes an operation from waiting_, does it, and puts its completion
+  // into done_. After a stop request the loop goes on until waiting_ is empty. So all submitted operations
+  // are done before the queue is destroyed.
   void work(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (submitted_.wait(lock, stop, [&] { return waiting_.size() > 0; })) {
@@ -81,7 +82,7 @@ class ThreadPoolQueue final : public Queue {
   Fifo<Operation> waiting_;
   Fifo<Completion> done_;
   size_t wanted_completions_ = 0;
-  // Last: the threads are joined before the members that they use are destroyed.
+  // The last member, so that the threads are joined before the members that they use are destroyed.
   std::vector<std::jthread> threads_;
 };
 

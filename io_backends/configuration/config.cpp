@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds the words of `more` whose keys are not in `words`.
+// Adds those words of `more` whose keys are not yet in `words`.
 void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& more) {
   const std::vector<OptionWord> original = words;
   for (const OptionWord& word : more) {
@@ -23,7 +23,8 @@ void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& 
   }
 }
 
-// The site files that exist, the nearest first.
+// The site files that exist. The first is ./penstock.yaml, whose values are used before those of the user's
+// own file.
 std::vector<fs::path> site_files() {
   std::vector<fs::path> files{"penstock.yaml"};
   if (const char* home = std::getenv("HOME"); home != nullptr)
@@ -52,7 +53,7 @@ SiteNames known_names(std::span<const CommandInfo* const> all) {
   return known;
 }
 
-// The members of `words` that are flags of this command.
+// Only those of `words` that are flags of this command.
 std::vector<OptionWord> flags_of_command(const CommandInfo& command, std::vector<OptionWord> words) {
   std::vector<std::string_view> names;
   add_names(command, names);
@@ -67,7 +68,7 @@ std::vector<OptionWord> flags_of_command(const CommandInfo& command, std::vector
 Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
                                       std::span<const CommandInfo* const> all,
                                       const std::function<void(std::string_view)>& log) {
-  SiteFile merged;    // the values of all files together
+  SiteFile merged;    // the values of all files; for each, the file that comes first decides
   std::string files;  // the files of the flags: "'a.yaml', 'b.yaml'"
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
     PENSTOCK_ASSIGN(merged.flags, read_config_file(file));

@@ -1,4 +1,4 @@
-// Reads the command line with the flags, named tiers and launcher of configuration files.
+// Reads the command line, and adds the flags, named tiers and launcher of configuration files.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace penstock {
 
-// Parses the words after the command's name, with values from configuration files for what the line does not
-// give. If several files give a value, the first of these wins: --config, ./penstock.yaml, the user's own
-// file. In each of the two site files, the section of the command wins over `defaults`. With --no-config
-// among `words` it reads only the file of --config. The files may contain flags of `all` commands. If a flag
-// of a file is wrong, the error names the files. Calls `log` with the name of each site file before it reads
-// it.
+// Parses the words after the command's name. A value that the line does not give comes from configuration
+// files. If several files have it, the first of these decides: --config, ./penstock.yaml, the user's own
+// file. Within each of the last two (the site files), the section of the command decides before `defaults`.
+// With --no-config among `words` it reads only the file of --config. The files may contain flags of `all`
+// commands. If a flag of a file is wrong, the error names the files. Calls `log` with the name of each site
+// file before it reads it.
 Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
                                       std::span<const CommandInfo* const> all,
                                       const std::function<void(std::string_view)>& log);
 
-// The names of the tiers in the site files, for completions. Skips a file with an error.
+// The names of the tiers in the site files, for shell completion. A file with an error is skipped.
 std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all);
 
 }  // namespace penstock

@@ -35,7 +35,7 @@ std::string with_dashes(std::string key) {
   return key;
 }
 
-// Appends the values of one flag to `words`.
+// Appends the value of one flag, or each of its values, to `words`.
 Result<void> add_flag(const YAML::Node& value, const std::string& key, const fs::path& file,
                       std::vector<OptionWord>& words) {
   if (value.IsScalar()) {
@@ -71,7 +71,8 @@ bool is_among(std::string_view word, const std::vector<std::string_view>& words)
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Returns "posix:/dev/shm/p,limit=50MB/s", from that text or from a mapping with `spec` and options.
+// The TIER text of a name, "posix:/dev/shm/p,limit=50MB/s". `value` is that text, or a mapping with `spec`
+// and options.
 Result<std::string> tier_text(const YAML::Node& value, const std::string& name, const fs::path& file) {
   if (value.IsScalar()) return value.as<std::string>();
   if (!value.IsMap() || !value["spec"] || !value["spec"].IsScalar())

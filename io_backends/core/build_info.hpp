@@ -8,13 +8,13 @@ namespace penstock {
 
 struct BuildInfo {
   std::string_view version;
-  std::string_view compiler;    // "GNU 12.2.0"
-  std::string_view build_type;  // "Release"
+  std::string_view compiler;    // name and version: "GNU 12.2.0"
+  std::string_view build_type;  // CMAKE_BUILD_TYPE: "Release"
   std::string_view flags;
-  std::string_view sanitizers;  // "" or "address,undefined"
+  std::string_view sanitizers;  // such as "address,undefined"; "": none
 };
 
-// A library of this build with its version; "" if it has none.
+// A library of which CMake found a version, for `penstock --version` and records.
 struct LibraryVersion {
   std::string_view name;
   std::string_view version;

@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// Quotes the text as in RFC 4180 if it contains a comma, a quote or a line break.
+// Returns the text, in quotes as RFC 4180 describes if it contains a comma, a quote or a line break.
 inline std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string out = "\"";

@@ -11,8 +11,8 @@
 namespace penstock {
 
 // Counts unsigned values (nanoseconds, bytes) of the full 64-bit range. A bucket is as wide as 1/64 (1.6%) of
-// its values; below 128 each value has its own. A histogram takes 30 KiB. add() is a few instructions. One
-// thread; merge the histograms of several threads at the end.
+// its values; each value below 128 has a bucket of its own. A histogram takes 30 KiB. add() is a few
+// instructions. Only one thread may use a histogram: give each thread its own and merge them at the end.
 class Histogram {
  public:
   void add(uint64_t value) {
@@ -29,8 +29,8 @@ class Histogram {
   uint64_t max() const { return max_; }
   double mean() const { return total_ == 0 ? 0.0 : double(sum_) / double(total_); }
 
-  // Returns the value that `percent` percent of the counted values do not exceed: the middle of its bucket,
-  // but within min() and max(). 0 if empty.
+  // Returns the value that `percent` percent of the counted values do not exceed. It is known only as exactly
+  // as its bucket, so the result is the middle of that bucket, but within min() and max(). 0 if empty.
   double percentile(double percent) const;
 
   static constexpr size_t kSubBuckets = 64;

@@ -15,15 +15,15 @@ constexpr std::string_view better_name(Better better) {
   return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
 }
 
-inline constexpr bool kHeadline = true;  // value for MetricInfo::headline
+inline constexpr bool kHeadline = true;  // for tables of metrics: the value `true` of MetricInfo::headline
 
 struct MetricInfo {
   std::string_view name;  // with one '*' it is a family: "calls.*" covers "calls.pread" and "calls.open"
-  std::string_view unit;  // "B/s", "s", "ns", "1/s", "1", "B"
+  std::string_view unit;  // one of "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::neither;
   std::string_view per = "run";  // the unit of one sample: "repeat", "step", "checkpoint", "run"
-  bool headline = false;         // `compare` uses it unless the user names other metrics
-  double percent = 0;            // for a percentile, which one (99); 0: not a percentile
+  bool headline = false;         // `penstock compare` compares this metric unless the user names others
+  double percent = 0;            // 99 if the metric is a 99th percentile; 0 if it is no percentile
 
   constexpr bool matches(std::string_view metric) const {
     const size_t star = name.find('*');
@@ -31,7 +31,7 @@ struct MetricInfo {
     return metric.size() + 1 >= name.size() && metric.starts_with(name.substr(0, star)) &&
            metric.ends_with(name.substr(star + 1));
   }
-  // Returns the name with `part` instead of the '*'.
+  // Returns the name of one metric of the family: `name` with `part` in place of its '*'.
   std::string with(std::string_view part) const {
     const size_t star = name.find('*');
     if (star == std::string_view::npos) return std::string(name);
@@ -39,7 +39,7 @@ struct MetricInfo {
   }
 };
 
-// Joins several tables into one.
+// Joins several tables of metrics into one.
 template <size_t... Sizes>
 constexpr auto joined_tables(const MetricInfo (&... tables)[Sizes]) {
   std::array<MetricInfo, (Sizes + ...)> all{};

@@ -54,14 +54,14 @@ struct OptionSpec {
 
 using OptionTable = std::span<const OptionSpec>;
 
-// One key with its value as text, as the user gave them.
+// An option as the user gave it: its key, and its value as text.
 struct OptionWord {
   std::string key;
   std::string value;
 };
 
-// The parsed values. It is a bug to read an option that the table lacks, or by the function of another type;
-// an assert fails then. Immutable after parse(); any thread.
+// The values of parsed options. To read an option that the table lacks, or by the function for another type,
+// is a bug: an assert fails. The values never change after parse(), so any thread may read them.
 class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";
@@ -76,7 +76,8 @@ class Options {
   bool given(std::string_view name) const;  // the user gave it; false for a default
   bool has(std::string_view name) const;    // it has a value: from the user or a default
   bool flag(std::string_view name) const;
-  const std::string& text(std::string_view name) const;  // for text and choice; "" if absent
+  // for the types text and choice; "" if there is no value
+  const std::string& text(std::string_view name) const;
   // all values of an option that is `repeated`
   const std::vector<std::string>& texts(std::string_view name) const;
   int64_t integer(std::string_view name) const;

@@ -1,4 +1,4 @@
-// Registries of plug-ins. A plug-in is one const descriptor with `name`, `summary` and `options`. CMake
+// Registries of plug-ins. A plug-in is a constant structure with `name`, `summary` and `options`. CMake
 // writes the registry from the penstock_plugin() lines (ci/cmake/PenstockPlugin.cmake).
 #pragma once
 
@@ -18,7 +18,7 @@ struct MissingPlugin {
   std::string_view reason;
 };
 
-// All plug-ins of one kind, sorted by name. Immutable; any thread.
+// All plug-ins of one kind, sorted by name. It never changes, so any thread may use it.
 template <class Info>
 class Registry {
  public:

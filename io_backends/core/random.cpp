@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// ln 2 in two parts. The first has 21 trailing zero bits, so that k * kLn2High is exact for |k| < 2^20.
+// ln 2 is the sum of kLn2High and kLn2Low. kLn2High has 21 trailing zero bits, so that k * kLn2High is exact
+// for |k| < 2^20.
 constexpr double kLn2High = 6.93147180369123816490e-01;
 constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kInvLn2 = 1.44269504088896338700e+00;
@@ -59,7 +60,7 @@ double inverse_normal(double p) {
 RandomStream::RandomStream(uint64_t seed, std::string_view name) : RandomStream(seed, hash_name(name)) {}
 
 double RandomStream::normal(uint64_t n) const {
-  // [0, 1) is divided into 2^52 equal cells. p is the middle of one of them, so it is never 0 and never 1.
+  // p is the middle of one of the 2^52 equal intervals of [0, 1), so it is never 0 and never 1.
   const double p = (double(bits(n) >> 12) + 0.5) * 0x1.0p-52;
   return inverse_normal(p);
 }
@@ -103,12 +104,13 @@ double portable_log(double x) {
   if (!(x > 0.0)) return x == 0.0 ? -HUGE_VAL : std::nan("");
   if (!std::isfinite(x)) return x;
   int exponent = 0;
-  double mantissa = std::frexp(x, &exponent);  // frexp is exact, and this is in [0.5, 1)
+  double mantissa = std::frexp(x, &exponent);  // frexp() is exact and returns a number in [0.5, 1)
   if (mantissa < 0.70710678118654752440) {
     mantissa *= 2.0;
     --exponent;
   }
-  // log m = 2 atanh((m - 1) / (m + 1)), |z| <= 0.1716: the series' remainder is below 1e-18.
+  // ln m = 2 atanh(z) with z = (m - 1) / (m + 1), for the mantissa m. Since |z| <= 0.1716, the remainder of
+  // the series is below 1e-18.
   const double z = (mantissa - 1.0) / (mantissa + 1.0);
   const double z2 = z * z;
   double sum = 0.0;

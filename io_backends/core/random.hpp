@@ -11,7 +11,8 @@
 
 namespace penstock {
 
-// The output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// Scrambles a number: equal inputs give equal outputs, and similar inputs give outputs that look random. This
+// is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 // OOPSLA 2014).
 constexpr uint64_t mix64(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -19,8 +20,8 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// One stream of random numbers that a seed and a name give. It is cheap to copy. Streams of different names
-// or numbers are independent.
+// One stream of random numbers, which a seed and a name determine. It is cheap to copy. Streams of different
+// names or numbers are independent.
 class RandomStream {
  public:
   constexpr RandomStream(uint64_t seed, uint64_t stream)
@@ -50,7 +51,7 @@ class RandomStream {
 };
 
 // A seeded permutation of [0, size) in O(1) memory: at(i) visits every number once (a four-round Feistel
-// network with cycle walking). Any thread.
+// network with cycle walking). Any thread may use it.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t seed);
@@ -68,7 +69,8 @@ class Permutation {
 double portable_exp(double x);
 double portable_log(double x);
 
-// The value that a standard normal number is below with probability `p`, for 0 < p < 1. normal() uses it.
+// The value x such that a standard normal number is below x with probability `p`, for 0 < p < 1.
+// RandomStream::normal() uses it.
 double inverse_normal(double p);
 
 // Returns `digits` hexadecimal digits from the system's random source, for names that must not occur twice.

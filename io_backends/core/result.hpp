@@ -16,7 +16,7 @@ namespace penstock {
 
 // The kinds of errors that callers distinguish. All back ends map the same fault to the same kind.
 enum class Errc : uint8_t {
-  invalid_argument,   // wrong input: usage, spelling, ranges
+  invalid_argument,   // wrong input, such as an unknown name or a number out of range
   not_found,          // no such object, folder or plug-in
   already_exists,     // an object or file would be overwritten
   permission_denied,  // not allowed (EACCES, EPERM, EROFS)
@@ -52,14 +52,14 @@ struct Error {
 // Builds an Error from errno, which decides its kind. `operation` has the form "cannot open".
 Error errno_error(int sys_errno, std::string_view operation, std::string_view object);
 Error make_error(Errc code, std::string what);
-// The same with the text of fmt::format(format, first, rest...).
+// Builds an Error whose text is fmt::format(format, first, rest...).
 template <class First, class... Rest>
 Error make_error(Errc code, fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
   return make_error(code, fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
 }
 // Turns a caught exception into an error, at a place that no exception may cross. If memory or threads ran
-// out, it is `exhausted`. A std::system_error with another errno has the kind that errno_error() chooses. Any
-// other exception is `internal`, because no code throws it on purpose.
+// out, the error is `exhausted`. For a std::system_error with another errno it has the kind that
+// errno_error() chooses. For any other exception it is `internal`, because no code throws one on purpose.
 Error error_of(const std::exception& thrown);
 
 // Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result is
@@ -70,8 +70,8 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  // Takes any value that converts to T. The constraint excludes copies and errors, which clang-tidy does not
-  // see.
+  // Makes a successful Result of any value that converts to T. A Result or an Error does not come here: the
+  // `requires` clause excludes both. clang-tidy does not see that, hence the NOLINT.
   template <class U = T>
   requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
            !std::is_same_v<std::remove_cvref_t<U>, Error>)
@@ -134,7 +134,7 @@ Result<void> outcome_of(const Result<T>& result) {
 #define PENSTOCK_CONCAT_(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_(a, b)
 
-// PENSTOCK_TRY(expression): returns an error of `expression` from the calling function.
+// PENSTOCK_TRY(expression): if the expression fails, returns its error from the calling function.
 #define PENSTOCK_TRY(...)                                                                              \
   do {                                                                                                 \
     if (auto penstock_try = (__VA_ARGS__); !penstock_try.ok()) return std::move(penstock_try).error(); \

@@ -9,7 +9,8 @@ void put_text(TarBlock& block, TarField field, std::string_view text) {
   std::copy(text.begin(), text.end(), block.begin() + ptrdiff_t(field.offset));
 }
 
-// Writes octal digits and a zero byte. A number that is too large for them is written in base 256.
+// Writes a number into a field, as octal digits and a zero byte. A number that is too large for that is
+// written in base 256.
 void put_number(TarBlock& block, TarField field, uint64_t value) {
   const bool octal = value >> (3 * (field.bytes - 1)) == 0;
   for (size_t i = field.bytes - (octal ? 1 : 0); i-- > 0; value >>= octal ? 3U : 8U)
@@ -22,7 +23,8 @@ void put_number(TarBlock& block, TarField field, uint64_t value) {
 size_t split_position(std::string_view name) {
   if (name.size() > kTarPrefix.bytes + 1 + kTarName.bytes) return 0;
   const size_t slash = name.find('/', name.size() - 1 - kTarName.bytes);
-  return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // also true for npos (no slash)
+  // also 0 if there is no slash (then `slash` is npos)
+  return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts)
   put_text(block, kTarMagic, std::string_view("ustar\00000", 8));
   const auto sum = uint64_t(tar_checksum({block.data(), block.size()}, false));
   put_number(block, {kTarChecksum.offset, kTarChecksum.bytes - 1}, sum);
-  block[kTarChecksum.offset + kTarChecksum.bytes - 1] = ' ';  // a blank after the number and its zero byte
+  block[kTarChecksum.offset + kTarChecksum.bytes - 1] = ' ';  // ustar wants digits, a zero byte and a blank
   return block;
 }
 

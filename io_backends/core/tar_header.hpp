@@ -10,11 +10,11 @@
 
 namespace penstock {
 
-// in bytes; a header has one block, and contents are padded to whole blocks
+// size of a block in bytes: a header is one block, and file contents are padded to whole blocks
 inline constexpr size_t kTarBlockBytes = 512;
 using TarBlock = std::array<char, kTarBlockBytes>;
 
-// The number of zero bytes after a content of `bytes` bytes.
+// The number of zero bytes that follow a file's content of `bytes` bytes, to fill its last block.
 constexpr size_t tar_padding(uint64_t bytes) {
   return size_t((kTarBlockBytes - bytes % kTarBlockBytes) % kTarBlockBytes);
 }
@@ -31,7 +31,7 @@ inline constexpr TarField kTarSize{124, 12};
 inline constexpr TarField kTarTime{136, 12};
 inline constexpr TarField kTarChecksum{148, 8};
 inline constexpr TarField kTarType{156, 1};
-inline constexpr TarField kTarMagic{257, 8};  // also has the version
+inline constexpr TarField kTarMagic{257, 8};  // the fields "magic" and "version" together
 inline constexpr TarField kTarPrefix{345, 155};
 
 // What tar_header() writes besides the name. It writes 0 as user and group.
@@ -46,8 +46,8 @@ struct TarFacts {
 // longer one needs a slash with at most 155 bytes before it and at most 100 bytes after it.
 std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts);
 
-// The checksum: the sum of the header's bytes, where the checksum field counts as blanks. Some old programs
-// sum the bytes as signed numbers (signed_bytes).
+// Returns the checksum of a header: the sum of its bytes, with blanks in place of the checksum field itself.
+// Some old programs sum the bytes as signed numbers; `signed_bytes` does the same.
 int64_t tar_checksum(std::string_view block, bool signed_bytes);
 
 }  // namespace penstock

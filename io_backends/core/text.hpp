@@ -36,7 +36,8 @@ inline bool equals_ignoring_case(std::string_view text, std::string_view lower) 
 // Returns `text` without the blanks at its begin and end.
 inline std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n") {
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text.substr(0, text.find_last_not_of(blanks) + 1);  // if all are blanks: npos + 1 is 0
+  // if all are blanks, find_last_not_of() returns npos, and npos + 1 is 0
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
 // Removes the part up to the first `divider` and the divider from `text`, and returns that part. If there is
@@ -72,7 +73,8 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
-// For hash tables with std::string keys: they can find a std::string_view without making a string of it.
+// The hash of hash tables with std::string keys in which a std::string_view is looked up. No std::string is
+// made for the look-up.
 struct NameHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }

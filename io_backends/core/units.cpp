@@ -252,8 +252,8 @@ std::string grouped_digits(std::string_view number) {
 }
 
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names) {
-  // Distance by optimal string alignment: to insert, delete or change a letter, or to swap two neighbours, is
-  // one step.
+  // The smallest number of steps from one word to the other (optimal string alignment). A step inserts,
+  // deletes or changes a letter, or swaps two neighbouring letters.
   const auto distance = [](std::string_view a, std::string_view b) {
     std::vector<size_t> row_before_last(b.size() + 1);
     std::vector<size_t> last_row(b.size() + 1);

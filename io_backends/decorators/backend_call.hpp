@@ -10,30 +10,30 @@ namespace penstock {
 
 enum class CallKind : uint8_t {
   open,
-  read,         // by Reader::read_at, Reader::read_at_all or ReadAt in a Queue
-  close,        // the end of a Reader
-  read_object,  // by Backend::read_object or ReadObject in a Queue
+  read,         // Reader::read_at, Reader::read_at_all, or ReadAt in a Queue
+  close,        // the destruction of a Reader
+  read_object,  // Backend::read_object, or ReadObject in a Queue
   create,
-  write,  // by Writer::append or Writer::write_at
+  write,  // Writer::append or Writer::write_at
   publish,
-  discard,  // the end of an unpublished Writer
-  list,     // its time includes the time of the caller's function
+  discard,  // the destruction of an unpublished Writer
+  list,     // its time includes that of the caller's function `visit`
   stat,
   make_folders,
   rename,
   remove,
   sync_folder,
   lock,
-  view,  // Reader::view; its time counts as that of a read
-  size,  // Reader::size; its time counts as that of a stat
+  view,  // Reader::view; traces and statistics count it as a read
+  size,  // Reader::size; traces and statistics count it as a stat
 };
 
-// The caller owns `object` and `out`.
+// What decorators get to know about a call. The caller of the back end owns `object` and `out`.
 struct BackendCall {
   CallKind kind{};
-  std::string_view object;  // for a rename, the old name
+  std::string_view object;  // name of the object or folder; for a rename, the old name
   uint64_t offset = 0;
-  uint64_t bytes = 0;             // bytes to move; also 0 if their number is known only after the call
+  uint64_t bytes = 0;             // bytes to read or write; 0 also if only the call finds out
   std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
 };
 

@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kWriteBytes = 1U << 20U;
 
-// Formats a call as one event of the trace event format, with times in microseconds.
+// Formats a call as one event of the JSON that trace viewers read (Trace Event Format), with times in
+// microseconds.
 std::string event_text(const TracedCall& call, std::string_view object, int rank) {
   std::string text = fmt::format(
       R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{{"object":"{}","offset":{},"bytes":{})",

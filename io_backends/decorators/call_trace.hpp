@@ -15,19 +15,20 @@
 namespace penstock {
 
 struct TracedCall {
-  int64_t started_ns = 0;  // since the trace began
+  int64_t started_ns = 0;  // begin of the call, counted from the begin of the trace
   int64_t duration_ns = 0;
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t lane = 0;           // row in the trace viewer, from trace_lane()
-  uint32_t object_number = 0;  // number of the object's name in CallTrace
+  uint32_t object_number = 0;  // index of the object's name in CallTrace::names_
   uint8_t kind = 0;            // a CallKind as a number
-  uint8_t errc = 0;            // Errc + 1; 0: no error
+  uint8_t errc = 0;            // the error's Errc as a number, plus 1; 0: no error
 };
 
-// The row of a call in a trace viewer. A blocking call has the row of its thread (slot 0). A queued operation
-// has a row for its slot in the queue (from 1). The factor is a power of ten, so that people can read the
-// thread from the number.
+// The number of the row in which a trace viewer shows a call. All blocking calls of a thread share the row of
+// slot 0. An operation of a Queue is in the row of its slot in the queue (from 1), so that overlapping
+// operations have rows of their own. The factor is a power of ten, so that people can read the thread from
+// the number.
 constexpr uint64_t trace_lane(uint32_t thread, uint32_t slot) {
   return uint64_t{thread} * 100'000 + slot;
 }

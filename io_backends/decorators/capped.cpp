@@ -32,8 +32,9 @@ class SpaceMeter {
     return success();
   }
 
-  // Counts `bytes` more as used, or fails with no_space and counts none. Any thread, without the lock: if
-  // another thread has changed used_ since the test, the exchange fails and the test is repeated.
+  // Counts `bytes` more as used. If that would exceed the capacity, fails with no_space and counts none. Any
+  // thread may call it. It needs no lock: if another thread has changed used_ since it was read, the exchange
+  // fails and the check is repeated.
   Result<void> use(uint64_t bytes, std::string_view name) {
     uint64_t used = used_.load();
     do {
@@ -41,7 +42,8 @@ class SpaceMeter {
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return success();
   }
-  // The count never falls below 0: bytes by which other programs made an object grow were not counted.
+  // Counts `bytes` less as used, but stops at 0: an object may have bytes that were never counted, because
+  // another program wrote them.
   void release(uint64_t bytes) {
     uint64_t used = used_.load();
     while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
@@ -60,7 +62,7 @@ class SpaceMeter {
     uint64_t bytes = 0;
     std::vector<std::string> folders;
     auto list_result = names_.list(folder, [&](const Entry& entry) {
-      // a link may lead to a parent folder, so the listing would never end
+      // links to folders are not followed: one that leads to a parent folder would make the recursion endless
       if (entry.folder && !entry.link) folders.push_back(entry.name);
       bytes += entry.bytes;
       return true;
@@ -80,12 +82,14 @@ class SpaceMeter {
   bool has_counted_ = false;
 };
 
-// This class is its own hook (wrapper.hpp): DecoratedWriter calls around() for each write.
+// A Writer that counts its bytes in the SpaceMeter. This class is its own hook (wrapper.hpp): DecoratedWriter
+// calls around() for each write.
 class CappedWriter final : public DecoratedWriter<CappedWriter> {
  public:
   CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, SpaceMeter& meter)
       : DecoratedWriter(std::move(inner), name, *this), meter_(meter) {}
-  // If the object was not published, its bytes are free again. publish() sets counted_bytes_ to 0.
+  // Frees the bytes of an object that was not published. After publish() counted_bytes_ is 0, so nothing is
+  // freed.
   ~CappedWriter() override { meter_.release(counted_bytes_); }
 
   template <class Inner>
@@ -104,7 +108,8 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
   }
 
  private:
-  // Takes from the meter as many bytes as the object grows by a write that ends at offset + length.
+  // Counts the bytes by which a write of `length` bytes at `offset` makes the object longer. Fails with
+  // no_space if the tier has no room for them.
   Result<void> reserve(uint64_t offset, uint64_t length) {
     if (finished_) return finished_writer_error(name());
     const uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;

@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-// All objects below the root, including unpublished ones, have at most `capacity_bytes` together. A write
-// beyond that fails with no_space. Existing objects count, too: their sizes are added up at the first use.
-// Changes that do not go through this back end are not counted.
+// Wraps a back end so that all objects below its root, including unpublished ones, have at most
+// `capacity_bytes` together. A write beyond that fails with no_space. Existing objects count, too: their
+// sizes are added up at the first use. Changes that do not go through this back end are not counted.
 std::unique_ptr<Backend> capped(std::unique_ptr<Backend> inner, uint64_t capacity_bytes);
 
 }  // namespace penstock

@@ -79,7 +79,8 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
   return success();
 }
 
-// `value`: what follows the name of the kind, from the '=' on.
+// Parses the time of the fault hang=TIME. Fails if the time is missing, or if a fault of another kind has
+// one. `value` is the text after the name of the kind, from the '=' on.
 Result<void> parse_time(std::string_view text, std::string_view value, Fault& fault) {
   if ((fault.kind == Kind::hang) == value.empty())
     return bad_fault(text, "hang takes a time, as in hang=2s@#1; no other fault does");

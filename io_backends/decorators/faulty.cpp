@@ -22,8 +22,9 @@ namespace {
 using Scope = Fault::Scope;
 using Kind = Fault::Kind;
 
-// One row for each kind of call and each scope whose faults it can have. Calls of a Writer are in
-// FaultyWriter. A whole-object read has the faults of an open and of a read.
+// A row says that calls of this kind can have the faults of this scope (faulty.hpp lists the scopes). A
+// whole-object read has two rows, since it can have the faults of an open and of a read. The calls of a
+// Writer have no row: FaultyWriter injects their faults.
 struct FaultPoint {
   CallKind kind;
   Scope scope;
@@ -47,14 +48,15 @@ constexpr FaultPoint kFaultPoints[] = {
 
 class Faults {
  public:
-  // `root`: the text that errors have instead of the name "", which is the tier's root.
+  // `root` is what errors call the tier's root, whose name is "".
   Faults(const std::vector<Fault>& faults, uint64_t seed, std::string root) : root_(std::move(root)) {
     for (size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
-  // A fault of kind flip comes after the call, the others before it. A flip does not change a view, which
-  // shows the object's own memory.
+  // The hook (wrapper.hpp): makes a call with the faults that the rules give it. A flip happens after the
+  // call, other faults before it. A flip does not change the result of view(), which is the object's own
+  // memory.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     const bool skip_sync = call.kind == CallKind::sync_folder && skips_sync(call.object);
@@ -73,7 +75,7 @@ class Faults {
     return success();
   }
 
-  // Injects the faults of the next operation of this scope: an error, a wait, or the end of the process.
+  // Injects the faults that the rules have for this operation: an error, a wait, or the end of the process.
   // Every rule for this scope and name counts the operation, even if an earlier rule has already made it
   // fail.
   Result<void> inject(Scope scope, std::string_view operation, std::string_view name) {
@@ -96,7 +98,7 @@ class Faults {
     return injected;
   }
 
-  // Whether the next sync shall do nothing and report success.
+  // Whether the next sync must do nothing and report success (the fault `lie`).
   bool skips_sync(std::string_view name) {
     bool skips = false;
     for (const auto& rule : rules_)
@@ -105,7 +107,7 @@ class Faults {
     return skips;
   }
 
-  // Called after a successful read. Flips a bit of `out` if a rule says so.
+  // Flips a bit of `out` if a rule says so. Called after a successful read.
   void flip_bits(std::string_view name, std::span<std::byte> out) {
     for (const auto& rule : rules_) {
       if (rule->fault.kind != Kind::flip || !applies(rule->fault, Scope::read, name) || !is_due(*rule))
@@ -127,7 +129,8 @@ class Faults {
     return (fault.scope == Scope::any || fault.scope == scope) && name.find(fault.name) != std::string::npos;
   }
   static bool is_due(Rule& rule) {
-    // Relaxed, because it only counts. Each operation gets a number of its own, also with many threads.
+    // The number of this operation for the rule. A relaxed add is enough: no other memory depends on the
+    // count, and each operation gets its own number even with many threads.
     const uint64_t n = rule.count.fetch_add(1, std::memory_order_relaxed);
     if (rule.fault.first_operation == 0) return rule.random.uniform(n) < rule.fault.probability;
     return n + 1 >= rule.fault.first_operation && n + 1 <= rule.fault.last_operation;
@@ -142,8 +145,8 @@ std::string root_of(const Backend& backend) {
   return path ? path->string() : "(the tier's root)";
 }
 
-// This class is its own hook (wrapper.hpp): DecoratedWriter calls around() for each write. A fault closes the
-// wrapped Writer.
+// A Writer with injected faults. This class is its own hook (wrapper.hpp): DecoratedWriter calls around() for
+// each write. A fault destroys the wrapped Writer, and all later calls fail.
 class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
  public:
   FaultyWriter(std::unique_ptr<Writer> inner, std::string_view name, Faults& faults)

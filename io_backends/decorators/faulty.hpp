@@ -55,8 +55,9 @@ struct Fault {
 // valid ones.
 Result<std::vector<Fault>> parse_faults(std::string_view text);
 
-// A fault is injected before the wrapped back end is called, but a flip afterwards. An operation of a Queue
-// has its fault in its completion. A Writer that had a fault cannot be used again and leaves no object.
+// Wraps a back end so that its calls have these faults. A flip happens after the call of the wrapped back
+// end, any other fault before it. If an operation of a Queue has a fault, its completion has the error. A
+// Writer that had a fault cannot be used again and leaves no object.
 std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
                                 uint64_t seed);
 

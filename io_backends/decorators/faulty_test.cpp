@@ -68,7 +68,7 @@ TEST(FaultGrammar, RefusesTheRestWithARemedy) {
 
 class Faulty : public testing::Test {
  protected:
-  // Makes a store with one object, and opens it again with faults.
+  // Makes a memory store with one object, and opens the store again with these faults.
   static Tier open(const std::string& faults, const std::string& more = "") {
     static int count = 0;
     const std::string store = "t=mem:faulty" + std::to_string(count++);

@@ -27,8 +27,9 @@ class Pace {
         write_bucket(throttling.write_bytes_per_s, throttling.latency),
         latency_(throttling.latency) {}
 
-  // A call that moves no bytes waits before the wrapped call is made. So if a signal ends the wait, no name
-  // has changed.
+  // The hook (wrapper.hpp) for each call. A call that moves bytes goes to transfer(). Before any other call,
+  // such as a rename, the hook waits for the latency. So if a signal ends that wait, the call is not made and
+  // nothing has changed.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     switch (call.kind) {
@@ -54,16 +55,16 @@ class Pace {
   TokenBucket write_bucket;
 
  private:
-  // Does the call and returns when its bytes are due. pass() comes before the call, so that the time of the
-  // call is part of the wait. The bytes are moved before the wait: if a signal ends the wait, the caller gets
-  // an error although they are moved.
+  // Makes a call that moves bytes, and returns when its bytes are due. The due time is computed before the
+  // call (pass()), so that the time of the call is part of the wait. The wait comes after the call. If a
+  // signal ends it, the caller gets an error although the bytes have been read or written.
   template <class Inner>
   static auto transfer(TokenBucket& pipe, const BackendCall& call, Inner inner) -> decltype(inner()) {
     const Time begin = Clock::now();
     Time due = pipe.pass(call.bytes, begin);
     auto result = inner();
     if (!result.ok()) return result;
-    // Only after the call is the size known, if a whole object is read without a length hint.
+    // If a whole object is read without a length hint, its size is known only after the call.
     if (call.bytes == 0) due = pipe.pass(bytes_moved(call, result), begin);
     PENSTOCK_TRY(wait(pipe, due));
     return result;
@@ -72,9 +73,9 @@ class Pace {
   const std::chrono::nanoseconds latency_;
 };
 
-// flights_ has the operations that the wrapped queue is doing. delayed_ has those that are done but not yet
-// due. One thread at a time. Nothing allocates after the constructor: all vectors have room for `depth`
-// operations.
+// A queue whose operations complete only when they are due. flights_ has the operations that the wrapped
+// queue is doing. delayed_ has those that are done but not yet due. Only one thread at a time may call it.
+// Nothing allocates after the constructor: all vectors have room for `depth` operations.
 class ThrottledQueue final : public Queue {
  public:
   ThrottledQueue(std::unique_ptr<Queue> inner, size_t depth, Pace& pace)
@@ -97,8 +98,8 @@ class ThrottledQueue final : public Queue {
 
   void collect(size_t wanted);
 
-  // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. Nothing
-  // waits until they are due.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. The
+  // destructor does not wait until they are due.
   const std::unique_ptr<Queue> inner_;
   Pace& pace_;
   FlightTable<Pace> flights_;
@@ -107,8 +108,8 @@ class ThrottledQueue final : public Queue {
   std::vector<Delayed> delayed_;  // a heap with the earliest due time in front
 };
 
-// This function does not sleep. Each operation gets its own due time here. So the waits overlap, and a deeper
-// queue hides the latency.
+// Gives each operation its own due time and submits it to the wrapped queue, without sleeping. So the waits
+// of the operations overlap, and a deeper queue hides the latency.
 size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
   const Time now = Clock::now();
   operations = operations.first(std::min(operations.size(), reaped_.size() - in_flight()));
@@ -133,7 +134,7 @@ void ThrottledQueue::collect(size_t wanted) {
   for (size_t i = 0; i < count; ++i) {
     Completion& done = reaped_[i];
     Flight flight = flights_.take(done);
-    // Only after the read is the size known, if there was no length hint.
+    // If there was no length hint, the size is known only after the read.
     if (flight.call.bytes == 0 && done.bytes.ok())
       flight.due = pace_.read_bucket.pass(*done.bytes, flight.submitted);
     delayed_.push_back({flight.due, std::move(done)});
@@ -160,11 +161,12 @@ size_t ThrottledQueue::reap(std::span<Completion> out, size_t at_least) {
 
 }  // namespace
 
-// The three functions of the bucket are called by any thread, without a lock. The two atomics guard no other
-// memory, hence relaxed. Each loop repeats its computation if another thread has changed the value in
-// between. So no time is lost, and none is counted twice.
+// add_lateness(), take_lateness() and pass() need no lock. Any thread may call them. Their atomic operations
+// are relaxed, because no other memory depends on free_at_ns_ and lateness_ns_. If another thread changes a
+// value between its load and the exchange, the loop computes again. So no time is lost, and none is counted
+// twice.
 void TokenBucket::add_lateness(Time due, Time now) {
-  if (latency_ns_ == 0) return;  // without a latency, pass() already gives an idle pipe its 10 ms
+  if (latency_ns_ == 0) return;  // without a latency, pass() lets an idle pipe save up 10 ms instead
   constexpr int64_t kMaxLatenessNs = std::chrono::nanoseconds(kBurst).count();
   const int64_t added_ns = std::max<int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
   int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
@@ -188,7 +190,7 @@ TokenBucket::Time TokenBucket::pass(uint64_t bytes, Time now) {
   const Time earliest = now + std::chrono::nanoseconds(latency_ns_);
   if (bytes_per_s_ == 0 || bytes == 0) return earliest;
   constexpr double kNsPerS = 1e9;
-  constexpr double kMaxDurationNs = 1e18;  // 30 years; a longer time would overflow 64 bits
+  constexpr double kMaxDurationNs = 1e18;  // 30 years: a much longer time in ns would overflow 64 bits
   const double ns = std::min(double(bytes) * kNsPerS / double(bytes_per_s_), kMaxDurationNs);
   const auto duration_ns = int64_t(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();

@@ -28,9 +28,9 @@ class TokenBucket {
   // Returns the time when `bytes`, requested at `now`, have passed after all earlier requests. The result is
   // never before `now` + latency.
   Time pass(uint64_t bytes, Time now);
-  // To be called by a caller that waited for `due` and woke up at `now`. Later requests that find the pipe
-  // idle start earlier by that lateness. Without a latency it does nothing, since an idle pipe then saves up
-  // its flow anyhow.
+  // Tells the bucket that a caller waited for `due` but woke up late, at `now`. Later requests that find the
+  // pipe idle then start earlier by that lateness. Without a latency this does nothing, because an idle pipe
+  // then saves up its flow anyhow.
   void add_lateness(Time due, Time now);
 
   static constexpr std::chrono::milliseconds kBurst{10};
@@ -41,7 +41,8 @@ class TokenBucket {
 
   const uint64_t bytes_per_s_;
   const int64_t latency_ns_;
-  std::atomic<int64_t> free_at_ns_{INT64_MIN};  // when the last request will have passed the pipe
+  // the time at which all requests so far will have passed the pipe
+  std::atomic<int64_t> free_at_ns_{INT64_MIN};
   std::atomic<int64_t> lateness_ns_{0};  // lateness that no later request has taken yet; at most kBurst
 };
 
@@ -54,9 +55,10 @@ struct Throttling {
   static Throttling from_options(const Options& tier_options);
 };
 
-// Every call takes at least `latency`, and the bytes of all threads together pass at no more than the given
-// rates (TokenBucket). A waiting call returns `interrupted` within 50 ms of a SIGINT. In a Queue each
-// operation has its own due time, counted from submit(), and reap() waits until then. So depth hides latency.
+// Wraps a back end so that every call takes at least `latency`, and the bytes of all threads together pass at
+// no more than the given rates (TokenBucket). A waiting call returns `interrupted` within 50 ms of a SIGINT.
+// In a Queue each operation has its own due time, counted from submit(), and reap() waits until then. So a
+// deeper queue hides the latency.
 std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling);
 
 }  // namespace penstock

@@ -37,7 +37,8 @@ TEST(TokenBucket, NeverPassesMoreThanItsRateOverTime) {
   EXPECT_NEAR(double(bytes) / 150e6, seconds, 0.011);
 }
 
-// As on a disk, no bytes move during a seek, whatever was read before.
+// A single caller waits for the latency and then for its bytes, as on a disk that moves no bytes during a
+// seek, whatever it read before.
 TEST(TokenBucket, OneCallerHasLatencyAndBytesOneAfterTheOther) {
   TokenBucket bucket(1'000'000, 4ms);  // 1 us a byte
   const Clock::time_point start(1h);
@@ -131,7 +132,7 @@ TEST_F(Throttled, OptionsBecomeLimits) {
 
 TEST_F(Throttled, ReadsAndWritesWaitForTheirBytes) {
   const Tier tier = open(",read_limit=10MB/s,write_limit=20MB/s");
-  // The time for 1 MB, minus a burst of 10 ms.
+  // 1 MB takes 50 ms at this rate, but the pipe has saved up 10 ms.
   EXPECT_GE(time_of([&] { put(*tier.backend, "object", 1'000'000); }), 40ms);
   std::vector<std::byte> out(1'000'000);
   EXPECT_GE(time_of([&] { EXPECT_OK(tier.backend->read_object("object", 0, out)); }), 90ms);

@@ -30,8 +30,9 @@ using Time = Clock::time_point;
 
 constexpr size_t kShards = 64;
 
-// Called by any thread, without a lock. A number is never given to a second thread, so two threads never
-// share a row of the trace. They share a shard only after more than kShards threads have called.
+// Returns the number of the calling thread, counted from 0. Lock-free. No two threads ever get the same
+// number, so they never share a row of the trace. They share a shard only if more than kShards threads have
+// called this.
 uint32_t thread_number() {
   static std::atomic<uint32_t> next_number{0};
   thread_local const uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed);
@@ -42,7 +43,8 @@ uint32_t thread_number() {
 class CallRecorder final : public TimedCalls {
  public:
   explicit CallRecorder(std::optional<TraceFile> file) : file_(std::move(file)) {}
-  // Takes no locks: the Readers, Writers and Queues that call note() must be destroyed earlier.
+  // Writes the trace file. It needs no locks: all Readers, Writers and Queues, which call note(), must have
+  // been destroyed before.
   ~CallRecorder() override {
     if (!file_) return;
     std::vector<const CallTrace*> traces;
@@ -52,7 +54,7 @@ class CallRecorder final : public TimedCalls {
     if (!written.ok()) warn(written.error().message());
   }
 
-  // Does the call without a lock, then reports it by note().
+  // The hook (wrapper.hpp) for each blocking call: makes the call without a lock, then reports it by note().
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     const Time started = Clock::now();
@@ -63,9 +65,10 @@ class CallRecorder final : public TimedCalls {
     return result;
   }
 
-  // Called after each call, on the thread that made it. `call.bytes`: the bytes that it moved if it
-  // succeeded. `slot`: 0 for a blocking call, else the slot in the queue (from 1). Takes the lock of this
-  // thread's shard. Only take_new() and threads with the same shard hold that lock, too.
+  // Adds a finished call to the counts, and to the trace if there is one. The thread that made the call runs
+  // this. `call.bytes` are the bytes that the call moved if it succeeded. `slot` is 0 for a blocking call,
+  // else the slot in the queue (from 1). Takes the lock of this thread's shard. Only take_new() and other
+  // threads of the same shard take that lock, too.
   void note(const BackendCall& call, Time started, const Error* error, uint32_t slot = 0) {
     // The clock is read before the lock is taken: a wait for the lock is not part of the call's time.
     const auto duration = Clock::now() - started;
@@ -81,8 +84,8 @@ class CallRecorder final : public TimedCalls {
     times.ns.add(uint64_t(ns));
     times.bytes += moved;
     times.errors += error == nullptr ? 0 : 1;
-    // calls_seen_ is the only cache line that all threads share, so it is written only if there is a trace.
-    // Relaxed, because it only counts.
+    // Without a trace, calls_seen_ is not changed: it is the only cache line that all threads share, so each
+    // change would slow them down. A relaxed add is enough, because no other memory depends on this count.
     if (!file_ || calls_seen_.fetch_add(1, std::memory_order_relaxed) >= kMaxCallsInTrace) return;
     TracedCall traced;
     traced.started_ns = std::chrono::nanoseconds(started - trace_begin_).count();
@@ -100,8 +103,9 @@ class CallRecorder final : public TimedCalls {
     return result.ok() ? nullptr : &result.error();
   }
 
-  // The thread that runs a repeat calls take_new() before and after the repeat. take_new() empties one shard
-  // after the other. So a call that ends meanwhile is in this result or in the next one, never in both.
+  // Returns the calls since the last take_new(), and empties one shard after the other. So a call that ends
+  // meanwhile is in this result or in the next one, never in both. The thread that runs a repeat calls this
+  // before and after the repeat.
   TimesByCall take_new() override {
     const std::lock_guard lock(mutex_);
     TimesByCall taken;
@@ -115,9 +119,9 @@ class CallRecorder final : public TimedCalls {
     not_taken_.clear();
     return taken;
   }
-  // Called when a record is written. mutex_ is locked only after take_new() has released it, because it is
-  // not recursive. The calls that take_new() returned here go to not_taken_, so that the next take_new()
-  // still returns them.
+  // Returns all calls since the beginning. It uses take_new() itself, and keeps the result in not_taken_ so
+  // that the next take_new() still returns those calls. mutex_ is not recursive, so it is locked only after
+  // take_new() has released it.
   TimesByCall totals() override {
     TimesByCall taken = take_new();
     const std::lock_guard lock(mutex_);
@@ -139,14 +143,14 @@ class CallRecorder final : public TimedCalls {
   std::optional<TraceFile> file_;
   std::mutex mutex_;
   TimesByCall taken_total_;  // all calls that take_new() has collected from the shards
-  TimesByCall not_taken_;    // calls in taken_total_ that take_new() shall still return
+  TimesByCall not_taken_;    // calls in taken_total_ that the next take_new() must still return
 };
 
 class TracedReader final : public DecoratedReader<CallRecorder> {
  public:
   using DecoratedReader::DecoratedReader;
-  // Runs on the thread that destroys the Reader. It calls close() itself, instead of leaving that to the base
-  // class, so that it can measure the time of closing.
+  // Closes the Reader and measures the time of that. Without this, the destructor of the base class would
+  // close it, unmeasured. Runs on the thread that destroys the Reader.
   ~TracedReader() override {
     const Time started = Clock::now();
     close();
@@ -159,7 +163,7 @@ class TracedReader final : public DecoratedReader<CallRecorder> {
 class TracedWriter final : public DecoratedWriter<CallRecorder> {
  public:
   using DecoratedWriter::DecoratedWriter;
-  // Measures close() as ~TracedReader() does. close() of an unpublished Writer removes its bytes.
+  // Closes an unpublished Writer, which removes its bytes, and measures the time of that.
   ~TracedWriter() override {
     const Time started = Clock::now();
     close();
@@ -178,7 +182,8 @@ class TracedWriter final : public DecoratedWriter<CallRecorder> {
   bool published_ = false;
 };
 
-// One thread at a time; it has no lock. After the constructor only note() may allocate.
+// A queue that measures each operation from submit() until reap() returns it. It has no lock, so only one
+// thread at a time may call it. After the constructor only note() may allocate.
 class TracedQueue final : public Queue {
  public:
   TracedQueue(std::unique_ptr<Queue> inner, size_t depth, CallRecorder& times)
@@ -216,7 +221,7 @@ class TracedQueue final : public Queue {
 
  private:
   // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. They are
-  // not reported to note().
+  // not counted.
   const std::unique_ptr<Queue> inner_;
   const size_t depth_;
   CallRecorder& times_;

@@ -2,8 +2,9 @@
 // decorator measures time.
 //
 // It is the outermost decorator, so that it measures the time that the caller waits. A blocking call counts
-// from its begin to its return. An operation of a Queue counts from submit() until reap() returns it. Each
-// costs two reads of the clock and one addition to a histogram of the calling thread.
+// from its begin to its return. An operation of a Queue counts from submit() until reap() returns it. The
+// measurement of each call or operation costs two reads of the clock and one addition to a histogram of the
+// calling thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace penstock {
 std::string_view timed_call_name(CallKind call);
 
 struct CallTimes {
-  Histogram ns;         // durations of all calls, including those that failed
+  Histogram ns;         // durations in nanoseconds of all calls, including those that failed
   uint64_t bytes = 0;   // bytes that successful calls have read or written
   uint64_t errors = 0;  // calls that failed
 
@@ -31,7 +32,8 @@ struct CallTimes {
 using TimesByCall = std::map<CallKind, CallTimes>;
 void merge(TimesByCall& into, const TimesByCall& from);
 
-// The counts and times of the calls of a traced back end. Any thread. A call counts when it returns.
+// The counts and times of the calls of a traced back end. A call is counted when it returns. Any thread may
+// call this class.
 class TimedCalls {
  public:
   virtual ~TimedCalls() = default;

@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-// The hook that only makes the call.
+// A hook that makes the call and does nothing else.
 struct ForwardingHook {
   template <class Inner>
   auto around(const BackendCall& /*call*/, Inner inner) {
@@ -31,7 +31,7 @@ struct ForwardingHook {
   }
 };
 
-// The bytes that a successful call has moved.
+// Returns how many bytes a successful call has read or written.
 template <class T>
 uint64_t bytes_moved(const BackendCall& call, const Result<T>& result) {
   if constexpr (std::is_same_v<T, uint64_t>)
@@ -66,8 +66,8 @@ class DecoratedReader : public Reader {
       called = true;
       return inner_->read_at_all(offset, out);
     });
-    // The hook returned without the call. The other ranks wait for this one, so it makes the collective call
-    // for 0 bytes.
+    // If the hook has returned an error without making the call, this rank still makes the collective call,
+    // for 0 bytes. Otherwise the other ranks would wait for it for ever.
     if (!called) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
     return result;
   }
@@ -194,7 +194,7 @@ class BackendWrapper : public Backend {
   Caps caps_;
 };
 
-// A back end with a hook around each call. All parts share the hook.
+// A back end with a hook around each call. Its Readers, Writers, Queues and Namespace share the hook.
 template <class Hook, class QueueType, class WriterType = DecoratedWriter<Hook>,
           class ReaderType = DecoratedReader<Hook>>
 class DecoratedBackend final : public BackendWrapper {
@@ -233,7 +233,7 @@ class DecoratedBackend final : public BackendWrapper {
   DecoratedNamespace<Hook> names_;
 };
 
-// An operation in flight in the wrapped queue, with the data that a decorator needs for it.
+// An operation in flight in the wrapped queue, with the data that the decorators need when it completes.
 struct Flight {
   uint64_t tag = 0;  // tag that the caller gave the operation
   BackendCall call{};
@@ -242,7 +242,7 @@ struct Flight {
 };
 
 // The operations that a decorated queue has in flight. Each has a slot, and the number of the slot is its tag
-// in the wrapped queue. One thread.
+// in the wrapped queue. Only one thread may call it.
 template <class Hook>
 class FlightTable {
  public:
@@ -251,7 +251,8 @@ class FlightTable {
   }
   size_t in_flight() const { return flights_.size() - free_slots_.size(); }
 
-  // Describes `operation` as a call. The decorator must have opened every Reader in it.
+  // Describes `operation` as a call. If it reads from a Reader, that must be a Reader of the decorated back
+  // end.
   static BackendCall call_of(const Operation& operation) {
     if (const auto* object = std::get_if<ReadObject>(&operation.what))
       return {CallKind::read_object, object->name, 0, object->length_hint, object->out};

@@ -21,7 +21,9 @@ Buffer& thread_buffer(size_t at_least) {
   return buffer;
 }
 
-// `out` and `offset` are aligned. If the result is no multiple of the alignment, the file has ended.
+// Reads by one system call; the start of `out` and `offset` must be aligned. Whole blocks go directly to
+// `out`, and the rest of `out` gets its bytes through this thread's buffer. Returns the number of bytes, or
+// -1. If the number is no multiple of `block`, the file has ended.
 ssize_t read_aligned(int fd, size_t block, uint64_t offset, std::span<std::byte> out) {
   const size_t whole_bytes = out.size() / block * block;
   struct iovec parts[2] = {{out.data(), whole_bytes}, {thread_buffer(block).data(), block}};
@@ -79,7 +81,7 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
   const Fd nameless_file(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
   if (nameless_file || errno == EINVAL) return lacks(nameless_file);
-  // No file can be made in the folder, so the first existing files are tried. They are opened with
+  // If no file can be made in the folder, its first existing files are tried. They are opened with
   // O_NONBLOCK, because a FIFO would block.
   constexpr int kMaxEntries = 1000;
   constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;

@@ -16,8 +16,9 @@
 
 namespace penstock {
 
-// The alignment that direct reads from a file need, in bytes, as powers of two. Lengths must be multiples of
-// `offset`. kBufferAlignment is safe if the file's own alignment is unknown.
+// The alignment that direct reads from a file need: of the memory, and of the offset in the file. Both are in
+// bytes and powers of two. The length of a read must be a multiple of `offset`, too. kBufferAlignment is safe
+// if the file's own alignment is unknown.
 struct alignas(uint64_t) DirectAlignment {  // aligned, so that an atomic can load both members at once
   uint32_t memory = kBufferAlignment;
   uint32_t offset = kBufferAlignment;
@@ -27,7 +28,8 @@ struct alignas(uint64_t) DirectAlignment {  // aligned, so that an atomic can lo
 // the file system does not tell, and no value if the file has no direct I/O.
 std::optional<DirectAlignment> direct_alignment(int fd);
 
-// Whether the files of a back end are opened with O_DIRECT. Direct I/O can be turned off once. Any thread.
+// Whether the files of a back end are opened with O_DIRECT. Once direct I/O has been turned off, it stays
+// off. Any thread may call it.
 class DirectMode {
  public:
   DirectMode(bool on, bool may_turn_off) : may_turn_off_(may_turn_off), on_(on) {}
@@ -37,7 +39,8 @@ class DirectMode {
   bool may_turn_off() const { return may_turn_off_; }
   void turn_off() {
     turned_off_.store(true, std::memory_order_relaxed);
-    // A thread that sees on() == false also sees turned_off() == true.
+    // turned_off_ is set first and on_ is stored with release. So a thread that sees on() == false also sees
+    // turned_off() == true.
     on_.store(false, std::memory_order_release);
   }
   bool turned_off() const { return turned_off_.load(std::memory_order_relaxed); }
@@ -58,9 +61,9 @@ bool lacks_direct_io(const std::filesystem::path& root);
 // Removes O_DIRECT from a descriptor.
 void clear_o_direct(int fd);
 
-// Reads from a descriptor with O_DIRECT, with any offset, length and memory. If `offset` and `out` are
-// aligned, it makes one call, and only an unaligned end goes through a buffer. If they are not aligned, all
-// bytes go through a buffer of 1 MiB that each thread keeps.
+// Reads from a descriptor with O_DIRECT; offset, length and memory need not be aligned. If `offset` and the
+// start of `out` are aligned, it makes one system call, and only an unaligned end goes through a buffer. If
+// they are not aligned, all bytes go through a buffer of 1 MiB that each thread keeps.
 FullIo pread_direct(int fd, const DirectAlignment& wanted, uint64_t offset, std::span<std::byte> out);
 
 // Whether a direct read may start at this offset and write to this memory.
@@ -69,13 +72,13 @@ inline bool is_aligned(const DirectAlignment& wanted, uint64_t offset, const std
   return offset % wanted.offset == 0 && reinterpret_cast<uintptr_t>(memory) % wanted.memory == 0;
 }
 
-// `bytes` rounded up to a multiple of `block`, a power of two.
+// `bytes` rounded up to a multiple of `block`.
 constexpr uint64_t round_up(uint64_t bytes, uint64_t block) {
   return (bytes + block - 1) / block * block;
 }
 
-// The read that the system has to do for an operation: `padded_bytes` from `offset` into `into`. The
-// first `skip_bytes` of them are before the bytes that the operation wants.
+// The read that the system must do for an operation, extended to whole blocks: `padded_bytes` bytes from
+// `offset` into `into`. The operation does not want the first `skip_bytes` of them.
 struct AlignedRead {
   std::byte* into = nullptr;
   uint64_t offset = 0;

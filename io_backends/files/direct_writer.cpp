@@ -1,7 +1,9 @@
 // Threads: one thread at a time uses a DirectWriter.
 // Lock: none.
-// Memory: open_file() allocates stage_, a buffer of 1 MiB. An append allocates nothing.
-// Ctrl-C and crash: as in posix_writer.cpp.
+// Memory: open_file() allocates stage_, a buffer of 1 MiB. An append allocates only the text of an error.
+// Ctrl-C: not checked, and a call is repeated after EINTR.
+// Crash: an object that publish() has not named yet disappears or keeps a temporary name; posix_writer.cpp
+// tells more.
 #include "io_backends/files/direct_writer.hpp"
 
 #include <fcntl.h>
@@ -23,7 +25,8 @@ bool are_aligned_blocks(uint64_t offset, size_t bytes, const std::byte* memory) 
   return (offset | bytes | reinterpret_cast<uintptr_t>(memory)) % kBufferAlignment == 0;
 }
 
-// If open_file() had to turn direct I/O off, this class writes as a PosixWriter does.
+// A Writer that bypasses the page cache. If open_file() had to turn direct I/O off, it writes as a
+// PosixWriter does.
 class DirectWriter final : public PosixWriter {
  public:
   DirectWriter(PosixRoot& folder, MovedCounter& moved, DirectMode& mode, std::string_view name)
@@ -47,11 +50,12 @@ class DirectWriter final : public PosixWriter {
   bool is_direct_ = false;
 };
 
-// Called by begin(). If the file system refuses O_DIRECT, this function turns direct I/O off for the whole
-// back end. It does so only after an open without O_DIRECT succeeded, because EINVAL may have other causes.
+// Makes the file of the object, with O_DIRECT if direct I/O is on. begin() calls this. If the file system
+// refuses O_DIRECT, this turns direct I/O off for the whole back end. It does so only after an open without
+// O_DIRECT succeeded, because EINVAL may have other causes.
 Result<void> DirectWriter::open_file() {
   is_direct_ = mode_.on();
-  // Allocate before the file is made: if there is no memory, no file is left behind.
+  // The buffer is allocated before the file is made. So if there is no memory, no file remains in the folder.
   if (is_direct_) stage_.grow(kDirectBlockBytes);
   Result<void> opened = create_file(is_direct_ ? O_DIRECT : 0);
   if (!opened && is_direct_ && opened.error().sys_errno == EINVAL) {
@@ -63,9 +67,10 @@ Result<void> DirectWriter::open_file() {
   return opened;
 }
 
-// Unaligned bytes are written through the page cache. So are the remaining bytes if the kernel wrote only a
-// part of an aligned write, because of a size limit or the end of the device. The buffered write then returns
-// the reason. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off.
+// Writes aligned bytes directly, and others through the page cache with O_DIRECT switched off meanwhile. Only
+// this thread uses the descriptor, so no other write runs while O_DIRECT is off. If the kernel writes only a
+// part of an aligned write (at a size limit or the end of the device), the rest also goes through the page
+// cache. That write then returns the reason.
 Result<void> DirectWriter::write_direct(uint64_t offset, std::span<const std::byte> bytes) {
   if (are_aligned_blocks(offset, bytes.size(), bytes.data())) {
     const FullIo io = write_some(offset, bytes);
@@ -93,8 +98,8 @@ Result<void> DirectWriter::flush_stage() {
   return success();
 }
 
-// The number of bytes that direct I/O can write without a copy. Appends of less than kDirectBlockBytes are
-// copied to stage_, because a system call for each of them would cost more.
+// Returns how many of the appended bytes can be written directly, without a copy. Appends of less than
+// kDirectBlockBytes are copied to stage_, because a system call for each of them would cost more.
 size_t DirectWriter::bytes_without_copy(std::span<const std::byte> bytes) const {
   if (staged_bytes_ != 0 || bytes.size() < kDirectBlockBytes ||
       !are_aligned_blocks(position_, 0, bytes.data()))

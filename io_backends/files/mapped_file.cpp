@@ -21,10 +21,10 @@
 
 namespace penstock {
 
-// All current mappings, by their end address. add() and remove() run on any thread, replace_lost_pages() in
-// the handler of SIGBUS. The lock is a spin lock that the handler may take. Its holders never read mapped
-// memory, so a thread never gets a SIGBUS of BUS_ADRERR while it holds the lock. on_sigbus() does not take
-// the lock for a SIGBUS with another code. replace_lost_pages() does not allocate.
+// All current mappings, by their end address. Any thread may call add() and remove(). Only the handler of
+// SIGBUS calls replace_lost_pages(). The lock is a spin lock that the handler may take. Its holders never
+// read mapped memory, so a thread never gets a SIGBUS of BUS_ADRERR while it holds the lock. on_sigbus() does
+// not take the lock for a SIGBUS with another code. replace_lost_pages() does not allocate.
 struct Mappings {
   void lock() {
     while (locked_.test_and_set(std::memory_order_acquire)) continue;
@@ -42,14 +42,14 @@ struct Mappings {
     files_.insert(std::move(node));
   }
   void remove(const MappedFile& file) {
-    // Declared before the lock, so that it is freed after the lock is released.
+    // Declared before the guard, so that the node is freed after the lock is released.
     std::map<const std::byte*, MappedFile*>::node_type node;
     const std::lock_guard guard(*this);
     node = files_.extract(end_of(file));
   }
 
-  // Called by on_sigbus(). Returns true if the address is in a mapping. Then that mapping has zeros, from the
-  // page of the address to the mapping's end.
+  // If the address is in a mapping, replaces its page and all later pages of the mapping by zeros, and
+  // returns true. Otherwise returns false. on_sigbus() calls this.
   bool replace_lost_pages(const std::byte* address) {
     const std::lock_guard guard(*this);
     const auto found = files_.upper_bound(address);
@@ -60,13 +60,14 @@ struct Mappings {
     std::byte* const lost_begin =
         const_cast<std::byte*>(file.bytes_.data()) + lost_offset;  // NOLINT(*-const-cast)
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    file.lost_.store(true, std::memory_order_release);  // set before any thread can see the zeros
+    file.lost_.store(true, std::memory_order_release);  // stored before the zeros appear
     return ::mmap(lost_begin, file.bytes_.size() - lost_offset, PROT_READ, kFlags, -1, 0) != MAP_FAILED;
   }
 
  private:
   static const std::byte* end_of(const MappedFile& file) { return file.bytes_.data() + file.bytes_.size(); }
-  // Allocates the node of add() before the lock is taken.
+  // Makes the map node for a file. This allocates, so add() calls it before it takes the spin lock, which may
+  // be held only briefly.
   static std::map<const std::byte*, MappedFile*>::node_type node_for(MappedFile& file) {
     std::map<const std::byte*, MappedFile*> single_entry{{end_of(file), &file}};
     return single_entry.extract(single_entry.begin());
@@ -92,10 +93,10 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
   if ((earlier_action.sa_flags & SA_SIGINFO) != 0) return earlier_action.sa_sigaction(signal, info, context);
   if (earlier_action.sa_handler != SIG_DFL && earlier_action.sa_handler != SIG_IGN)
     return earlier_action.sa_handler(signal);
-  // Such a signal was sent by a process, so no access failed.
+  // With si_code <= 0 a process has sent the signal. No access to memory failed, so it can be ignored.
   if (earlier_action.sa_handler == SIG_IGN && info->si_code <= 0) return;
-  // Restores the default action. A failed access happens again after the return, and then ends the process. A
-  // signal that was sent is raised again.
+  // Restores the default action, which ends the process. A failed access is repeated after the return and
+  // raises the signal again. A signal that a process sent is raised again here.
   std::signal(SIGBUS, SIG_DFL);
   if (info->si_code <= 0) ::raise(signal);
 }
@@ -127,7 +128,8 @@ int MappedFile::map(int fd, size_t bytes, int advice, bool populate) {
 
 MappedFile::~MappedFile() {
   if (bytes_.empty()) return;
-  // Removed before munmap(), because afterwards another mapping may get this address.
+  // This mapping is removed from the list before munmap(), because after that another mapping may get its
+  // address.
   Mappings::of_process().remove(*this);
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());  // NOLINT(*-const-cast)
 }

@@ -11,13 +11,14 @@
 
 namespace penstock {
 
-// A mapping of the first `bytes` bytes (at least 1) of a file. It exists as long as this object. Any thread.
+// A mapping of the first `bytes` bytes (at least 1) of a file. It exists as long as this object. Any thread
+// may read it.
 //
 // If a byte is unavailable when it is read, the handler of SIGBUS replaces its page and all later bytes of
 // the mapping by zeros. From then on lost() is true. So the caller must check lost() after it has used the
 // bytes. The handler is installed by the first mapping. It passes other SIGBUS signals to the earlier
 // handler, or to the system, which ends the process. A program that later installs its own handler must pass
-// other SIGBUS signals to this handler.
+// the SIGBUS signals that it does not handle to this handler.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -25,9 +26,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // Maps the file; called once. Returns 0 or the errno: ENODEV if the file system has no mappings, ENOMEM if
-  // there are too many. `advice`: a MADV_ constant; an error of madvise is ignored. `populate`: brings all
-  // bytes into memory before it returns.
+  // Maps the file. It may be called only once. Returns 0 or the errno: ENODEV if files on this file system
+  // cannot be mapped, ENOMEM if the process has too many mappings. `advice`: a MADV_ constant; an error of
+  // madvise is ignored. `populate`: brings all bytes into memory before it returns.
   int map(int fd, size_t bytes, int advice = 0, bool populate = false);
 
   // The mapped bytes; empty before map().

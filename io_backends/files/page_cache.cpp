@@ -24,7 +24,7 @@ namespace {
 
 // cachestat(2) of Linux 6.5. Its number and structure are defined here, because older headers lack them.
 constexpr long kCachestat = 451;
-constexpr uint64_t kWholeFile[] = {0, 0};  // offset and length; length 0: to the end
+constexpr uint64_t kWholeFile[] = {0, 0};  // offset 0 and length 0: the whole file
 struct Cachestat {
   uint64_t cached = 0;
   uint64_t dirty = 0;
@@ -46,7 +46,8 @@ Result<Fd> open_file(const std::filesystem::path& file, std::string_view operati
   return fd;
 }
 
-// mincore() is correct only for users who own the file or may write it. To others it answers "all resident".
+// Whether the answer of mincore() is true for this user. The kernel gives the true answer only to users who
+// own the file or may write it. To others it always answers "all resident".
 bool mincore_is_honest(int fd, const struct stat& status) {
   if (::geteuid() == 0 || ::geteuid() == status.st_uid) return true;
   return ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
@@ -90,8 +91,8 @@ Result<Residency> residency(const std::filesystem::path& file) {
 
 Result<void> evict(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot evict"));
-  // Dirty pages cannot be evicted, so they are written back first. The bytes need not survive a power cut, so
-  // this call avoids the device flush of fdatasync.
+  // Dirty pages cannot be evicted, so they are written back first. They need not survive a power cut, so
+  // sync_file_range() is used: unlike fdatasync() it does not flush the device's cache.
   constexpr unsigned kWriteBack =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const int write_errno = ::sync_file_range(fd.get(), 0, 0, kWriteBack) == 0 ? 0 : errno;
@@ -118,7 +119,7 @@ Result<void> drop_caches() {
   constexpr const char* kDropCachesPath = "/proc/sys/vm/drop_caches";
   const Fd fd(::open(kDropCachesPath, O_WRONLY | O_CLOEXEC));
   if (!fd) return errno_error(errno, "cannot drop the machine's caches through", kDropCachesPath);
-  ::sync();  // dirty pages are not dropped, so they are written back first
+  ::sync();  // drop_caches drops only clean pages, so dirty pages are written back first
   if (::write(fd.get(), "3", 1) != 1)
     return errno_error(errno, "cannot drop the machine's caches through", kDropCachesPath);
   return success();

@@ -66,8 +66,8 @@ class PosixNamespace final : public Namespace {
   PosixRoot& root_;
 };
 
-// Fills an entry that already has its name. Returns false if the name is neither an object nor a folder, or
-// was just removed.
+// Fills in what `entry` lacks: it already has its name. Returns false if the name is neither an object nor a
+// folder, or was removed meanwhile.
 Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry,
                       const std::function<void(std::string_view name)>& skipped) {
   entry.bytes = 0;
@@ -136,8 +136,10 @@ Result<void> PosixNamespace::make_folders(std::string_view folder) {
   return root_.make_folders(folder);
 }
 
-// For file systems without RENAME_NOREPLACE. For an object, a hard link is as atomic. A folder could replace
-// only an empty folder that another process makes between the check and the rename.
+// Renames without replacing, on file systems that lack RENAME_NOREPLACE. An object gets its new name by a
+// hard link, which fails if the name exists, in one step. A folder is renamed after a check. If another
+// process makes an empty folder of the new name between the check and the rename, the rename replaces that
+// folder.
 Result<void> PosixNamespace::rename_if_free(int root, std::string_view from, std::string_view to) {
   const SystemName source(from);
   const SystemName target(to);
@@ -202,8 +204,8 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
       return make_error(Errc::busy, "'" + root_.full_path(name) + "' is locked by another process (" +
                                         read_holder(fd.get()) + ")");
     }
-    // If the file was removed between the open and the lock, other processes do not see this lock. So the
-    // loop tries again.
+    // If another process has removed the lock file between the open and the lock, other processes cannot see
+    // this lock. Then the loop tries again with a new file.
     struct stat opened_status {};
     struct stat named_status {};
     PENSTOCK_ASSIGN(const int root, root_.fd());

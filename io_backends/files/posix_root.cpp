@@ -2,7 +2,7 @@
 // Lock: mutex_ guards descriptors_ and changes of fd_. It is held during an open or stat of the root, never
 // during an mkdir or fsync. fd_ is read without the lock: the acquire load pairs with the release store.
 // Memory: names and errors allocate. SystemName does not.
-// Ctrl-C: not checked. A call is repeated after EINTR, also an fsync.
+// Ctrl-C: not checked. Calls that open, make or sync a folder are repeated after EINTR.
 // Crash: a power cut may remove a new folder until its parent folder is synced. make_root() syncs the parents
 // of the folders that it makes. After make_folders() the caller syncs with sync_folders_above() or
 // sync_folder().
@@ -26,8 +26,8 @@ Fd open_folder(const std::filesystem::path& path, int flags) {
 }
 
 Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view name) {
-  // EINVAL: this file system does not sync folders. The close comes last, because network file systems report
-  // a failed write at the close.
+  // EINVAL is no error: this file system does not sync folders. The folder is closed last, and the result is
+  // checked, because network file systems may report a failed write only then.
   if (retry_eintr([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL)
     return root.error(errno, "cannot sync folder", name);
   if (const int failed = folder.close(); failed != 0) return root.error(failed, "cannot close folder", name);
@@ -51,15 +51,15 @@ std::string PosixRoot::full_path(std::string_view name) const {
 
 // Takes the lock only if the root is not open: at the first call, and after make_root() has found the root
 // removed. Every descriptor stays open as long as this object exists, even after make_root() has replaced it.
-// A thread may still use its number, so no other file may get that number.
+// If it were closed, another file could get its number while a thread still uses the number.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
   if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
   Fd opened = open_folder(path_, O_PATH);
   if (!opened) return error(errno, "cannot open folder", "");
-  // push_back comes first, because it may throw. If it does, the descriptor is closed, so fd_ must not have
-  // its number yet.
+  // push_back() comes before the store, because it may throw. Then `opened` closes the descriptor, and fd_
+  // must not have its number.
   descriptors_.push_back(std::move(opened));
   fd_.store(descriptors_.back().get(), std::memory_order_release);
   return descriptors_.back().get();
@@ -71,7 +71,8 @@ bool PosixRoot::is_removed() const {
   const int fd = fd_.load(std::memory_order_acquire);
   if (fd < 0) return false;
   if (::fstat(fd, &status) != 0) return errno == ESTALE;
-  // On FUSE a removed folder may still have links, so the name is also checked.
+  // On FUSE the link count of a removed folder may not be 0. So it is also checked whether the folder's name
+  // still exists.
   return status.st_nlink == 0 || (::stat(path_.c_str(), &status) != 0 && errno == ENOENT);
 }
 
@@ -82,7 +83,8 @@ void remove_temporary_files(const Backend& backend, std::string_view folder) {
   std::filesystem::recursive_directory_iterator entry(*root, failure);
   const std::filesystem::recursive_directory_iterator end;
   while (!failure && entry != end) {
-    // The iterator moves on before the removal, because it reads the current entry to do so.
+    // The file is removed only after the iterator has moved on, because the iterator still reads the current
+    // entry to do that.
     const std::filesystem::path path = entry->path();
     entry.increment(failure);
     std::error_code ignored;
@@ -129,7 +131,8 @@ Result<void> PosixRoot::make_root() {
   return success();
 }
 
-// Called by a Writer whose first open failed, and by Namespace::make_folders() and lock().
+// Makes the folder and its missing parents. The callers are a Writer whose first open failed,
+// Namespace::make_folders() and lock().
 Result<void> PosixRoot::make_folders(std::string_view folder) {
   PENSTOCK_TRY(make_root());
   if (folder.empty()) return success();
@@ -152,8 +155,9 @@ Result<void> PosixRoot::sync_folder(std::string_view folder) {
   return sync_and_close(std::move(opened), *this, folder);
 }
 
-// Called after the object has its name, since an earlier sync would not include the name. The object is
-// durable only if all syncs succeed, so their order does not matter.
+// Syncs all folders from the parent of `name` up to the root. A Writer calls this after the object has its
+// name, because an earlier sync would not include the name. The object is durable only if all syncs succeed,
+// so their order does not matter.
 Result<void> PosixRoot::sync_folders_above(std::string_view name) {
   do {
     name = parent_of(name);

@@ -48,12 +48,12 @@ class SystemName {
 // The parent folder of a name: "a/b" for "a/b/c", "" for "c".
 std::string_view parent_of(std::string_view name);
 
-// The result of full_io(): the bytes that were transferred, and the errno or 0.
+// The result of full_io(): how many bytes were transferred, and the errno or 0.
 //
 // full_io() calls `transfer(done)` until `wanted` bytes are transferred, the end is reached, or it fails.
-// Each call transfers at most wanted - done bytes and returns as read(2) does. After EINTR `transfer` is
-// called again, so a signal never cuts a read or write short. The caller checks for signals between pieces.
-// Does not allocate.
+// Each call of `transfer` transfers at most wanted - done bytes and returns as read(2) does. After EINTR
+// `transfer` is called again, so a signal never cuts a read or write short. To react to a signal, the caller
+// checks interrupted() between its calls of full_io(). Does not allocate.
 struct FullIo {
   size_t done = 0;
   int sys_errno = 0;
@@ -75,7 +75,7 @@ FullIo full_io(size_t wanted, Transfer transfer) {
   return io;
 }
 
-// Opens files in the root folder of a back end, and makes and syncs folders in it. Any thread.
+// Opens files in the root folder of a back end, and makes and syncs folders in it. Any thread may call it.
 class PosixRoot {
  public:
   // The constructor makes no system call on the folder. It resolves a relative path with the current folder.
@@ -122,7 +122,7 @@ class PosixRoot {
   const std::filesystem::path path_;
   std::atomic<int> fd_{-1};
   std::mutex mutex_;
-  // All descriptors that fd_ has had. They stay open, because another thread may still use an old one.
+  // All descriptors that fd_ has or had. They stay open, because another thread may still use an earlier one.
   std::vector<Fd> descriptors_;
 };
 

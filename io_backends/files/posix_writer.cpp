@@ -1,7 +1,8 @@
-// Threads: one thread at a time uses a PosixWriter. All writers of a back end share two flags of PosixRoot,
-// which are hints: a thread that reads an old value only makes one more system call.
-// Lock: none.
-// Memory: an append allocates nothing.
+// Threads: one thread at a time uses a PosixWriter. All writers of a back end share use_nameless_files and
+// can_link_by_descriptor of PosixRoot. Both are only hints: a thread that reads an old value makes one more
+// system call.
+// Lock: none of its own. The first call may take the lock of PosixRoot, in fd() and make_folders().
+// Memory: an append allocates only the text of an error.
 // Ctrl-C: not checked, and a call is repeated after EINTR. A publish() that has started runs to its end. The
 // caller checks interrupted() between appends and then destroys the writer, which removes the unpublished
 // object.
@@ -30,7 +31,7 @@ constexpr size_t kPiecesAtOnce = 256;
 constexpr uint64_t kWriteBackBytes = 16U << 20U;
 
 // A name made of time, process id and a counter. In practice it is unique among all processes and hosts that
-// share the folder. Any thread.
+// share the folder. Any thread may call it.
 std::string temporary_name(std::string_view object) {
   static std::atomic<uint64_t> count{0};
   struct timespec now {};
@@ -64,7 +65,8 @@ Result<void> PosixWriter::create_file(int more_flags) {
   if (!opened) {
     const std::string refused_name = std::exchange(temporary_name_, {});
     const int failed = opened.error().sys_errno;
-    // The kernel checks O_DIRECT after it has made the file, so the file exists although the open failed.
+    // The kernel checks O_DIRECT after it has made the file. So the file exists although the open failed, and
+    // is removed here.
     if (const auto root = folder_.fd(); more_flags != 0 && failed == EINVAL && root.ok())
       ::unlinkat(*root, SystemName(refused_name).get(), 0);
     return error(failed, "cannot create");
@@ -76,7 +78,8 @@ Result<void> PosixWriter::create_file(int more_flags) {
   return success();
 }
 
-// Runs on the thread of Backend::create(). After an error the caller destroys the writer.
+// Makes the file of the object and reserves its space. Runs on the thread of Backend::create(). After an
+// error the caller destroys the writer.
 Result<void> PosixWriter::begin(uint64_t bytes_hint) {
   auto opened = open_file();
   if (!opened && (opened.error().sys_errno == ENOENT || folder_.is_removed())) {
@@ -84,8 +87,8 @@ Result<void> PosixWriter::begin(uint64_t bytes_hint) {
     opened = open_file();
   }
   PENSTOCK_TRY(std::move(opened));
-  // Asked after make_folders(), which may have replaced the root's descriptor. PosixRoot keeps this
-  // descriptor open.
+  // The root's descriptor is fetched only here, because make_folders() above may have replaced it. PosixRoot
+  // keeps it open.
   PENSTOCK_ASSIGN(root_fd_, folder_.fd());
   if (bytes_hint < kReserveMinBytes) return success();
   struct statfs system {};
@@ -105,7 +108,8 @@ Result<void> PosixWriter::check_unfinished() const {
   return finished_ ? Result<void>(finished_writer_error(folder_.full_path(name_))) : success();
 }
 
-// Also counts the bytes of a write that failed after a part, because DirectWriter continues after them.
+// Writes `bytes` and counts those that were written. It counts them even if the write failed after a part,
+// because DirectWriter then continues after that part.
 FullIo PosixWriter::write_some(uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, off_t(offset + done));
@@ -171,14 +175,14 @@ Result<void> PosixWriter::write_at(uint64_t offset, std::span<const std::byte> b
   return write_all(offset, bytes);
 }
 
-// Does everything that can fail with the bytes, before the object gets its name. The order matters. First the
-// file is truncated. Then the sync makes bytes and length durable. At last the close reports remaining
-// errors.
+// Finishes the file before the object gets its name, so that no error of its bytes can come later. The order
+// matters. First the file is cut to its length. Then the sync makes bytes and length durable. At last a close
+// reports the remaining errors.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   written_end_ = std::max(written_end_, position_);
   if (reserved_bytes_ > written_end_ && ::ftruncate(fd_.get(), off_t(written_end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
-  // Errors are ignored here. A caller that wants `leaving` syncs later, and that sync reports them.
+  // Errors of this call are ignored: a caller that wants `leaving` syncs later, and that sync reports them.
   if (wanted == Durability::leaving)
     static_cast<void>(::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
   // fdatasync also writes the length, which is all the metadata that a reader needs.
@@ -217,15 +221,15 @@ Result<void> PosixWriter::rename_if_free(const std::string& from) {
   const SystemName target(name_);
   if (::renameat2(root_fd_, source.get(), root_fd_, target.get(), RENAME_NOREPLACE) == 0) return success();
   if (errno != EINVAL && errno != ENOSYS) return error(errno, "cannot publish");
-  // For file systems without RENAME_NOREPLACE (NFS). A hard link also succeeds only if the name is free. The
-  // link comes before the unlink. A crash between them leaves both names, never none.
+  // This file system lacks RENAME_NOREPLACE (NFS). A hard link also succeeds only if the name is free. It is
+  // made before the temporary name is removed. So after a crash between the two steps both names exist.
   if (::linkat(root_fd_, source.get(), root_fd_, target.get(), 0) != 0) return error(errno, "cannot publish");
   ::unlinkat(root_fd_, source.get(), 0);
   return success();
 }
 
-// Gives the object its name in one atomic system call. From then on readers see it. A crash before that call
-// leaves the old object of this name.
+// Gives the object its name in one atomic system call. From then on readers see it. After a crash before that
+// call, the name still has its old object or none.
 Result<void> PosixWriter::give_name(IfExists if_exists) {
   if (temporary_name_.empty()) {
     auto linked = link_nameless(name_);
@@ -257,9 +261,9 @@ Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   return done;
 }
 
-// Called by publish() and the destructor, possibly twice. Removes an unpublished file. After a successful
-// publish() it removes nothing, because temporary_name_ is empty. A nameless file without a link is removed
-// by the system when its descriptor is closed.
+// Removes the file of an unpublished object. publish() and the destructor call this, so it may run twice.
+// After a successful publish() it removes nothing, because temporary_name_ is empty. A nameless file without
+// a link is removed by the system when its descriptor is closed.
 void PosixWriter::discard() {
   if (!temporary_name_.empty()) ::unlinkat(root_fd_, SystemName(temporary_name_).get(), 0);
   temporary_name_.clear();

@@ -23,8 +23,9 @@ class PosixWriter : public Writer {
   PosixWriter& operator=(const PosixWriter&) = delete;
   ~PosixWriter() override { discard(); }
 
-  // Called once, before any other function. If `bytes_hint` is at least 1 MiB, it reserves that space on the
-  // disk (not on tmpfs), so that the file is contiguous. After an error the caller destroys the writer.
+  // Makes the file of the object. It is called once, before any other function. If `bytes_hint` is at least 1
+  // MiB, it reserves that space on the disk (not on tmpfs), so that the file is contiguous. After an error
+  // the caller destroys the writer.
   Result<void> begin(uint64_t bytes_hint);
   Result<void> append(std::span<const std::byte> bytes) override;
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override;
@@ -65,11 +66,11 @@ class PosixWriter : public Writer {
   Result<void> rename_if_free(const std::string& from);
   void start_write_back();
 
-  int root_fd_ = -1;            // the descriptor of folder_
+  int root_fd_ = -1;            // descriptor of the root folder (folder_)
   std::string temporary_name_;  // "" if the file is nameless
   uint64_t written_end_ = 0;
   uint64_t reserved_bytes_ = 0;
-  uint64_t write_back_end_ = 0;  // bytes whose write-back to the device has been started
+  uint64_t write_back_end_ = 0;  // write-back to the device has been started up to here
   bool finished_ = false;        // a call has failed, or publish() was called
 };
 

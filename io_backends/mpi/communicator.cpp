@@ -26,8 +26,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kSpinTime{1};     // a wait spins for this time before it begins to sleep
-constexpr std::chrono::microseconds kPollSleep{200};  // after kSpinTime, the sleep between two tests
+// a wait tests again and again for this time before it begins to sleep
+constexpr std::chrono::milliseconds kSpinTime{1};
+// how long a wait sleeps between two tests after kSpinTime
+constexpr std::chrono::microseconds kPollSleep{200};
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr int kClockRounds = 64;
 constexpr int kClockTag = 1;
@@ -71,14 +73,15 @@ class MpiRanks final : public Communicator {
   void report_signal(int signal) override;
   int heard_signal() override;
   bool wait_for_all(std::chrono::milliseconds patience) override;
-  // Takes no lock: a thread that holds the lock may be waiting for another rank, and that rank for this one.
+  // Ends all ranks. It takes no lock: the thread that holds it may be waiting for another rank, which waits
+  // for this one.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
   explicit MpiRanks(bool many_threads) : serializer_(many_threads) {}
 
-  // Starts to receive signals. A rank sends its signal to rank 0, and rank 0 sends it to all. Each rank sends
-  // at most one message to another rank, and every message is received.
+  // Starts the receives for the signals of other ranks. A rank sends its signal to rank 0, and rank 0 sends
+  // it to all. Each rank sends at most one message to another rank, and every message is received.
   Result<void> receive_signals();
   // Calls `start`, which starts one nonblocking operation, and tests it again and again until it ends.
   // Returns whether it ended within `patience`. Holds the lock of a call only while it starts or tests,
@@ -90,8 +93,8 @@ class MpiRanks final : public Communicator {
     PENSTOCK_TRY(wait_for(kForever, what, start));
     return success();
   }
-  // Waits for all ranks. It mostly sleeps: a wait within MPI would spin, and use a processor that working
-  // ranks need.
+  // Waits for all ranks. It sleeps most of the time: a wait inside MPI would use a whole processor, which
+  // ranks that still work may need.
   void wait_for_ranks() { wait_for_all(kForever); }
   Result<void> reduce(void* values, size_t count, MPI_Datatype type, Reduction reduction) {
     wait_for_ranks();
@@ -108,7 +111,7 @@ class MpiRanks final : public Communicator {
   int size_ = 1;
   int rank_on_node_ = 0;
   std::once_flag reported_once_;
-  std::vector<int> signals_;  // receives the signals of the other ranks
+  std::vector<int> signals_;  // the receives write the signals of the other ranks here
   // One receive for each entry of signals_. Empty if only one thread may call MPI.
   std::vector<MPI_Request> signal_receives_;
   int heard_signal_ = 0;      // the first signal that arrived; 0: none
@@ -180,8 +183,8 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Iallgather(&own_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, comm_, request);
   }));
-  // MPI counts the bytes of a call in an int, so 2 GiB is the limit. What ranks gather, figures and
-  // histograms, is far smaller.
+  // MPI counts the bytes of a call in an int, so the limit is 2 GiB. Ranks gather figures and histograms,
+  // which are far smaller.
   const uint64_t all_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   if (all_bytes > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   if (!root()) sizes.clear();
@@ -269,7 +272,8 @@ MpiRanks::~MpiRanks() {
   }
 }
 
-// Any thread. It does not wait until its messages have arrived: a rank that has left the job needs no signal.
+// Sends the signal to the other ranks. It does not wait until the messages have arrived: a rank that has left
+// the job needs no signal. Any thread may call it.
 void MpiRanks::report_signal(int signal) {
   if (signal_receives_.empty()) return;
   std::call_once(reported_once_, [&] {
@@ -285,8 +289,8 @@ void MpiRanks::report_signal(int signal) {
   });
 }
 
-// Any thread. On rank 0 it also sends the signal to all ranks, with signals_mutex_ held, so that each signal
-// is sent only once.
+// Returns the signal that another rank sent, or 0. On rank 0 it also sends that signal to all ranks. It holds
+// signals_mutex_ meanwhile, so that each signal is sent only once. Any thread may call it.
 int MpiRanks::heard_signal() {
   const std::lock_guard lock(signals_mutex_);
   if (signal_receives_.empty() || heard_signal_ != 0) return heard_signal_;

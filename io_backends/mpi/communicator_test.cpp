@@ -23,7 +23,7 @@ Communicator* job() {
   return ranks.ok() ? ranks->get() : nullptr;
 }
 
-// Memory that is never touched and so takes no pages.
+// A range of addresses that is never touched, so it takes no memory.
 class Promised {
  public:
   explicit Promised(size_t bytes)
@@ -41,7 +41,7 @@ class Promised {
   void* const at_;
 };
 
-// The total is too large for an int, or the part of one rank alone is.
+// Either the sum of all ranks' bytes is too large for an int, or the bytes of one rank are.
 TEST(MpiRanks, TooManyBytesToGatherFailOnEveryRank) {
   Communicator* const ranks = job();
   ASSERT_NE(ranks, nullptr);

@@ -44,7 +44,8 @@ class OpenedFile final : public MpiFile {
     if (sharing_ == MpiSharing::shared) {
       const bool fits = out.size() <= kMaxReadBytes;
       auto got =
-          // an error must not skip the collective call, because the other ranks wait for it
+          // if this rank's request is invalid, it still makes the collective call, because the other ranks
+          // wait for it
           read_once(offset, fits ? out : std::span<std::byte>());
       if (fits) return got;
       return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
@@ -84,7 +85,8 @@ class MpiLibraryFiles final : public MpiFiles {
 
   Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                         MpiSharing sharing) override {
-    // Checked before the open: to open a pipe would wait for a writer, on every rank.
+    // The kind of file is checked before it is opened: to open a pipe would block every rank until a writer
+    // opens it.
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode))
       return errno_error(ESPIPE, "cannot read", name);
@@ -103,7 +105,8 @@ class MpiLibraryFiles final : public MpiFiles {
     int any_failed = opened == MPI_SUCCESS ? 0 : 1;
     if (shared) MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (opened != MPI_SUCCESS) return mpi_error(opened, "open '" + std::string(name) + "' by MPI-IO");
-    // The file stays open: closing is collective, and would wait for ranks that have no open file.
+    // If only other ranks failed, this rank's file stays open. Closing is collective, and would wait for
+    // ranks that have no open file.
     if (any_failed != 0)
       return make_error(
           Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");

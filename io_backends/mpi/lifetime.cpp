@@ -22,8 +22,8 @@ namespace {
 
 pid_t owner_process = 0;
 
-// Called at exit. A forked child has a copy of MPI's state but is not a process of the job, so it does not
-// end MPI.
+// Finalizes MPI when the process exits. A forked child has a copy of MPI's state but is not a process of the
+// job, so it does not finalize MPI.
 void end_mpi() {
   if (::getpid() == owner_process) MPI_Finalize();
 }
@@ -31,10 +31,11 @@ void end_mpi() {
 Result<int> start() {
   const Launch launch = look_for_launcher();
   start_alone_without_pmix(launch);
-  // Without a launcher Open MPI would start a daemon, which is only needed to spawn processes.
+  // Without a launcher Open MPI would start a daemon, which only programs that spawn processes need. This
+  // setting prevents that.
   if (launch.ranks <= 1) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-  // Open MPI supports file pointers that ranks share. For them it makes and removes an extra file next to
-  // each opened file. Penstock does not use them.
+  // For file pointers that ranks share, Open MPI makes and removes an extra file next to each opened file.
+  // Penstock does not use such pointers, so they are turned off.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
   const IgnoreMpiLeaks ignore_leaks;
   int threads = MPI_THREAD_SINGLE;

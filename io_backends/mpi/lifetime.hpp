@@ -13,13 +13,13 @@ namespace penstock {
 
 // Starts MPI with the highest thread level that it supports, and returns this level (MPI_THREAD_...). Without
 // a launcher this process is a job of one rank, for which no daemon is started. Fails with `io` if MPI does
-// not start. Any thread.
+// not start. Any thread may call it.
 Result<int> start_mpi();
 
 // Orders the calls of MPI among all threads of the process. Opening and closing files is collective: such
 // calls on one communicator must not overlap, even for different files. If MPI does not allow several threads
-// at once, no two calls may overlap. A call of MpiFile may hold the lock while it waits for other ranks; no
-// other code may do that.
+// at once, no two calls may overlap. The calls that open, read or close an MpiFile may hold the lock while
+// they wait for other ranks. No other code may do that.
 class MpiSerializer {
  public:
   explicit MpiSerializer(bool many_threads) : many_threads_(many_threads) {}
@@ -38,14 +38,14 @@ class MpiSerializer {
 Error mpi_error(int code, std::string_view what);
 Result<void> check_mpi(int code, std::string_view what);
 
-// As long as such an object exists, a leak sanitizer ignores the memory that MPI allocates. MPI never frees
-// some of that memory, and unloads the plug-ins that point to it.
+// While an IgnoreMpiLeaks exists, the leak sanitizer ignores the memory that this thread allocates, in MPI.
+// MPI never frees some of it, and unloads the plug-ins that point to it.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
 using IgnoreMpiLeaks = __lsan::ScopedDisabler;
 #else
 class IgnoreMpiLeaks {
  public:
-  IgnoreMpiLeaks() {}  // not defaulted, because compilers would warn of an unused variable
+  IgnoreMpiLeaks() {}  // not `= default`, which would make compilers warn of an unused variable
 };
 #endif
 

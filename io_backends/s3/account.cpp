@@ -15,7 +15,8 @@ std::string value_of(const Pairs& section, std::string_view name) {
   return {};
 }
 
-// The text of the file that `variable` names, or of ~/.aws/`name`; "" if that file does not exist.
+// Returns the text of a file of the AWS tools. Its path is the value of the environment variable `variable`,
+// or ~/.aws/`name` if that is not set. Returns "" if the file does not exist.
 std::string file_text(const Environment& environment, const char* variable, const char* name) {
   std::optional<std::string> path = environment(variable);
   if (!path) {

@@ -13,10 +13,10 @@
 namespace penstock::s3 {
 
 struct Endpoint {
-  std::string server;  // "http://host:port"
+  std::string server;  // scheme and address: "http://host:port"
   std::string host;    // value of the header Host: it omits the port if that is the scheme's default
   std::string bucket;
-  std::string prefix;  // "" or ends in '/'; begins every key
+  std::string prefix;  // first part of every key; "" or ends in '/'
   bool tls = false;
 };
 // Parses "http://host[:port]/bucket[/prefix]", or the same with https. Fails with invalid_argument for any
@@ -26,8 +26,8 @@ Result<Endpoint> parse_endpoint(std::string_view url);
 // Returns the "key = value" lines of the section `name` of an AWS file. Skips other lines.
 Pairs ini_section(std::string_view text, std::string_view name);
 
-// Returns the value of an environment variable; no value if it is not set. Tests pass a function of their
-// own.
+// A function that returns the value of an environment variable, or no value if it is not set. Tests pass a
+// function of their own.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 

@@ -8,7 +8,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr size_t kMaxNesting = 16;  // levels of elements that are accepted; a listing has 4
+constexpr size_t kMaxNesting = 16;  // deepest nesting of elements that is accepted; a listing has 4 levels
 
 Error bad_xml(std::string_view why) {
   return make_error(Errc::corrupt, "the server's answer is no XML that we know: " + std::string(why));
@@ -199,7 +199,7 @@ Result<Listing> parse_listing(std::string_view xml) {
 
 Refusal parse_refusal(std::string_view xml) {
   Refusal refusal;
-  bool is_complete = false;  // the element was read to its end; text after it does not matter
+  bool is_complete = false;  // the element Error has ended; an XML error after it does not matter
   static_cast<void>(parse_xml(xml, [&](std::string_view path, const std::string& text) {
     is_complete = is_complete || path == "Error";
     if (path == "Error/Code") refusal.code = text;

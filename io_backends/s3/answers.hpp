@@ -14,10 +14,10 @@
 
 namespace penstock::s3 {
 
-// Calls `visit` at the end of each element, so inner elements come first, with its path
-// ("ListBucketResult/Contents/Key") and its text. Skips a byte order mark, attributes, comments, processing
-// instructions and a DOCTYPE without brackets. There must be one outermost element, and outside it only white
-// space.
+// Calls `visit` with the path ("ListBucketResult/Contents/Key") and the text of each element. The call is
+// made at the end of the element, so inner elements come before the outer one. Skips a byte order mark,
+// attributes, comments, processing instructions and a DOCTYPE without brackets. There must be one outermost
+// element, and outside it only white space.
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit);
 
@@ -34,7 +34,7 @@ struct Listing {
 Result<Listing> parse_listing(std::string_view xml);
 
 struct Refusal {
-  std::string code;     // "NoSuchKey"
+  std::string code;     // the kind of error: "NoSuchKey"
   std::string message;  // the server's message for people
   std::string region;   // the region that the server expects
 };

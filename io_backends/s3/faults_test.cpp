@@ -32,14 +32,14 @@ class SameFaults : public testing::TestWithParam<const char*> {
 
   std::string name() const { return GetParam(); }
   std::filesystem::path root() const { return scratch.path() / "root"; }
-  // Another back end with the same objects, still without connections or open files.
+  // Makes another back end with the same objects. It has no connections and no open files yet.
   Result<Subject> make() const {
     if (name() == "s3") return Subject::make("t=s3:" + server.url() + "/prefix");
     return Subject::make("t=" + name() + ":" + root().string());
   }
 
-  // Runs `body` on a back end that has no read permission. False for a store in memory, which has no
-  // permissions.
+  // Runs `body` on a back end that may not read. Returns false without a run for a store in memory, which has
+  // no permissions.
   template <class Body>
   bool without_rights(const Body& body) {
     if (name() == "s3") {

@@ -24,8 +24,8 @@ namespace {
 constexpr unsigned kPageEntries = 1000;  // most entries that S3 returns in one listing
 constexpr std::chrono::milliseconds kPauseForOtherWriters{500};
 
-// The holder of a lock, as written in the lock's object. `mark` is different for each holder. `host` and
-// `process_id` show whether the holder has ended.
+// The holder of a lock: its text is the content of the lock's object. `mark` is a random text, different for
+// each holder. By `host` and `process_id` other processes of that host find out whether the holder has ended.
 struct Holder {
   std::string mark;
   std::string host;
@@ -65,8 +65,8 @@ class S3Lock final : public Lock {
   S3Lock(Store& store, std::string_view name, std::string mark)
       : store_(store), name_(name), mark_(std::move(mark)) {}
   ~S3Lock() override {
-    // The lock is removed only if it still has the mark of this holder, because another process may have
-    // taken it over.
+    // The lock's object is removed only if it still has the mark of this holder. With another mark, it is the
+    // lock of a process that has taken it over.
     const Result<Answer> existing = store_.head(name_, true);
     if (existing.ok() && existing->ok() && existing->mark == mark_) static_cast<void>(store_.remove(name_));
   }
@@ -119,15 +119,16 @@ class S3Names final : public Namespace {
     return errno_error(ENOENT, "cannot look at", name);
   }
 
-  // Creates nothing: a folder exists when an object below it does. Fails if an object has the name of the
-  // folder or of one of its parents.
+  // Makes nothing, because a folder exists as soon as an object below it does. Fails if an object has the
+  // name of the folder or of one of its parents.
   Result<void> make_folders(std::string_view folder) override {
     PENSTOCK_TRY(check_folder_name(folder));
     if (folder.empty()) return success();
     return store_.check_parents(std::string(folder) + "/", "cannot make folder");
   }
 
-  // Copies the object and then removes the old one, so it is not atomic. It renames objects, but not folders.
+  // Copies the object to the new name and then removes the old one, so the rename is not atomic. It renames
+  // objects, but not folders.
   Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
     PENSTOCK_TRY(check_object_name(from));
     PENSTOCK_TRY(check_object_name(to));
@@ -160,7 +161,8 @@ class S3Names final : public Namespace {
     if (answer.status != 404) return refusal_error(answer, store_.settings(), "cannot remove", name);
     PENSTOCK_ASSIGN(const Listing listing, store_.list_page(name, 2, false, ""));
     if (listing.objects.empty()) return errno_error(ENOENT, "cannot remove", name);
-    // Other programs make an empty folder as an object whose name is the folder's name and a '/'.
+    // Other programs make an object "FOLDER/" for an empty folder. If it is the only object of the folder, it
+    // is removed.
     const std::string folder_marker = std::string(name) + "/";
     if (listing.objects.size() == 1 && listing.objects.front().key == store_.key(folder_marker))
       return store_.remove(folder_marker);
@@ -177,8 +179,8 @@ class S3Names final : public Namespace {
   }
 
  private:
-  // Whether the object `to` is a copy of `from`, made by a request whose answer was lost or replaced. `to`
-  // did not exist before that request.
+  // Whether the object `to` is a copy of `from`. Called after a copy request whose answer was lost or
+  // replaced: if `to` is a copy, the request succeeded, because `to` did not exist before.
   bool is_copy(std::string_view from, std::string_view to) {
     const Result<Answer> source = store_.head(from, true), target = store_.head(to, true);
     if (!source.ok() || !source->ok() || !target.ok() || !target->ok()) return false;
@@ -216,8 +218,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const std::optional<std::string> stale_etag, stale_lock_etag(name));
   const Holder own_holder{random_mark(), host_name(), long(::getpid())};
   const std::string text = holder_text(own_holder);
-  // The lock of an ended process is replaced, never removed: by now another process may have taken it over,
-  // and would lose it.
+  // The lock of an ended process is replaced by a conditional write (if-match), never removed. Another
+  // process may have taken it over by now, and a removal would take the lock away from that process.
   Request request{.method = Method::put,
                   .key = store_.key(name),
                   .headers = {{std::string(kMarkHeader), own_holder.mark}},
@@ -226,7 +228,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (!stale_etag) request.headers.emplace_back("if-none-match", "*");
   if (stale_etag && !stale_etag->empty()) request.headers.emplace_back("if-match", *stale_etag);
   PENSTOCK_ASSIGN(Answer answer, store_.perform(request));
-  bool no_other_writer = !stale_etag;  // if no lock existed, another writer is unlikely
+  // without an earlier lock, another process is unlikely to write at the same moment
+  bool no_other_writer = !stale_etag;
   if (answer.status == 501) {
     PENSTOCK_ASSIGN(answer, store_.perform(unconditional));
     no_other_writer = false;
@@ -235,12 +238,12 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (!answer.ok() && !too_late && !answer.lacks_result)
     return refusal_error(answer, store_.settings(), "cannot lock", name);
   // A server that ignores conditions accepts every write, and the last writer has the lock. So a process that
-  // takes over a lock waits, and then reads whose mark the lock has. In two cases two processes may still
-  // hold the lock. First, another process writes after that pause. Second, no lock existed, so no process
-  // pauses, and one writes after the other has checked. The second case is rare.
+  // takes over a lock pauses, and then reads whose mark the lock has. In two cases two processes may still
+  // believe that they hold the lock. First, another process writes after this pause. Second, no lock existed,
+  // so no process pauses, and one process writes after the other has read the mark. The second case is rare.
   if (answer.ok() && !no_other_writer) std::this_thread::sleep_for(kPauseForOtherWriters);
-  // This is also checked after 412: an earlier try of this request may have made the lock while its answer
-  // was lost.
+  // The mark is also read after status 412 (the condition failed). If the answer to an earlier try of this
+  // request was lost, the existing lock may be this process's own.
   PENSTOCK_ASSIGN(const Answer existing, store_.head(name, true));
   if (existing.ok() && existing.mark == own_holder.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, own_holder.mark));

@@ -5,8 +5,9 @@
 // network I/O.
 // Memory: every function may allocate, also while it holds the lock. A std::bad_alloc in the thread ends in
 // out_of_memory(). A std::bad_alloc in send() reaches the writer's caller.
-// Ctrl-C: it ends no wait here directly. After it Transfers makes no more tries, so a part in flight gets its
-// answer or its timeout. That ends the waits. The writer's caller sees the signal and destroys the writer.
+// Ctrl-C: it does not end a wait here directly. But after a signal the class Transfers does not retry. So
+// each part in flight soon gets its answer or its timeout, and then the waits end. The writer's caller sees
+// the signal and destroys the writer.
 // Crash: the parts that arrived stay at the server as an incomplete upload. No object becomes visible.
 #include "io_backends/s3/parts.hpp"
 
@@ -42,12 +43,12 @@ Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, 
   return parts;
 }
 
-// After the body of the destructor the members are destroyed in reverse order. thread_ is joined first. Then
-// transfers_ ends its requests. The bodies in parts_ are freed last, because libcurl may read them until
-// then.
+// Ends the thread and its requests. After the body of the destructor the members are destroyed in reverse
+// order. thread_ is joined first. Then transfers_ ends its requests. The bodies in parts_ are freed last,
+// because libcurl may read them until then.
 Parts::~Parts() {
-  // Both calls are needed: without a request in flight the thread waits for changed_, otherwise inside
-  // libcurl.
+  // Both calls are needed to end the thread's wait. Without a request in flight it waits for changed_, and
+  // request_stop() ends that. Otherwise it waits inside libcurl, and wake() ends that.
   thread_.request_stop();
   transfers_->wake();
 }
@@ -57,8 +58,8 @@ Result<void> Parts::send(Part& part) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return error_ || parts_.size() < max_parts_; });
     PENSTOCK_TRY(failure());
-    // All three change under one lock: so for each number in waiting_numbers_ the thread finds the body, and
-    // an entry in etags_.
+    // etags_, parts_ and waiting_numbers_ change while one lock is held. So for each number in
+    // waiting_numbers_ the thread finds the body in parts_ and an entry in etags_.
     etags_.emplace_back();
     parts_[sent_count_ + 1] = std::exchange(part, {});
     waiting_numbers_.push_back(++sent_count_);
@@ -67,7 +68,8 @@ Result<void> Parts::send(Part& part) {
       spare_buffers_.pop_back();
     }
   }
-  // If wake() comes before the thread waits, libcurl remembers it. So no wake() is lost.
+  // If wake() is called before the thread waits inside libcurl, libcurl remembers it, and that wait ends at
+  // once.
   changed_.notify_all();
   transfers_->wake();
   return success();
@@ -85,8 +87,9 @@ Result<std::vector<std::string>> Parts::finish() {
   return etags_;
 }
 
-// The loop of the thread. While a request is in flight it waits in drive() without the lock, because only
-// drive() moves bytes.
+// The loop of the thread: starts waiting parts and collects the outcomes of finished ones. While a request is
+// in flight it waits in drive(), without the lock. It must call drive() then, because only drive() moves
+// bytes.
 void Parts::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     size_t number = 0;
@@ -106,8 +109,8 @@ void Parts::work(const std::stop_token& stop) {
     transfers_->drive(number == 0);
     collect();
   }
-  // The destructor stopped the thread. If a part is completely sent, its answer is awaited before the upload
-  // is aborted. Otherwise S3 may keep a part that arrives after the abort.
+  // The destructor has asked the thread to stop. A part that is completely sent still gets its answer before
+  // the caller aborts the upload. Otherwise S3 may keep a part that it finishes after the abort.
   transfers_->stop_retries();
   while (transfers_->in_flight() > 0) {
     transfers_->drive(true);
@@ -115,8 +118,9 @@ void Parts::work(const std::stop_token& stop) {
   }
 }
 
-// Called when the thread has no memory left and ends. By then the exception has released the lock. The text
-// is short enough to need no allocation. Without this error the writer would wait for ever.
+// Stores the error when the thread ends because it has no memory left. Without that error the writer would
+// wait for ever. The exception has already released the lock. The text of the error is short enough to need
+// no allocation.
 void Parts::out_of_memory() {
   {
     const std::lock_guard lock(mutex_);

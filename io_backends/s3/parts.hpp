@@ -22,14 +22,15 @@ namespace penstock::s3 {
 
 using Part = std::vector<std::byte>;
 
-// One thread calls this class. It has at most Settings::max_streams parts in memory, including parts that
-// wait for their next try and spare buffers. With the part that the caller fills, a writer has one more.
+// Only one thread may call this class. It has at most Settings::max_streams parts in memory, including parts
+// that wait for their next try and spare buffers. With the part that the caller fills, a writer has one more.
 class Parts {
  public:
-  // Fails with `exhausted` if the system cannot create a thread.
+  // Starts the thread for the parts of this upload. Fails with `exhausted` if the system cannot create a
+  // thread.
   static Result<std::unique_ptr<Parts>> make(Store& store, std::string_view name, std::string_view upload);
-  // Cancels the request of each part whose body is not completely sent. Waits for the answer or the timeout
-  // of the others. After that the caller can abort the upload. If the thread ran out of memory, all requests
+  // Cancels the requests whose body is not completely sent. Waits until each of the others has its answer or
+  // its timeout. After that the caller can abort the upload. If the thread ran out of memory, all requests
   // are cancelled.
   ~Parts();
   Parts(const Parts&) = delete;

@@ -55,8 +55,8 @@ void Reads::start_pieces() {
     return read->gets_started > 0 &&
            (read->length ? read->bytes_requested == *read->length : !read->is_split);
   };
-  // The size of a whole object is known after the first bytes of its first piece. Until then no second piece
-  // starts.
+  // A piece is the byte range of one GET. The size of a whole object is unknown until the first bytes of its
+  // first piece arrive. Until then no second piece of that object is started.
   const auto can_start = [&](const Read* read) {
     return read->gets_started == 0 || (read->length && read->gets_in_flight < store_.settings().max_streams);
   };
@@ -85,9 +85,10 @@ void Reads::start_piece(Read& read) {
   transfers_->start(next_piece_number_++, std::move(request));
 }
 
-// Transfers::drive() calls this function at the first bytes of a piece. It learns the ETag that all pieces
-// must have, and the size of a whole object. So the other pieces can start while the first one is still in
-// flight. A failure is only noted here, because no request may be cancelled in this call.
+// Stores from the first answer of a read the ETag that all its pieces must have, and the size of a whole
+// object. Transfers::drive() calls this at the first bytes of each piece, so the other pieces can start while
+// the first one is still in flight. A failure is only noted in failed_reads_, because this call must not
+// cancel requests.
 void Reads::on_head(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   WantedRead& wanted = read.wanted;
@@ -134,7 +135,7 @@ Result<void> Reads::check_piece(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   const WantedRead& wanted = read.wanted;
   if (answer.status == 416 && wanted.whole_object) {
-    // An earlier answer had told a size, so the object has since been replaced by a shorter one.
+    // The size is known from an earlier answer. So the object has been replaced by a shorter one since then.
     if (read.length) return replaced_error(wanted.name);
     read.length = 0;  // the answer 416 to the first GET: the object is empty
     return success();

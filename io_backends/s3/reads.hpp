@@ -26,7 +26,7 @@ struct WantedRead {
   std::span<std::byte> out;   // buffer that the read fills; with `whole_object` the object may be shorter
   bool whole_object = false;  // read the whole object, which must fit into `out`; `offset` is 0
 };
-// Turns a ReadObject into the read that it asks for.
+// Makes the WantedRead for a ReadObject.
 WantedRead wanted_read(const ReadObject& object);
 
 // The reads of one thread.
@@ -41,7 +41,7 @@ class Reads {
   Reads& operator=(const Reads&) = delete;
 
   void start(uint64_t tag, WantedRead wanted);
-  // For a read that cannot start: take_done() will return `error` for it.
+  // Ends a read that cannot start: take_done() will return `error` for it.
   void refuse(uint64_t tag, Error error) { done_.push_back({tag, std::move(error)}); }
   size_t done_count() const { return done_.size(); }  // reads that take_done() can return
   // Returns a read that has ended. Call it only if done_count() > 0. The memory of that read is not used
@@ -61,14 +61,14 @@ class Reads {
     std::optional<uint64_t> length;  // no value for a whole object until its first bytes arrive
     bool is_split = false;           // read by several GETs
     size_t gets_started = 0;
-    uint64_t bytes_requested = 0;  // bytes that the started GETs cover
+    uint64_t bytes_requested = 0;  // bytes that the GETs started so far will read
     uint64_t filled_bytes = 0;
     size_t gets_in_flight = 0;
     std::optional<Error> error;
   };
   struct Piece {
     Read* read = nullptr;
-    uint64_t begin = 0;  // where its bytes begin in `out`
+    uint64_t begin = 0;  // index in `out` of the first byte of this GET
     size_t length = 0;
   };
 
@@ -86,7 +86,7 @@ class Reads {
   std::deque<Read*> needing_gets_;  // reads for which more GETs must start
   std::map<uint64_t, Piece> pieces_;
   uint64_t next_piece_number_ = 0;
-  std::vector<Read*> failed_reads_;  // reads that on_head() found wrong; collect() finishes them
+  std::vector<Read*> failed_reads_;  // reads that failed in on_head(); collect() finishes them
   std::deque<Completion> done_;
   Store::Lease transfers_;
 };

@@ -8,7 +8,8 @@
 namespace penstock::s3 {
 namespace {
 
-// Explains why an answer with a success status does not prove success, and what the user can do.
+// Returns the text of an error: why this answer, although its status is a success, does not prove that the
+// request was done, and what the user can do.
 std::string why_no_proof(const Answer& answer, const Settings& settings) {
   constexpr size_t kExcerptBytes = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";

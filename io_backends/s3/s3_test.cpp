@@ -214,7 +214,7 @@ TEST_F(S3, CleaningUpContinuesAfterASignal) {
   ASSERT_OK((*writer)->append(bytes_of("x")));
   const AskedToStop asked;
   server.inject_faults(ServerFault::lost_answer, 1,
-                       "PUT");  // on a connection on which libcurl itself does not retry
+                       "PUT");  // the connection is new, so libcurl itself does not repeat the request
   EXPECT_OK((*writer)->publish(Durability::visible)) << "the object tells whose it is";
   EXPECT_OK(get("small"));
   EXPECT_OK(backend->names().remove("object"));
@@ -351,7 +351,7 @@ TEST_F(S3, AReaderNeverMixesTwoObjects) {
   EXPECT_ERRC(Errc::io, (*reader)->read_at(0, out), "replaced");
 }
 
-// The id of a process that has ended.
+// Returns the id of a process that has ended.
 pid_t dead_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);

@@ -17,7 +17,7 @@ class Sha256 {
  public:
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  Digest finish();  // returns the hash of all added bytes; it must be the last call
+  Digest finish();  // returns the hash of all added bytes; no other call may follow
 
  private:
   static constexpr size_t kBlockBytes = 64;

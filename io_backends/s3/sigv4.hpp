@@ -14,9 +14,9 @@
 namespace penstock::s3 {
 
 struct Credentials {   // never printed, and never written to a record
-  std::string key_id;  // "": requests are not signed
+  std::string key_id;  // AWS_ACCESS_KEY_ID; "": requests are not signed
   std::string secret;
-  std::string session_token;  // "": none
+  std::string session_token;  // AWS_SESSION_TOKEN; "": none
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;

@@ -27,8 +27,8 @@ Store::Lease::Lease(Store& store) : store_(store) {
 }
 
 Store::Lease::~Lease() {
-  // A Transfers with unfinished requests, or with answers that were not taken, is destroyed: no answer may
-  // reach the next user. That also ends its requests and closes its connections.
+  // A Transfers with unfinished requests or untaken answers is destroyed instead of kept, because the next
+  // user must not get those answers. Its destructor ends the requests and closes the connections.
   if (transfers_->in_flight() > 0 || transfers_->any_done()) return;
   const std::lock_guard lock(store_.mutex_);
   store_.idle_transfers_.push_back(std::move(transfers_));
@@ -91,7 +91,8 @@ Result<void> Store::check_parents(std::string_view name, std::string_view operat
       const std::lock_guard lock(mutex_);
       if (missing_objects_.contains(parent)) continue;
     }
-    // The lock is not held here. Two threads may ask for the same name, but both get the same answer.
+    // The lock is not held during the request. So two threads may ask for the same name; both get the same
+    // answer.
     PENSTOCK_ASSIGN(const Answer answer, head(parent));
     if (answer.ok()) return errno_error(ENOTDIR, operation, name);
     const std::lock_guard lock(mutex_);
@@ -110,7 +111,7 @@ void Store::published(std::string_view name) {
 Result<void> Store::remove(std::string_view name) {
   PENSTOCK_ASSIGN(Answer answer, perform({.method = Method::remove, .key = key(name)}));
   if (answer.status == 204) return success();
-  // S3 answers 204. After any other success status the object may still exist.
+  // S3 answers a removal with status 204. After any other success status the object may still exist.
   if (answer.ok() || answer.lacks_result) {
     PENSTOCK_ASSIGN(const Answer existing, head(name, true));
     if (existing.status == 404) return success();

@@ -18,7 +18,7 @@
 
 namespace penstock::s3 {
 
-// Any thread may call a Store.
+// The requests and connections of one tier. Any thread may call a Store.
 class Store {
  public:
   explicit Store(Settings settings) : settings_(std::move(settings)) {}
@@ -45,8 +45,9 @@ class Store {
 
   std::string key(std::string_view name) const { return settings().endpoint.prefix + std::string(name); }
 
-  // Sends a HEAD. A missing object has status 404. For any other refusal it also sends a GET of one byte,
-  // because only that answer has the server's error text. For `confirms_change` see Request.
+  // Sends a HEAD. If the object does not exist, the answer has status 404. After any other refusal this also
+  // sends a GET of one byte, because the answer to a HEAD has no error text. For `confirms_change` see
+  // Request.
   Result<Answer> head(std::string_view name, bool confirms_change = false);
   // Lists one page of the objects below `folder`, at most `max_entries` entries. With `one_level` it lists
   // only one level: deeper objects appear as the folder that has them. `token` is Listing::next_token of the
@@ -54,15 +55,15 @@ class Store {
   Result<Listing> list_page(std::string_view folder, unsigned max_entries, bool one_level,
                             const std::string& token);
   Result<bool> has_folder(std::string_view name);
-  // Returns why no object `name` exists: it is a folder (EISDIR), it does not exist (ENOENT), or the bucket
-  // does not exist.
+  // Makes the error for an object that was not found, and says why: the name is a folder (EISDIR), it does
+  // not exist (ENOENT), or the bucket does not exist.
   Error missing_object_error(std::string_view name, std::string_view operation);
   // Turns an answer that is not ok into the error of a read of this object.
   Error read_error(const Answer& answer, std::string_view name);
   // Fails with not_found (ENOTDIR) if an object has the name of a parent folder of `name`.
   Result<void> check_parents(std::string_view name, std::string_view operation);
-  // Call it after an object with this name was published. check_parents() then asks the server again whether
-  // the object exists.
+  // Tells this class that an object with this name was published. If check_parents() had remembered that
+  // there is no such object, it now asks the server again.
   void published(std::string_view name);
   // Removes the object with this name.
   Result<void> remove(std::string_view name);
@@ -72,8 +73,8 @@ class Store {
   MovedCounter moved_;
   std::mutex mutex_;  // guards the members below
   std::vector<std::unique_ptr<Transfers>> idle_transfers_;
-  // Names of parent folders that are no objects, as HEAD has told. check_parents() does not ask for them
-  // again.
+  // Names of parent folders for which a HEAD found no object. check_parents() does not ask the server for
+  // them again.
   std::set<std::string, std::less<>> missing_objects_;
 };
 

@@ -193,10 +193,10 @@ TEST_P(Streams, NeverMixTwoObjects) {
       EXPECT_ERRC(Errc::io, got, "replaced");
     }
   }
-  server.stop();  // ends the threads that count
+  server.stop();  // ends the server's threads, which count the requests
 }
 
-// The same, but the first range is answered before the second is requested.
+// The object is replaced after its first range is answered and before the second is requested.
 TEST_P(Streams, AnObjectReplacedBetweenThem) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
@@ -277,7 +277,7 @@ TEST_P(Streams, AServerThatStaysDown) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   store("large", pattern(3 * kPart));
   open("large");
-  server.crash_every(2, 1);  // with one or two streams in flight
+  server.crash_every(2, 1);  // crashes at a request with one or two streams in flight
   server.inject_faults(ServerFault::hang_up, TestServer::kAllTries);
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "2 times");

@@ -44,7 +44,7 @@ enum class ServerFault : uint8_t {
 
 class TestServer {
  public:
-  // Has one bucket, "bucket". Aborts the program if no loopback port is free.
+  // Starts a server with one empty bucket, "bucket". Aborts the program if no loopback port is free.
   TestServer();
   ~TestServer();
   TestServer(const TestServer&) = delete;
@@ -59,13 +59,14 @@ class TestServer {
 
   // Makes the next `count` matching requests fail. A request matches if its method is `method` ("": any) and
   // its target or its header Range contains `part`. libcurl by itself repeats a request that gets no answer
-  // on a reused connection. So one try of the back end may use up several of hang_up, lost_answer and
-  // silence. A test in which all tries must fail passes kAllTries.
+  // on a reused connection. So one try of the back end may meet hang_up, lost_answer or silence several
+  // times, and each time counts. A test in which all tries must fail passes kAllTries.
   static constexpr unsigned kAllTries = std::numeric_limits<unsigned>::max();
   void inject_faults(ServerFault fault, unsigned count, std::string method = "", std::string part = "");
-  // Cancels all inject_faults() calls.
+  // Ends all faults of earlier inject_faults() calls.
   void clear_faults();
-  // stop() behaves as a killed server. start() listens on the same port again, with the same objects.
+  // stop() closes the port and all connections, as if the server were killed. start() listens on the same
+  // port again, with the same objects.
   void stop();
   void start();
   // Simulates `times` crashes, one at each `every`th request: it closes all connections, resets the next new
@@ -80,7 +81,7 @@ class TestServer {
   // Replaces the object, as if another client did it.
   void replace(const std::string& key, std::string bytes);
 
-  unsigned connections() const { return connections_; }  // accepted so far
+  unsigned connections() const { return connections_; }  // connections accepted so far
   unsigned requests() const { return requests_; }
   size_t open_uploads();                               // multipart uploads neither completed nor aborted
   unsigned late_parts() const { return late_parts_; }  // parts that arrived after their upload was aborted
@@ -95,7 +96,7 @@ class TestServer {
     std::map<std::string, std::string> query, headers;
     std::string body;
 
-    // Both return "" if the request has no such header or argument.
+    // Returns the header or the query argument with this name, or "" if the request has none.
     std::string header(const std::string& name) const;
     std::string argument(const std::string& name) const;
   };

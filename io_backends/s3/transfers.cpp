@@ -23,13 +23,13 @@
 namespace penstock::s3 {
 namespace {
 
-// in bytes; a listing of 1000 long names has 2 MB
+// largest answer that is accepted as text, in bytes; a listing of 1000 long names has 2 MB
 constexpr size_t kMaxTextBytes = size_t{16} << 20U;
 constexpr long kBufferBytes = 512L << 10U;  // in bytes; the largest value that libcurl accepts
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
-constexpr std::chrono::seconds kConnectTimeout{10};  // unless Settings::timeout is shorter
-// time for a read that starts after the process was asked to stop
+constexpr std::chrono::seconds kConnectTimeout{10};  // or Settings::timeout, if that is shorter
+// how long a read may take that starts after the process was asked to stop
 constexpr std::chrono::seconds kStopTimeout{2};
 
 const char* method_name(Method method) {
@@ -124,7 +124,7 @@ void Transfers::start(uint64_t tag, Request request) {
   slot.awaits_retry = slot.no_retry = false;
   slot.deadline.reset();
   if (asked_to_stop()) slot.deadline = Clock::now() + kStopTimeout;
-  // TLS detects if a body is changed on its way, so such a body needs no checksum.
+  // Over TLS a body is sent without a checksum, because TLS itself detects a change on the way.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
   ++in_flight_;
@@ -252,8 +252,8 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }
 
-// If this function returns fewer bytes than it gets, libcurl ends the transfer with CURLE_WRITE_ERROR. It
-// does that for wrong bytes, and for more bytes than fit.
+// Takes the next bytes of the answer from libcurl. For bytes that were not requested, or more bytes than fit,
+// it returns a smaller number than it got. libcurl then ends the transfer with CURLE_WRITE_ERROR.
 size_t Transfers::on_body(char* bytes, size_t size, size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const size_t length = size * count;
@@ -309,7 +309,8 @@ size_t Transfers::on_send(char* bytes, size_t size, size_t count, void* from) {
   return length;
 }
 
-// libcurl calls this function before it sends the body again on another connection.
+// Sets the position in the body from which the next bytes are sent. libcurl calls this before it sends the
+// body again on another connection.
 int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   Slot& slot = *static_cast<Slot*>(from);
   if (origin != SEEK_SET || offset < 0 || uint64_t(offset) > slot.request.body.size())
@@ -318,8 +319,8 @@ int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
-// Starts the next try of each request whose pause is over. After a signal, requests that wait for a try end
-// instead.
+// Starts the next try of each request whose pause is over. After a signal it ends the requests that wait for
+// their next try.
 void Transfers::start_due() {
   if (waiting_count_ == 0) return;
   const auto now = Clock::now();
@@ -334,8 +335,8 @@ void Transfers::start_due() {
   }
 }
 
-// After a signal, ends reads (GET, HEAD), each at its own deadline. Requests that change the store (PUT,
-// POST, DELETE) go on.
+// If the process was asked to stop, this ends each read (GET, HEAD) at its own deadline. Requests that change
+// the store (PUT, POST, DELETE) go on.
 void Transfers::cut_off() {
   const Result<void> interrupt_check = check_interrupt();
   if (interrupt_check.ok() || in_flight_ == 0) return;
@@ -385,13 +386,14 @@ void Transfers::on_end(Slot& slot, CURLcode code) {
   if (!slot.head_seen) inspect_head(slot);
   const int descriptor_errno = missing_descriptor_errno(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
-  // There is no other try: it would fail the same way until this process closes descriptors.
+  // If no descriptor is free, the request is not tried again: it would fail in the same way until this
+  // process closes some descriptors.
   if (descriptor_errno != 0)
     return finish(slot,
                   errno_error(descriptor_errno, std::string("cannot ") + method_name(slot.request.method),
                               slot.request.key));
-  // on_body() stopped the transfer because `out` is full. That is no error of the transfer; the caller sees
-  // Answer::is_cut.
+  // If on_body() stopped the transfer because `out` is full, that is no error of the transfer: the caller
+  // sees Answer::is_cut.
   if (code == CURLE_WRITE_ERROR && answer.is_cut) code = CURLE_OK;
   if (code == CURLE_OK && slot.wrong_range) code = CURLE_WRITE_ERROR;
   if (answer.object_bytes == 0 && answer.status != 206) answer.object_bytes = answer.bytes;
@@ -419,8 +421,8 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   if (!transient || slot.no_retry || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
-  // The pause ends at a random time in its second half, so that clients that failed together do not retry
-  // together.
+  // The next try comes at a random time in the second half of the pause. So clients whose requests failed at
+  // the same time do not retry at the same time.
   const double fraction = 0.5 + 0.5 * RandomStream(++pause_seed_, "pauses").uniform(0);
   auto pause = std::chrono::duration_cast<Clock::duration>(longest * fraction);
   curl_off_t retry_after_s = 0;

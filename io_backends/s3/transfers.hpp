@@ -35,13 +35,13 @@ struct Settings {
   std::string region;
   std::string trusted_certificates;  // file with the certificates that https trusts; "": the system's file
   unsigned retries = 0;              // number of tries after the first one
-  std::chrono::seconds timeout{};    // limit for connecting, and for a pause in which no byte moves
-  size_t part_bytes = 0;             // bytes that each request moves, if an object needs several requests
-  size_t max_streams = 0;            // limit of requests for parts of one object in flight
-  size_t max_connections = 0;        // limit of requests in flight of one read, queue or writer; 0: no limit
-  bool check_names = true;  // check before publishing that the name is no folder and no parent is an object
+  std::chrono::seconds timeout{};    // longest time for connecting, and longest time in which no byte moves
+  size_t part_bytes = 0;             // if an object needs several requests, the bytes that each moves
+  size_t max_streams = 0;            // most requests in flight for the parts of one object
+  size_t max_connections = 0;        // most requests in flight of one read, queue or writer; 0: no limit
+  bool check_names = true;  // before publishing, check that the name is no folder and no parent is an object
 
-  // Returns `requests`, but at most `max_connections`.
+  // Returns `requests`, but at most max_connections if there is that limit.
   size_t limit_requests(size_t requests) const {
     return max_connections == 0 ? requests : std::min(requests, max_connections);
   }
@@ -77,10 +77,11 @@ struct Request {
   std::span<const std::byte> body = {};
   std::span<std::byte> out = {};  // receives the bytes of a GET
   bool wants_text = false;        // the body of the answer is XML; it goes to Answer::text instead of `out`
-  // The XML element that the body of a successful answer has ("CopyObjectResult"). "" if there is none: then
-  // the answer to a PUT must have an ETag, and the answers to PUT and DELETE must have no body. S3 sends the
-  // status of a long operation before it ends, and a proxy may answer instead of S3. So only these results
-  // prove success. If they are missing, the request is tried again, as after a status of 500.
+  // The XML element that the body of a successful answer has ("CopyObjectResult"), or "" if it has none.
+  // Without such an element the answer to a PUT must have an ETag, and the answers to PUT and DELETE must
+  // have no body. Only these results prove success, since S3 sends the status of a long operation before it
+  // ends, and a proxy may answer instead of S3. If they are missing, the request is tried again, as after a
+  // status of 500.
   std::string_view result_element = {};
   // With a value, a GET asks for out.size() bytes from this offset. An answer with other bytes is an error.
   // But if the value is 0, the server may send the whole object.
@@ -88,15 +89,16 @@ struct Request {
   // Called by drive() at the first bytes of a successful GET, once in each try. The answer is complete except
   // for its bytes. The function must not start or cancel a request.
   std::function<void(const Answer&)> on_head = {};
-  // This request checks the outcome of an earlier change. If the process is asked to stop while it is in
-  // flight, it has two more seconds.
+  // True for a read that checks whether an earlier change succeeded. If the process is asked to stop while
+  // such a read is in flight, it gets two more seconds instead of ending at once.
   bool confirms_change = false;
 };
 
-// The header that has the mark of a writer: by it the writer recognises the object that it has made.
+// The name of the header with the mark of a writer, a random text. The object store keeps it with the object,
+// and by it a writer recognises the object that it has made.
 inline constexpr std::string_view kMarkHeader = "x-amz-meta-penstock";
 
-// Keeps requests in flight. One thread at a time uses it; only wake() may be called by another thread. Its
+// Keeps requests in flight. Only one thread at a time may use it, but any thread may call wake(). Its
 // connections stay open for later requests.
 class Transfers {
  public:
@@ -138,7 +140,7 @@ class Transfers {
     bool awaits_retry = false;  // the request waits for its next try, and libcurl does not have it
     bool no_retry = false;      // no further try, because stop_retries() was called
     bool head_seen = false;     // the first bytes of this try have arrived
-    bool wrong_range = false;   // the server sends bytes that were not requested
+    bool wrong_range = false;   // the answer of this try has bytes that were not requested
     ContentRange range;         // from the header Content-Range of this try
     Clock::time_point retry_at;
     // when a read must end; set after the process was asked to stop

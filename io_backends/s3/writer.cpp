@@ -81,8 +81,8 @@ class S3Writer final : public Writer {
     return success();
   }
 
-  // Fails if the object must not get this name: an object has it (with IfExists::fail), it is a folder, or a
-  // parent folder is an object.
+  // Fails if the object must not get its name: an object has that name already (with IfExists::fail), a
+  // folder has it, or a parent folder is an object.
   Result<void> check_name(IfExists if_exists) {
     if (if_exists == IfExists::fail) {
       PENSTOCK_ASSIGN(const Answer existing, store_.head(name_));
@@ -104,8 +104,8 @@ class S3Writer final : public Writer {
   }
 
   Result<void> complete(IfExists if_exists) {
-    // check_name() sends requests while parts are in flight. If the connections are limited, the parts may
-    // use all of them. Then the name is checked after the parts have arrived.
+    // If max_connections limits the connections, the parts may use all of them. Then the name is checked
+    // after the parts have arrived, otherwise while they are in flight.
     const bool check_first = store_.settings().max_connections == 0;
     if (check_first) PENSTOCK_TRY(check_name(if_exists));
     if (!next_part_.empty()) PENSTOCK_TRY(send_part());
@@ -129,13 +129,13 @@ class S3Writer final : public Writer {
     Request unconditional = request;
     if (if_exists == IfExists::fail) request.headers.emplace_back("if-none-match", "*");
     Result<Answer> answer = store_.perform(std::move(request));
-    // Status 501: the server does not support the condition. check_name() has already found that the name is
-    // free.
+    // Status 501 means that the server does not support the condition if-none-match. The request is repeated
+    // without it: check_name() has already found that the name is free.
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
       answer = store_.perform(std::move(unconditional));
     if (answer.ok() && answer->ok()) return success();
-    // The request may have succeeded although its answer was lost or replaced, and libcurl may have repeated
-    // it. If so, the object has this writer's mark and size.
+    // The request may have succeeded although it looks like a failure: its answer may be lost or replaced, or
+    // libcurl may have repeated it. If it succeeded, the object has this writer's mark and size.
     const Result<Answer> existing = store_.head(name_, true);
     if (existing.ok() && existing->ok() && existing->mark == mark_ && existing->object_bytes == object_bytes_)
       return success();
@@ -149,8 +149,8 @@ class S3Writer final : public Writer {
     give_up(outcome);
   }
 
-  // Like give_up(). If `outcome` is an error and the upload could not be aborted, it adds that to the text of
-  // the error.
+  // Does the same as give_up(). If `outcome` is an error and the upload could not be aborted, it adds the
+  // second failure to the text of that error.
   void give_up(Result<void>& outcome) {
     finished_ = true;
     parts_.reset();

@@ -85,7 +85,8 @@ TEST_F(S3Writers, HaveAtMostStreamsPartsInFlight) {
     for (unsigned most = most_held; now > most && !most_held.compare_exchange_weak(most, now);) {
     }
     wait_for_puts(2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // time in which a third could come
+    // time in which a third PUT could come, which would be wrong
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     --held;
   });
   const Bytes bytes = pattern(4 * kPart);
@@ -233,7 +234,7 @@ TEST_F(S3Writers, ARenameWithoutAResultKeepsTheObject) {
 TEST_F(S3Writers, AListingWithoutAResultIsAskedForAgain) {
   ASSERT_OK(put("folder/a", "bytes"));
   for (const ServerFault fault : kMisleading) {
-    if (fault == ServerFault::other_result) continue;  // only for listings
+    if (fault == ServerFault::other_result) continue;  // here the result of a listing is a valid answer
     server.inject_faults(fault, 1, "GET", "list-type=2");
     const auto entry = backend->names().stat("folder");
     ASSERT_OK(entry) << int(fault);

@@ -17,8 +17,9 @@ const Place& place_of(const Node& node, size_t chosen) {
   return chosen == 0 ? node.on_disk : node.since[chosen - 1];
 }
 
-// Replacing is atomic: if a cut lost the node that replaced this one, this node must still be at its former
-// place. Returns `wanted`, or fewer placements for that reason.
+// Returns `wanted`, the number of placements of this node that survive the cut, or a smaller number: if a cut
+// lost the node that replaced this one, this node must still be at its former place, because replacing is
+// atomic.
 size_t not_replaced_by_nothing(const Node& node, size_t wanted, const Chosen& newer) {
   while (wanted > 0) {
     const Node* by = node.since[wanted - 1].replaced_by;
@@ -159,7 +160,7 @@ void ForgetfulDisk::lose_all() {
 
 void ForgetfulDisk::lose_some(const RandomStream& random) {
   Chosen chosen;
-  // Newer nodes first, because a node that replaces another is newer.
+  // Newer nodes are handled first, because a node that replaces another is newer.
   for (auto item = nodes_.rbegin(); item != nodes_.rend(); ++item) {
     Node& node = *item->second;
     const RandomStream its_own = random.substream(node.number);

@@ -36,7 +36,7 @@ class ForgetfulDisk {
     Node* folder = nullptr;
     std::string name{};
     const Node* replaced_by = nullptr;  // the node that took its place, if any
-    uint64_t when = 0;                  // the number of this change among all changes
+    uint64_t when = 0;                  // the number of the change that put the node here, among all changes
   };
   struct Node {
     uint64_t number = 0;
@@ -44,7 +44,7 @@ class ForgetfulDisk {
     bool bytes_synced = true;
     std::map<std::string, Node*, std::less<>> children{};  // the current entries
     Place on_disk{};
-    std::vector<Place> since{};  // its later places; the last is the current one
+    std::vector<Place> since{};  // places that it got after `on_disk`; the last is the current one
 
     const Place& now() const { return since.empty() ? on_disk : since.back(); }
     bool is_folder() const { return !blob; }
@@ -53,16 +53,17 @@ class ForgetfulDisk {
   ForgetfulDisk();
 
   Node& root() { return *nodes_.begin()->second; }
-  Node* find(std::string_view name);  // null if there is none
+  Node* find(std::string_view name);  // null if no node has this name
 
-  // These do not check whether the change is allowed: the caller has done that. A null `blob` makes a folder.
-  // An existing node of the name is replaced.
+  // Functions that change the disk. They do not check whether the change is allowed: the caller has done
+  // that. A null `blob` makes a folder. An existing node of the name is replaced.
   Node& add(Node& folder, std::string_view name, Blob blob, bool bytes_synced);
   void move(Node& node, Node& folder, std::string_view name);
   void remove(Node& node);
   void sync(Node& folder);
 
-  // What a power cut does to unsynced changes: all are lost, or a random choice of them.
+  // Does to unsynced changes what a power cut may do: lose_all() loses all of them, the function below a
+  // random choice.
   void lose_all();
   void lose_some(const RandomStream& random);
 
@@ -74,7 +75,7 @@ class ForgetfulDisk {
 
   uint64_t numbers_ = 0;
   uint64_t placements_ = 0;
-  std::map<uint64_t, std::unique_ptr<Node>> nodes_;  // by number; the root is the first
+  std::map<uint64_t, std::unique_ptr<Node>> nodes_;  // all nodes by number; the root is the first
 };
 
 }  // namespace penstock

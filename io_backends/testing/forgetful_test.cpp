@@ -18,7 +18,7 @@ class Forgetful : public testing::Test {
     PENSTOCK_TRY(writer->append(bytes_of(text)));
     return writer->publish(wanted);
   }
-  // Everything on the disk, as "name=text" and "folder/", sorted.
+  // Returns everything on the disk, as "name=text" and "folder/", sorted.
   std::set<std::string> all(const std::string& folder = "") {
     std::set<std::string> found;
     EXPECT_OK(names().list(folder, [&](const Entry& entry) {

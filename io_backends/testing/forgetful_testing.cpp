@@ -1,4 +1,4 @@
-// Threads: any thread. One thread at a time calls a Writer.
+// Threads: any thread calls a machine and its back ends. One thread at a time calls a Writer.
 // Lock: State::mutex is held while the names of a disk are read or changed. It is not held while an open
 // Reader reads, whose bytes never change, or while the visitor of list() runs. publish() holds it for all its
 // steps, so only a cut that cut_at() planned comes between them.
@@ -63,13 +63,13 @@ struct ForgetfulMachine::State {
     if (!off()) ++boots;
   }
 
-  // Counts a change, and cuts the power if it is planned for this one. The caller holds the mutex. `boot`:
-  // the boot in which the caller's Writer or Lock was made; 0: any.
+  // Counts a change, and cuts the power if a cut is planned for this change. The caller holds the mutex.
+  // `boot`: the boot in which the caller's Writer or Lock was made; 0: any.
   Result<void> step(std::string_view operation, std::string_view name, uint64_t boot = 0) {
     if (!off() && ++operations >= cut_at) cut();
     return alive(operation, name, boot);
   }
-  // EIO if the machine is off, or was switched off since `boot`. Needs no mutex.
+  // Fails with EIO if the machine is off, or was switched off since `boot`. Needs no mutex.
   Result<void> alive(std::string_view operation, std::string_view name, uint64_t boot = 0) const {
     if (off() || (boot != 0 && boot != boots)) return off_error(operation, name);
     return success();
@@ -108,7 +108,7 @@ Result<void> sync_folder(State& state, Disk& disk, std::string_view folder, uint
   return success();
 }
 
-// Takes no lock: it shares the bytes with the disk, and they never change.
+// A Reader of a disk. It takes no lock: it shares the bytes with the disk, and they never change.
 class ForgetfulReader final : public Reader {
  public:
   ForgetfulReader(State& state, Blob blob, std::string_view name, MovedCounter& moved)

@@ -28,17 +28,17 @@ class ForgetfulMachine {
   ForgetfulMachine(const ForgetfulMachine&) = delete;
   ForgetfulMachine& operator=(const ForgetfulMachine&) = delete;
 
-  // One of its disks, which is empty at first use. The back end stays usable after cuts. Readers, Writers and
-  // Locks from before a cut fail with io. Its caps are those of a file system on a disk, without native
-  // paths; its root folder is on the disk.
+  // Makes a back end on one disk of the machine, which is empty at first use. The back end stays usable after
+  // cuts. Readers, Writers and Locks from before a cut fail with io. Its caps are those of a file system on a
+  // disk, without native paths; its root folder is on the disk.
   std::unique_ptr<Backend> backend(std::string_view disk);
   void wipe(std::string_view disk);  // replaces the disk by an empty one
 
   // The number of operations that started since the machine was made or last switched on.
   uint64_t operations() const;
 
-  // Cuts the power at operation n, counted from 1: it and everything later, also reads, fails with io. cut()
-  // does so at once.
+  // Cuts the power at operation n, counted from 1. That operation and everything later, also reads, fail with
+  // io. cut() cuts the power at once.
   void cut_at(uint64_t n);
   void cut();
   bool off() const;

@@ -14,13 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-// largest number of changed copies of one seed, spread evenly over all possible ones
+// largest number of changed copies of one seed that are tested; they are spread evenly over all possible ones
 constexpr size_t kMaxVariants = 500;
 
 using Bytes = std::vector<uint8_t>;
 
-// Gives the target a copy in memory of exactly this size, so that a sanitizer reports a read of the first
-// byte after it.
+// Gives the target the first `size` bytes, in memory of exactly that size. So a sanitizer reports if the
+// target reads a byte after them.
 void feed(const Bytes& bytes, size_t size) {
   const Bytes copy(bytes.begin(), bytes.begin() + ptrdiff_t(size));
   LLVMFuzzerTestOneInput(copy.data(), copy.size());

@@ -241,7 +241,7 @@ class LyingBackend final : public BackendWrapper {
 
 Result<void> shut_down_file_system(const std::filesystem::path& path) {
   constexpr uint32_t kWithoutLog =
-      // Writes nothing more to the device, not even the last entries of the journal.
+      // Nothing more is written to the device, not even the last entries of the journal.
       2;
   const unsigned long request = _IOR('X', 125, uint32_t);
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -43,7 +43,8 @@ class LoopDisk {
   const std::filesystem::path folder_;
 };
 
-// Counts the operations of all back ends that share it, and fails them from a given one on. Any thread.
+// Counts the operations of all back ends that share it, and makes them fail from a given number on. Any
+// thread may call it.
 class PowerCut {
  public:
   // Calls `what` once before operation n, counted from 1 (0: never). That operation and everything later,

@@ -29,8 +29,7 @@ testing::AssertionResult is_ok(const Result<T>& result) {
   if (result.ok()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << errc_name(result.error().code) << ": " << result.error().message();
 }
-// Whether the result failed with this Errc and a message that contains `words`. It is also a failure if the
-// message is empty.
+// Tests that the result is an error with this Errc and a message that contains `words` and is not empty.
 template <class T>
 testing::AssertionResult fails_with(Errc errc, const Result<T>& result, std::string_view words = "") {
   if (result.ok()) return testing::AssertionFailure() << "should fail with " << errc_name(errc);
@@ -78,8 +77,8 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// Runs `body` in a forked child process and returns whether its EXPECTs held. The child has only the calling
-// thread.
+// Runs `body` in a forked child process and returns whether its EXPECTs held. Of all threads, only the
+// calling one exists in the child.
 template <class Body>
 bool in_child_process(Body body) {
   const pid_t child = ::fork();
@@ -92,7 +91,8 @@ bool in_child_process(Body body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// For a child process: lets it open only `count` more descriptors. Returns false if the limit cannot be set.
+// Lets this process open only `count` more descriptors. Call it only in a child process. Returns false if the
+// limit cannot be set.
 inline bool leave_descriptors(rlim_t count) {
   const int lowest_free = ::dup(STDIN_FILENO);
   if (lowest_free < 0) return false;

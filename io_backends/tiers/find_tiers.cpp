@@ -19,8 +19,8 @@ namespace {
 constexpr std::string_view kSharedMemory = "/dev/shm";
 constexpr uint64_t kLeastFreeBytes = 16U << 20U;
 
-// Excluded in addition to pseudo file systems: images of programs, desktop mounts, and memory that cannot
-// hold files.
+// File system types that are excluded besides the kernel's own: images of programs, mounts of desktop
+// programs, and memory that cannot hold files.
 constexpr std::string_view kExcludedTypes[] = {"hugetlbfs", "squashfs",        "iso9660",
                                                "erofs",     "fuse.gvfsd-fuse", "fuse.snapfuse"};
 
@@ -55,7 +55,7 @@ FoundTier inspect_mount(const std::string& mount_point, const std::vector<std::f
   for (const std::filesystem::path& folder : usual) {
     if (folder.empty() || !may_write(folder)) continue;
     const TierFacts facts = inspect_path(folder);
-    // Bind mounts of one device at other paths are the same file system.
+    // Two mounts of one device are the same file system, at different paths (bind mounts).
     if (facts.device != found.facts.device || facts.fs_type != found.facts.fs_type) continue;
     if (found.facts.memory && facts.mount_point != mount_point) continue;
     found.folder = folder;
@@ -82,9 +82,9 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     std::string root;
     std::string point;
   };
-  // The best mount point of a device has the smallest rank. The root of the device comes before a folder of
-  // it. /dev/shm comes before the same memory inside a container. A short path, which is probably the
-  // system's, comes before a long one.
+  // Orders the mount points of a device; the best has the smallest rank. A mount of the device's root is
+  // better than one of a folder in it. /dev/shm is better than the same memory at a path inside a container.
+  // A short path, which is probably the system's, is better than a long one.
   const auto rank = [](const std::string& root, const std::string& point) {
     return std::tuple(root != "/", point != kSharedMemory, point.size());
   };
@@ -106,7 +106,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     const bool is_better =
         known_mount == mount_of_device.end() ||
         rank(root, mount_point) < rank(known_mount->second.root, known_mount->second.point);
-    // is_folder() comes last, because it may block if a server does not answer.
+    // Call is_folder() last: it may block if a server does not answer.
     if (!is_better || !is_folder(mount_point)) continue;
     if (known_mount == mount_of_device.end()) devices.push_back(device);
     mount_of_device[device] = {root, mount_point};
@@ -114,7 +114,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
   std::vector<std::string> mounts;
   mounts.reserve(devices.size());
   for (const std::string& device : devices) mounts.push_back(mount_of_device[device].point);
-  // After a chroot the list lacks the mount that contains "/".
+  // After a chroot the list of mounts lacks the one that contains "/".
   if (!root_listed) mounts.emplace_back("/");
   return mounts;
 }
@@ -140,7 +140,7 @@ std::vector<FoundTier> find_tiers() {
   };
   std::sort(found.begin(), found.end(),
             [&](const FoundTier& a, const FoundTier& b) { return rank(a) < rank(b); });
-  // All file systems in memory share the same memory, so only the first stays.
+  // All file systems in memory share the same memory, so only the first of them is kept.
   const auto first_on_disk =
       std::find_if(found.begin(), found.end(), [](const FoundTier& t) { return !t.facts.memory; });
   if (first_on_disk - found.begin() > 1) found.erase(found.begin() + 1, first_on_disk);

@@ -17,23 +17,26 @@ struct FoundTier {
   // a folder on this file system; `writable`: this user may write there
   std::filesystem::path folder;
   TierFacts facts;
-  uint64_t free_bytes = 0;  // free for this user
+  uint64_t free_bytes = 0;  // bytes that this user may still write
   bool writable = false;
 };
 
-// Returns one tier for each file system, and one for all file systems in memory. Bind mounts of one device
-// count once. It includes disks, network file systems and memory. It excludes the kernel's own file systems
-// (proc, sysfs, cgroup ...), images (squashfs, iso9660), and those with less than 16 MiB free.
-// The folder is the first writable one of these on the file system: the working directory, $TMPDIR, /dev/shm,
-// /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point. If none is writable, it is the mount point, and
-// `writable` is false.
-// Order: memory (/dev/shm first), disks, networks, each by free space.
+// Finds one tier for each file system that can hold data, and only one for all file systems in memory. It
+// includes disks, network file systems and memory. It excludes the kernel's own file systems (proc, sysfs,
+// cgroup ...), images (squashfs, iso9660), and those with less than 16 MiB free. If a device has several
+// mounts (bind mounts), it counts once.
+//
+// The folder of a tier is the first of these that is on the file system and writable: the working directory,
+// $TMPDIR, /dev/shm, /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point. If none is writable, it is the
+// mount point, and `writable` is false. Order: memory (/dev/shm first), disks, networks, and within each the
+// tier with most free space first.
 std::vector<FoundTier> find_tiers();
 
-// Returns the mount points in the text of a mountinfo that can hold data, one a device. `is_folder` excludes
-// mounted files, which containers have. A device may have several mount points. The best one shows the
-// device's own root and not a folder in it; then comes /dev/shm, then the shortest path, then the first. "/"
-// is always in the result, although the text lacks it after a chroot.
+// The mount points that can hold data, one for each device, from `mountinfo` (the text of
+// /proc/self/mountinfo). `is_folder` excludes mounted files, which containers have. If a device has several
+// mount points, the best one is taken. Best is one that shows the device's own root and not a folder in it,
+// then /dev/shm, then the shortest path, then the first. "/" is always in the result, although the text lacks
+// it after a chroot.
 std::vector<std::string> data_mounts(
     std::istream& mountinfo, const std::function<bool(const std::string& mount_point)>& is_folder =
                                  [](const std::string&) { return true; });

@@ -1,7 +1,7 @@
 // Names for TIERs, such as "fast" for "posix:/dev/shm/p". A name is valid wherever a TIER is expected;
-// parse_tier() replaces it. A name wins over a folder of that name, which is written ./fast. Options that the
-// user adds win over those of the named TIER: "fast,limit=1GB/s". The user may also give another name:
-// "other=fast".
+// parse_tier() replaces it by the TIER. If a folder has the same name, the TIER is meant; the folder is
+// written ./fast. The user may add options: "fast,limit=1GB/s". They replace those of the named TIER. The
+// user may also give it another name: "other=fast".
 #pragma once
 
 #include <span>
@@ -14,11 +14,12 @@
 
 namespace penstock {
 
-// invalid_argument if the name has other characters than letters, digits, '_', '-' and '.'. Also if `spec` is
-// not a TIER by itself ("posix:/x", "/x", "./x").
+// Checks a name and its TIER. Fails with invalid_argument if the name has other characters than letters,
+// digits, '_', '-' and '.'. Also if `spec` needs another named TIER or has no path: it must be like
+// "posix:/x", "/x" or "./x".
 Result<void> check_named_tier(std::string_view name, std::string_view spec);
 
-// Returns "limit=50MB/s,latency=2ms", with `between` instead of the comma.
+// Joins options to a text: "limit=50MB/s,latency=2ms", with `between` instead of the comma.
 std::string options_text(std::span<const OptionWord> words, std::string_view between);
 
 }  // namespace penstock

@@ -15,11 +15,11 @@ namespace {
 constexpr int kMostNameTries = 8;
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
-// Removes the folder with all objects and folders in it. After an error it continues with the others, and
+// Removes the folder with everything in it. If something cannot be removed, it continues with the rest, and
 // returns the last error.
 Result<void> remove_folder(Backend& backend, const std::string& folder) {
   Namespace& names = backend.names();
-  remove_temporary_files(backend, folder);  // left by a killed write; list() does not show them
+  remove_temporary_files(backend, folder);  // from killed writes; list() does not show these files
   std::vector<std::string> objects;
   std::vector<std::string> folders;
   const Result<void> listed = names.list(folder, [&](const Entry& entry) {

@@ -1,4 +1,4 @@
-// The folder in which one probe works. It is removed when the probe ends.
+// The folder in which one probe works (`tiers --probe`). It is removed when the probe ends.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace penstock {
 
-// Removes the folders of killed probes: those whose lock no process holds. Does nothing on a network, where
-// the locks of other machines may be invisible. `log` gets a sentence for each removed folder, `log_warning`
-// one for each that stays.
+// Removes the folders that killed probes did not remove. These are the folders whose lock no process holds.
+// Does nothing on a network, because the locks of other machines may be invisible there. Calls `log` for each
+// removed folder, and `log_warning` for each that it cannot remove.
 void sweep_dead_probes(Tier& tier, const std::function<void(std::string_view)>& log,
                        const std::function<void(std::string_view)>& log_warning);
 
-// The folder "penstock-probe-<id>" on a tier. The first object in it creates it. The destructor removes it
-// and all its objects, and calls `log_warning` if something stays. One thread.
+// The folder "penstock-probe-<id>" on a tier. It is created together with the first object in it. The
+// destructor removes the folder with all its objects, and calls `log_warning` if it cannot. Only one thread
+// may use it.
 class ProbeFolder {
  public:
   ProbeFolder(Tier& tier, std::function<void(std::string_view)> log_warning);
@@ -27,8 +28,8 @@ class ProbeFolder {
   ~ProbeFolder();
 
   // Locks the folder, so that sweep_dead_probes() of another probe does not remove it. Does nothing if the
-  // back end has no locks, or on a network. If another probe has locked the folder first to remove it, this
-  // one draws another name.
+  // back end has no locks, or on a network. If another probe already has the lock, because it is about to
+  // remove this folder, a new <id> is drawn.
   void occupy();
 
   std::string object(std::string_view kind, uint64_t n) const;

@@ -80,7 +80,7 @@ bool is_option_letter(char c) {
   return (c >= 'a' && c <= 'z') || c == '_' || c == '.';
 }
 
-// The offset of the options: of the first ',' that `[a-z_.]+=` follows.
+// The position at which the options of a TIER begin: the first ',' that is followed by `[a-z_.]+=`.
 size_t find_options(std::string_view text) {
   for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
     size_t end = comma + 1;
@@ -110,7 +110,7 @@ Error tier_error(std::string_view text, std::string_view why) {
 
 Result<void> split_options(std::string_view text, std::string_view options, TierSpec& spec) {
   while (!options.empty()) {
-    options.remove_prefix(1);  // removes the comma
+    options.remove_prefix(1);  // skip the comma before the option
     const size_t end = std::min(options.find(','), options.size());
     const std::string_view word = options.substr(0, end);
     const size_t equals = word.find('=');
@@ -123,11 +123,12 @@ Result<void> split_options(std::string_view text, std::string_view options, Tier
   return success();
 }
 
-// The three parts of a TIER. NAME is "" if the text has none.
+// The three parts of a TIER: the name ("" if the text has none), what follows it up to the options, and the
+// options.
 struct TierText {
   std::string_view name;
   std::string_view head;
-  std::string_view options;  // from the first comma on
+  std::string_view options;  // the options, from the comma before the first one
 };
 Result<TierText> split_text(std::string_view text) {
   const size_t options = find_options(text);
@@ -154,7 +155,7 @@ Result<void> split_backend(std::string_view text, std::string_view head, TierSpe
   const size_t colon = head.find(':');
   const std::string_view word = head.substr(0, colon);
   if (colon == std::string_view::npos || word.find('/') != std::string_view::npos) {
-    spec.path = unescape_commas(head);  // a plain path
+    spec.path = unescape_commas(head);  // the text has no BACKEND, only a path
     if (spec.path.empty()) return tier_error(text, "it names no path");
     return success();
   }
@@ -173,7 +174,7 @@ Result<void> split_backend(std::string_view text, std::string_view head, TierSpe
   return success();
 }
 
-// "disk" for /mnt/disk, "shm" for /dev/shm, "root" for /.
+// A name for a tier, from its mount point: "disk" for /mnt/disk, "shm" for /dev/shm, "root" for /.
 std::string name_of_mount(const TierFacts& facts) {
   const std::string last_part = std::filesystem::path(facts.mount_point).filename().string();
   return last_part.empty() ? "root" : last_part;
@@ -210,7 +211,8 @@ std::string options_text(std::span<const OptionWord> words, std::string_view bet
 
 namespace {
 
-// Replaces a named TIER by its value. The name and options that the user gave in addition win.
+// Replaces a named TIER by its value. If the user gave it another name, or gave options again, those of the
+// user are taken.
 Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText named_parts, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
@@ -221,7 +223,7 @@ Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& give
   for (const OptionWord& option : named_spec.options) {
     const size_t end = std::min(unread_options.find(',', 1), unread_options.size());
     // If the named TIER starts with "direct:", `named_spec` has the option direct=1, but `unread_options`
-    // does not. The text that is built already starts with "direct:".
+    // does not. The option must not be added: the text that is built already starts with "direct:".
     if (option.key == "direct" && !unread_options.starts_with(",direct=")) continue;
     const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
     if (std::none_of(given_spec.options.begin(), given_spec.options.end(), same_key))
@@ -232,9 +234,9 @@ Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& give
   return parse_tier(text, kNoNamedTiers);
 }
 
-// Prints how a word was understood if the user may have meant the other: a named tier although a folder has
-// that name, or a path that does not exist yet although named tiers exist. `match`: the named tier;
-// null: the path.
+// Tells the user how a word was understood, if it could be both a named tier and a folder. `match` is the
+// named tier that was chosen although a folder has that name. Null: no tier has the name, so the word was
+// taken as a path, although that path does not exist.
 void describe_choice(std::string_view head, NamedTiers named, const OptionWord* match) {
   if (named.empty() || !is_tier_name(head)) return;
   std::error_code ignored;

@@ -18,7 +18,8 @@
 
 namespace penstock {
 
-// The parts of a TIER: [NAME=]BACKEND:PATH[,option=value...], or a plain path (posix, named after its mount).
+// The parts of a TIER. Its text is [NAME=]BACKEND:PATH[,option=value...], or only a path. Then the back end
+// is posix, and the tier is named after its mount point.
 struct TierSpec {
   std::string name;  // "" when not given
   std::string backend = "posix";
@@ -28,15 +29,15 @@ struct TierSpec {
 };
 
 // Parses a TIER. NAME ends at an '=' before the first ':'. Options start at the first ',' that `[a-z_.]+=`
-// follows. %2C is a literal comma. "direct:" is short for posix with direct=1. A word before ':' that is no
-// back end and no path is an error with the nearest name. `named`: the names that site files give to TIERs
-// (CommandContext::named_tiers, named_tiers.hpp). Pass them for a text that the user wrote, and not for a
-// text from a record.
+// follows. %2C is a literal comma. "direct:" is short for posix with direct=1. If the word before ':' is no
+// back end and no path, the error suggests the nearest name. `named` has the names that site files give to
+// TIERs (CommandContext::named_tiers, named_tiers.hpp). It is passed for a text that the user wrote, and not
+// for a text from a record.
 using NamedTiers = std::span<const OptionWord>;
 inline constexpr NamedTiers kNoNamedTiers;
 Result<TierSpec> parse_tier(std::string_view text, NamedTiers named);
 
-// The file system and device of a tier, as far as this machine knows them ("" or false if not).
+// The file system and device of a tier, as far as this machine knows them. An unknown fact is "" or false.
 struct TierFacts {
   std::string fs_type;  // "ext4", "tmpfs", "nfs4", ...
   std::string device;   // "/dev/vda", "server:/export"
@@ -44,10 +45,10 @@ struct TierFacts {
   std::string mount_options;
   std::string striping;  // Lustre layout, "" without one
   bool network = false;
-  bool memory = false;  // tmpfs, ramfs, mem: its data is never cold
+  bool memory = false;  // whether the data is in memory (tmpfs, ramfs, mem), so that it is never cold
 };
 
-// A ceiling of this tier that the probe series measured in this run (ceiling.hpp).
+// One measured ceiling of this tier. The probe series (ceiling.hpp) measured it in this run.
 struct Ceiling {
   std::string probe_name;  // "read.small_files.8" ...
   double bytes_per_s = 0;
@@ -55,10 +56,10 @@ struct Ceiling {
 
 struct Tier {
   std::string name;
-  std::string spec;  // the TIER text that made it
+  std::string spec;  // the TIER text from which it was opened
   std::string backend_name;
-  std::string root;                  // the path part, as an absolute path if the back end has paths
-  std::unique_ptr<Backend> backend;  // inside the decorators that its options name
+  std::string root;                  // the path in the TIER, made absolute if the back end has paths
+  std::unique_ptr<Backend> backend;  // the back end inside its decorators, which the options name
   TierFacts facts;
   std::vector<Ceiling> ceilings;
 
@@ -68,26 +69,28 @@ struct Tier {
   }
 };
 
-// Opens a tier: parses the text, makes the back end, wraps the decorators (capped, throttled, faulty,
-// traced), and inspects the file system. The root need not exist.
+// Opens a tier. It parses the text, makes the back end, puts the decorators around it that the options name
+// (capped, throttled, faulty, traced), and inspects the file system. The root need not exist.
 Result<Tier> open_tier(std::string_view text, NamedTiers named);
 Result<Tier> open_tier(const TierSpec& spec);
 
-// Opens several tiers with different names, which also differ from `taken` (the name of the corpus's own
-// tier). Tiers with the same default name get "-2", "-3" ... after it. An error if `texts` gives the same
-// name twice.
+// Opens several tiers, each with a name of its own. No tier gets the name `taken`, which is that of the
+// corpus's own tier. If tiers have the same default name, "-2", "-3" ... follows it. Fails if two of `texts`
+// give the same name.
 Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken,
                                      NamedTiers named);
 
-// The options of every tier, in addition to those of its back end: limit, read_limit, write_limit, latency,
-// capacity, fail, fail_seed, times, trace (docs/tiers.md).
+// The options that every tier has, whatever its back end: limit, read_limit, write_limit, latency, capacity,
+// fail, fail_seed, times, trace (docs/tiers.md).
 OptionTable tier_options();
 
-// Reads the facts of the nearest existing folder of `path` from /proc/self/mountinfo.
+// Finds the file system and device of `path` in /proc/self/mountinfo. If `path` does not exist, those of its
+// nearest parent that exists.
 TierFacts inspect_path(const std::filesystem::path& path);
 
-// Parts of inspect_path(). The first returns the facts of the mount that contains `path`, from the text of a
-// mountinfo. The second formats a Lustre layout (the bytes of the attribute lustre.lov) as "4 x 1.0 MiB".
+// Parts of inspect_path(). facts_from_mountinfo() returns the facts of the mount that contains `path`;
+// `mountinfo` is the text of /proc/self/mountinfo. The other function formats a Lustre layout (the bytes of
+// the attribute lustre.lov) as "4 x 1.0 MiB".
 TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path);
 std::string describe_lustre_layout(std::span<const std::byte> layout);
 

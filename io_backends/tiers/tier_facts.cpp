@@ -25,7 +25,8 @@ constexpr std::string_view kNetworkTypes[] = {
 constexpr std::string_view kNetworkFuseTypes[] = {
     "gluster", "mfs",     "sshfs", "ceph", "s3fs",          "juicefs",  "gcsfuse", "goofys",
     "rclone",  "moosefs", "dfuse", "nfs",  "mountpoint-s3", "blobfuse", "alluxio", "seaweedfs"};
-// File systems on devices of this machine. For FUSE only those that open a device themselves.
+// Types of file systems on devices of this machine. Of the FUSE types, only those that open a device
+// themselves.
 constexpr std::string_view kDeviceTypes[] = {
     "ext2",      "ext3",         "ext4",        "ext2/ext3/ext4", "xfs",    "btrfs",   "zfs",
     "f2fs",      "bcachefs",     "jfs",         "reiserfs",       "nilfs2", "vfat",    "msdos",
@@ -38,7 +39,8 @@ constexpr std::string_view kPseudoTypes[] = {
     "autofs",  "nsfs",       "binfmt_misc", "selinuxfs", "efivarfs", "pipefs",   "sockfs",
     "resctrl", "rpc_pipefs", "fuse.portal", "fuse.lxcfs"};
 
-// mountinfo writes space, tab, newline and backslash as \ and three octal digits.
+// Undoes the escapes of mountinfo, which writes space, tab, newline and backslash as \ and three octal
+// digits.
 std::string unescape_octal(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -60,7 +62,8 @@ bool is_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// Some FUSE file systems name their kind only in the mount source: "mountpoint-s3" with the plain type fuse.
+// Whether the file system is on a network. Some FUSE file systems have the plain type "fuse", and only their
+// mount source tells the kind: "mountpoint-s3".
 bool is_network(const TierFacts& facts) {
   if (std::find(std::begin(kNetworkTypes), std::end(kNetworkTypes), facts.fs_type) != std::end(kNetworkTypes))
     return true;
@@ -71,7 +74,7 @@ bool is_network(const TierFacts& facts) {
   });
 }
 
-// Returns "/dev/vda" for "252:0"; "" if that is no block device.
+// The name of a block device, such as "/dev/vda" for "252:0"; "" if the number is not that of a block device.
 std::string block_device(std::string_view major_minor) {
   std::ifstream uevent("/sys/dev/block/" + std::string(major_minor) + "/uevent");
   for (std::string line; std::getline(uevent, line);)
@@ -79,14 +82,15 @@ std::string block_device(std::string_view major_minor) {
   return "";
 }
 
-// Returns the real device for the mount source "/dev/root", which exists on no machine.
+// The name of the mounted device. The mount source "/dev/root" is a name that no machine has, so the real
+// device is returned instead.
 std::string device_name(const std::string& source, std::string_view major_minor) {
   if (source != "/dev/root" && source != "rootfs") return source;
   const std::string device = block_device(major_minor);
   return device.empty() ? source : device;
 }
 
-// File system numbers of statfs(2). The three ext file systems share one.
+// The type for each file system number of statfs(2). ext2, ext3 and ext4 have the same number.
 constexpr std::pair<uint32_t, std::string_view> kTypeOfMagic[] = {
     {0x0000ef53, "ext2/ext3/ext4"},
     {0x58465342, "xfs"},
@@ -103,7 +107,8 @@ constexpr std::pair<uint32_t, std::string_view> kTypeOfMagic[] = {
     {0x65735546, "fuse"},
 };
 
-// After a chroot the list of mounts may lack the one that contains "/".
+// Finds facts by statfs(), for a path whose mount is not in the list. After a chroot the list may lack the
+// mount that contains "/".
 TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   TierFacts facts;
   facts.mount_point = "/";
@@ -119,7 +124,8 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   return facts;
 }
 
-// Some FUSE file systems name their kind before the source: "mfs#10.0.0.1:9421" with the plain type fuse.
+// Separates kind and source. Some FUSE file systems have the plain type "fuse" and write their kind before
+// the source: "mfs#10.0.0.1:9421".
 void split_fuse_source(TierFacts& facts) {
   const size_t end = facts.device.find('#');
   if (facts.fs_type != "fuse" || end == std::string::npos || end == 0) return;
@@ -164,8 +170,8 @@ std::string lustre_striping(const std::filesystem::path& path) {
 
 }  // namespace
 
-// The layout is a struct lov_user_md (lustre_user.h): magic, pattern, object id (16 bytes), stripe size,
-// stripe count, offset.
+// Formats a Lustre layout. It is a struct lov_user_md (lustre_user.h): magic, pattern, object id (16 bytes),
+// stripe size, stripe count, offset.
 std::string describe_lustre_layout(std::span<const std::byte> layout) {
   constexpr uint32_t kMagicV1 = 0x0bd10bd0;
   constexpr uint32_t kMagicV3 = 0x0bd30bd0;
@@ -179,8 +185,8 @@ std::string describe_lustre_layout(std::span<const std::byte> layout) {
   return stripes + " x " + format_size(read_field<uint32_t>(layout, 24));
 }
 
-// A line has the fields: id parent major:minor root mount_point options [fields...] - fs_type source
-// super_options.
+// Finds the mount that contains `path`, and returns its facts. A line of mountinfo has these fields: id
+// parent major:minor root mount_point options [fields...] - fs_type source super_options.
 TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
   TierFacts facts;
   for (std::string line; std::getline(mountinfo, line);) {
@@ -193,7 +199,8 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     if (!(words >> fs_type >> source)) continue;
     words >> super_options;
     mount_point = unescape_octal(mount_point);
-    // If two mounts have the same point, the later one hides the earlier one.
+    // Keep the longest mount point that contains the path. If two mounts have the same mount point, the later
+    // one hides the earlier one.
     if (!is_below(path, mount_point) || mount_point.size() < facts.mount_point.size()) continue;
     facts.mount_point = mount_point;
     facts.fs_type = fs_type;

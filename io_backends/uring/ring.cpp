@@ -44,7 +44,8 @@ int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
 
 int UringRing::set_up(size_t depth, bool sqpoll) {
   const auto entries = unsigned(std::min<size_t>(3 * depth, kMostEntries));
-  // The kernel rounds `entries` up to a power of two, and refuses a smaller number of completions than that.
+  // The kernel rounds the number of entries up to a power of two. It refuses a number of completions below
+  // that.
   const auto completions =
       unsigned(std::min<size_t>(std::max<size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
   // With these flags (Linux 6.1 and later) completions are processed only when this thread asks for them.
@@ -62,9 +63,9 @@ int UringRing::set_up(size_t depth, bool sqpoll) {
   return -::io_uring_register_files_sparse(&ring_, chain_slots_ + file_slots_);
 }
 
-// To close a ring does not wait for its requests, but the kernel frees the table of files only after the last
-// request. So the write end of a pipe is put into the table and closed everywhere else. The read end gets
-// POLLHUP when the table is freed.
+// Closes the ring and waits for its last request. Closing alone does not wait. The kernel frees the table of
+// files only after the last request. So the write end of a pipe is put into the table and closed everywhere
+// else. When the table is freed, poll() reports POLLHUP at the read end.
 void UringRing::cut_off() {
   std::array<int, 2> pipe_ends{-1, -1};
   const bool has_pipe = file_slots_ > 0 && ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;

@@ -1,5 +1,6 @@
-// An io_uring with a table of registered files. The first slots of the table are for chains of open, read and
-// close. The other slots are for opened objects.
+// An io_uring with a table of files, whose slots requests use instead of descriptors. The first slots are for
+// chains of requests that open, read and close an object. The other slots are for objects that are already
+// open.
 #pragma once
 
 #include <liburing.h>
@@ -32,7 +33,7 @@ class UringRing {
 
   io_uring ring_{};
   bool ready_ = false;
-  unsigned chain_slots_ = 0;  // number of slots for chains, the first ones of the table
+  unsigned chain_slots_ = 0;  // number of slots at the begin of the table, for chains
   unsigned file_slots_ = 0;   // number of slots after them, for opened objects
 };
 

@@ -1,12 +1,11 @@
 // Threads: the thread that opens the Checkpointer calls log_acknowledgements(). write_line() runs on the
-// thread that committed or drained, one call at a time.
-// Lock: none in this file. The caller of write_line() holds the ledger's lock for acknowledgements
-// (acknowledge_mutex_).
+// thread that has just committed or drained a checkpoint, one call at a time.
+// Lock: none in this file. The caller of write_line() holds CheckpointLedger::acknowledge_mutex_.
 // Memory: each line and each error allocates.
 // Ctrl-C: not checked. Every call but the fsync of the folder is repeated after EINTR.
-// Crash: the folder is synced before the first line. Each line is one write(), which fdatasync() makes
-// durable before the level is acknowledged. So a torn line was never acknowledged, and the next
-// log_acknowledgements() removes it.
+// Crash: the folder is synced before the first line is written. Each line is one write(), and fdatasync()
+// makes it durable before its level is acknowledged. So the level of a torn line was never acknowledged, and
+// the next log_acknowledgements() removes the line.
 #include "miniapps/checkpoint/ack_log.hpp"
 
 #include <fcntl.h>
@@ -37,7 +36,7 @@ bool begins_a_line(std::string_view text) {
 }
 
 Result<void> cut_torn_line(int file, const std::string& path) {
-  constexpr off_t kMostLineBytes = 64;  // no line is as long
+  constexpr off_t kMostLineBytes = 64;  // longer than any line
   struct stat facts {};
   if (::fstat(file, &facts) != 0)
     return errno_error(errno, "cannot look at the log of acknowledgements", path);
@@ -57,10 +56,10 @@ Result<void> cut_torn_line(int file, const std::string& path) {
   return success();
 }
 
-// Called on the thread that committed or drained. That thread holds the ledger's acknowledge_mutex_, so one
-// line is written at a time.
+// Appends the line to the file and syncs it. Called on the thread that committed or drained the checkpoint.
+// That thread holds the ledger's acknowledge_mutex_, so one line is written at a time.
 Result<void> write_line(int file, const std::string& path, const std::string& line) {
-  // The whole line is one write(): with two, a kill between them could tear the line.
+  // The whole line is one write(): a kill between two writes would leave half a line.
   const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });
   if (written != ssize_t(line.size()))
     return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path);
@@ -75,13 +74,13 @@ Result<Checkpointer::OnReached> log_acknowledgements(const std::string& path) {
   Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
   if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
   PENSTOCK_TRY(cut_torn_line(file.get(), path));
-  // The folder is synced before the first line: the file's name must survive a power cut as well.
+  // Syncs the folder before the first line is written: the file's name must survive a power cut as well.
   const std::filesystem::path folder_path = std::filesystem::path(path).parent_path();
   const std::string folder = folder_path.empty() ? "." : folder_path.string();
   const Fd parent(retry_eintr([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!parent || ::fsync(parent.get()) != 0)
     return errno_error(errno, "cannot sync the folder of the log of acknowledgements", folder);
-  // It is shared, since a std::function must be copyable.
+  // A shared_ptr, since a std::function must be copyable and an Fd is not.
   const auto shared_file = std::make_shared<Fd>(std::move(file));
   return Checkpointer::OnReached([shared_file, path](const CheckpointId& id, Reached level) {
     return write_line(shared_file->get(), path, fmt::format("{} {}\n", id.step, reached_name(level)));

@@ -10,10 +10,11 @@
 
 namespace penstock {
 
-// Returns a function that appends a line such as "120 fast" for each acknowledgement and syncs it; one thread
-// at a time may call it. Creates the file if it is missing, and syncs its folder. A torn last line (after a
-// power cut or a full disk) was never acknowledged, and is removed. invalid_argument if the text after the
-// last newline cannot be the beginning of such a line.
+// Returns a function that appends a line such as "120 fast" for each acknowledgement and syncs the file. Only
+// one thread at a time may call that function. Creates the file if it is missing, and syncs its folder.
+// Removes a torn last line (after a power cut or a full disk): its level was never acknowledged.
+// invalid_argument if the file is no such log: the text after its last newline cannot be the beginning of a
+// line.
 Result<Checkpointer::OnReached> log_acknowledgements(const std::string& path);
 
 }  // namespace penstock

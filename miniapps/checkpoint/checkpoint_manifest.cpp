@@ -33,7 +33,8 @@ Error wrong_file(std::string_view object, std::string_view why) {
   return make_error(Errc::corrupt, "'{}' is wrong: {}", object, why);
 }
 
-// Joins the checksums of all chunks, 8 hexadecimal digits each: a checkpoint of 1 TB has 250,000 of them.
+// Joins the checksums of all chunks, with 8 hexadecimal digits for each. A short form is needed: a checkpoint
+// of 1 TB has 250,000 checksums.
 std::string hex_of(const std::vector<uint32_t>& chunks) {
   std::string text;
   text.reserve(chunks.size() * kCrcDigits);
@@ -174,7 +175,7 @@ uint64_t CheckpointManifest::bytes() const {
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object) {
   if (const auto named = check_run_name(manifest.run); !named) return wrong_file(object, named.error().what);
   PENSTOCK_TRY(check_files(manifest.files, object));
-  // check_files() has checked that the files are in the order of their ranks.
+  // The files are in the order of their ranks, as check_files() has checked.
   uint64_t next_rank = 0;
   for (const CheckpointFile& file : manifest.files) {
     if (file.rank > next_rank) break;

@@ -36,21 +36,21 @@ struct CheckpointId {
   friend auto operator<=>(const CheckpointId&, const CheckpointId&) = default;
 };
 
-// The folder's name, such as "000000000120.0": the step has at least 12 digits. parse_checkpoint_folder() is
-// the inverse: invalid_argument for anything else.
+// Returns the name of the checkpoint's folder, such as "000000000120.0": the step has at least 12 digits.
+// parse_checkpoint_folder() converts such a name back; any other name is invalid_argument.
 std::string folder_of(const CheckpointId& id);
 Result<CheckpointId> parse_checkpoint_folder(std::string_view folder);
 
-// invalid_argument unless `run` is a valid name of a run: 1 to 100 letters, digits, '-', '_' and '.', not
-// beginning with '.'. A checkpoint is in the folder "ckpt/<run>/<folder_of(id)>" of its store.
+// Checks the name of a run: 1 to 100 letters, digits, '-', '_' and '.', not beginning with '.'; else
+// invalid_argument. A checkpoint is in the folder "ckpt/<run>/<folder_of(id)>" of its store.
 Result<void> check_run_name(std::string_view run);
 
-// invalid_argument unless `name` is a valid name of a file in a checkpoint: at most 200 printable ASCII
-// characters without '/', not beginning with '.' or "part-", and not "MANIFEST".
+// Checks the name of a file in a checkpoint: at most 200 printable ASCII characters without '/', not
+// beginning with '.' or "part-", and not "MANIFEST"; else invalid_argument.
 Result<void> check_checkpoint_file_name(std::string_view name);
 
 struct CheckpointFile {
-  std::string name;  // in the checkpoint's folder: "rank-0.bin"; no folders
+  std::string name;  // such as "rank-0.bin", directly in the checkpoint's folder
   uint64_t rank = 0;
   uint64_t bytes = 0;
   std::vector<uint32_t> chunks;  // CRC32C of each kCheckpointChunk bytes; the last chunk may be shorter
@@ -61,17 +61,18 @@ struct CheckpointFile {
 // Compares two files in the order of a manifest: by rank, then by name.
 bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
 
-// The position of the training in its data: a restart continues with exactly the next sample. Random numbers
-// come from indexed streams (random.hpp), so the seed is their only state.
+// Where the training is in its data, and its seed: all that a restart needs to continue with exactly the next
+// sample. The seed is the whole state of the random numbers, since they come from indexed streams
+// (random.hpp).
 struct TrainerState {
   uint64_t epoch = 0;
   uint64_t step_of_epoch = 0;  // steps of the epoch that are done
   uint64_t consumed = 0;       // samples of the epoch that all ranks have used
   uint64_t seed = 0;
 
-  // What determines the order of the samples, in addition to the seed and the number of ranks. A training
-  // that resumes from the checkpoint must have the same values. They are "" and 0 in checkpoints that no
-  // training made.
+  // These members and the seed and number of ranks determine the order of the samples. A training that
+  // resumes from the checkpoint must have the same values. They are "" and 0 in a checkpoint that no training
+  // made.
   std::string app{};          // "alexnet"
   std::string corpus{};       // checksum of the corpus's manifest
   std::string shuffle{};      // "buffer:100"
@@ -98,22 +99,24 @@ struct CheckpointManifest {
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
 
-// corrupt unless names, ranks, chunks and order agree with each other. `object` is for messages.
+// Checks that names, ranks, chunks and order agree with each other; else corrupt. `object` is the name of the
+// manifest, for error messages.
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object);
 
 // Returns JSON text and, on its own line, the CRC32C of the text before it.
 std::string serialize(const CheckpointManifest& manifest);
 
-// The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, the name, and some
-// more.
+// The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, the name, and a
+// fixed number of other bytes.
 uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes);
-// unsupported if a manifest with entries of this size may be too long to read back. Call it before anything
-// is written. `bytes` and `files` of the checkpoint are for the message.
+// Checks that a manifest whose entries of files take `entries_bytes` is short enough to be read back; else
+// unsupported. Call it before anything is written. `bytes` and `files` are those of the checkpoint, for the
+// message.
 Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64_t files);
 
-// Checks everything before it returns a manifest. corrupt: a wrong or missing checksum line, a rank without a
-// file, a file name with a folder, a name that is used twice, or a count of chunks that does not fit the
-// bytes. unsupported: another version of the format. `object` is for messages.
+// Reads and checks the text of a manifest. corrupt: a wrong or missing checksum line, a rank without a file,
+// a file name with a folder, a name that is used twice, or a count of chunks that does not fit the bytes.
+// unsupported: another version of the format. `object` is the name of the manifest, for error messages.
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object);
 
 // serialize_part(): the text by which one rank reports the files that it wrote to the rank that commits

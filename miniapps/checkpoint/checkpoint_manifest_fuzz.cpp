@@ -34,7 +34,7 @@ void parse(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   penstock::parse(text);
-  // Removes a checksum line, if it has one, and adds the correct one.
+  // Removes the checksum line, if the text has one, and adds the correct one.
   const size_t seal = text.rfind("crc32c ");
   if (seal != std::string::npos) text.resize(seal);
   text += fmt::format("crc32c {:08x}\n", penstock::crc32c(std::as_bytes(std::span(text))));

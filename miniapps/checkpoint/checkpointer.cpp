@@ -1,6 +1,6 @@
 // Threads: the training thread runs everything, with two exceptions. The snapshot thread runs
 // write_snapshot() and the functions that it calls. Any thread calls counts(), times() and now_s().
-// Locks: those of the ledger, the drainer and the snapshot writer. stage() takes the store's lock, a file.
+// Locks: this file has no mutex; the ledger, the drainer and the snapshot writer have. stage() locks a file.
 // Memory: every function may allocate.
 // Ctrl-C: ends save() and wait() with `interrupted`. finalize() still waits, at most for its patience.
 // Crash: a checkpoint is visible only when it is complete and durable (PendingCheckpoint::commit()). Only
@@ -33,7 +33,7 @@
 namespace penstock {
 namespace {
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPollInterval{50};  // how often a waiting thread checks again
+constexpr std::chrono::milliseconds kPollInterval{50};  // longest sleep of a waiting thread
 
 std::string this_process() {
   std::array<char, 256> host{};
@@ -56,14 +56,14 @@ struct SaveWork {
   CheckpointManifest manifest{};  // used on rank 0; commit() adds the files
   double begin_s = 0;             // when save() was called, on the ledger's clock
   Clock::time_point until{};      // when to stop waiting for free space
-  bool snapshot_busy = false;     // the snapshot before this one still uses the memory
-  bool was_full = false;          // the fast tier has just turned out to be full
+  bool snapshot_busy = false;     // the last snapshot is still being written, and uses the memory
+  bool was_full = false;          // an earlier try of this save found the fast tier full
   bool in_ledger = false;
-  // The destination, which rank 0 decides.
+  // Where the save goes. Rank 0 decides it for all ranks.
   bool skipped = false;
   bool to_fast_tier = false;
   std::string folder{};                          // folder of the pending checkpoint
-  std::unique_ptr<PendingCheckpoint> pending{};  // through which this rank writes
+  std::unique_ptr<PendingCheckpoint> pending{};  // writes this rank's files
 };
 
 class TieredCheckpointer final : public Checkpointer {
@@ -112,8 +112,8 @@ class TieredCheckpointer final : public Checkpointer {
   CheckpointLedger ledger_;
   RunStores stores_;
   std::unique_ptr<Drainer> drainer_;         // only on rank 0, and only with a fast tier
-  SaveWork snapshot_;                        // of the last snapshot; its thread uses this until it is written
-  std::optional<CheckpointId> snapshot_id_;  // of the last snapshot; the training thread may always read it
+  SaveWork snapshot_;                        // last snapshot; the snapshot thread uses it until it is written
+  std::optional<CheckpointId> snapshot_id_;  // of the last snapshot; for the training thread alone
   std::unique_ptr<SnapshotWriter> snapshots_;  // null: no snapshots. Last: its thread uses the members above
 };
 
@@ -174,17 +174,17 @@ Result<CheckpointTimes> TieredCheckpointer::save(const SaveRequest& request) {
   return saved;
 }
 
-// Collective. Waits until all ranks have written the last snapshot. If a tier was full, writes it again.
+// Collective. Waits until all ranks have written the last snapshot. Writes it again if a tier was full.
 Result<void> TieredCheckpointer::finish_last_snapshot(Clock::time_point until, bool interruptible) {
   if (snapshots_ == nullptr) return success();
   PENSTOCK_ASSIGN(const bool full, snapshots_->wait_for_all_ranks(ranks_, until, interruptible));
   if (full) return retry_snapshot(until);
-  snapshot_.pending.reset();  // removes the folder if the write has failed
+  snapshot_.pending.reset();  // its destructor removes the folder if the write has failed
   return success();
 }
 
-// Collective. Called if the tier was full when the snapshot was written. All ranks still have the bytes in
-// memory, so this saves them like a new checkpoint. After timed_out or interrupted they stay there.
+// Collective. Saves the last snapshot again, like a new checkpoint: the tier was full when it was written.
+// All ranks still have its bytes in memory; after timed_out or interrupted the bytes stay there.
 Result<void> TieredCheckpointer::retry_snapshot(Clock::time_point until) {
   SaveWork& work = snapshot_;
   work.until = until;
@@ -248,8 +248,8 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   return on_root(ranks_, [&] { return drainer_ == nullptr ? success() : drainer_->wait_until_idle(until); });
 }
 
-// Rank 0. Returns the first free generation of this step: no checkpoint on either tier has it, and no
-// snapshot in memory. In a retry (`work` is in the ledger) the generation of the snapshot counts as free.
+// On rank 0. Returns the first free generation of this step: no checkpoint on either tier has it, and no
+// snapshot in memory. In a retry (work.in_ledger) that snapshot is `work` itself, so it does not count.
 Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
@@ -261,8 +261,8 @@ Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const
   }
 }
 
-// Rank 0's part of agree_on_destination(). If a try fails, the work keeps its id and its tier: the next try
-// needs to know which tier was full, and the ledger's entry has that id.
+// Rank 0 chooses the tier, the generation and the folder of a save. After an error `work` keeps its id and
+// tier: the ledger's entry has that id, and the next try must know which tier was full.
 Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
   PENSTOCK_ASSIGN(const uint64_t generation, next_generation(work));
   const bool was_fast = std::exchange(work.to_fast_tier, false);
@@ -279,7 +279,7 @@ Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
 }
 
 // Collective. Rank 0 decides where the save goes, and all ranks follow. First removes the files of an earlier
-// try, since these may be what fills the tier.
+// try of this save, since they may be what fills the tier.
 Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
   work.pending.reset();
   using Bytes = std::vector<uint8_t>;
@@ -304,9 +304,9 @@ Result<bool> TieredCheckpointer::fits_emptied_tier(uint64_t bytes) const {
   return space >= bytes && space - bytes >= policy_.headroom;
 }
 
-// Rank 0, on the training thread, no mutex held. Reserves space on the fast tier and makes the folder there
-// (work.pending). False if free space or quota do not suffice now. `busy` if another process holds the
-// store's lock for 5 s; Ctrl-C ends that wait with `interrupted`.
+// Reserves space on the fast tier and makes the folder there (work.pending). False if free space or quota do
+// not suffice now. `busy` if another process holds the store's lock for 5 s; Ctrl-C ends that wait with
+// `interrupted`. Called on rank 0 by the training thread, which holds no mutex.
 Result<bool> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
   if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
   Result<std::unique_ptr<PendingCheckpoint>> pending =
@@ -317,7 +317,7 @@ Result<bool> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
   return true;
 }
 
-// Waits until a drain has ended, which may have freed space, or for kPollInterval. timed_out after `until`.
+// Waits for kPollInterval, or less if a drain ends, which may have freed space. timed_out after `until`.
 Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
   PENSTOCK_TRY(check_interrupt());
   PENSTOCK_TRY(ledger_.failure());
@@ -328,7 +328,7 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
                           drainer_->trouble_text());
   const Clock::time_point next_look = until - now > kPollInterval ? now + kPollInterval : until;
-  // If this run drains nothing, others use the space. They free it without notice, so this only sleeps.
+  // With nothing left to drain, only others can free space. They do it without notice, so this sleeps.
   if (drainer_->is_idle())
     std::this_thread::sleep_until(next_look);
   else
@@ -336,7 +336,7 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
   return success();
 }
 
-// Reserves space on the slow tier, whatever space the fast one has.
+// Reserves space on the slow tier, even if the fast tier has free space.
 Result<void> TieredCheckpointer::use_slow_tier(SaveWork& work) {
   PENSTOCK_ASSIGN(work.pending, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
   work.to_fast_tier = false;
@@ -344,8 +344,8 @@ Result<void> TieredCheckpointer::use_slow_tier(SaveWork& work) {
   return success();
 }
 
-// Removes durable copies from the fast tier, the oldest first, until the checkpoint fits. If that is not
-// enough, the policy decides: skip it, use the slow tier, or wait until timed_out or interrupted.
+// Reserves space on the fast tier. Removes durable copies from it, the oldest first, until the checkpoint
+// fits. If that is not enough, policy_.on_full decides: skip the save, use the slow tier, or wait for space.
 Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
   if (stores_.fast == nullptr) return use_slow_tier(work);
   bool known_to_fit = work.was_full;
@@ -372,7 +372,7 @@ Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
   }
 }
 
-// Returns false if skipped. If the fast tier becomes full meanwhile, all ranks try again, with was_full set.
+// Writes the save; false if it is skipped. If the fast tier is full, all ranks try again with was_full set.
 Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   for (;; work.was_full = work.in_ledger = true) {
     const CheckpointId old_id = work.id;
@@ -390,7 +390,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   }
 }
 
-// After this function save() still reads the id and the tier of `work`: a move does not change plain members.
+// Copies the state to memory. save() still reads work.id and to_fast_tier: the move does not change them.
 Result<void> TieredCheckpointer::take_snapshot(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, snapshots_->reserve_memory(work.files)));
   snapshot_id_ = work.id;
@@ -433,7 +433,7 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
     drainer_->add(manifest);
     return ledger_.failure();
   }
-  // The checkpoint is durable whether or not older ones can be removed now.
+  // The checkpoint is durable in any case, so an error of this removal is only logged.
   const auto pruned = prune_checkpoints(*stores_.slow, policy_.run, policy_.keep_on_slow, manifest.id);
   if (pruned.ok())
     ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
@@ -442,8 +442,8 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
   return ledger_.failure();
 }
 
-// As write_and_commit(), but on the snapshot thread and without collective calls: the training may be in one.
-// So rank 0 waits until the lists of files of all ranks are in the folder.
+// Writes this rank's part of a snapshot, on the snapshot thread; rank 0 then commits. No collective call,
+// since the training may be in one: rank 0 waits until the folder has the lists of files of all ranks.
 Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_up) {
   SaveWork& work = snapshot_;
   std::vector<CheckpointFile> written;
@@ -465,7 +465,7 @@ Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_u
   return commit(work, std::move(written));
 }
 
-// Collective. Checks, before a byte is written, that the manifest will be short enough to be read back.
+// Collective. Prepares a save. Checks that its manifest will be short enough to be read back.
 Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   SaveWork work;
   work.files = request.files;

@@ -54,10 +54,10 @@ struct CheckpointPolicy {
   bool fail_oversize = false;
   uint64_t headroom = 0;     // bytes of the fast tier that must stay free
   uint64_t quota = 0;        // most bytes of this run on the fast tier; 0: no limit
-  bool read_back = false;    // the copy of a drain is read and checked before it is committed
+  bool read_back = false;    // a drain reads and checks its copy before it commits the copy
   bool by_snapshot = false;  // save() copies to memory and returns; a thread writes the copy
-  // Gets a warning if older checkpoints could not be removed, which does not fail the save. On rank 0, by any
-  // thread.
+  // Called with a warning, for example if older checkpoints could not be removed, which does not fail the
+  // save. Any thread of rank 0 may call it.
   std::function<void(std::string_view)> log{};
   // The pause after a failed drain. It doubles after each further failure, up to 30 s.
   std::chrono::nanoseconds retry_after = std::chrono::seconds(1);
@@ -73,12 +73,12 @@ struct SaveRequest {
   uint64_t step = 0;
   std::vector<FileView> files{};
   TrainerState trainer{};
-  std::string payload{};
-  uint64_t payload_seed = 0;
+  std::string payload{};      // the name of the payload that the bytes are of; "": a user's own files
+  uint64_t payload_seed = 0;  // the seed from which the payload's bytes were made
 };
 
-// What became of one save, and how long it took, in seconds. Rank 0 measures the times; block_s is the
-// maximum over all ranks. save_begin_s and drain_begin_s count from the opening of the Checkpointer.
+// The result of one save, and how long it took, in seconds. Rank 0 measures the times; block_s is the maximum
+// over all ranks. save_begin_s and drain_begin_s count from the opening of the Checkpointer.
 struct CheckpointTimes {
   CheckpointId id{};
   uint64_t bytes = 0;
@@ -101,9 +101,9 @@ struct CheckpointCounts {
 
 class Checkpointer {
  public:
-  // Collective. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
-  // Makes missing stores and takes the run's locks (busy: another training or drain holds one). Removes what
-  // a dead process left, and starts to drain what is not durable yet.
+  // Collective. Opens the stores of the run, makes them if they are missing, and takes the run's locks (busy:
+  // another training or drain holds one). Removes what a dead process left, and starts to drain what is not
+  // durable yet. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
   // Rank 0 calls `on_reached` as soon as a level holds, and before save(), wait() or finalize() report that
   // level. Any thread of rank 0 may call it, one at a time. Its error fails the save and all later ones.
   using OnReached = std::function<Result<void>(const CheckpointId&, Reached)>;
@@ -114,12 +114,13 @@ class Checkpointer {
   // being written, unless a signal asked the process to stop.
   virtual ~Checkpointer() = default;
 
-  // Collective. An error of a background thread is returned by the next save() and by all later ones, which
-  // then save nothing. The result has id, reached, skipped, bytes and block_s of this save, on all ranks.
+  // Collective. Saves one checkpoint. If a background thread has failed, the next save() and all later ones
+  // save nothing and return its error. The result has id, reached, skipped, bytes and block_s of this save,
+  // on all ranks.
   virtual Result<CheckpointTimes> save(const SaveRequest& request) = 0;
 
-  // Collective. Waits until that checkpoint has reached the level. Errors: timed_out; not_found if it was not
-  // saved; no_space if it was skipped; interrupted; or that of a background thread.
+  // Collective. Waits until the checkpoint `id` has reached the level. Errors: timed_out; not_found if it was
+  // not saved; no_space if it was skipped; interrupted; or the error of a background thread.
   virtual Result<void> wait(const CheckpointId& id, Reached level, std::chrono::nanoseconds patience) = 0;
 
   // Collective. Waits until all saved checkpoints are durable. timed_out after `patience`: the rest stays on

@@ -27,7 +27,8 @@ class ChunksAhead {
   // The next chunk. Its bytes are valid until the next call.
   Result<std::span<const std::byte>> next() {
     const uint64_t index = returned_++;
-    // The slot of the chunk before this one is free, since the caller now asks for the next one.
+    // Keeps up to depth_ chunks submitted. The slot of the chunk before this one is free: its bytes were
+    // valid only until this call.
     while (submitted_ < reader_.chunks() && submitted_ < index + depth_) PENSTOCK_TRY(submit_next());
     Slot& slot = slots_[index % depth_];
     while (!slot.read_result) reap();
@@ -113,7 +114,7 @@ Result<void> read_chunks(const StoreFiles& files, const std::string& object, con
   PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files, object, file));
   std::unique_ptr<ChunksAhead> ahead;
   if (reader.chunks() > 1) {
-    // Without a queue (for lack of threads or descriptors) the reads only take longer.
+    // If no queue can be made (for lack of threads or descriptors), the chunks are read one by one.
     if (auto started = ChunksAhead::begin(files, reader); started) ahead = *std::move(started);
   }
   Buffer buffer;

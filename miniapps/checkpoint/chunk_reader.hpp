@@ -20,7 +20,8 @@ namespace penstock {
 // Reads one file of a checkpoint, on one thread. The `file` that open() gets must outlive the reader.
 class ChunkReader {
  public:
-  // corrupt or truncated if the object is missing or its length is not that of the manifest.
+  // Opens `object`, which must have the length that `file`, its entry in the manifest, says. corrupt if it is
+  // missing; corrupt or truncated if its length is another.
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
   uint64_t chunks() const { return chunk_count(file_->bytes); }

@@ -5,8 +5,8 @@
 // not_found.
 // Memory: everything allocates. Only hint_latest() catches std::bad_alloc.
 // Ctrl-C: ends the read of a file between two chunks.
-// Crash: put_aside() renames a checkpoint and syncs its old folder. Only then are its files unlinked. So a
-// checkpoint in ckpt/ is complete.
+// Crash: put_aside() moves a checkpoint out of ckpt/ by a rename, and syncs the folder that it was in. Only
+// then are its files unlinked. So a checkpoint in ckpt/ is complete.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,8 +84,8 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
   return manifest;
 }
 
-// If another process removed the checkpoint during the read, returns not_found instead of `error`: its bytes
-// are not wrong.
+// Returns not_found if another process removed the checkpoint during the read, which then says nothing about
+// its bytes. Else returns `error`.
 Error CheckpointStore::not_found_if_gone(std::string_view run, const CheckpointId& id, Error error) const {
   if (!is_data_error(error.code) && error.code != Errc::io) return error;
   const auto exists = has(run, id);
@@ -123,8 +123,8 @@ Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManif
   return success();
 }
 
-// Returns the new name only after the sync: the caller must not unlink files while a power cut could bring
-// the old name back.
+// Moves the checkpoint out of ckpt/ into the folder `where`, and returns its new name. Syncs the rename
+// first: the caller must not unlink files while a power cut could bring the old name back.
 Result<std::string> CheckpointStore::put_aside(std::string_view run, const CheckpointId& id,
                                                std::string_view where) {
   PENSTOCK_TRY(check_run_name(run));
@@ -154,7 +154,7 @@ void CheckpointStore::hint_latest(std::string_view run, const CheckpointId& id) 
     static_cast<void>(files_.write_text(kStoreLatest, fmt::format("{} {}\n", run, folder_of(id)),
                                         Durability::visible, IfExists::replace));
   } catch (const std::bad_alloc&) {
-    return;  // LATEST is only a hint
+    return;  // no memory: no harm, since LATEST is only a hint
   }
 }
 

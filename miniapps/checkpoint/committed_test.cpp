@@ -236,7 +236,7 @@ TEST_P(CommittedCheckpoint, IsRemovedWhole) {
 
 TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
   saved();
-  // The operations: make trash, rename, list, remove.
+  // remove() makes four operations on names: make trash, rename, list, remove. From the fourth on, they fail.
   const Tier faulty = store_.place().tier("slow", "fail=names:eio@#4..");
   const auto store = CheckpointStore::open(faulty);
   ASSERT_OK(store);
@@ -257,7 +257,7 @@ TEST_P(CommittedCheckpoint, InQuarantineSaysWhy) {
   EXPECT_EQ(*kept.rbegin(), *kept.begin() + ".why.txt");
   EXPECT_EQ(text_in(store_.backend(), "quarantine/" + *kept.rbegin()), "a bit flipped\n");
   EXPECT_EQ(names_in(store_.backend(), "quarantine/" + *kept.begin()).size(), 3U);
-  saved();  // its name is free again
+  saved();  // possible, since the checkpoint's name is free again
   ASSERT_OK(store_->quarantine("run", {1, 0}, "again"));
   EXPECT_EQ(names_in(store_.backend(), "quarantine").size(), 4U);
 }

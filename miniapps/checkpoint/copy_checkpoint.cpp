@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kInterruptPoll{50};
 // following next() frees it. One thread at a time uses a slot, so its bytes need no lock.
 class ReadAhead {
  public:
-  // `memory` may be null: then this allocates buffers of its own.
+  // `memory`: the buffers for the chunks. If it is null, the object uses buffers of its own.
   ReadAhead(const StoreFiles& files, std::string folder, std::span<const CheckpointFile> file_list,
             CopyMemory* memory)
       : files_(files),
@@ -44,8 +44,8 @@ class ReadAhead {
         file_list_(file_list),
         memory_(memory != nullptr ? *memory : own_memory_) {}
 
-  // A signal stops the thread only after `heed_signals` is set, or at once if `heed_signals` is null.
-  // `heed_signals` must outlive this.
+  // Starts the thread that reads. A signal stops it only after `heed_signals` is set, or at once if
+  // `heed_signals` is null. `heed_signals` must outlive the object.
   Result<void> start(const std::atomic<bool>* heed_signals) {
     try {
       thread_ = std::jthread([this, heed_signals](const std::stop_token& stop) {
@@ -63,7 +63,7 @@ class ReadAhead {
   // Waits in periods of 50 ms, to notice a signal.
   Result<std::span<const std::byte>> next(bool interruptible) {
     std::unique_lock lock(mutex_);
-    // This frees the chunk of the last call: the caller has written it.
+    // Frees the slot of the previous call, whose chunk the caller has written by now.
     if (chunks_taken_ != 0) ++free_slots_;
     changed_.notify_all();
     while (chunks_read_ == chunks_taken_ && !failure_) {
@@ -76,7 +76,8 @@ class ReadAhead {
   }
 
  private:
-  // The destructor of thread_ requests a stop. Then a wait ends at once, and a read ends after its chunk.
+  // Reads all chunks; this is the work of thread_. The destructor of thread_ requests a stop: a wait for a
+  // free slot then ends at once, a read only after its chunk.
   Result<void> read_all(const std::stop_token& stop) {
     for (const CheckpointFile& file : file_list_) {
       PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, path_in(folder_, file.name), file));
@@ -87,8 +88,8 @@ class ReadAhead {
           if (!changed_.wait(lock, stop, [&] { return free_slots_ != 0; })) return success();
           --free_slots_;
         }
-        // No lock for the read, since the slot was free. Counting it under the lock makes the bytes visible
-        // to next().
+        // The read needs no lock, since only this thread uses a free slot. The lock around ++chunks_read_
+        // makes the bytes visible to next().
         PENSTOCK_ASSIGN(chunks_[slot], reader.read(index, memory_[slot]));
         const std::lock_guard lock(mutex_);
         ++chunks_read_;
@@ -98,8 +99,8 @@ class ReadAhead {
     return success();
   }
 
-  // Always the last step of the thread. It sets failure_ even after success: otherwise a call of next() after
-  // the last chunk would wait for ever.
+  // Tells next() that no more chunks will come; always the last step of the thread. Sets failure_ even after
+  // success: otherwise a call of next() after the last chunk would wait for ever.
   void finish(const Result<void>& done) {
     const std::lock_guard lock(mutex_);
     failure_ = done ? files_.error(Errc::internal, "more was asked for than was saved") : done.error();
@@ -121,9 +122,9 @@ class ReadAhead {
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
-// Returns the manifest of the checkpoint that already exists at the destination, if it names the same bytes.
-// Else not_found if there is none, or already_exists. The process that committed it may have been killed
-// before it synced the name. So the folders are synced here, before the caller may call it durable.
+// Returns the manifest of the checkpoint that already exists at the destination, if it lists the same files.
+// Else not_found if there is no such checkpoint, or already_exists. The process that committed it may have
+// been killed before it synced the folders. So they are synced here, before the caller may call it durable.
 Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const CheckpointManifest& manifest) {
   auto existing = to.manifest(manifest.run, manifest.id);
   if (existing && existing->files == manifest.files) {
@@ -138,8 +139,8 @@ Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const C
       fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
 }
 
-// Reads the written files and checks them. If possible, drops them from the page cache first, so that the
-// device is read.
+// Reads the written files again and checks them. If possible, drops them from the page cache first, so that
+// their bytes come from the device.
 Result<void> read_again(const StoreFiles& files, const std::string& folder,
                         std::span<const CheckpointFile> written, bool interruptible,
                         const TakeChunk& take = nullptr) {
@@ -166,8 +167,8 @@ Result<void> check_existing_copy(const CheckpointStore& to, const CheckpointMani
                           fmt::format("'{}' is there already: {}", folder, checked.error().message()));
 }
 
-// On the caller's thread. After an early return, the destructor of `ahead` ends its thread, and the
-// destructor of PendingCheckpoint removes the folder.
+// Copies all files: the thread of `ahead` reads them, and this thread writes them. After an early return, the
+// destructor of `ahead` ends its thread, and the destructor of PendingCheckpoint removes the folder.
 Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const CheckpointManifest& manifest,
                         const CopyRequest& request) {
   const auto report_written = [&](uint64_t bytes) -> Result<void> {
@@ -177,8 +178,9 @@ Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const Che
   PENSTOCK_TRY(ahead.start(request.heed_signals));
   for (const CheckpointFile& file : manifest.files) {
     uint64_t last_piece_bytes = 0;
-    // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
-    // write_pieces() asks for a piece only after it has written the piece before.
+    // Returns the next chunk, to be written. The reader has compared each chunk with its checksum, so the
+    // copy has the checksums of the original. When write_pieces() asks for a piece, it has already written
+    // the previous one.
     const auto next_piece = [&](uint64_t) -> Result<std::span<const std::byte>> {
       if (request.interruptible) PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(report_written(last_piece_bytes));
@@ -194,8 +196,8 @@ Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const Che
 
 }  // namespace
 
-// The order matters: the files are written and synced, then read back, then committed. A read back after the
-// commit would be too late, since the checkpoint would be visible before it is checked.
+// The order matters: the files are written and synced, then read back, then committed. A commit before the
+// read back would make the checkpoint visible before it is checked.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest, const CopyRequest& request) {
   PENSTOCK_TRY(to.still_there());

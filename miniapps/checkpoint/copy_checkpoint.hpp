@@ -12,29 +12,28 @@
 
 namespace penstock {
 
-// The buffers of a copy: chunks that are read ahead or are being written. A caller that copies several
-// checkpoints passes the same buffers each time: memory that is used for the first time costs more time than
-// the read into it.
+// The buffers of a copy, for chunks that are read ahead or are being written. A caller that copies several
+// checkpoints passes the same buffers each time: the first use of memory takes longer than the read into it.
 using CopyMemory = std::array<Buffer, 4>;
 
 struct CopyRequest {
   bool read_back = false;      // the copy is read and checked before it is committed
-  bool read_existing = false;  // a copy that already exists is read and checked before it counts
-  bool interruptible = true;   // false: a signal does not end it, only an error of `on_written`
+  bool read_existing = false;  // an existing copy is accepted only after it is read and checked
+  bool interruptible = true;   // false: only an error of `on_written` ends the copy, no signal
   // Used if not interruptible: a signal stops the reading thread only after this has become true
   // (IgnoreInterrupt).
   const std::atomic<bool>* heed_signals = nullptr;
   uint64_t headroom = 0;
-  CopyMemory* memory = nullptr;  // null: it uses buffers of its own
+  CopyMemory* memory = nullptr;  // null: the copy uses buffers of its own
   // Called on the caller's thread after each written piece, with the piece's bytes. Its error ends the copy.
   std::function<Result<void>(uint64_t bytes)> on_written = {};
 };
 
 // Copies a committed checkpoint from one store to another and commits it there. Checks every chunk that it
-// reads. The copy has the same run, id and bytes. If `to` already has that checkpoint: success if its
-// manifest names the same bytes and, with `read_existing`, if its files have them; else already_exists. Such
-// an existing copy is synced first: its writer may have been killed before the sync. The caller holds the
-// run's drain lock of `to`.
+// reads. The copy has the same run, id and bytes. If `to` already has that checkpoint, the result is success
+// if its manifest lists the same files and, with `read_existing`, if the bytes of these files are right; else
+// already_exists. The existing checkpoint is synced first: its writer may have been killed before the sync.
+// The caller holds the run's drain lock of `to`.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest,
                                            const CopyRequest& request = {});

@@ -18,7 +18,7 @@ class CopiedCheckpoint : public testing::TestWithParam<const char*> {
   static TestFiles many_files() {
     return {{"big", pattern(6 * kCheckpointChunk + 3, 4)}, {"empty", {}}, {"small", pattern(100)}};
   }
-  // The destination has no part of it, neither committed nor in progress.
+  // Checks that the destination has no part of the checkpoint, neither committed nor in progress.
   void expect_nothing_there() {
     EXPECT_FALSE(*slow_->has("run", {1, 0}));
     EXPECT_TRUE(names_in(slow_.backend(), "tmp").empty());

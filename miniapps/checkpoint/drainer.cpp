@@ -2,14 +2,14 @@
 // evict_one(), held_bytes(), wait_for_next_drain(), is_idle(), wait_until_idle() and trouble_text(). add() is
 // called by the thread that committed: the training thread, or the snapshot thread. The drainer's own thread
 // runs drain_loop(), drain(), handle_failure(), remove_old_copies() and evict_one().
-// Locks: mutex_ guards all members from the one after it to stop_. No I/O happens while it is held. The
-// ledger's lock may be taken under it, never the other way round.
-// Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends the
-// thread, and the ledger reports that.
-// Ctrl-C: does not end a drain (IgnoreInterrupt, interruptible = false). finalize() waits for it as long as
-// its patience lasts; the destructor then stops it.
+// Locks: mutex_ guards the members that are declared after it, up to stop_. No I/O happens while it is held.
+// A thread that holds it may take the ledger's mutex_; the opposite order never occurs.
+// Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the drainer's thread
+// ends that thread, and the ledger reports it.
+// Ctrl-C: does not end a drain (IgnoreInterrupt, interruptible = false). finalize() waits for the drain as
+// long as its patience lasts; then the destructor stops the drain.
 // Crash: the slow copy is committed by one rename, and the fast copy is removed only after that. begin() of
-// the next process finds the rest: it drains a checkpoint again that is only on the fast tier.
+// the next process finds the checkpoints that are only on the fast tier, and drains them.
 #include "miniapps/checkpoint/drainer.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace penstock {
 namespace {
 
 constexpr std::chrono::nanoseconds kLongestPause = std::chrono::seconds(30);
-constexpr std::chrono::milliseconds kFailurePoll{50};  // how often a wait checks for a failure
+constexpr std::chrono::milliseconds kFailurePoll{50};  // how often a wait checks if a thread has failed
 
 uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
   return std::accumulate(
@@ -59,9 +59,9 @@ void CheckpointLedger::rename(const CheckpointId& from, const CheckpointId& to) 
   if (CheckpointTimes* const times = find(from); times != nullptr) times->id = to;
 }
 
-// On the thread that committed or drained. The acknowledgement runs with acknowledge_mutex_ held, but without
-// mutex_, so it may sync a file and read the ledger. Only then the times are set: wait() returns when it
-// reads them.
+// Acknowledges the level, then records it. on_reached_ runs with acknowledge_mutex_ held, but without mutex_,
+// so it may sync a file and read the ledger. The level is recorded only after it: wait() returns as soon as
+// it reads the level. Runs on the thread that committed or drained the checkpoint.
 void CheckpointLedger::record_level(const CheckpointId& id, Reached level) {
   const std::lock_guard acknowledge_lock(acknowledge_mutex_);
   if (on_reached_) {
@@ -123,9 +123,9 @@ Result<void> CheckpointLedger::failure() const {
   return success();
 }
 
-// The order matters. stop_ before heed_signals_: once heed_signals_ is set, a signal may make the copy fail,
-// and handle_failure() must see stop_ by then, or it would report a lost checkpoint. Then thread_ is joined,
-// as the last member.
+// Stops the thread. stop_ must be set before heed_signals_: once heed_signals_ is set, a signal may make the
+// copy fail, and handle_failure() must see stop_ by then. Otherwise it would report a lost checkpoint. After
+// this body thread_ is joined first, as the last member.
 Drainer::~Drainer() {
   {
     const std::lock_guard lock(mutex_);
@@ -135,26 +135,28 @@ Drainer::~Drainer() {
   changed_.notify_all();
 }
 
-// Runs before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both
-// stores: no other process adds or removes checkpoints of this run meanwhile.
+// Lists the checkpoints of earlier processes, and starts the thread. Before that, nothing here needs the
+// lock. The caller holds the run's locks of both stores: no other process adds or removes checkpoints of this
+// run meanwhile.
 Result<void> Drainer::begin() {
   PENSTOCK_ASSIGN(const uint64_t quarantined,
                   sort_fast_checkpoints(fast_, slow_, policy_.run, durable_, pending_));
   ledger_.set_counts([&](CheckpointCounts& counts) { counts.quarantined += quarantined; });
   drained_earlier_ = durable_.size();
-  // A process may have been killed after its commit on the slow tier and before it removed the fast copies.
+  // An earlier process may have been killed after its commit on the slow tier, before it removed fast copies.
+  // They are removed here.
   while (durable_.size() > policy_.keep_on_fast) {
     PENSTOCK_ASSIGN(const bool evicted, evict_one());
     if (!evicted) break;
   }
   count_backlog();
-  // Last: from here on the lists need the lock.
+  // Started last: from here on, the thread uses the lists too, and they need the lock.
   thread_ = std::jthread([this] { drain_loop(); });
   return success();
 }
 
-// Call it with the lock held after each change of pending_. Without the lock, two calls could store their
-// counts in the wrong order.
+// Tells the ledger how many bytes are not durable yet. Call it with the lock held after each change of
+// pending_. Without the lock, two threads could store their counts in the wrong order.
 void Drainer::count_backlog() {
   const uint64_t backlog = bytes_of(pending_);
   ledger_.set_counts([&](CheckpointCounts& counts) {
@@ -163,7 +165,6 @@ void Drainer::count_backlog() {
   });
 }
 
-// Called when the checkpoint is committed on the fast tier. Does not wait.
 void Drainer::add(CheckpointManifest manifest) {
   const std::lock_guard lock(mutex_);
   pending_.push_back(std::move(manifest));
@@ -171,14 +172,14 @@ void Drainer::add(CheckpointManifest manifest) {
   changed_.notify_all();
 }
 
-// Called by the training thread (to make room) and by the drainer's thread (remove_old_copies()), perhaps at
-// the same time. Each call takes a different checkpoint out of durable_, so the reads and the removal need no
-// lock. During that time held_bytes() does not count it. Every path that does not remove the checkpoint puts
-// it into a list again.
+// Removes the oldest durable checkpoint from the fast tier (drainer.hpp). The training thread (to make room)
+// and the drainer's thread (remove_old_copies()) may call it at the same time. Each call takes a different
+// checkpoint out of durable_, so the reads and the removal need no lock. During that time held_bytes() does
+// not count the checkpoint. Every path that does not remove the checkpoint puts it into a list again.
 Result<bool> Drainer::evict_one() {
   for (;;) {
     CheckpointManifest oldest;
-    bool drained_earlier = false;  // by an earlier process
+    bool drained_earlier = false;  // an earlier process drained this checkpoint
     bool must_verify = false;      // read the slow copy before the fast one is removed
     {
       const std::lock_guard lock(mutex_);
@@ -214,7 +215,8 @@ Result<bool> Drainer::evict_one() {
       trouble_ = verified.error();
       return false;
     }
-    // The slow copy is known to be good now. Before that, the fast copy may have been the last good one.
+    // The fast copy is removed only now: before the check of the slow copy, it might have been the last good
+    // one.
     const Result<void> removed = fast_.remove(policy_.run, oldest.id);
     if (!removed.ok() && removed.error().code != Errc::not_found) {
       put_back(durable_);
@@ -267,9 +269,9 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
   return !changed_.wait_for(lock, length, [&] { return stop_; });
 }
 
-// Runs on the drainer's thread. Only stop_ ends it, not a signal. During its drain, a checkpoint stays the
-// first of pending_: is_idle() must be false until it is durable. Only this thread removes from pending_, so
-// the later pop_front() removes the same checkpoint.
+// Drains the pending checkpoints one after the other, on the drainer's thread. Only stop_ ends it, not a
+// signal. During its drain, a checkpoint stays the first of pending_: is_idle() must be false until it is
+// durable. Only this thread removes from pending_, so the later pop_front() removes the same checkpoint.
 void Drainer::drain_loop() noexcept {
   const IgnoreInterrupt ignore_signals(heed_signals_);
   try {
@@ -284,8 +286,8 @@ void Drainer::drain_loop() noexcept {
       drain(next);
     }
   } catch (const std::exception& error) {
-    // The exception has released the lock. Record the error first, since the threads that are woken look for
-    // it. The pending checkpoints stay on the fast tier, and the next process drains them.
+    // The exception has released the lock. The error is recorded first, since the threads that are woken
+    // below look for it. The pending checkpoints stay on the fast tier, and the next process drains them.
     ledger_.record_failure(
         make_error(Errc::internal, "the thread that drains checkpoints died: " + std::string(error.what())));
     const std::lock_guard lock(mutex_);
@@ -295,9 +297,10 @@ void Drainer::drain_loop() noexcept {
   }
 }
 
-// When the copy is committed and so durable, the order is: acknowledge, write LATEST, remove from pending_,
-// tidy, wake. The acknowledgement comes before pop_front(): finalize() returns when pending_ is empty, and by
-// then the acknowledgement must have been made.
+// Copies one checkpoint to the slow tier. After the commit, which makes the copy durable, the order is:
+// acknowledge, write LATEST, remove from pending_, remove old copies, wake the waiting threads. The
+// acknowledgement comes before pop_front(): finalize() returns when pending_ is empty, and by then the
+// acknowledgement must have been made.
 void Drainer::drain(const CheckpointManifest& next) {
   const double begin_s = ledger_.now_s();
   const CopyRequest request{.read_back = policy_.read_back,
@@ -326,19 +329,20 @@ void Drainer::drain(const CheckpointManifest& next) {
     retry_pause_ = std::chrono::nanoseconds{0};
     count_backlog();
   }
-  // A failure to remove old copies does not undo that this one is durable. The next drain tries again.
+  // The checkpoint is durable even if old copies cannot be removed now. The next drain tries again.
   if (const Result<void> removed = remove_old_copies(next.id); !removed.ok()) {
     const std::lock_guard lock(mutex_);
     trouble_ = removed.error();
   }
-  // This comes after remove_old_copies(), since threads in wait_for_next_drain() wait for free space.
+  // Wakes the waiting threads only after remove_old_copies(), since wait_for_next_drain() waits for free
+  // space.
   const std::lock_guard lock(mutex_);
   ++ended_drains_;
   changed_.notify_all();
 }
 
-// On the drainer's thread. Reads both copies, without the lock, to find out what is wrong. Then waits before
-// the next try, longer each time; the destructor ends that wait.
+// Finds out why a drain failed, by reading the copy that may be wrong, without the lock. Then waits before
+// the next try, longer each time; the destructor ends that wait. Runs on the drainer's thread.
 void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
   {
     const std::lock_guard lock(mutex_);
@@ -371,8 +375,9 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
   sleep_unless_stopped(pause);
 }
 
-// On the drainer's thread. Removes copies beyond policy_.keep_on_slow from the slow tier, then those beyond
-// policy_.keep_on_fast from the fast one. The checkpoint that was just drained always stays on the slow tier.
+// Removes copies beyond policy_.keep_on_slow from the slow tier, then those beyond policy_.keep_on_fast from
+// the fast one. The checkpoint that was just drained always stays on the slow tier. Runs on the drainer's
+// thread.
 Result<void> Drainer::remove_old_copies(const CheckpointId& newest) {
   PENSTOCK_ASSIGN(const uint64_t pruned, prune_checkpoints(slow_, policy_.run, policy_.keep_on_slow, newest));
   ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += pruned; });

@@ -33,16 +33,17 @@ class CheckpointLedger {
 
   // Adds a save that has just started, at save_begin_s.
   void add_save(const CheckpointId& id, uint64_t bytes, double save_begin_s);
-  // A save is tried again under another generation.
+  // Gives the entry a new id: the save is tried again under another generation.
   void rename(const CheckpointId& from, const CheckpointId& to);
-  // Called when a level holds. First calls on_reached, then records the time. An error of on_reached is kept
-  // as by record_failure(). Checkpoints of an earlier process have no entry, and get none.
+  // Records that the checkpoint has reached a level. First calls on_reached, then records the time. An error
+  // of on_reached goes to record_failure(). A checkpoint of an earlier process has no entry; only on_reached
+  // is then called.
   void record_level(const CheckpointId& id, Reached level);
   void record_block_time(const CheckpointId& id, double block_s);
   void record_skip(const CheckpointId& id);
   void record_drain(const CheckpointId& id, double begin_s, double length_s);
 
-  // Calls `change` with the counts, under mutex_, which this function takes.
+  // Calls `change` with the counts, and holds mutex_ during that call.
   void set_counts(const std::function<void(CheckpointCounts&)>& change);
   CheckpointCounts counts() const;
   std::vector<CheckpointTimes> times() const;
@@ -56,7 +57,8 @@ class CheckpointLedger {
 
   const std::chrono::steady_clock::time_point opened_at_ = std::chrono::steady_clock::now();
   const Checkpointer::OnReached on_reached_;
-  // Held while on_reached_ runs: one call at a time, in the order in which the levels were reached.
+  // Held while on_reached_ runs. So its calls come one at a time, in the order in which the levels were
+  // reached.
   std::mutex acknowledge_mutex_;
   mutable std::mutex mutex_;
   std::vector<CheckpointTimes> times_;
@@ -64,9 +66,10 @@ class CheckpointLedger {
   std::optional<Error> failure_;
 };
 
-// The caller holds the run's locks of both stores. If a tier causes a drain to fail, the drain is tried again
-// after growing pauses, and the fast copy stays. If the fast copy has wrong bytes, it goes to quarantine, and
-// the ledger records the failure. Any thread may call it.
+// Drains the checkpoints of a run on a thread of its own. If a tier causes a drain to fail, the drain is
+// tried again after growing pauses, and the fast copy stays. If the fast copy has wrong bytes, it goes to
+// quarantine, and the ledger records the failure. The caller holds the run's locks of both stores. After
+// begin(), any thread may call it.
 class Drainer {
  public:
   Drainer(const CheckpointPolicy& policy, CheckpointStore& fast, CheckpointStore& slow,
@@ -82,10 +85,11 @@ class Drainer {
   // Queues a checkpoint that is committed on the fast tier.
   void add(CheckpointManifest manifest);
 
-  // Removes the oldest fast copy that is also on the slow tier; false if there is none. A checkpoint that an
-  // earlier process drained may be the last good one until this process has drained one. So its slow copy is
-  // read first (with read_back, in every case). A wrong slow copy goes to quarantine and is drained again
-  // from the fast one. If the slow copy cannot be read, the fast one stays.
+  // Removes the oldest fast copy that is also on the slow tier; false if there is none. If an earlier process
+  // drained that checkpoint, its slow copy is read first, since the fast copy may be the last good one. This
+  // read is omitted once this process has drained a checkpoint itself, unless read_back is set. A wrong slow
+  // copy goes to quarantine and is drained again from the fast one. If the slow copy cannot be read, the fast
+  // one stays.
   Result<bool> evict_one();
 
   // Bytes of the run on the fast tier.
@@ -95,10 +99,11 @@ class Drainer {
   void wait_for_next_drain(std::chrono::steady_clock::time_point until);
   // Whether nothing is left to drain.
   bool is_idle() const;
-  // Waits until nothing is left to drain. timed_out after `until`; or the failure of the ledger.
+  // Waits until nothing is left to drain. Errors: timed_out after `until`, or the ledger's failure().
   Result<void> wait_until_idle(std::chrono::steady_clock::time_point until);
 
-  // For the end of a message: the last error of a drain or of a removal. "" after a drain that succeeded.
+  // The last error of a drain or of a removal, as text for the end of a message. "" after a drain that
+  // succeeded.
   std::string trouble_text() const;
 
  private:
@@ -119,14 +124,14 @@ class Drainer {
   std::condition_variable changed_;
   std::deque<CheckpointManifest> pending_;  // on the fast tier only; the first one is being drained
   std::deque<CheckpointManifest> durable_;  // on both tiers, oldest first
-  // The number of the first entries of durable_ that earlier processes drained.
+  // How many of the first entries of durable_ were drained by earlier processes.
   size_t drained_earlier_ = 0;
-  bool drained_one_ = false;  // this process has drained a checkpoint
+  bool drained_one_ = false;  // whether this process has drained a checkpoint
   std::optional<Error> trouble_;
   std::chrono::nanoseconds retry_pause_{0};
   uint64_t ended_drains_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
-  std::atomic<bool> heed_signals_{false};  // for IgnoreInterrupt, which reads it without the lock
+  std::atomic<bool> heed_signals_{false};  // IgnoreInterrupt reads it without the lock
   std::jthread thread_;                    // last: it is joined before what it uses is destroyed
 };
 

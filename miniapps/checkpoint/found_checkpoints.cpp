@@ -26,7 +26,7 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& st
       continue;
     }
     auto manifest = store.manifest(run, *id);
-    if (!manifest && manifest.error().code == Errc::not_found) continue;  // removed meanwhile
+    if (!manifest && manifest.error().code == Errc::not_found) continue;  // another process has removed it
     listed.push_back({*id, std::move(manifest)});
   }
   std::sort(listed.begin(), listed.end(),

@@ -21,14 +21,15 @@ struct ListedCheckpoint {
   CheckpointStore* store = nullptr;  // set only by find_checkpoints(), which lists several stores
 };
 
-// The checkpoints of the run in one store, oldest first. Each has its manifest, read anew, or the error of
-// CheckpointStore::manifest(). Skips names that are not of checkpoints, and checkpoints that another process
-// removes meanwhile.
+// Returns the checkpoints of the run in one store, oldest first. Each has its manifest, read from the store,
+// or the error of CheckpointStore::manifest(). Skips names that are not of checkpoints, and checkpoints that
+// another process removes meanwhile.
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& store, std::string_view run);
 
 // Sorts the checkpoints of the run on the fast tier, oldest first: `durable` gets those that the slow tier
-// has with the same files, `pending` the others. Moves wrong ones to quarantine, and returns their number.
-// Skips checkpoints of another version of the format. The caller holds the run's locks of both stores.
+// has with the same files, `pending` the others. Moves wrong checkpoints to quarantine, and returns how many
+// it moved. Skips checkpoints of another version of the format. The caller holds the run's locks of both
+// stores.
 Result<uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow, std::string_view run,
                                        std::deque<CheckpointManifest>& durable,
                                        std::deque<CheckpointManifest>& pending);
@@ -43,7 +44,7 @@ struct FoundCheckpoint {
   bool is_durable() const;
   // The copy with a valid manifest in a store of this role; null if there is none.
   const ListedCheckpoint* valid_copy_in(StoreRole role) const;
-  const CheckpointManifest* manifest() const;  // the first valid one; null if none is valid
+  const CheckpointManifest* manifest() const;  // manifest of the first copy that has a valid one, or null
 };
 
 // The checkpoints of the run, oldest first.

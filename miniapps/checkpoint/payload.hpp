@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// A file of a checkpoint that one rank saves.
+// A file that one rank saves in a checkpoint.
 struct PayloadFile {
   std::string name;
   uint64_t bytes = 0;
@@ -29,18 +29,18 @@ struct Payload {
   std::string name;
   uint64_t bytes = 0;
 
-  // The files that one rank of `ranks` saves: "rank-3.bin", with sizes that differ by at most one byte
+  // The files that one rank of `ranks` ranks saves: "rank-3.bin", with sizes that differ by at most one byte
   // between ranks; or the three files of TensorFlow.
   std::vector<PayloadFile> shard(uint64_t rank, uint64_t ranks) const;
 };
 Result<Payload> find_payload(std::string_view text);
 
-// The bytes that one rank saves, in place of real weights. They cannot be compressed or deduplicated. In
-// every page of 4 KiB they differ from step to step. Their values follow from seed, rank and step, so that
-// they can be checked. Moving to another step writes one cache line in each page. One thread at a time.
+// The bytes that one rank saves, in place of real weights. They cannot be compressed or deduplicated, and
+// every page of 4 KiB differs from step to step. They follow from seed, rank and step, so that they can be
+// checked. Moving to another step writes one cache line in each page. Only one thread at a time may use it.
 class PayloadState {
  public:
-  // exhausted if there is not enough memory. Several threads fill the memory.
+  // Allocates the memory and fills it, with several threads. exhausted if there is not enough memory.
   static Result<std::unique_ptr<PayloadState>> make(std::vector<PayloadFile> files, uint64_t rank,
                                                     uint64_t seed);
 
@@ -59,8 +59,8 @@ class PayloadState {
 };
 
 // Checks that `bytes`, which start at `offset` of the file, are those that the PayloadState of (`rank`,
-// `seed`) has at `step`. `offset` must be a multiple of 4 KiB. `corrupt` names the first byte that differs.
-// Works on any part of a file, and needs no memory for the rest. Any thread.
+// `seed`) has at `step`. Else `corrupt`, and the message names the first byte that differs. `offset` must be
+// a multiple of 4 KiB. `bytes` may be any part of the file; the rest is not needed. Any thread may call it.
 Result<void> prove_state(std::span<const std::byte> bytes, uint64_t offset, std::string_view file,
                          uint64_t rank, uint64_t seed, uint64_t step);
 

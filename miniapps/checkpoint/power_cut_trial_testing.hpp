@@ -28,7 +28,8 @@ inline std::vector<std::byte> bytes_of_step(uint64_t step, unsigned rank) {
   return pattern(rank == 0 ? 30'000 : 1'001, unsigned(step) * 2 + rank);
 }
 
-// What the training was promised. It is in memory that the killed process shares with the test.
+// Which steps were acknowledged to the training, for each level. The killed process shares this memory with
+// the test.
 struct Acknowledged {
   std::array<bool, kSteps + 1> fast{};
   std::array<bool, kSteps + 1> durable{};
@@ -125,14 +126,14 @@ inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged
     PENSTOCK_ASSIGN(CheckpointManifest manifest, write_files(*staged, step));
     PENSTOCK_ASSIGN(manifest, staged->commit(manifest));
     told.fast.at(step) = true;
-    if (step == kSteps) break;  // the last one stays on the fast store
+    if (step == kSteps) break;  // the last checkpoint stays on the fast store
     PENSTOCK_TRY(mutant.evicts_early ? evict_and_drain(stores, step, told.durable.at(step))
                                      : drain_and_evict(stores, manifest, told.durable.at(step)));
   }
   return success();
 }
 
-// The recovery of a start after a crash: everything on the fast store is drained and evicted.
+// What a start after a crash does: it drains and evicts everything on the fast store.
 inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
   PENSTOCK_ASSIGN(const auto listed, list_checkpoints(*stores.fast, kRun));
@@ -145,7 +146,8 @@ inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
 
 using Violations = std::vector<std::string>;
 
-// The steps whose checkpoint is whole to the byte. Every other listed checkpoint is a violation.
+// Returns the steps whose checkpoint has all the saved bytes. Adds every other listed checkpoint to
+// `violations`.
 inline std::set<uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
   std::set<uint64_t> whole;
   const auto listed = list_checkpoints(store, kRun);

@@ -11,7 +11,7 @@ void quarantine_copy(CheckpointStore& store, const CheckpointManifest& manifest,
   if (!moved.ok()) failed.moved = moved.error();
 }
 
-// Returns the manifest in the store, if all files there match it.
+// Returns the manifest that `store` has of this checkpoint, if all files there match it.
 Result<CheckpointManifest> verified_manifest(const CheckpointStore& store,
                                              const CheckpointManifest& manifest) {
   PENSTOCK_ASSIGN(CheckpointManifest existing, store.manifest(manifest.run, manifest.id));
@@ -34,7 +34,8 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
   if (error.code == Errc::already_exists) {
     const Result<CheckpointManifest> verified = verified_manifest(slow, manifest);
     if (verified.ok()) {
-      // If the files are the same, only an earlier read has failed, and another try may succeed.
+      // With the same files, the slow copy is right: only an earlier read of it failed, and another try may
+      // succeed.
       if (verified->files != manifest.files) failed.fate = DrainFate::name_taken;
     } else if (is_data_error(verified.error().code)) {
       quarantine_copy(slow, manifest, verified.error(), failed);
@@ -42,7 +43,8 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
     }
     return failed;
   }
-  // Only wrong bytes can mean that the fast copy is lost. After any other error it stays, for another try.
+  // Only wrong bytes can mean that the fast copy is lost. After any other error, that copy stays for another
+  // try.
   if (!is_data_error(error.code)) return failed;
   const Result<void> verified = fast.verify(manifest.run, manifest);
   if (verified.ok() || !is_data_error(verified.error().code)) return failed;

@@ -20,21 +20,21 @@ enum class DrainFate : uint8_t {
   try_again,         // a tier failed, or the copy was damaged on the way: another try may succeed
   slow_quarantined,  // a wrong copy was in ckpt/ of the slow tier, and is in quarantine now
   name_taken,        // the slow tier has another valid checkpoint of that name: both stay
-  fast_wrong,        // the fast copy is wrong: there is nothing left to drain
+  fast_wrong,        // the fast copy has wrong bytes, so nothing is left to drain
 };
 
 struct FailedDrain {
   DrainFate fate = DrainFate::try_again;
   bool quarantined = false;        // a copy was moved to quarantine, on either tier
-  Result<void> moved = success();  // an error if a wrong copy could not be moved
+  Result<void> moved = success();  // an error if a wrong copy could not be moved to quarantine
   std::string why;                 // what is wrong with that copy, or the error of the drain
 
   // Whether the checkpoint can never become durable.
   bool is_lost() const { return fate == DrainFate::fast_wrong || fate == DrainFate::name_taken; }
 };
 
-// Call it after copy_checkpoint() from `fast` to `slow` has failed with `error`. Reads both copies and moves
-// wrong ones to quarantine. The caller holds the run's locks of both stores.
+// Finds out why copy_checkpoint() from `fast` to `slow` has failed with `error`. Reads the copy that may be
+// wrong, and moves it to quarantine if it is. The caller holds the run's locks of both stores.
 FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
                                    const CheckpointManifest& manifest, const Error& error);
 

@@ -16,15 +16,15 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxTries = 100;  // of look_once(), while another process keeps removing checkpoints
+constexpr int kMaxTries = 100;  // calls of look_once(), if another process keeps removing checkpoints
 
-// Whether this process caused the error (a signal, no memory, a bug): it then says nothing about the
+// Whether this process caused the error (a signal, no memory, a bug). Such an error says nothing about the
 // checkpoint.
 bool is_failure_of_this_process(Errc code) {
   return code == Errc::interrupted || code == Errc::exhausted || code == Errc::internal;
 }
 
-// Success if the training can resume from this copy; else the reason.
+// Success if the training can resume from this copy. Else the error says why not.
 Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
@@ -33,8 +33,8 @@ Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const R
   return request.read_files ? copy.store->verify(run, *copy.manifest) : success();
 }
 
-// Returns the reason for the rejection. With `quarantine_wrong`, moves a copy with wrong bytes to quarantine
-// and adds where it is now.
+// Returns why the copy is rejected, as text. With `quarantine_wrong`, moves a copy with wrong bytes to
+// quarantine and adds this to the text.
 std::string reject(const ListedCheckpoint& copy, std::string_view run, const CheckpointId& id,
                    const Error& error, bool quarantine_wrong) {
   std::string why = error.message();
@@ -100,8 +100,8 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
                     CheckpointStore::folder(restart.run, restart.manifest.id), restart.store->tier().name);
 }
 
-// Nothing if a listed copy has disappeared: another process has removed it, and may have added others. The
-// caller then tries again.
+// Lists the stores once and tries their checkpoints. Returns nothing if a listed copy has disappeared:
+// another process has removed it, and may have added others. The caller then tries again.
 Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> stores, std::string_view run,
                                          const RestartRequest& request) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));

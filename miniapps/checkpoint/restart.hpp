@@ -27,15 +27,15 @@ struct Restart {
   std::string run;
   const CheckpointStore* store = nullptr;  // null: the run has no checkpoint, or none is complete
   CheckpointManifest manifest;
-  std::vector<RejectedCheckpoint> rejected;  // newer checkpoints or other copies, each with the reason
-  uint64_t lost_steps = 0;                   // steps from the chosen one to the newest that any store has
+  std::vector<RejectedCheckpoint> rejected;  // copies that were tried and cannot be used, with reasons
+  uint64_t lost_steps = 0;                   // steps from the chosen checkpoint to the newest in any store
 };
 
-// Tries the checkpoints of all stores from the greatest (step, generation) down, the copy on the fast tier
-// first. Reads each copy completely and checks it; with `read_files` false, only its manifest. With
-// `quarantine_wrong`, moves copies with wrong bytes to quarantine. If another process removes a checkpoint
-// meanwhile, it is not rejected: all stores are listed again. A store that cannot be read is an error, never
-// "no checkpoint".
+// What choose_restart() looks for. It tries the checkpoints of all stores from the greatest (step,
+// generation) down, the copy on the fast tier first. It reads each copy completely and checks it; with
+// `read_files` false, only its manifest. With `quarantine_wrong`, it moves copies with wrong bytes to
+// quarantine. If another process removes a checkpoint meanwhile, it lists all stores again. A store that
+// cannot be read is an error, never "no checkpoint".
 struct RestartRequest {
   bool read_files = true;
   bool quarantine_wrong = false;
@@ -45,7 +45,8 @@ struct RestartRequest {
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request = {});
 
-// Collective. Rank 0 chooses; every rank checks that it sees the choice. Each rank then reads its own files.
+// Collective. Rank 0 chooses, and every rank checks that its store has the chosen checkpoint. Each rank then
+// reads its own files.
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request, Communicator& ranks);
 

@@ -1,9 +1,9 @@
-// Threads: any thread, such as the drainer's thread and a thread that commits.
+// Threads: any thread may call it, such as the drainer's thread and a thread that commits.
 // Lock: prune_mutex, held during the whole call with its I/O. So another thread that prunes waits for it.
 // Memory: the list of checkpoints allocates, with the lock held. An exception releases the lock.
 // Ctrl-C: this file does not check for a signal.
-// Crash: CheckpointStore::remove() first renames a checkpoint into trash/ and syncs its old folder. So each
-// checkpoint is complete or removed.
+// Crash: CheckpointStore::remove() first renames a checkpoint into trash/ and syncs the folder that it was
+// in. So each checkpoint in ckpt/ is complete.
 #include "miniapps/checkpoint/retention.hpp"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace penstock {
 
 Result<uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, uint64_t keep,
                                    const std::optional<CheckpointId>& saved) {
-  // The drainer's thread and the thread that commits may both prune, so one waits for the other. The mutex is
-  // held also during reads and removals.
+  // Two threads may prune at the same time (the drainer's thread and one that commits), so the second waits
+  // for the first. The mutex is held also during reads and removals.
   static std::mutex prune_mutex;
   const std::lock_guard lock(prune_mutex);
   if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");

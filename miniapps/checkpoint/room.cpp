@@ -1,6 +1,6 @@
-// Threads: any thread calls a CheckpointStore; one thread uses a PendingCheckpoint.
-// Lock: lock_space() takes the store's lock, a file. stage() holds it while it counts and reserves bytes.
-// free_space() alone needs no lock.
+// Threads: any thread calls a CheckpointStore; only one thread uses a PendingCheckpoint.
+// Lock: lock_space() takes the store's lock, which is a file. stage() holds it while it counts and reserves
+// bytes. free_space() alone needs no lock.
 // Memory: names, texts and errors allocate.
 // Ctrl-C: ends the wait for the lock.
 // Crash: reservations and notes of a dead process remain until the next sweep() of its run.
@@ -20,8 +20,8 @@
 
 namespace penstock {
 namespace {
-// A pending checkpoint writes a new note after this many more bytes. Until then these bytes count twice: as
-// allocated and as reserved.
+// A pending checkpoint writes a new note (a file in taken/, see room.hpp) after this many more bytes. Until
+// then these bytes count twice: as allocated and as reserved.
 constexpr uint64_t kBytesPerNote = 16U << 20;
 constexpr std::chrono::seconds kLockPatience{5};
 constexpr std::chrono::milliseconds kLockPause{10};
@@ -30,21 +30,21 @@ uint64_t sum_of(uint64_t a, uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-// The number in a file of reserved/ or taken/. 0 for a text that a power cut has torn: the process that wrote
-// it is then dead, too.
+// Returns the number in a file of reserved/ or taken/. Returns 0 if a power cut has torn the text: the
+// process that wrote it is then dead, so its bytes need not count.
 uint64_t bytes_in_text(std::string_view text) {
   uint64_t bytes = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   return failure == std::errc{} && stop != text.data() + text.size() && *stop == '\n' ? bytes : 0;
 }
 
-// The number in each object of the folder, by the last part of the object's name.
+// Returns the number in each file of the folder, by the file's name without the folder.
 Result<std::map<std::string, uint64_t>> bytes_by_name(const StoreFiles& files, std::string_view folder) {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
   std::map<std::string, uint64_t> found;
   for (const Entry& entry : entries) {
     const auto text = files.read_text(entry.name, kMostSmallText);
-    if (!text && text.error().code == Errc::not_found) continue;  // committed or removed meanwhile
+    if (!text && text.error().code == Errc::not_found) continue;  // its checkpoint was committed or removed
     if (!text) return text.error();
     found.emplace(last_part(entry.name), bytes_in_text(*text));
   }
@@ -71,7 +71,7 @@ Result<PendingBytes> pending_bytes(const StoreFiles& files) {
   return all;
 }
 
-// UINT64_MAX if the back end does not know.
+// Returns the free bytes of the tier; UINT64_MAX if the back end does not know them.
 Result<uint64_t> free_bytes(const StoreFiles& files) {
   const auto free = files.named(files.backend().names().free_bytes());
   if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
@@ -103,8 +103,8 @@ void PendingCheckpoint::before_create(uint64_t rank, uint64_t bytes) {
   free_before_ = files_.backend().names().free_bytes().value_or(0);
 }
 
-// Some back ends reserve a file's space when they create it, and do not report that. If the free space fell
-// by the file's size at its creation, the whole file counts as taken.
+// Some back ends allocate a file's whole space when they create it, and do not report that. If the free space
+// fell by the file's size when it was created, the whole file counts as allocated.
 void PendingCheckpoint::after_create() {
   if (free_before_ == 0) return;
   const uint64_t free_after = files_.backend().names().free_bytes().value_or(free_before_);
@@ -120,7 +120,7 @@ void PendingCheckpoint::after_write(uint64_t bytes) {
   if (allocated_bytes_ - noted_bytes_ >= kBytesPerNote) write_note();
 }
 
-// Not synced: after a power cut the process of the note is dead, and sweep() removes the note.
+// Not synced: a power cut also ends the process that wrote the note, and sweep() then removes the note.
 void PendingCheckpoint::write_note() {
   noted_bytes_ = allocated_bytes_;
   static_cast<void>(files_.write_text(
@@ -128,8 +128,8 @@ void PendingCheckpoint::write_note() {
       fmt::format("{}\n", allocated_bytes_), Durability::visible, IfExists::replace));
 }
 
-// Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
-// still reserved: the result is too low, never too high.
+// Reads the reservations before the free bytes. Bytes that are allocated between these two reads are
+// subtracted twice: as reserved, and as no longer free. So the result is too low, never too high.
 Result<uint64_t> CheckpointStore::free_space() const {
   PENSTOCK_ASSIGN(const PendingBytes pending, pending_bytes(files_));
   PENSTOCK_ASSIGN(const uint64_t free, free_bytes(files_));
@@ -150,8 +150,8 @@ Result<uint64_t> CheckpointStore::space_if_emptied() const {
   return space;
 }
 
-// The caller holds the lock while it counts and reserves bytes. Taking a lock does not wait, so this tries
-// again every 10 ms, for at most 5 s: then busy. Ctrl-C ends the wait.
+// Takes the store's lock, which the caller holds while it counts and reserves bytes. Namespace::lock() does
+// not wait, so this tries again every 10 ms, for at most 5 s: then busy. Ctrl-C ends the wait.
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
   const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {

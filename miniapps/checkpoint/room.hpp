@@ -17,7 +17,7 @@ namespace penstock {
 
 // Removes the reservation and the notes of a pending checkpoint.
 void remove_reservation(const StoreFiles& files, std::string_view pending_name);
-// Whether `name` in taken/ is a note of that pending checkpoint.
+// Whether the file `name` in taken/ is a note (see above) of that pending checkpoint.
 bool is_note_of(std::string_view name, std::string_view pending_name);
 
 }  // namespace penstock

@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// The slow store that the run drained to before must exist: if it does not, its tier is probably not mounted.
+// Opens the slow store that the run drained to before. invalid_argument if it is not there: its tier is
+// probably not mounted.
 Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, const Tier& slow,
                                                      const Tier& fast, const std::string& recorded_uuid) {
   Result<std::unique_ptr<CheckpointStore>> opened = CheckpointStore::open(slow);

@@ -16,15 +16,15 @@ namespace penstock {
 struct RunStores {
   std::unique_ptr<CheckpointStore> slow;
   std::unique_ptr<CheckpointStore> fast;     // null: no fast tier
-  std::vector<std::unique_ptr<Lock>> locks;  // empty on the other ranks: rank 0 holds them
+  std::vector<std::unique_ptr<Lock>> locks;  // rank 0 holds them; empty on the other ranks
 
   CheckpointStore& of(bool is_fast) const { return is_fast ? *fast : *slow; }
 };
 
 // The purposes for which a run is locked in a store.
 inline constexpr std::string_view kRunPurposes[] = {"save", "drain"};
-// Takes all locks of the run in one store. busy: another process holds one; `locks` then has those that were
-// taken before it.
+// Takes all locks of the run in one store. busy: another process holds one of them. `locks` then has those
+// that were taken before the busy one.
 Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
                             std::vector<std::unique_ptr<Lock>>& locks);
 // Calls CheckpointStore::sweep() for each of kRunPurposes. The caller holds the locks.
@@ -33,7 +33,7 @@ Result<uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
 // For the one process that owns the run. Opens or makes the stores, and takes the locks of both. busy, with
 // no change made: another training, a drain or gc holds one. Records to which store the run drains, and
 // removes what a dead process left. `fast` may be null; the tiers must outlive the result. Every process
-// takes the locks of the fast store first: of two that start at once, one gets all locks.
+// takes the locks of the fast store first: if two processes start at once, one of them gets all locks.
 Result<RunStores> open_and_lock_run(const std::string& run, const Tier& slow, const Tier* fast);
 
 // For the other ranks: opens the same stores, which rank 0 has made. Takes no lock.

@@ -47,8 +47,8 @@ double overlap_s(const Period& a, const Period& b) {
 
 LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
                    bool fast_is_volatile) {
-  // For each checkpoint: the time from which it is safe, and the time of its save, up to which it keeps the
-  // work.
+  // For each checkpoint: the time from which it is safe, and the time when save() was called. It keeps the
+  // work that was done before that call.
   std::vector<std::pair<double, double>> safe_times;
   for (const CheckpointTimes& one : times)
     if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
@@ -57,7 +57,7 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
   safe_times.emplace_back(wall_s, 0.0);
   double area = 0;
   double most_s = 0;
-  double safe_until = 0;  // work up to this time is safe
+  double safe_until = 0;  // the work done before this time is safe
   double previous = 0;
   for (const auto& [since, work] : safe_times) {
     area += (since - previous) * ((since + previous) / 2 - safe_until);

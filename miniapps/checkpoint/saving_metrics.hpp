@@ -14,7 +14,8 @@ inline constexpr MetricInfo kQueuedDrainRate{"drain_queued_bytes_per_s", "B/s", 
 inline constexpr MetricInfo kBlockOfCeiling{"block_of_ceiling", "1", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kDrainOfCeiling{"drain_of_ceiling", "1", Better::higher, "checkpoint"};
 
-// Metrics of a run. The star in the names of lost work is the kind of failure: "process", "node", "power".
+// Metrics of a run. The star in the names of lost work stands for the kind of failure: "process", "node" or
+// "power".
 inline constexpr MetricInfo kSkips{"checkpoint_skips", "1", Better::lower, "run", kHeadline};
 inline constexpr MetricInfo kSaves{"checkpoints", "1"};
 inline constexpr MetricInfo kWrittenThrough{"checkpoints_written_through", "1"};
@@ -33,8 +34,8 @@ inline constexpr MetricInfo kIntervalDaly{"checkpoint_interval_s.daly", "s"};
 
 inline constexpr MetricInfo kStep{"step_s", "s", Better::neither, "step"};
 
-// There are two tables, since a run without a checkpoint has only the second. A command puts its own metrics
-// between them.
+// The two tables of these metrics: a record of a run without a checkpoint has only those of kPerRun. A
+// command puts its own metrics between the two.
 inline constexpr MetricInfo kPerCheckpoint[] = {kBlockTime,       kBytes,          kTimeToFast,    kDrainRate,
                                                 kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
 inline constexpr MetricInfo kPerRun[] = {kSkips,         kSaves,         kWrittenThrough, kDrained,

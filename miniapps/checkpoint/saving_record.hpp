@@ -16,24 +16,24 @@ namespace penstock {
 struct SavingFacts {
   std::span<const CheckpointTimes> checkpoints;
   CheckpointCounts counts;
-  std::span<const Period> steps;  // on the same clock as the checkpoints
+  std::span<const Period> steps;  // when each step ran, on the checkpoints' clock
   double wall_s = 0;              // length of the training
   bool has_fast_tier = false;
   bool fast_is_volatile = false;
   bool by_snapshot = false;              // saves go to memory, so no ceiling of a tier applies
   bool steps_are_work = true;            // false: the steps only sleep; no step_inflation is recorded
   double mtbf_s = 0;                     // mean time between failures, for the advised interval
-  MetricInfo time_to_durable{};          // the command's own metric checkpoint_durable_s
+  MetricInfo time_to_durable{};          // the command's metric checkpoint_durable_s
   std::optional<double> fast_ceiling{};  // bytes per second, measured in the same run
   std::optional<double> slow_ceiling{};
 };
 
-// invalid_argument if --mtbf is not more than 0.
+// Checks that --mtbf is more than 0; else invalid_argument.
 Result<void> check_mtbf(std::chrono::nanoseconds mtbf);
 
-// For each checkpoint, one sample of: checkpoint_bytes, checkpoint_block_s, checkpoint_fast_s,
-// checkpoint_durable_s, drain_bytes_per_s (over the drain) and drain_queued_bytes_per_s (since the commit on
-// the fast tier).
+// Adds these metrics to the trial. For each checkpoint, one sample of: checkpoint_bytes, checkpoint_block_s,
+// checkpoint_fast_s, checkpoint_durable_s, drain_bytes_per_s (over the drain) and drain_queued_bytes_per_s
+// (since the commit on the fast tier).
 // For each run: checkpoints, checkpoint_skips, ..., drain_overlap, step_inflation,
 // lost_work_s.process|node|power, lost_work_most_s.*, checkpoint_interval_s.young|daly.
 // With ceilings: drain_of_ceiling, and block_of_ceiling, which is 1 if the save blocks as long as the tier's

@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostDepth = 8;  // deeper than any of our JSON; even deeper input could exhaust the stack
+constexpr int kMostDepth = 8;  // no JSON of ours is deeper; deeper input could exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
-constexpr size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last one is for the newline
+constexpr size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last byte is the newline
 
 std::string seal_of(std::string_view body) {
   return fmt::format("{}{:08x}\n", kSealBegins, crc32c(std::as_bytes(std::span(body))));

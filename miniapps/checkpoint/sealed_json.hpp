@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-inline constexpr uint64_t kSealedFormat = 1;            // the same for all kinds of sealed JSON
-inline constexpr size_t kMostSealedBytes = 256U << 20;  // far more than any checkpoint needs
+inline constexpr uint64_t kSealedFormat = 1;            // version that all kinds of sealed JSON have
+inline constexpr size_t kMostSealedBytes = 256U << 20;  // largest text; far more than any checkpoint needs
 
 // Adds `kind` and the format's version before the members of `json`, which is an object.
 std::string seal_json(std::string_view kind, const nlohmann::ordered_json& json);

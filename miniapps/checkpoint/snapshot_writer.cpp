@@ -1,10 +1,12 @@
 // Threads: the training's thread calls everything in the header. write_loop() is the writer's own thread,
 // which calls write_ and on_failure_.
-// Locks: mutex_ guards state_ and stop_. memory_ and what write_ uses need no lock: the writer's thread uses
-// them while state_ is busy, the training's thread otherwise. Each change of state_ gives them to the other
-// thread; it is made with the lock held.
+// Locks: mutex_ guards state_ and stop_. memory_ and the data that write_ uses need no lock: the writer's
+// thread uses them while state_ is busy, the training's thread otherwise. Each change of state_ hands them
+// over to the other thread, and is made with the lock held. mutex_ is never held during a write or a
+// collective call.
 // Memory: reserve_memory() allocates; if there is no memory, it returns an error. copy_and_write() copies
-// into that memory.
+// into that memory. A function that waits allocates only the text of its notes; MPI may allocate in any
+// collective call.
 // Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends the write; without a
 // signal, it waits until the write has ended.
 // Crash: a snapshot that is only in memory is lost. The next process removes its folder in tmp/ (sweep()).
@@ -27,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kExchangePeriod{50};  // how often waiting ranks exchange states
+constexpr std::chrono::milliseconds kExchangePeriod{50};  // how often waiting ranks exchange their states
 
 }  // namespace
 
@@ -63,7 +65,7 @@ void SnapshotWriter::copy_and_write(uint64_t step, std::span<FileView> files) {
   }
   step_ = step;
   given_up_ = false;
-  // This comes last: from here on the writer's thread uses memory_ and what write_ uses.
+  // state_ is set last: from here on the writer's thread uses memory_ and the data of write_.
   const std::lock_guard lock(mutex_);
   state_ = State::busy;
   changed_.notify_all();
@@ -79,7 +81,7 @@ bool SnapshotWriter::wait_until_written(Clock::time_point until) {
   return wait_while_busy(until) != State::busy;
 }
 
-// Each is true if at least one rank reports it.
+// What the ranks reported: each member is true if it is true on at least one rank.
 struct SnapshotWriter::Reports {
   bool busy = false;
   bool full = false;
@@ -88,8 +90,8 @@ struct SnapshotWriter::Reports {
   bool stopped = false;  // a rank got a signal
 };
 
-// Collective: exchanges the states of all ranks. If a rank has failed, or its tier is full, it reports no
-// list of files, for which rank 0 would wait. So this then sets given_up_.
+// Collective: exchanges the states of all ranks. A rank that has failed, or whose tier is full, does not
+// report its list of files. Rank 0 would wait for that list until its time is over, so this sets given_up_.
 Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point look_until,
                                                          Clock::time_point until) {
   const State own_state = wait_while_busy(look_until);
@@ -132,8 +134,8 @@ void SnapshotWriter::abandon() {
   state_ = State::free;
 }
 
-// Runs on the writer's thread: one write after the other, without the lock. An exception ends the write, but
-// not the thread. A signal ends a write only after the destructor has set heed_signals_.
+// Writes one snapshot after the other, on the writer's thread and without the lock. An exception ends the
+// write, but not the thread. A signal ends a write only after the destructor has set heed_signals_.
 void SnapshotWriter::write_loop() noexcept {
   const IgnoreInterrupt ignore_signals(heed_signals_);
   for (;;) {

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Each rank has one. Only the training's thread calls its functions.
+// Each rank has its own SnapshotWriter. Only the training's thread calls its functions.
 class SnapshotWriter {
  public:
   // The writer's thread calls `write`; a signal does not end it (IgnoreInterrupt). If `write` fails with
@@ -28,7 +28,7 @@ class SnapshotWriter {
   using WritePart = std::function<Result<void>(const std::atomic<bool>& given_up)>;
   using OnFailure = std::function<void(Error)>;
   SnapshotWriter(WritePart write, OnFailure failed);
-  ~SnapshotWriter();  // after a signal it ends a write, else it waits for the write's end
+  ~SnapshotWriter();  // waits until a write has ended; after a signal, ends it
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
@@ -38,8 +38,8 @@ class SnapshotWriter {
   Result<void> reserve_memory(std::span<const FileView> files);
   void copy_and_write(uint64_t step, std::span<FileView> files);
 
-  // Collective. Whether any rank is still writing the last snapshot. A rank whose own part is written learns
-  // here and in wait_for_all_ranks() whether all ranks have.
+  // Collective. Whether any rank is still writing the last snapshot. Only this function and
+  // wait_for_all_ranks() tell a rank whether the others have written their parts.
   Result<bool> any_rank_busy(Communicator& ranks);
   // Collective. Waits until the last snapshot is written or has failed. True if the tier of any rank had no
   // free space, so that the copies stay in memory. timed_out after `until`; with `interruptible`, also

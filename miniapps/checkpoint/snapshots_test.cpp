@@ -19,7 +19,7 @@ class Snapshots : public CheckpointerTest {
     CheckpointerTest::SetUp();
     policy_.by_snapshot = true;
   }
-  // A tier on which writing the first checkpoint's file takes this time.
+  // A tier on which the write of the first checkpoint's file takes this time.
   Tier busy(const std::string& time = "1s") {
     return tier("slow", ",fail=write/rank-0.bin:hang=" + time + "@#1");
   }

@@ -111,7 +111,8 @@ Result<void> check_tier(const StoreFiles& files) {
                                  files.tier().backend_name));
 }
 
-// corrupt if the tier has checkpoints but no STORE.json: then a new store must not be made over them.
+// Called if STORE.json is missing: checks that the tier has no checkpoints either. corrupt if it has, since a
+// new store must not be made on top of them.
 Result<void> check_lost_facts(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> committed, files.list_if_there(kStoreCommitted));
   if (committed.empty()) return success();
@@ -120,8 +121,8 @@ Result<void> check_lost_facts(const StoreFiles& files) {
                                  files.tier().root, kStoreFile));
 }
 
-// Success if a store may be made at the root: it contains nothing, or only what an earlier try to make one
-// left.
+// Checks that a store may be made at the root: it contains nothing, or only what an earlier try to make a
+// store left.
 Result<void> check_empty(const StoreFiles& files) {
   PENSTOCK_TRY(check_lost_facts(files));
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(""));
@@ -169,7 +170,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
   if (!exists) {
     const auto checked = check_empty(files);
     if (!checked) {
-      // The files may be those of a store that another process has just made.
+      // Another process may have just made the store; the files are then those of that store.
       PENSTOCK_ASSIGN(const bool made_meanwhile, files.is_there(kStoreFile));
       if (!made_meanwhile) return checked.error();
     }
@@ -244,7 +245,8 @@ PendingCheckpoint::~PendingCheckpoint() {
   if (!finished_) discard();
 }
 
-// Ignores errors: the next process that saves or drains removes what stays (sweep()).
+// Removes the folder in tmp/ and the reservation. Ignores errors: the next process that saves or drains
+// removes what is left (sweep()).
 void PendingCheckpoint::discard() {
   finished_ = true;
   if (!is_owner_) return;
@@ -271,8 +273,8 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, ui
   return file;
 }
 
-// The checksums are computed on another thread while the bytes are written. For a tier in memory they take a
-// quarter of the time of the writing.
+// Writes one file. Its checksums are computed on another thread while the bytes are written. For a tier in
+// memory the checksums take a quarter of the time of the writing.
 Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t rank,
                                                 std::span<const std::byte> bytes) {
   std::vector<uint32_t> chunks(chunk_count(bytes.size()));
@@ -306,8 +308,8 @@ Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t 
   return file;
 }
 
-// Checked before the commit: a rank that died, or wrote to another folder, must not leave an unreadable
-// checkpoint.
+// Checks that the folder has all files of the manifest with their sizes. Called before the commit: a rank
+// that died, or wrote to another folder, must not leave an unreadable checkpoint.
 Result<void> PendingCheckpoint::check_all_written(const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
   std::map<std::string_view, uint64_t> sizes;
@@ -328,10 +330,13 @@ Result<void> PendingCheckpoint::check_all_written(const CheckpointManifest& mani
   return success();
 }
 
-// The order matters. The files are already synced by write(). Then these become durable: MANIFEST, the names
-// in the folder, the name of the run's folder, and after the rename the new name and the removal of the old
-// one. Until the rename, discard() can undo everything. After it, finished_ keeps the destructor from
-// removing the committed checkpoint.
+// Makes the pending checkpoint a committed one. The order matters. write() has already synced the files. Then
+// these become durable:
+// 1. MANIFEST, and the names in the folder;
+// 2. the name of the run's folder in ckpt/;
+// 3. after the rename, the new name in ckpt/ and the removal of the old one from tmp/.
+// Until the rename, discard() can undo everything. After it, finished_ keeps the destructor from removing the
+// committed checkpoint.
 Result<void> PendingCheckpoint::publish(const CheckpointManifest& manifest) {
   PENSTOCK_TRY(store_.still_there());
   PENSTOCK_TRY(check_all_written(manifest));
@@ -455,7 +460,7 @@ Result<void> StoreFiles::remove_tree(const Entry& entry) const {
   return remove(entry.name);
 }
 
-// Uses list(), since stat() does not tell a symbolic link from a folder.
+// Finds the entry with list(), since stat() does not tell a symbolic link from a folder.
 Result<void> StoreFiles::remove_tree(std::string_view name) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> siblings, list_if_there(parent_of(name)));
   for (const Entry& entry : siblings)

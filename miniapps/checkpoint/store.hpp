@@ -51,7 +51,7 @@ inline constexpr std::string_view kStoreTmp = "tmp";
 inline constexpr std::string_view kStoreCommitted = "ckpt";
 inline constexpr std::string_view kStoreTrash = "trash";
 inline constexpr std::string_view kStoreQuarantine = "quarantine";
-// A folder in the same root, while `penstock checkpoint bench` measures the tier's ceiling.
+// A folder at the store's root. It exists only while `penstock checkpoint bench` measures the tier's ceiling.
 inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
@@ -65,8 +65,8 @@ std::string path_in(std::string_view folder, std::string_view name);
 // Returns "b" for "a/b".
 std::string_view last_part(std::string_view name);
 
-// invalid_argument unless `purpose` is 1 to 20 small letters. With such purposes, "<run>.<purpose>" can be
-// read in one way only.
+// Checks that `purpose` is 1 to 20 small letters; else invalid_argument. Such a purpose has no dot, so
+// "<run>.<purpose>" can be split in one way only.
 Result<void> check_purpose(std::string_view purpose);
 // The name of a pending checkpoint, "<run>.<purpose>.<uuid>", with a new uuid. is_pending_name(): whether a
 // name is such a name of this run and `purpose`.
@@ -74,7 +74,7 @@ std::string new_pending_name(std::string_view run, std::string_view purpose);
 bool is_pending_name(std::string_view name, std::string_view run, std::string_view purpose);
 
 // The operations of a store on the files and folders of its tier. Each error names the store. Any thread may
-// use it. The tier must outlive it.
+// use it. The tier must outlive the object.
 class StoreFiles {
  public:
   explicit StoreFiles(const Tier& tier) : tier_(&tier) {}
@@ -128,8 +128,8 @@ inline constexpr std::string_view kVolatile = "volatile";
 
 class CheckpointStore;
 
-// A pending checkpoint of one process. The destructor removes one that is not committed and ignores errors;
-// the next sweep() removes what remains. One thread uses it.
+// A checkpoint that is being written, in a folder in tmp/. The destructor removes the folder unless it was
+// committed, and ignores errors; the next sweep() removes what remains. Only one thread may use it.
 class PendingCheckpoint {
  public:
   ~PendingCheckpoint();
@@ -154,8 +154,9 @@ class PendingCheckpoint {
   // may not be durable; it must not be acknowledged.
   Result<CheckpointManifest> commit(CheckpointManifest manifest);
 
-  // For the ranks that did not call stage(). They write into the folder of the rank that did, and only that
-  // rank commits or removes it. not_found, with advice, if this rank does not see the folder.
+  // Returns a PendingCheckpoint for a rank that did not call stage(). It writes into the folder of the rank
+  // that did, and only that rank commits or removes the folder. not_found, with advice, if this rank does not
+  // see the folder.
   static Result<std::unique_ptr<PendingCheckpoint>> join(CheckpointStore& store, std::string folder);
   // How ranks report what they wrote to the rank that commits. report_files(): writes the list of this rank's
   // files into the folder and syncs it. collect_files(): reads the lists of all ranks and then removes them.
@@ -195,9 +196,9 @@ class PendingCheckpoint {
 
 class CheckpointStore {
  public:
-  // Opens the store at the tier's root. not_found without a STORE.json; corrupt if checkpoints exist without
-  // one, or if it is not of a checkpoint store; unsupported for another format. The tier must outlive the
-  // store.
+  // Opens the store at the tier's root. not_found if there is no STORE.json; corrupt if there is none but
+  // checkpoints exist, or if it is not of a checkpoint store; unsupported if it has another format. The tier
+  // must outlive the store.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
   // As open(), but first makes a store if none exists: its folders, then STORE.json, synced. invalid_argument
   // if the folder has other files, or if the existing store has another role. The durability follows from the
@@ -206,8 +207,8 @@ class CheckpointStore {
 
   const std::string& uuid() const { return uuid_; }
   StoreRole role() const { return role_; }
-  // What the bytes survive, as in STORE.json. kVolatile; "node": a power failure, not the loss of this
-  // machine; or "shared": the loss of any one machine.
+  // What the bytes survive, as in STORE.json. kVolatile: the end of the processes only. "node": a power
+  // failure, but not the loss of this machine. "shared": the loss of any one machine.
   const std::string& durability() const { return durability_; }
   const Tier& tier() const { return files_.tier(); }
   const StoreFiles& files() const { return files_; }
@@ -216,19 +217,19 @@ class CheckpointStore {
   // before each write, so that nothing is written below the mount point of a tier that was unmounted.
   Result<void> still_there() const;
 
-  // The lock for the one process that does `purpose` ("save", "drain") for the run. Does not wait: `busy`,
-  // naming run and store, if another process holds it.
+  // Takes the lock of the run for `purpose` ("save" or "drain"), which only one process can hold. Does not
+  // wait: `busy`, naming run and store, if another process holds it.
   Result<std::unique_ptr<Lock>> lock_run(std::string_view run, std::string_view purpose);
 
-  // recorded_slow_store(): the uuid of the slow store that this run drains to from here; nothing if none is
-  // recorded. record_slow_store(): records it for ever. With it, an empty folder is not mistaken for the slow
-  // tier that should be mounted there.
+  // recorded_slow_store(): the uuid of the slow store that this run drains to from this store; nothing if
+  // none is recorded. record_slow_store(): records it for ever. The uuid prevents that an empty folder is
+  // mistaken for the slow tier that should be mounted there.
   Result<std::optional<std::string>> recorded_slow_store(std::string_view run) const;
   Result<void> record_slow_store(std::string_view run, const CheckpointStore& slow);
 
   // Reserves `bytes` and makes an empty folder in tmp/. no_space if less than bytes + headroom is free after
-  // all other reservations are subtracted. The caller holds the run's lock for `purpose`. Takes the lock of
-  // the store meanwhile: waits for it up to 5 s, then `busy`.
+  // all other reservations are subtracted. The caller holds the run's lock for `purpose`. Takes the store's
+  // lock during the count: waits for it up to 5 s, then `busy`.
   Result<std::unique_ptr<PendingCheckpoint>> stage(std::string_view run, std::string_view purpose,
                                                    uint64_t bytes, uint64_t headroom);
   // The bytes that stage() would find free, without headroom. Each byte of a pending checkpoint counts once:
@@ -247,9 +248,10 @@ class CheckpointStore {
   Result<bool> sweep_ceiling();
 
   Result<std::vector<std::string>> runs() const;
-  // The manifest, read anew. corrupt or truncated: no MANIFEST, one of another checkpoint, symbolic links,
-  // files that are missing or have another size. unsupported: another version of the format. not_found if the
-  // checkpoint does not exist, or if another process removed it during the read.
+  // Reads the manifest, and compares the files in the folder with it. corrupt or truncated: no MANIFEST, one
+  // of another checkpoint, symbolic links, files that are missing or have another size. unsupported: another
+  // version of the format. not_found if the checkpoint does not exist, or if another process removed it
+  // during the read.
   Result<CheckpointManifest> manifest(std::string_view run, const CheckpointId& id) const;
   Result<bool> has(std::string_view run, const CheckpointId& id) const;
   static std::string folder(std::string_view run, const CheckpointId& id);
@@ -263,12 +265,12 @@ class CheckpointStore {
   // Reads and checks all files of the checkpoint, as read_file() does.
   Result<void> verify(std::string_view run, const CheckpointManifest& manifest) const;
 
-  // Removes the remaining files of a run without checkpoints: folder, pair, locks. The run's name must not be
-  // used again, and no process may hold a lock of it.
+  // Removes what is left of a run without checkpoints: its folder in ckpt/ and its files in pairs/ and
+  // locks/. The run's name must not be used again, and no process may hold a lock of it.
   Result<void> forget_run(std::string_view run);
 
   // Both move a checkpoint out of ckpt/. remove(): into trash/, where its files are unlinked. quarantine():
-  // into quarantine/, with `why` in a text file next to it.
+  // into quarantine/, and writes `why` into a text file next to it.
   Result<void> remove(std::string_view run, const CheckpointId& id);
   Result<void> quarantine(std::string_view run, const CheckpointId& id, std::string_view why);
 

@@ -143,7 +143,7 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   };
   ASSERT_OK(tier.backend->names().remove("STORE.json"));
   refused();
-  // An error is right: an empty list would be wrong.
+  // This must be an error: an empty list would say that the run has no checkpoints.
   EXPECT_ERRC(Errc::io, list_checkpoints(store, "another"));
   std::string another = facts;
   const size_t uuid = another.find(store.uuid());
@@ -300,7 +300,7 @@ TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
     for (const std::string& other : others)
       put_text(*tier.backend, folder + other + (folder == "tmp/" ? "/rank-0.bin" : ""), "8\n");
   }
-  // Its process died before it made a folder.
+  // A reservation without a folder: its process died before it made the folder.
   put_text(*tier.backend, "reserved/a.save." + std::string(32, '0'), "9\n");
   put_text(*tier.backend, "trash/b.000000000001.0." + uuid + "/deep/down", "x");
   put_text(*tier.backend, "quarantine/b.000000000001.0." + uuid + "/rank-0.bin", "x");

@@ -17,8 +17,8 @@
 namespace penstock {
 namespace {
 
-// A ceiling measurement holds no lock, so only the age of its files tells that it is dead. A live one may
-// write a file for up to this long without a visible change.
+// A ceiling measurement holds no lock, so only the age of its files shows that its process is dead. A live
+// process may write a file for up to this long without a visible change.
 constexpr std::chrono::hours kDeadCeilingAge{1};
 
 // The latest change of the folder or of an entry in it; nothing if the folder does not exist or the time
@@ -37,8 +37,8 @@ std::optional<std::filesystem::file_time_type> last_change(const std::filesystem
   return newest;
 }
 
-// A killed process may have renamed a checkpoint into ckpt/ or out of it without syncing. So the folders are
-// synced here, before anything is acknowledged or removed because of that name.
+// Syncs ckpt/ and the folders of the runs in it. A killed process may have renamed a checkpoint into ckpt/ or
+// out of it without syncing. So this comes before anything is acknowledged or removed because of such a name.
 Result<void> sync_committed(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> runs, files.list_if_there(kStoreCommitted));
   for (const Entry& run : runs)

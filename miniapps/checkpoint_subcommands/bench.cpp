@@ -1,5 +1,5 @@
-// penstock checkpoint bench: compares saves straight to the slow tier with saves through the fast one and
-// saves by a copy in memory. These arms run one after the other, in random order.
+// penstock checkpoint bench: compares three ways to save: straight to the slow tier, through the fast tier,
+// and by a copy in memory. Each way is an arm. The arms run one after the other, in random order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -125,8 +125,7 @@ class Bench {
     if (!by_snapshot) check_ceilings(done, has_fast, trial);
   }
 
-  // If a save or a drain was faster than the ceiling, the ceiling was measured too low: says so in the
-  // record.
+  // Marks the record if a save or a drain was faster than the ceiling: the ceiling was then measured too low.
   void check_ceilings(const SavingRun& done, bool has_fast, Trial& trial) const {
     constexpr double kTolerance = 1.02;
     for (const CheckpointTimes& one : done.checkpoints) {
@@ -161,12 +160,12 @@ class Bench {
   Run& run_;
   PayloadState& state_;
   const RandomStream order_;
-  double slow_ceiling_ = 0;  // bytes per second, measured before the current arms
+  double slow_ceiling_ = 0;  // bytes per second; measured again before each round of the arms
   std::optional<double> fast_ceiling_;
-  const std::string suite_ = "checkpoint-" + random_id(8);  // random, so that two benches never share it
+  const std::string suite_ = "checkpoint-" + random_id(8);  // random, so that no other bench has this name
 };
 
-// Removes what killed benches left in the stores. A store may not exist yet.
+// Removes the runs of killed benches from the stores. Skips a tier that has no store yet.
 Result<void> sweep_dead_runs(const BenchSetup& setup) {
   for (const Tier& tier : setup.tiers) {
     PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));
@@ -189,7 +188,7 @@ Result<int> run_bench(const CommandContext& context) {
       PayloadState::make(setup.payload.shard(rank, uint64_t(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {
-    PENSTOCK_TRY(ranks.barrier());  // all ranks calibrate at the same time, as they will also work
+    PENSTOCK_TRY(ranks.barrier());  // all ranks calibrate together, since they also work together
     PENSTOCK_TRY(all_ok(ranks, setup.burner->calibrate()));
   }
   const Result<void> measured = Bench(context, setup, run, **state).measure();

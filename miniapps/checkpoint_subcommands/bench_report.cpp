@@ -98,7 +98,7 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
   return table.text() + "\n" + lost.text();
 }
 
-// The sentences about the records. Leaves out those that only repeat the tables.
+// Returns the sentences about the records, without those that only repeat the tables.
 std::string findings(std::span<const Record> records, const Output& output) {
   constexpr std::array<std::string_view, 3> kRepeatedKinds{"saving.drain", "saving.lost", "saving.advice"};
   std::string text;

@@ -21,7 +21,7 @@
 namespace penstock {
 
 struct BenchSetup {
-  std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
+  std::vector<Tier> tiers;  // the slow tier, then the fast tier if there is one
   std::vector<std::string_view> arms;
   uint64_t steps = 100;
   uint64_t save_every = 20;  // steps from one checkpoint to the next
@@ -37,13 +37,14 @@ struct BenchSetup {
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
 };
 
-// invalid_argument if the options contradict each other; exhausted if a step's work gets no threads.
+// Resolves and checks the options. invalid_argument if they contradict each other; exhausted if no threads
+// can be started for the work of a step.
 Result<BenchSetup> resolve_bench(const CommandContext& context);
 
 // Whether the tier is in memory, so that it loses all data with the machine, even synced data.
 bool is_volatile(const Tier& tier);
 
-// A table with a row for each arm, and sentences about the arms.
+// Returns the report: a table with a row for each arm, and sentences about the arms.
 std::string bench_report(const BenchSetup& setup, int ranks, std::span<const Record> records,
                          const Output& output);
 

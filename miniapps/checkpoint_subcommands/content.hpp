@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-// One rank's bytes, in memory. Moving the object does not move the bytes, so views of them stay valid.
+// What one rank saves: its bytes, in memory. Moving the object does not move the bytes, so views of them stay
+// valid.
 class SavedContent {
  public:
   // The bytes of the payload for this rank, as they are at `step`.

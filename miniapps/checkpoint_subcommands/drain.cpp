@@ -31,7 +31,8 @@ class Drain {
   Drain(CheckpointStore& fast, CheckpointStore& slow, std::string run, const CommandContext& context)
       : fast_(fast), slow_(slow), run_(std::move(run)), context_(context) {}
 
-  // Call it with the locks of both tiers held. The results are in the public members.
+  // Drains all checkpoints of the run, and removes fast copies that are durable. Call it with the run's locks
+  // of both stores held. The results are in the public members.
   Result<void> drain_all();
 
   uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, not_durable = 0;
@@ -40,9 +41,10 @@ class Drain {
   double seconds = 0;
 
  private:
-  // `read_existing`: a slow copy that existed before is read and checked before it counts as durable.
+  // Drains one checkpoint. With `read_existing`, a slow copy that already exists is read and checked before
+  // the checkpoint counts as durable.
   Result<void> drain(const FoundCheckpoint& found, bool read_existing, Progress& progress);
-  // An error if the time of --timeout is over or a signal came. Called after each written piece.
+  // Returns an error if the time of --timeout is over or a signal came. Called after each written piece.
   Result<void> check_may_continue() const;
   // Records that a checkpoint is not durable and stays on the fast tier.
   Result<void> record_not_durable(std::string problem);
@@ -212,7 +214,7 @@ void print_drained(const std::string& run, const Drain& drained, const Output& o
   print_text(text + "\n");
 }
 
-// `stores` has the fast ones first.
+// Checks that the command names one fast and one slow store. `stores` has the fast ones first.
 Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
   if (stores.size() == 2 && stores[0]->role() != stores[1]->role()) return success();
   std::string roles;

@@ -29,7 +29,7 @@ struct ClearedRun {
   std::string locked;  // who holds the lock; "": it was free
 };
 
-// Adds the runs in the names "<run>.<what>.<uuid>" of that folder.
+// Adds to `runs` the run of each name "<run>.<purpose>.<uuid>" in the folder.
 Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std::set<std::string>& runs) {
   const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry& entry) {
     const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
@@ -43,7 +43,7 @@ Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std
   return listed.ok() || listed.error().code == Errc::not_found ? success() : listed;
 }
 
-// The runs with a pending checkpoint. Such a run may have no committed checkpoint yet.
+// Returns the runs with a pending checkpoint. Such a run may have no committed checkpoint yet.
 Result<std::set<std::string>> runs_with_pending(std::span<CheckpointStore* const> stores) {
   std::set<std::string> runs;
   for (const CheckpointStore* store : stores)
@@ -62,14 +62,15 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
   return std::vector<std::string>(runs.begin(), runs.end());
 }
 
-// Removes only checkpoints that are older than `keep` others that were read completely and found right.
+// Removes the checkpoints of the run that are older than the `keep` newest right ones. These are read
+// completely, to know that they are right.
 Result<uint64_t> prune(CheckpointStore& slow, const std::string& run, uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> listed, list_checkpoints(slow, run));
   uint64_t verified_count = 0;
   uint64_t pruned = 0;
   for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
     PENSTOCK_TRY(check_interrupt());
-    if (!each->manifest.ok()) continue;  // stays here; `checkpoint verify` reports it
+    if (!each->manifest.ok()) continue;  // not removed; `checkpoint verify` reports it
     if (verified_count >= keep) {
       PENSTOCK_TRY(slow.remove(run, each->id));
       ++pruned;
@@ -87,8 +88,7 @@ Result<uint64_t> prune(CheckpointStore& slow, const std::string& run, uint64_t k
 }
 
 // Removes copies on the fast tier that the slow store also has, except the `to_keep` newest. Skips a
-// checkpoint if this slow store is not the one that the run drains to. Verifies the slow copy before the
-// removal.
+// checkpoint if the run drains to another slow store. Verifies the slow copy before the removal.
 Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run, uint64_t to_keep) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   uint64_t evicted = 0;
@@ -103,7 +103,7 @@ Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::stri
       continue;
     }
     PENSTOCK_TRY(check_interrupt());
-    // A right manifest does not prove that the files are right.
+    // So far only the manifest was checked; the bytes of the files may be wrong.
     if (const Result<void> verified = slow->store->verify(run, *slow->manifest); !verified.ok()) {
       if (!is_data_error(verified.error().code)) return verified.error();
       warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",

@@ -26,7 +26,7 @@ std::string_view state_of(const FoundCheckpoint& found) {
   return found.valid_copy_in(StoreRole::fast) != nullptr ? "both" : "durable";
 }
 
-// Seconds since the checkpoint was saved. Nothing if its time cannot be parsed.
+// Seconds from when the checkpoint was saved until now. Nothing if its time cannot be parsed.
 std::optional<double> age_s(const CheckpointManifest& manifest) {
   std::tm parts{};
   if (::strptime(manifest.snapshot_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};

@@ -66,8 +66,8 @@ Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Ti
   return writer->publish(Durability::file_and_name, replace ? IfExists::replace : IfExists::fail);
 }
 
-// Restores this rank's share of the files. The files that rank r saved go to rank r modulo the number of
-// ranks now.
+// Restores this rank's share of the files. The files that rank r saved are restored by rank (r modulo n) if n
+// ranks restore.
 Result<void> restore_share(const Restart& restart, const CommandContext& context, Tier* to) {
   const Communicator& ranks = context.communicator;
   const auto rank_count = uint64_t(ranks.size());
@@ -121,7 +121,8 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
   print_text(text + "\n");
 }
 
-// For --step N: why that step cannot be restored, and which other steps exist by their manifests.
+// For --step N: the error that says why this step cannot be restored, and which other steps exist. For the
+// other steps, only the manifests were checked.
 Error step_not_restorable(const Restart& restart, uint64_t step, std::span<CheckpointStore* const> stores) {
   std::string text = restart.rejected.empty()
                          ? fmt::format("there is no step {} of run '{}'", step, restart.run)

@@ -36,7 +36,7 @@ constexpr std::string_view kSkippedReason =
 
 // Everything that a rank prepares before the first collective call.
 struct PreparedSave {
-  std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
+  std::vector<Tier> tiers;  // the slow tier, then the fast tier if there is one
   SavedContent content;
   Checkpointer::OnReached on_reached;  // set on rank 0 if --ack-log is given
 
@@ -44,8 +44,9 @@ struct PreparedSave {
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
 };
 
-// One argument, with or without --burst-buffer: the stores need not exist. Two arguments: both must exist,
-// and their STORE.json says which is the slow one.
+// Opens the tiers of the command line and returns the slow one first. With one STORE argument, with or
+// without --burst-buffer, no store need exist. With two, both stores must exist: their STORE.json says which
+// is the slow one.
 Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
   const std::span<const std::string> arguments = context.positionals;
   if (context.options.given("burst-buffer")) {
@@ -77,7 +78,7 @@ Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
   return tiers;
 }
 
-// The run of --run, or the only run that exists, or "default" if there is none.
+// Returns the run of --run, or the only run that exists, or "default" if there is none.
 Result<std::string> run_to_save(const PreparedSave& prepared, const Options& options) {
   if (options.has("run")) {
     PENSTOCK_TRY(check_run_name(options.text("run")));
@@ -136,7 +137,8 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
                                                              .payload = prepared.content.payload(),
                                                              .payload_seed = context.seed}));
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
-    // --timeout includes the wait for space and the write to the fast tier, but does not end them.
+    // The time of --timeout begins before the save. It ends only this wait: the save, with its wait for
+    // space, is over by now.
     const std::chrono::nanoseconds timeout =
         options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
     const std::chrono::nanoseconds patience =
@@ -150,7 +152,7 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
   }
   for (const CheckpointTimes& times : checkpointer->times())
     if (times.id == saved.id) outcome.times = times;
-  outcome.times.reached = saved.reached;  // what it was when the wait ended
+  outcome.times.reached = saved.reached;  // the level at the end of the wait; a drain may have gone on since
   outcome.counts = checkpointer->counts();
   outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
@@ -167,13 +169,13 @@ void record(const SaveOutcome& outcome, Trial& trial) {
   if (outcome.times.skipped) trial.verdict(Verdict::degraded, kSkippedReason);
 }
 
-// A save that was refused (the run is busy, or the store is of another kind) gets no record.
+// Whether a save was refused: the run is busy, or the store is of another kind. Such a save gets no record.
 bool is_refused(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::invalid_argument;
 }
 
-// Collective. The record goes to its file only, even with --json. If the default folder cannot be made, there
-// is no record: the checkpoint is more important.
+// Collective. Begins the record of the save. It goes to its file only, even with --json. If the default
+// folder cannot be made, there is no record: the checkpoint is more important.
 Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& prepared) {
   CommandContext quiet_context = context;
   quiet_context.output.json = false;
@@ -188,7 +190,7 @@ Result<std::optional<Run>> begin_record(const CommandContext& context, const Pre
   return std::optional<Run>(*std::move(run));
 }
 
-// Collective if the save succeeded.
+// Writes the record of the save, also of a failed one. Collective if the save succeeded.
 Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& prepared, uint64_t bytes,
                           Run& run) {
   Trial trial = run.trial();
@@ -212,7 +214,7 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_TRY(all_ok(ranks, prepared));
   PENSTOCK_ASSIGN(const std::string name,
                   on_root(ranks, [&] { return run_to_save(*prepared, context.options); }));
-  uint64_t bytes = 0;  // of all ranks
+  uint64_t bytes = 0;  // bytes of all ranks together
   for (const FileView& file : prepared->content.files()) bytes += file.bytes.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
   PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *prepared));

@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFinalizePoll{50};
-constexpr std::chrono::seconds kLongRun{60};  // for runs of at least this length, an interval is 1 s
+constexpr std::chrono::seconds kLongRun{60};  // a run this long or longer has intervals of 1 s
 
 double seconds_since(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -36,7 +36,7 @@ double seconds_since(Clock::time_point begin, Clock::time_point end) {
 // Counts the bytes that are written to each tier in each interval, on its own thread.
 class ByteSeries {
  public:
-  // Reads the counters here, since the thread may start only when bytes have already moved.
+  // The constructor reads the counters first: bytes may move before the thread starts.
   ByteSeries(const Tier& slow, const Tier* fast, std::chrono::nanoseconds interval)
       : slow_(slow),
         fast_(fast),
@@ -54,7 +54,8 @@ class ByteSeries {
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
-  // Written by the thread without a lock: read them only after end(), which joins it.
+  // The bytes of each interval. The thread writes them without a lock: read them only after end(), which
+  // joins it.
   std::vector<double> slow_bytes;
   std::vector<double> fast_bytes;
 
@@ -92,7 +93,8 @@ MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
 
 Result<void> remove_run(const Tier& tier, const std::string& run) {
   PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
-  // If another process holds the run's locks, it is removing the run as the run of a dead bench.
+  // remove_bench_run() does nothing if another process holds a lock of the run. That process then removes the
+  // run as one of a dead bench.
   return outcome_of(remove_bench_run(*store, run));
 }
 
@@ -124,8 +126,8 @@ Result<void> wait_until_durable(Checkpointer& saver, std::chrono::nanoseconds pa
   }
 }
 
-// Collective. Runs the steps and the saves. An error of one rank ends all ranks, at the next save or at the
-// end.
+// Collective. Runs the steps and the saves. An error of one rank ends the work of all ranks, at the next save
+// or after the last step.
 Result<void> train_and_save(const BenchSetup& setup, Checkpointer& saver, PayloadState& state,
                             Communicator& ranks, Clock::time_point begin, SavingRun& result,
                             const std::function<void()>& tick) {

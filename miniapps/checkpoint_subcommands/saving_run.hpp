@@ -18,10 +18,10 @@
 namespace penstock {
 
 struct SavingRun {
-  std::vector<CheckpointTimes> checkpoints;  // times since the first step began
+  std::vector<CheckpointTimes> checkpoints;  // their times count from the begin of the first step
   CheckpointCounts counts;
   std::vector<Period> steps;
-  double wall_s = 0;      // of steps and saves, until the training ended
+  double wall_s = 0;      // the time of all steps and saves
   double finalize_s = 0;  // from the end of the training until all is durable
   MovedBytes slow;        // bytes that this process moved through the back end
   MovedBytes fast;
@@ -30,16 +30,16 @@ struct SavingRun {
   std::vector<double> fast_bytes;
 };
 
-// Runs a training once, which saves in the way of `arm`. Each step is a fixed amount of work, which takes
-// step_time on an idle machine; without a burner the step sleeps for step_time. `name` is the name of the
-// run, which is removed from both stores at the end, also after an error. Calls `tick` after each step.
-// Collective.
+// Runs a training once, which saves in the way of `arm`. Collective. Each step is a fixed amount of work,
+// which takes step_time on an idle machine; without a burner the step sleeps for step_time. Calls `tick`
+// after each step. `name` is the name of the run, which is removed from both stores at the end, also after an
+// error.
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              PayloadState& state, Communicator& ranks, const std::function<void()>& tick);
 
-// The highest rate at which the tier takes this payload, in bytes per second over all ranks. Each rank writes
-// its files in order, in pieces of 4 MiB, with nothing but the back end's Writer, and syncs bytes and names.
-// The slowest rank counts. The files are then removed. Collective.
+// Measures the ceiling: the highest rate at which the tier takes this payload, in bytes per second over all
+// ranks. Collective. Each rank writes its files in order, in pieces of 4 MiB, with nothing but the back end's
+// Writer, and syncs bytes and names. The time is that of the slowest rank. The files are then removed.
 Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Communicator& ranks);
 
 }  // namespace penstock

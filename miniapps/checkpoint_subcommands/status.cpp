@@ -36,17 +36,18 @@ struct StoreStatus {
   const CheckpointStore* store = nullptr;
   uint64_t checkpoints = 0, bytes = 0, wrong = 0;
   uint64_t pending = 0, quarantined = 0, trash = 0;
-  std::optional<uint64_t> backlog_bytes;  // none: it is a slow store, or no slow store was named
-  std::optional<uint64_t> room_bytes;     // none: the back end does not know
+  std::optional<uint64_t> backlog_bytes;  // not durable yet; none: a slow store, or no slow store was named
+  std::optional<uint64_t> room_bytes;     // space for checkpoints; none: the back end does not know it
   std::optional<std::vector<HeldLock>> locks;
 };
 
-// The text of the process that holds the lock; none if no process holds it.
+// Returns the text in the lock file, which the process that holds the lock wrote. None if no process holds
+// it.
 Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) {
   const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!file && errno == ENOENT) return std::optional<std::string>();
   if (!file) return errno_error(errno, "cannot look at the lock", path.string());
-  // Asks which process would conflict with a lock on the whole file. This takes no lock.
+  // Asks whether a process holds a lock on the file, without taking one.
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
@@ -104,8 +105,8 @@ Result<StoreStatus> inspect_store(const CheckpointStore& store) {
   return status;
 }
 
-// Adds the checkpoints to the store that has them. For a fast store, also counts the bytes that no slow store
-// has.
+// Counts each checkpoint for the stores that have it. For a fast store, also adds up the bytes that no slow
+// store has.
 void add_checkpoints(std::vector<StoreStatus>& all, const std::vector<FoundCheckpoint>& found) {
   const bool slow_known = std::any_of(all.begin(), all.end(), [](const StoreStatus& status) {
     return status.store->role() == StoreRole::slow;

@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-// Moving the object does not move the stores, so pointers to them stay valid.
+// The tiers and stores that a command names. Moving the object does not move the stores, so pointers to them
+// stay valid.
 struct NamedStores {
   std::vector<Tier> tiers;
   std::vector<std::unique_ptr<CheckpointStore>> opened;  // one for each tier; null: the tier has no store
@@ -22,8 +23,8 @@ struct NamedStores {
   std::vector<CheckpointStore*> existing() const;  // the stores that exist, fast ones first
 };
 
-// Opens the tiers. A tier without a name gets its path as the name, since stores often share a mount.
-// invalid_argument if two have the same name.
+// Opens the tiers of the arguments. A tier without a name gets its path as the name, since stores often share
+// a mount. invalid_argument if two have the same name.
 Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named);
 
 // Opens the store of a tier; null if there is none.
@@ -36,10 +37,11 @@ Result<NamedStores> open_stores(const CommandContext& context, bool one_suffices
 // The names of the runs that have a checkpoint in any of the stores, in alphabetical order.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);
 
-// The run of --run, or the only run that exists; runs of `bench` do not count. invalid_argument if there are
-// several (the error lists them); not_found if there is none, or not the one of --run.
+// Returns the run of --run or, without it, the only run that exists; runs of `bench` do not count.
+// invalid_argument if there are several (the error lists them); not_found if there is none, or if the run of
+// --run does not exist.
 Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options);
-// The run of --run, or all runs. not_found if the run of --run does not exist.
+// Returns the run of --run or, without it, all runs. not_found if the run of --run does not exist.
 Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
                                              const Options& options);
 

@@ -27,13 +27,15 @@ inline constexpr std::string_view kRestartName = "restart.json";
 std::string short_name(const CheckpointId& id);
 
 // The policy from --keep, --keep-fast, --on-full, --on-full-timeout, --oversize, --headroom and --read-back.
-// Without one of the first two, the default of CheckpointPolicy applies.
+// Without --keep or --keep-fast, the default of CheckpointPolicy applies.
 CheckpointPolicy policy_of(const Options& options);
 
-// Prints an error that has its own exit code to stderr, in the form of the main program. Rank 0 only.
+// Prints an error to stderr as the main program prints errors, on rank 0 only. Used for errors for which the
+// subcommand returns an exit code of its own.
 void report_failed(const CommandContext& context, const Error& error);
 
-// The CommandInfo::run of a subcommand that takes locks.
+// Runs a subcommand that takes locks: prints an error `busy` and returns kRunLocked for it. It is the
+// CommandInfo::run of such a subcommand.
 template <Result<int> (*work)(const CommandContext& context)>
 Result<int> with_locks(const CommandContext& context) {
   Result<int> result = work(context);

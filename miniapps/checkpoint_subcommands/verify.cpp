@@ -24,12 +24,12 @@ struct VerifiedCopy {
   std::string run;
   CheckpointId id;
   uint64_t bytes = 0;
-  bool proven = false;  // also checked against the seed
-  bool gone = false;    // removed before it was read: by a training, a drain or gc
+  bool proven = false;  // also compared with the bytes that the seed gives
+  bool gone = false;    // a training, a drain or gc removed it before it was read
   std::string problem;  // "": the copy is right, or gone
 };
 
-// Reads all files of the manifest.
+// Reads and checks all files of the manifest.
 Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& manifest, Progress& progress) {
   for (const CheckpointFile& file : manifest.files)
     PENSTOCK_TRY(read_and_prove(store, manifest, file, [&](auto, auto bytes) {

@@ -1,4 +1,5 @@
-// Batches: what the accelerator consumes, and the pool whose fixed number of batches is used again and again.
+// A batch of samples for the accelerator, and the pool that holds a fixed number of batches for the whole
+// run.
 #pragma once
 
 #include <chrono>
@@ -14,13 +15,14 @@
 
 namespace penstock {
 
-// How many bytes of memory samples may use. One sixteenth of the free memory is reserved for everything else:
-// a larger allocation could succeed, and the kernel could kill the process later.
+// How many bytes of memory samples may use: the free memory, without one sixteenth for everything else.
+// Without this limit an allocation could succeed and the kernel could kill the process later.
 uint64_t bytes_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, without gaps. So a batch is one
-// tensor whose outermost dimension is the sample. If `slot_bytes` is 0, samples keep the form in which they
-// are stored: each in its own memory of about `stored_bytes`, or `in_place`, in the memory of the back end.
+// tensor whose outermost dimension is the sample. If `slot_bytes` is 0, samples are not tensors but keep the
+// form in which they are stored. Then each has its own memory of about `stored_bytes`, or, with `in_place`,
+// is used in the memory of the back end without a copy.
 struct BatchShape {
   size_t samples = 0;
   size_t slot_bytes = 0;
@@ -34,14 +36,14 @@ struct BatchShape {
 struct StoredSample {
   std::span<const std::byte> bytes;
   Buffer memory;
-  std::unique_ptr<Reader> reader;  // keeps bytes in place valid; null if HeldObjects has the object open
+  std::unique_ptr<Reader> reader;  // keeps bytes in place valid; null if HeldObjects keeps the object open
 };
 
-// One batch. `memory` is aligned to kBufferAlignment. Each vector has one entry per slot.
+// One batch. `memory` is aligned to kBufferAlignment. Each vector has one entry for each slot.
 struct Batch {
   Buffer memory;
-  std::span<const std::byte> view{};  // if not empty: the memory of all slots, instead of `memory`
-  std::vector<StoredSample> stored;   // used only if slot_bytes is 0
+  std::span<const std::byte> view{};  // if not empty: the tensors of all slots, used instead of `memory`
+  std::vector<StoredSample> stored;   // the samples as stored, if slot_bytes is 0
   size_t slot_bytes = 0;
   std::vector<uint64_t> index;                      // index of the sample in the manifest
   std::vector<uint32_t> label;                      // kNoLabel if the sample has none
@@ -63,32 +65,32 @@ struct Batch {
   }
 };
 
-// Copies or swaps a sample from a slot of one batch to a slot of another batch of the same shape. Afterwards
-// the slot that it came from has either its old sample or that of the other slot. Does not allocate.
+// Moves the sample of a slot of `from` into a slot of `to`, a batch of the same shape. The source slot then
+// contains either a copy of the same sample or the sample that `to_slot` had. Does not allocate.
 void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot);
 
-// A fixed number of batches. make() touches their memory: the first touch of a page costs more than filling
-// it, and would slow the first batches of the run. If slot_bytes is 0, each sample has `stored_bytes` of
-// memory at first; larger samples make it grow. Samples in place have no such memory. One stage at a time
-// borrows the pool, which must outlive that stage. No lock: the loader's protocol says which thread owns
-// which slot.
+// A fixed number of batches, which are filled again and again. make() touches their memory: the first touch
+// of a page costs more than filling it, and would slow the first batches of the run. If slot_bytes is 0, each
+// sample has `stored_bytes` of memory at first; larger samples make it grow. Samples in place have no such
+// memory. One stage at a time borrows the pool, which must outlive that stage. The pool has no lock: the
+// loader decides which thread owns which slot (loader.cpp).
 class BatchPool {
  public:
-  // `prefetch` + 1 batches: those that are prepared ahead, and the one that the accelerator uses. exhausted,
-  // with both sizes, if they need more memory than is free.
+  // Makes `prefetch` + 1 batches: those that are prepared ahead, and the one that the accelerator uses.
+  // exhausted, with the needed and the free bytes, if the batches need more memory than is free.
   static Result<BatchPool> make(const BatchShape& shape, uint64_t prefetch);
 
   const BatchShape& shape() const { return shape_; }
   size_t size() const { return batches_.size(); }
   Batch& operator[](size_t i) { return batches_[i]; }
 
-  // For an app that holds all samples in memory: makes all_samples(), with `samples` slots, and
-  // copied_batch(), with `batch` slots. Touches their memory, so that no step of the run pays for that.
-  // exhausted if there is less memory.
+  // For an app that holds all samples in memory. Makes all_samples() with `samples` slots and copied_batch()
+  // with `batch` slots. Touches their memory, so that no step of the run pays for the first touch. exhausted
+  // if there is less memory.
   Result<void> allocate_all_samples(uint64_t samples, size_t batch);
   void free_all_samples();  // frees what allocate_all_samples() allocated
   Batch& all_samples() { return all_samples_; }
-  // The batch of samples that are copied from all_samples() for the next step.
+  // The batch into which the samples of the next step are copied from all_samples().
   Batch& copied_batch() { return copied_batch_; }
 
  private:

@@ -19,8 +19,8 @@ BatchPlan::BatchPlan(Sampler sampler, uint32_t batch, uint64_t prefetch, PlanLim
   open_more_batches();
 }
 
-// The loader holds its lock during every call of this class. Epochs have consecutive numbers, so the number
-// minus the first one is the index in epochs_.
+// Returns the epoch with this number. Epochs have consecutive numbers, so its index in epochs_ is `number`
+// minus the number of the first one.
 BatchPlan::Epoch& BatchPlan::epoch(uint64_t number) {
   return epochs_[size_t(number - epochs_.front().number)];
 }
@@ -52,8 +52,8 @@ EpochOrder BatchPlan::next_order() const {
   return order;
 }
 
-// Makes the order of the next epoch. False: the limits allow no further epoch. An epoch is skipped if an
-// earlier run used most of its samples and too few are left for a batch.
+// Makes the order of the next epoch and adds the epoch to epochs_. False: the limits allow no further epoch.
+// An epoch is skipped if an earlier run used most of its samples and too few are left for a batch.
 bool BatchPlan::begin_epoch() {
   while (limits_.epochs == 0 || next_epoch_ < limits_.epochs) {
     Epoch new_epoch;
@@ -72,7 +72,8 @@ bool BatchPlan::begin_epoch() {
   return false;
 }
 
-// Opens the next batch: chooses its samples and its batch of the pool. False: a limit is reached. Allocates.
+// Opens the next batch: chooses its samples and the memory in the pool for it. False: a limit is reached.
+// Allocates.
 bool BatchPlan::open_next() {
   if (limits_.reached(head_number_ + open_batches_.size() - given_up_batches_)) return false;
   if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
@@ -96,7 +97,8 @@ void BatchPlan::open_more_batches() {
   while (open_batches_.size() < most_open && open_next()) {
   }
   if (open_batches_.empty()) {
-    const bool may_continue = prefetch_ == 0 && !requested_;  // unknown until the consumer requests a batch
+    // With a prefetch depth of 0, only a request shows whether there is another batch.
+    const bool may_continue = prefetch_ == 0 && !requested_;
     head_ = may_continue ? Head::pending : Head::ended;
   } else {
     head_ = open_batches_.front().untried_slots == 0 && open_batches_.front().holes.empty() ? Head::ready
@@ -104,7 +106,8 @@ void BatchPlan::open_more_batches() {
   }
 }
 
-// By the consumer. Frees the batch that it had. Allocates only with a prefetch depth of 0.
+// Called by the consumer: frees its last batch and asks for the next one. Allocates only if the prefetch
+// depth is 0.
 void BatchPlan::request() {
   if (requested_) return;
   requested_ = true;
@@ -144,8 +147,9 @@ std::optional<Ticket> BatchPlan::take() {
   return ticket;
 }
 
-// Counts a sample as tried. After the last one of its batch, the head may be decided: that batch is the head,
-// or the head waits for one of its samples.
+// Counts the ticket's sample as tried (loaded or failed). If it was the last untried sample of its batch and
+// the head may have waited for it, calls decide_head() and returns true. The head waits for its own samples,
+// and for those of a later batch that are to fill its holes.
 bool BatchPlan::count_tried(const Ticket& ticket) {
   if (--open_batches_[size_t(ticket.batch - head_number_)].untried_slots > 0) return false;
   if (head_ == Head::ready || open_batches_.front().untried_slots > 0) return false;
@@ -163,7 +167,8 @@ bool BatchPlan::record_failed(const Ticket& ticket) {
   return count_tried(ticket);
 }
 
-// Fills the first holes of the head with the next positions of its epoch, as many as the epoch has left.
+// Adds tickets to refills_ for the first holes of the head: the next positions of its epoch, as many as are
+// left.
 void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
   const auto refill_count = ptrdiff_t(std::min<uint64_t>(source.order.left(), batch.holes.size()));
   for (ptrdiff_t i = 0; i < refill_count; ++i)
@@ -175,8 +180,8 @@ void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
 }
 
 // Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
-// has a good or an untried sample. If it has an untried one, the head waits for it. Returns the batch's index
-// in open_batches_, or 0 (the head itself) if there is none.
+// has a good or an untried sample. If that batch has an untried sample, the head must wait until it is tried.
+// Returns the batch's index in open_batches_, or 0 (the head itself) if there is none.
 size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
   for (size_t i = open_batches_.size() - 1; i > 0; --i)
     if (open_batches_[i].epoch == to.epoch &&
@@ -185,7 +190,7 @@ size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
   return 0;
 }
 
-// Moves the last good sample of a batch into the first hole of the head.
+// Moves the last good sample of batch `from` into the first hole of the head `to`.
 void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   std::sort(from.holes.begin(), from.holes.end());
   uint32_t slot = batch_samples_ - 1;
@@ -196,7 +201,8 @@ void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   to.holes.erase(to.holes.begin());
 }
 
-// Decides about the head once all its samples have been tried: ready, wait, fill its holes, or give it up.
+// Decides what happens to the head once all its samples have been tried: it is ready, its holes are refilled,
+// it waits for samples of a later batch, or it is given up. Giving it up makes the next batch the head.
 void BatchPlan::decide_head() {
   while (head_ != Head::empty_epoch && !open_batches_.empty() && open_batches_.front().untried_slots == 0) {
     OpenBatch& batch = open_batches_.front();
@@ -219,8 +225,9 @@ void BatchPlan::decide_head() {
   }
 }
 
-// Removes the head from open_batches_: `handed_over` to the consumer, or given up. Closes its epoch after the
-// epoch's last batch, then opens the next batches, which allocates.
+// Removes the head from open_batches_: it was `handed_over` to the consumer, or it is given up (false). If no
+// batch of its epoch is open and none will follow, removes the epoch too. Then opens the next batches, which
+// allocates.
 void BatchPlan::retire_head(bool handed_over) {
   const uint64_t number = open_batches_.front().epoch;
   if (handed_over) {

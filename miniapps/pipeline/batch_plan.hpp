@@ -1,24 +1,25 @@
-// Decides which sample belongs in which slot of which batch. It is the loader's bookkeeping and has no
-// threads.
+// Decides which sample belongs in which slot of which batch. The loader calls it to hand out work; it has no
+// threads of its own.
 //
-// K is the prefetch depth, B the batch size. For any number of workers and any timing:
+// K is the prefetch depth, B the batch size. These rules hold for any number of workers and any timing:
 //  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B, until a sample fails.
 //  - Batches are handed over in order. A batch is open from the moment its samples are chosen until it is
 //    handed over or given up. At most max(K, 1) batches are open. With K > 0 the plan opens K batches at once
 //    and a new one after each hand-over. With K = 0 it opens a batch when the consumer asks for it, so no
 //    sample is read ahead of the accelerator.
-//  - A batch never mixes epochs. Positions of an epoch that fill no batch are its tail.
-//  - A sample that fails leaves a hole in its batch. The plan fills holes only in the head, the next batch to
-//    hand over, once all other samples of the head have been tried. It fills them in slot order with the
-//    epoch's next positions that belong to no batch. No other batch opens before that is decided.
+//  - A batch never mixes epochs. The positions at the end of an epoch that fill no batch are its tail.
+//  - A sample that fails leaves a hole in its batch. The plan fills holes only in the head, which is the next
+//    batch to hand over, and only once all other samples of the head have been tried. It fills them in slot
+//    order with the epoch's next positions that belong to no batch. No other batch opens before these samples
+//    have been tried.
 //  - If the epoch has no such position left, good samples move from the epoch's last open batch into the
-//    holes, the last sample first. This waits until all samples of that batch have been tried. They leave
-//    holes there.
-//  - So the composition depends only on the order, B, K and on which samples are bad. Every sample is tried
-//    at most once an epoch. An epoch has as many batches as its good samples fill, whatever K is.
+//    holes of the head, the last sample first. The plan first waits until all samples of that last batch have
+//    been tried. The moved samples leave holes in it.
 //  - If the epoch has no sample left for the holes, the plan gives the batch up. Its good samples count as
 //    tail. An epoch without any batch ends the plan (Head::empty_epoch); otherwise the run would try the same
 //    epoch for ever.
+//  - So the samples of each batch depend only on the order, B, K and on which samples are bad. Every sample
+//    is tried at most once an epoch. An epoch has as many batches as its good samples fill, whatever K is.
 #pragma once
 
 #include <cstddef>
@@ -33,28 +34,29 @@
 
 namespace penstock {
 
-// One sample to be loaded.
+// The task to load one sample into one slot of a batch.
 struct Ticket {
-  uint64_t batch = 0;  // number of its batch, from 0 in this process
+  uint64_t batch = 0;  // number of its batch; this process counts batches from 0
   uint64_t epoch = 0;
   uint64_t index = 0;  // index of the sample in the manifest
   uint32_t slot = 0;
   size_t pool_index = 0;  // index of its batch in the pool
 };
 
-// Where a run continues that earlier runs have started.
+// Where this run starts, if it continues a run that earlier processes began.
 struct PlanStart {
   uint64_t batches = 0;       // batches that earlier runs handed over
   uint64_t epoch = 0;         // the epoch to continue
-  uint64_t used_samples = 0;  // samples of that epoch that all ranks together have used
-  // Further samples of that epoch that this rank alone has used. Needed only if ranks used different numbers.
+  uint64_t used_samples = 0;  // samples of that epoch that all ranks have used, together
+  // Samples of that epoch that this rank alone has used in addition. Not 0 only if the ranks used different
+  // numbers of samples.
   uint64_t own_extra_samples = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
 };
 
-// When to stop: at the first limit that is reached. 0: no limit. Both limits count from the start of the
-// whole run, including earlier runs.
+// The limits of a run, which ends at the first of them that it reaches. 0: no limit. `batches` and `epochs`
+// count from the start of the whole run, including earlier processes.
 struct PlanLimits {
   uint64_t batches = 0;  // batches to hand over
   uint64_t epochs = 0;
@@ -63,10 +65,10 @@ struct PlanLimits {
   bool reached(uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
 };
 
-// One thread at a time: the loader calls every function with its mutex_ held. Functions that open a batch,
-// make an order or record a hole allocate, and throw std::bad_alloc: the constructor, request(),
-// record_filled(), record_failed() and hand_over(). take() and can_take() do not. The plan does not test for
-// a stop or a signal.
+// Plans the batches. Only one thread at a time may use it: the loader calls every function with its mutex_
+// held. Functions that open a batch, make an order or record a hole allocate, and throw std::bad_alloc: the
+// constructor, request(), record_filled(), record_failed() and hand_over(). take() and can_take() do not
+// allocate. The plan does not test for a stop or a signal.
 class BatchPlan {
  public:
   enum class Head : uint8_t {
@@ -76,8 +78,8 @@ class BatchPlan {
     empty_epoch,  // an epoch produced no batch: the run cannot continue
   };
 
-  // Moves a loaded sample from its slot to the hole in another batch. Only `pool_index` and `slot` of the
-  // tickets are set. No other thread uses either slot during the call.
+  // A function that moves a loaded sample from its slot in one batch to a hole in another batch. Only
+  // `pool_index` and `slot` of the tickets are set. No other thread uses either slot during the call.
   using MoveSample = std::function<void(const Ticket& from, const Ticket& to)>;
 
   // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. record_filled(),
@@ -86,41 +88,41 @@ class BatchPlan {
   BatchPlan(Sampler sampler, uint32_t batch, uint64_t prefetch, PlanLimits limits, MoveSample move,
             SpanBuffer* spans = nullptr);
 
-  // Called when the consumer calls next(): frees the batch that it had and requests the next one.
+  // Frees the batch that the consumer has and requests the next one. Called when the consumer calls next().
   void request();
-  // By a worker: the next sample to load, or nothing if none may be started now. In order of batch, then
-  // slot.
+  // Returns the next sample to load, or nothing if none may be started now. Called by a worker. Samples come
+  // in the order of their batches, then of their slots.
   std::optional<Ticket> take();
   bool can_take() const;
   uint64_t startable_samples() const;  // how many samples take() would return now
-  // By a worker: the ticket's slot is filled, or it stays empty because the sample failed. True: head() may
-  // have changed, or more samples can be taken.
+  // Records that a sample was loaded into the ticket's slot, or that it failed and the slot is still empty.
+  // Called by a worker. True: head() may have changed, or more samples can be taken.
   bool record_filled(const Ticket& ticket);
   bool record_failed(const Ticket& ticket);
 
   Head head() const { return head_; }
   uint64_t head_epoch() const { return open_batches_.front().epoch; }  // needs head() == ready
-  // Needs head() == ready. By the consumer: the head belongs to it until its next request(). Returns the
-  // batch's index in the pool.
+  // Hands the head to the consumer, which has it until its next request(). Returns its index in the pool.
+  // Needs head() == ready.
   size_t hand_over();
 
   uint64_t skipped() const { return skipped_; }  // samples that failed
-  // Good or untried samples at the end of an epoch that filled no batch.
+  // Good or untried samples that filled no batch, at the ends of epochs.
   uint64_t dropped_tail() const { return dropped_tail_; }
 
  private:
   struct Epoch {
     uint64_t number = 0;
-    EpochOrder order;           // the positions left in it belong to no batch and filled no hole
+    EpochOrder order;           // its remaining positions are in no batch and filled no hole
     uint64_t open_batches = 0;  // how many of its batches are in open_batches_
     bool had_batch = false;     // a batch of it was handed over, perhaps by an earlier run
-    bool closed = false;        // no further batch of it will open
+    bool closed = false;        // true: no further batch of it will open
   };
   struct OpenBatch {
     uint64_t epoch = 0;
     size_t pool_index = 0;
     std::vector<uint64_t> indices;  // the samples of its slots, as chosen when it opened
-    uint32_t taken_slots = 0;       // slots whose first sample take() has returned
+    uint32_t taken_slots = 0;       // slots for which take() has returned their first sample
     uint32_t untried_slots = 0;     // slots that are neither filled nor holes
     std::vector<uint32_t> holes;
   };

@@ -1,4 +1,5 @@
-// Gives batches to the training loop, and reports how long the loop waited for them and why.
+// The interface from which the training loop gets its batches. It also reports how long the loop waited and
+// why.
 #pragma once
 
 #include <chrono>
@@ -15,34 +16,34 @@
 
 namespace penstock {
 
-// An object in which samples failed.
+// An object that has samples which could not be loaded.
 struct SkippedObject {
   std::string name;
-  bool is_one_sample = true;  // the object is one sample
-  uint64_t samples = 1;       // how often its samples failed; each may fail once an epoch
+  bool is_one_sample = true;  // false: the object contains several samples
+  uint64_t samples = 1;       // failures of its samples; a sample may fail once in each epoch
   uint64_t offset = 0;        // bytes before the first bad sample in the object
-  std::string why;            // why that sample failed
+  std::string why;            // why the first bad sample failed
 };
 
-// Describes a failed sample: `index` is its index in the manifest, `error` its failure.
+// Makes the entry for a failed sample. `index` is the sample's index in the manifest, `error` its failure.
 SkippedObject skipped_object(const Manifest& manifest, uint64_t index, const Error& error);
 
-// The samples that no batch contains, so far.
+// How many samples are in no batch so far, and why.
 struct LoaderLosses {
-  uint64_t skipped = 0;              // how often samples failed; each may fail once an epoch
+  uint64_t skipped = 0;              // failures of samples; a sample may fail once in each epoch
   uint64_t dropped_tail = 0;         // good samples that filled no batch
   std::vector<SkippedObject> named;  // the first kMostNamed objects with failed samples
   static constexpr size_t kMostNamed = 10;
 
   void add(const LoaderLosses& more);
   void name(const SkippedObject& object);
-  // Warnings for the user, one line for each object: a damaged shard may have many bad samples.
+  // Warnings for the user: one line for each object, since a damaged shard may have many bad samples.
   std::vector<std::string> warnings() const;
 };
 
-// How one stage spent the time of its threads, in seconds summed over them. Each second of a thread is in
-// exactly one of the three parts. Stages that share threads count each other's work as waiting: while a
-// worker decodes, resizing is starved and reading is blocked.
+// How one stage spent the time of its threads, in seconds summed over the threads. Each second of a thread is
+// busy, starved or blocked. If stages share threads, the work of one stage counts as waiting for the others:
+// while a worker decodes, resizing is starved and reading is blocked.
 struct StageTally {
   std::string stage;     // "read", "decode", "resize", "accelerator"
   double busy_s = 0;     // time that the stage worked
@@ -51,28 +52,32 @@ struct StageTally {
 
   double total_s() const { return busy_s + starved_s + blocked_s; }
 };
-// Makes the tallies of "read" and of the transform's own stages. `spent_ns` has one entry for each of them,
-// and a last one for the threads' wait for a free slot.
+// Makes the tallies of the stage "read" and of the transform's own stages. `spent_ns` has the threads' time
+// in each of these stages, and as its last entry their wait for a free slot.
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
                                       std::span<const uint64_t> spent_ns);
 
-// The time that the consumer waited in next(), in seconds, divided by cause. "read" and the transform's own
-// stages: in proportion to their share of the workers' time during the wait. "collate": workers had no work
-// while others loaded the last samples of the batch; also the time to copy samples into a batch (FileBatches,
-// MemoryBatches). "queue": the batch was ready, and the consumer's thread had not run yet.
+// One cause why the consumer waited in next(), with the seconds that it cost. The causes are:
+//  - "read" and each stage of the transform: the workers were busy with it. The wait is divided in proportion
+//    to their time in each stage during the wait.
+//  - "collate": workers had no work while others loaded the last samples of the batch. The time to copy
+//    samples into a batch counts here too (FileBatches, MemoryBatches).
+//  - "queue": the batch was ready, but the consumer's thread had not run yet.
 struct LostTime {
   std::string cause;
   double seconds = 0;
 };
-// `worked_ns`: the threads' time during the waits, as in stage_tallies(); empty if no worker finished a part.
-// `waited_ns`: the wait until the batch was ready. `late_ns`: the wait after that.
+// Divides the consumer's waits by cause. `worked_ns`: the threads' time during the waits, as `spent_ns` of
+// stage_tallies(); empty if no worker finished a part. `waited_ns`: the waits until the batch was ready.
+// `late_ns`: the waits after that, until the consumer's thread ran.
 std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
                                     std::span<const uint64_t> worked_ns, uint64_t waited_ns,
                                     uint64_t late_ns);
 
-// Hands out batches in a fixed order, whatever the timing of its own threads. One thread, the consumer, makes
-// it, calls next() and close(), and destroys it. The destructor asks the threads to stop, waits without a
-// limit for the reads in flight, and drops all other samples. A waiting worker does not block it.
+// Hands out batches in a fixed order, whatever the timing of its own threads. Only one thread, the consumer,
+// may make it, call next() and close(), and destroy it. The destructor asks the threads to stop, waits
+// without a limit for the reads in flight, and drops all other samples. A worker that waits for a free slot
+// does not delay it.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -80,27 +85,27 @@ class BatchSource {
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
-  // By the consumer, without any lock. Waits for the next batch, which the caller may read until it calls
-  // next() again. Null at the end. After an error or the end, every further call returns the same. A signal
-  // does not end the wait by itself: while it waits, next() tests interrupted(), and returns
+  // Waits for the next batch, which the caller may read until it calls next() again. Null at the end. After
+  // an error or the end, every further call returns the same. Called by the consumer, which holds no lock. A
+  // signal does not end the wait by itself: while it waits, next() tests interrupted(), and returns
   // Errc::interrupted within 100 ms. It may allocate.
   virtual Result<const Batch*> next() = 0;
 
-  // Values so far. Any thread may call times(). losses() and lost_times() belong to the consumer, unless a
-  // class allows more. All allocate.
+  // The sums since the start. Any thread may call times(). Only the consumer may call losses() and
+  // lost_times(), unless a class allows more. All three allocate.
   virtual std::vector<StageTally> times() const = 0;
   virtual LoaderLosses losses() const = 0;
-  // The parts add up to the whole time that next() waited.
+  // The waits of next() by cause. Together they are the whole time that next() waited.
   virtual std::vector<LostTime> lost_times() const = 0;
 
-  // Whole files whose samples were used, so far; 0 if samples are read one by one.
+  // How many whole files had samples that were used, so far. It is 0 if samples are read one by one.
   virtual uint64_t files_used() const { return 0; }
 
-  // By the consumer. Asks the workers to stop and waits for them, at most for `patience`. False: a worker is
-  // still inside a call of the back end. Then the source and everything that it borrows must exist until the
-  // process ends, and the process must end by _exit().
+  // Asks the workers to stop and waits for them, at most for `patience`. Called by the consumer. False: a
+  // worker is still inside a call of the back end. Then the source and everything that it borrows must exist
+  // until the process ends, and the process must end by _exit(): a destructor would wait for that worker.
   virtual bool close(std::chrono::nanoseconds patience) = 0;
-  virtual bool stalled() const = 0;  // next() failed because no sample came within the patience
+  virtual bool stalled() const = 0;  // true if next() failed because no sample came for too long
 };
 
 }  // namespace penstock

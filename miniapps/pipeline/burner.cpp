@@ -1,8 +1,8 @@
-// Threads: the training loop's thread makes and destroys the burner and calls its public functions. It works
-// as the first worker. Each other worker thread runs serve().
+// Threads: the training loop's thread makes and destroys the burner and calls its public functions. It does
+// the work of workers_[0] itself. Each further worker has a thread, which runs serve().
 // Lock: mutex_ guards job_, job_number_ and busy_threads_. No thread holds it during the work. The words,
-// rounds and time of a worker belong to its thread from begin() to wait_for_all(), then to the caller. The
-// lock makes them visible to the next owner.
+// rounds and time of a worker belong to its thread from begin() to wait_for_all(), then to the caller. Taking
+// the lock at each change of owner makes them visible to the next owner.
 // Memory: after make() only calibrate() allocates.
 // Ctrl-C: the signal handler only sets a flag. Workers test it every few microseconds of work and end their
 // job early.
@@ -24,11 +24,11 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kSlice = std::chrono::milliseconds(1);
-// Time for the processors to reach their full clock rate.
+// Work before the measurements, so that the processors reach their full clock rate.
 constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);
 constexpr nanoseconds kMeasuringTime = std::chrono::milliseconds(20);
 constexpr size_t kMeasurements = 9;
-constexpr size_t kWords = 512;  // 4 KiB, so that they fit in the first-level cache
+constexpr size_t kWords = 512;  // 4 KiB: fits in the first-level cache of a processor
 
 double seconds(nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -36,14 +36,14 @@ double seconds(nanoseconds time) {
 
 }  // namespace
 
-// The words that a thread computes on, and how far it is with the job.
+// The words that one thread computes on, and how many rounds of the current job it has done.
 struct Burner::Worker {
   alignas(64) std::array<uint64_t, kWords> words{};
   uint64_t rounds = 0;
   nanoseconds work_time{0};
 
-  // Takes some microseconds for multiplications and additions. The compiler cannot omit any: each round
-  // starts from the results of the round before.
+  // One round of multiplications and additions, which takes some microseconds. The compiler cannot omit any:
+  // each round starts from the results of the round before.
   void round() {
     constexpr int kPasses = 8;
     for (int pass = 0; pass < kPasses; ++pass)
@@ -86,8 +86,8 @@ Burner::~Burner() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 
-// The whole life of a worker thread: it waits for job_number_ to change and does the job. It compares the
-// number and not the job, since two equal jobs may follow each other. Holds the lock, but not during the
+// The whole life of a worker thread: it waits for job_number_ to change and does the new job. It compares
+// numbers instead of jobs, since two equal jobs may follow each other. It holds the lock except during the
 // work.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
   uint64_t seen_number = 0;
@@ -102,7 +102,8 @@ void Burner::serve(Worker& worker, const std::stop_token& stop) {
   }
 }
 
-// By the caller, which takes the lock. No worker is working: wait_for_all() returned before.
+// Gives a job to the worker threads. Takes the lock itself. No worker may be working: wait_for_all() has
+// returned.
 void Burner::begin(const Job& job) {
   if (threads_.empty()) return;
   {
@@ -114,14 +115,15 @@ void Burner::begin(const Job& job) {
   job_changed_.notify_all();
 }
 
-// By the caller, which takes the lock. Returns soon after Ctrl-C too, since the workers test for it.
+// Waits until the worker threads have done the job. Takes the lock itself. Returns soon after Ctrl-C too,
+// since the workers test for it.
 void Burner::wait_for_all() {
   std::unique_lock lock(mutex_);
   job_done_.wait(lock, [&] { return busy_threads_ == 0; });
 }
 
-// By the caller. Returns the rounds per second of a thread, the mean of all threads. If there are more
-// threads than processors, some of them may not run at all in so short a time.
+// Works for `length` on all threads and returns the rounds per second of one thread, as the mean of all
+// threads. If there are more threads than processors, some of them may not run at all in so short a time.
 double Burner::measure_rate(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
@@ -150,9 +152,9 @@ Result<void> Burner::calibrate() {
   return success();
 }
 
-// By the caller, for a fraction of a processor: in each millisecond it works and then sleeps. A sleep that
-// ended late makes the next sleeps shorter. Work that took longer does not: then the whole step takes
-// longer.
+// Occupies a fraction of a processor with the caller's thread: in each millisecond it works and then sleeps.
+// A sleep that was too long makes the next sleeps shorter. Work that took too long does not: then the whole
+// step takes longer.
 void Burner::work_in_slices(nanoseconds duration) {
   while (duration.count() > 0 && !interrupted()) {
     const nanoseconds slice = std::min(kSlice, duration);

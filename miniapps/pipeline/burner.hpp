@@ -1,4 +1,4 @@
-// Occupies processors with a fixed amount of work, as a training step does on its host.
+// Occupies processors with a fixed amount of work. A real training also works on the host during each step.
 #pragma once
 
 #include <chrono>
@@ -14,31 +14,33 @@
 
 namespace penstock {
 
-// The work must get longer when other programs use the processors, so it cannot simply end at a deadline.
-// calibrate() measures once how many rounds a span of time takes; work() then always does that many. A round
-// is arithmetic over 4 KiB that belong to one thread. They stay in the first cache of its processor, so only
-// the processor limits the speed.
+// Does the amount of work that occupies some processors for a given time. The work must take longer when
+// other programs use the processors, so it cannot simply end at a deadline. Instead calibrate() measures once
+// how many rounds fit into a span of time, and work() always does that many. A round is arithmetic over 4 KiB
+// that belong to one thread. They fit in the first-level cache of its processor, so only the processor limits
+// the speed.
 //
-// One thread makes, uses and destroys it.
+// Only one thread makes, uses and destroys a Burner.
 class Burner {
  public:
-  // Occupies `cores` processors during work(), cores > 0. For a fraction, the caller's thread works for that
-  // share of each millisecond and sleeps for the rest. Starts `cores` (rounded up) - 1 threads, since the
-  // caller works as well. `exhausted` if no more threads can start.
+  // Makes a burner that occupies `cores` processors during work(); cores > 0. For a fraction of a processor,
+  // the caller's thread works for that share of each millisecond and sleeps for the rest. Starts `cores`
+  // (rounded up) - 1 threads, since the caller's thread works as well. `exhausted` if no more threads can
+  // start.
   static Result<std::unique_ptr<Burner>> make(double cores);
   ~Burner();
 
-  // Measures the rounds per second of all its threads together. Call it before work(). It takes about 0.3 s,
-  // in which the process should do nothing else. Errc::interrupted once interrupted().
+  // Measures how many rounds per second its threads do while all of them work. Call it before work(). It
+  // takes about 0.3 s, in which the process should do nothing else. Errc::interrupted once interrupted().
   Result<void> calibrate();
-  // Rounds per second of one thread in the fastest measurement; the mean of all threads.
+  // Rounds per second of one thread, the mean of all threads, in the fastest of the measurements.
   double rounds_per_s() const { return rounds_per_s_; }
   // (fastest measurement - slowest) / fastest: shows how much other programs disturbed the measurements.
   double spread() const { return spread_; }
 
-  // Each thread does as many rounds as took the time `duration` during calibrate(), when the machine was
-  // idle. For a fraction of a processor the caller also sleeps. Returns when all threads are done.
-  // Errc::interrupted within some milliseconds once interrupted().
+  // Works for about `duration`: each thread does as many rounds as took this time during calibrate(), when
+  // the machine was idle. For a fraction of a processor the caller's thread also sleeps. Returns when all
+  // threads are done. Errc::interrupted within some milliseconds once interrupted().
   Result<void> work(std::chrono::nanoseconds duration);
   uint64_t rounds() const { return total_rounds_; }  // done by work(), on all threads
 
@@ -46,7 +48,7 @@ class Burner {
   using Clock = std::chrono::steady_clock;
   struct Job {
     uint64_t rounds = 0;
-    Clock::time_point until = Clock::time_point::max();  // ends earlier if this time comes first
+    Clock::time_point until = Clock::time_point::max();  // the job ends at this time even if rounds are left
   };
   struct Worker;
 
@@ -61,7 +63,7 @@ class Burner {
   double rounds_per_s_ = 0;
   double spread_ = 0;
   uint64_t total_rounds_ = 0;
-  // How much later than planned sleeps ended. The next sleeps are shorter by this time.
+  // By how much past sleeps were too long. The next sleeps are shorter by this time.
   std::chrono::nanoseconds overslept_{0};
   std::mutex mutex_;  // protects job_, job_number_ and busy_threads_
   std::condition_variable_any job_changed_;
@@ -69,7 +71,7 @@ class Burner {
   Job job_;
   uint64_t job_number_ = 0;                       // number of the current job; workers start when it changes
   uint64_t busy_threads_ = 0;                     // threads that still work on the current job
-  std::vector<std::unique_ptr<Worker>> workers_;  // the first is for the caller's thread
+  std::vector<std::unique_ptr<Worker>> workers_;  // workers_[0] is for the caller's thread
   std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };
 

@@ -12,15 +12,16 @@
 
 namespace penstock {
 
-// Trains AlexNet. `words` are the options after "cpu:". `unsupported` in a build without oneDNN.
-// invalid_argument if a process asks for more than one: it has only one set of processors.
+// Makes the accelerator `cpu`, which trains AlexNet. `words` are the options after "cpu:". `unsupported` in a
+// build without oneDNN. invalid_argument if a process asks for more than one: it has only one set of
+// processors.
 Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const OptionWord> words,
                                                           const AcceleratorGroup& group);
 
-// Trains any network. prepare() makes it and allocates its memory. Takes f32 pictures of the network's size,
-// in both orders of axes. Step::deadline is Step::end, since a step has no nominal time. A sample without a
-// label has class 0. A label that is not a class of the network is invalid_argument. Metrics: `loss_first`
-// and `loss_last`, the mean losses of the first and the last batch.
+// Makes an accelerator that trains any network. Its prepare() makes the network and allocates the memory. It
+// takes f32 pictures of the network's size, in both orders of axes. Step::deadline is Step::end, since a step
+// has no nominal time. A sample without a label gets class 0. A label that is not a class of the network is
+// invalid_argument. Metrics: `loss_first` and `loss_last`, the mean losses of the first and the last batch.
 std::unique_ptr<Accelerator> make_training_accelerator(const Network& network, unsigned threads,
                                                        uint64_t seed);
 

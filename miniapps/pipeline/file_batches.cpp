@@ -37,8 +37,9 @@ Result<std::unique_ptr<FileBatches>> FileBatches::make(std::unique_ptr<BatchSour
   }
 }
 
-// Gets the next file. The samples of an incomplete batch are dropped if the file is of another epoch. False:
-// next() must return null, because there is no further file or because of a pause between epochs.
+// Gets the next file from upstream. If the file is of another epoch, the samples of an incomplete batch are
+// dropped. False: next() must return null, because there is no further file or because of the pause between
+// epochs.
 Result<bool> FileBatches::take_file() {
   PENSTOCK_ASSIGN(file_, file_source_->next());
   file_samples_ = used_samples_ = 0;
@@ -52,7 +53,7 @@ Result<bool> FileBatches::take_file() {
     if (last_epoch_ && handed_batches_ == handed_before_epoch_)
       return make_error(Errc::corrupt,
                         "a whole epoch has no " + std::to_string(settings_.batch) + " samples for a batch");
-    // An earlier run may have handed out the first batches of the first epoch.
+    // For the first epoch this is 0: an earlier run may have handed out batches of it.
     handed_before_epoch_ = last_epoch_ ? handed_batches_ : 0;
     last_epoch_ = file_->epoch;
   }

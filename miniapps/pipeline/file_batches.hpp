@@ -1,14 +1,14 @@
-// Takes batches out of whole files, like programs that load a file, shuffle its samples and use them up
-// before they load the next.
+// Makes batches from whole files, like training programs that load a file, shuffle its samples and use them
+// up before they load the next file.
 //
-// Upstream is a loader whose samples are files, with one file in each batch. A loaded file is a sequence of
-// tensors, one per sample, without gaps. FileBatches uses them in the order of file_order(). With a prefetch
-// depth of K files, upstream is at most K files ahead. With 0 it loads a file when the one before is used up,
-// as the published programs do.
+// Upstream is a BatchSource that loads whole files, one file in each batch. A loaded file is a sequence of
+// tensors, one for each sample, without gaps. FileBatches uses them in the order of file_order(). With a
+// prefetch depth of K files, upstream is at most K files ahead. With 0 it loads a file when the samples of
+// the file before are used up, as the published programs do.
 //
-// A batch whose samples are all in one file points into that file. A batch with samples of two or more files
-// is copied. A batch never mixes epochs: the samples that are left at the end of an epoch are dropped and
-// counted.
+// If all samples of a batch are in one file, the batch points into that file. Samples of two or more files
+// are copied into a batch. A batch never mixes epochs: the samples that are left at the end of an epoch are
+// dropped and counted.
 #pragma once
 
 #include <cstddef>
@@ -25,29 +25,30 @@
 namespace penstock {
 
 // The order in which the samples of a file are used: at(i) is the sample at position i. `file` is its index
-// in WholeObjects. Any thread. Needs samples > 0.
+// in WholeObjects. Needs samples > 0. Any thread may call it.
 Permutation file_order(uint64_t seed, uint64_t epoch, uint64_t file, uint32_t samples);
 
 struct FileBatchesSettings {
-  const Manifest* corpus = nullptr;     // the manifest of the samples
-  const WholeObjects* files = nullptr;  // the files that upstream loads; both are borrowed
+  const Manifest* corpus = nullptr;     // the manifest of the samples in the files
+  const WholeObjects* files = nullptr;  // the files that upstream loads; `corpus` and `files` are borrowed
   size_t sample_bytes = 0;              // bytes of one sample's tensor
   size_t batch = 1;
-  // The most batches to hand out, including those of earlier runs (`handed_batches`). 0: no limit.
+  // The most batches to hand out, including those of earlier processes (`handed_batches`). 0: no limit.
   uint64_t most_batches = 0;
-  uint64_t handed_batches = 0;      // batches that an earlier run handed out, which this run continues
-  uint64_t used_of_first_file = 0;  // samples of the first file that the earlier run used
+  uint64_t handed_batches = 0;      // batches that earlier processes of this run handed out
+  uint64_t used_of_first_file = 0;  // samples of the first file that they used already
   uint64_t seed = 0;                // the seed for file_order()
-  // next() returns null at the end of each epoch, when the first file of the next epoch is loaded. The next
-  // call of next() continues with that file.
+  // If true, next() returns null at the end of each epoch, after loading the first file of the next epoch.
+  // The next call of next() continues with that file.
   bool pauses_between_epochs = false;
 };
 
-// Only the consumer's thread uses it, except that any thread may call times(). It has no lock of its own:
-// close() stops upstream. next() tests for a signal only while upstream loads a file.
+// Makes batches from the files that upstream loads. Only the consumer's thread may use it, but any thread may
+// call times(). It needs no lock of its own. close() only closes upstream, since this class has no threads.
+// next() tests for a signal only while upstream loads a file.
 class FileBatches final : public BatchSource {
  public:
-  // exhausted if there is no memory for a copied batch.
+  // exhausted if there is no memory for a batch of copied samples.
   static Result<std::unique_ptr<FileBatches>> make(std::unique_ptr<BatchSource> files,
                                                    const FileBatchesSettings& settings);
 
@@ -69,14 +70,14 @@ class FileBatches final : public BatchSource {
 
   const FileBatchesSettings settings_;
   const std::unique_ptr<BatchSource> file_source_;
-  const Batch* file_ = nullptr;  // upstream's batch with the current file
+  const Batch* file_ = nullptr;  // upstream's batch that contains the current file
   uint64_t file_samples_ = 0;    // samples in that file
   uint64_t used_samples_ = 0;    // how many samples of that file batches have used
   Permutation order_{0, 0};      // order of that file's samples
-  Batch batch_;                  // what next() returns; its memory is used only by copied samples
-  size_t filled_slots_ = 0;      // filled slots of batch_ while a batch is copied
+  Batch batch_;                  // the batch that next() returns; its memory is used only for copied samples
+  size_t filled_slots_ = 0;      // number of filled slots, while samples are copied into batch_
   uint64_t handed_batches_ = 0;
-  uint64_t handed_before_epoch_ = 0;    // what handed_batches_ was when the epoch of file_ began
+  uint64_t handed_before_epoch_ = 0;    // the value of handed_batches_ when the epoch of file_ began
   std::optional<uint64_t> last_epoch_;  // epoch of the last file
   uint64_t files_used_ = 0;
   uint64_t dropped_tail_ = 0;

@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kAddressDigits = 8;
-constexpr size_t kLineOctets = 16;                               // bytes of a full line
+constexpr size_t kLineOctets = 16;                               // bytes that a full line describes
 constexpr size_t kLineChars = kAddressDigits + 3 * kLineOctets;  // characters without the line end
 
 constexpr uint8_t kNoDigit = 0x80;
@@ -24,8 +24,8 @@ constexpr std::array<uint8_t, 256> make_digits() {
 }
 constexpr std::array<uint8_t, 256> kDigits = make_digits();
 
-// One byte, written as " 5D" or " ??". Errors collect as bits in `errors`, so the loop has no branch for
-// them.
+// Reads one byte, written as " 5D" or " ??". Errors collect as bits in `errors`, so the loop has no branch
+// for them.
 uint8_t parse_octet(const uint8_t* at, uint8_t& errors) {
   if (at[1] == '?' && at[2] == '?' && at[0] == ' ') return 0;
   const uint8_t high = kDigits[at[1]];
@@ -40,7 +40,8 @@ size_t line_end_length(const uint8_t* line, size_t left) {
   return left > kLineChars + 1 && line[kLineChars] == '\r' && line[kLineChars + 1] == '\n' ? 2 : 0;
 }
 
-// The fast path, since nearly all lines are full. Returns false if this line has another form or an error.
+// Parses a full line quickly; nearly all lines are full. Returns false if this line has another form or an
+// error.
 bool parse_full_line(const uint8_t* line, uint8_t* out) {
   uint8_t errors = 0;
   for (size_t i = 0; i < kAddressDigits; ++i) errors = uint8_t(errors | kDigits[line[i]]);

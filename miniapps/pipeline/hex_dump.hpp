@@ -1,4 +1,4 @@
-// Parses hexadecimal dumps of programs, the form of the malware in Kaggle's data set BIG 2015.
+// Parses hexadecimal dumps of program files. The malware in Kaggle's data set BIG 2015 has this form.
 #pragma once
 
 #include <cstddef>

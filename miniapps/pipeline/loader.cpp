@@ -6,13 +6,13 @@
 // Slots of a batch: a slot belongs to one worker from take_tickets() to record_outcome(), then to the plan.
 // The batch belongs to the consumer from the return of next() to its next call. Each change of owner takes
 // the lock, which makes the bytes visible to the next owner. So the bytes need no other lock.
-// Memory: workers allocate buffers, names and errors. Without memory SampleLoader::request() fails that
+// Memory: workers allocate buffers, names and errors. If memory runs out, SampleLoader::request() fails that
 // sample; SampleLoader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates
 // the order of an epoch, names of bad objects, errors and small lists.
 // Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
 // `interrupted`; the consumer then calls close().
-// Stop: close() and the destructor request it. A worker stops waiting at once, or ends after its sample. Its
-// reader then waits for the reads in flight or cancels them.
+// Stop: close() and the destructor ask for it. A worker that waits for a slot ends at once, another after its
+// current sample. Its reader then waits for the reads in flight or cancels them.
 // Crash: nothing is written.
 #include "miniapps/pipeline/loader.hpp"
 
@@ -37,7 +37,7 @@ uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
   return uint64_t((StageTimer::Clock::now() - then).count());
 }
 
-// True: the sample is bad, so another one may take its slot. False: no memory, Ctrl-C or a bug of Penstock.
+// False: the error comes from lack of memory, Ctrl-C or a bug of Penstock, not from a bad sample.
 bool blames_sample(Errc code) {
   return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
 }
@@ -77,8 +77,9 @@ void SampleLoader::grow(Slot& slot) const {
   slot.target = slot.stored.memory.first(bytes);
 }
 
-// By next(): finds the sample's bytes in place. Opens a whole object for each sample, as a read does. Reads
-// the bytes if the back end has none in place: a mapping may have lost pages that the object still has.
+// Finds the bytes of a sample in the memory of the back end, for next(). Opens a whole object for each
+// sample, as a read does. If the back end has no such bytes, reads them: a mapping may have lost pages that
+// the object has.
 Result<uint64_t> SampleLoader::find_in_place(uint32_t index) {
   Slot& slot = slots_[index];
   const SampleList::Sample& sample = slot.sample;
@@ -95,9 +96,9 @@ Result<uint64_t> SampleLoader::find_in_place(uint32_t index) {
   return sample.length;
 }
 
-// Every ticket must come back from next(), also after an error in here: the loader must record its outcome.
+// Every ticket must come back from next(), even if this function fails: the loader must record its outcome.
 void SampleLoader::request(const Ticket& ticket) {
-  // At a depth of 1 the caller has the only slot. This call takes it back.
+  // At a depth of 1 the caller still has the only slot, which this call takes back.
   if (free_slots_.empty()) set_free(*std::exchange(returned_slot_, std::nullopt));
   const uint32_t index = free_slots_.back();
   Slot& slot = slots_[index];
@@ -124,14 +125,14 @@ void SampleLoader::move_to(StoredSample& other) {
   other.reader = reader_.take_reader(*returned_slot_);
 }
 
-// At a depth of 1 the object stays open for the next sample. With more slots each would keep an object open.
+// At a depth of 1 the object stays open for the next sample. With more slots, each would keep one open.
 void SampleLoader::set_free(uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
   free_slots_.push_back(slot);
 }
 
-// The queue returned nothing although reads are in flight. The slot of the lost sample is not used again: the
-// back end may still write to it.
+// For a queue that returned nothing although reads are in flight: returns a lost sample's slot with an error.
+// That slot is not used again: the back end may still write to it.
 SampleLoader::Slot& SampleLoader::fail_lost_sample() {
   --in_flight_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
@@ -141,7 +142,7 @@ SampleLoader::Slot& SampleLoader::fail_lost_sample() {
 }
 
 SampleLoader::Slot& SampleLoader::next() {
-  // First frees the slot that the caller got last: with this call its use ends.
+  // This call ends the caller's use of the slot that it got last: free that slot.
   if (returned_slot_) set_free(*std::exchange(returned_slot_, std::nullopt));
   if (unread_slot_) {
     const uint32_t index = *std::exchange(unread_slot_, std::nullopt);
@@ -203,10 +204,10 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
       }
       worker.taken_tickets.reserve(settings.depth);
       worker.pending_tickets.reserve(settings.depth);
-      worker.timer = StageTimer(kPartFirstOwn + settings.app_transform->stages.size());
+      worker.timer = StageTimer(kFirstOwnPart + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
-    // Set before the first thread starts, which may end at once. If one cannot start, ~BatchLoader stops all.
+    // Set before any thread starts: a thread may end at once. If one cannot start, ~BatchLoader stops all.
     loader->running_workers_ = settings.threads;
     for (Worker& worker : loader->workers_) {
       loader->threads_.emplace_back(
@@ -221,9 +222,9 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
   }
 }
 
-// Waits for each worker's reads in flight without a limit. Call close() before it if the back end may hang.
+// Waits for the workers' reads in flight without a limit. Call close() first if the back end may hang.
 BatchLoader::~BatchLoader() {
-  for (std::jthread& thread : threads_) thread.request_stop();  // request all stops, then join
+  for (std::jthread& thread : threads_) thread.request_stop();  // ask all to stop before joining any
   threads_.clear();
   if (!in_place()) return;
   // A Reader must be destroyed before the back end that made it.
@@ -243,8 +244,8 @@ bool BatchLoader::stalled() const {
   return stalled_;
 }
 
-// By a worker, with the lock held. It does not allocate: both lists have reserved memory. A worker takes at
-// most its share of the startable samples, so that all workers end at about the same time. False: no work.
+// Takes tickets: as many as the worker can start reads for, but at most its share, so that all workers end at
+// about the same time. Allocates nothing (reserved memory). With the lock held. False: no work.
 bool BatchLoader::take_tickets(Worker& worker) {
   worker.taken_tickets.clear();
   const uint64_t share = (plan_.startable_samples() + settings_.threads - 1) / settings_.threads;
@@ -259,8 +260,7 @@ bool BatchLoader::take_tickets(Worker& worker) {
 }
 
 // The whole life of a worker thread. serve() makes its reader and this function destroys it, since a queue
-// belongs to the thread that submits. Every exception becomes failure_: an exception that left the thread
-// would end the process.
+// belongs to the thread that submits. An exception becomes failure_: uncaught it would end the process.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
@@ -274,7 +274,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   } catch (const std::exception& error) {
     failure = Error{Errc::internal, 0, std::string("reading samples: ") + error.what()};
   }
-  // Destroys the reader first: it may wait, and close() takes running_workers_ == 0 as the end of all reads.
+  // Destroy the reader first: it waits for its reads, and close() takes running_workers_ == 0 as their end.
   worker.reader.reset();
   const std::lock_guard lock(mutex_);
   --running_workers_;
@@ -283,8 +283,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   if (failure_) work_available_.notify_all();
 }
 
-// By a worker, with the lock held; the wait releases it. The wait ends when a slot can be taken, after a
-// failure or at a stop. A wait that a stop ends is not counted: it was for the end of the run.
+// Waits until a slot can be taken, a failure or a stop. Called by a worker with the lock, which the wait
+// releases. A wait that ends with a stop is not counted: it was for the end of the run.
 void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
@@ -311,7 +311,7 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     worker.timer.restart();
     const StageTimer::Clock::time_point begin = worker.timer.last();
     for (const Ticket& ticket : worker.taken_tickets) {
-      // Close the slot's old object before opening another: mappings are limited (kMostMappings).
+      // Close this slot's old object before opening another: mappings are limited (kMostMappings).
       if (in_place()) (*settings_.pool)[ticket.pool_index].stored[ticket.slot].reader.reset();
       worker.reader->request(ticket);
     }
@@ -327,10 +327,10 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
 }
 
 Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sample,
-                                    std::span<std::byte> slot) {
+                                    std::span<std::byte> tensor) {
   const auto opened = worker.opener->open(sample.stored.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({sample.ticket.epoch, sample.ticket.index},
-                                                               *opened, slot, worker.timer)
+                                                               *opened, tensor, worker.timer)
                                      : Result<void>(opened.error());
   if (applied.ok()) return applied;
   worker.timer.end_failed_part();
@@ -339,7 +339,7 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sa
   return error;
 }
 
-// By a worker, without the lock: it owns the slot. Never throws: the consumer waits for every outcome.
+// Puts a sample into its slot, which the worker owns: no lock. Never throws, or the outcome would be lost.
 Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) {
   const Ticket& ticket = sample.ticket;
   try {
@@ -362,8 +362,8 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
   }
 }
 
-// By a worker, with the lock held. Ends its use of the slot. Sets Batch::filled_at before record_filled(),
-// which may complete the batch. Both calls may move samples between batches. std::bad_alloc ends the run.
+// Records the outcome of a ticket. With the lock held. Sets Batch::filled_at before record_filled(), which
+// may complete the batch. record_filled() and record_failed() may move samples and throw std::bad_alloc.
 void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
   last_outcome_time_ = worker.timer.last();
@@ -376,19 +376,19 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
     batch.filled_at = std::max(batch.filled_at, worker.timer.last());
     head_may_change = plan_.record_filled(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
-    // Allocates the name and the reason, but only for the first few objects.
+    // Allocates the name and the reason, but only for the first kMostNamed objects.
     bad_objects_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
     head_may_change = plan_.record_failed(ticket);
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
   }
-  // Only the consumer waits for head_changed_, but any number of workers wait for work.
+  // Only the consumer waits for head_changed_. Any number of workers wait for work_available_.
   if (!head_may_change) return;
   head_changed_.notify_one();
   if (failure_ || plan_.can_take()) work_available_.notify_all();
 }
 
-// With the lock held. Sums the workers' time: each part, then waits for a slot. `so_far`: also unended waits.
+// The workers' time in each part, then in waits for a slot. `so_far`: also unended waits. With the lock held.
 std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
   std::vector<uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
@@ -399,7 +399,7 @@ std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
   return sum;
 }
 
-// By the consumer, with the lock held. Divides its wait in proportion to the workers' time in each part.
+// Adds the consumer's wait, and the workers' time during it, to the sums for lost(). With the lock held.
 void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<uint64_t>& spent_before,
                                const Batch* batch) {
   const std::vector<uint64_t> spent_after = spent_ns(true);
@@ -417,7 +417,7 @@ std::vector<LostTime> BatchLoader::lost_times() const {
   return lost_by_stage(settings_.app_transform->stages, worked_ns_, consumer_waited_ns_, woke_late_ns_);
 }
 
-// By the consumer. It gives its last batch back by this call: request() frees that batch for the workers.
+// The call gives the consumer's last batch back: request() frees it for the workers.
 Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
@@ -432,9 +432,9 @@ Result<const Batch*> BatchLoader::next() try {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
-// By the consumer, with the lock held. Sets failure_ (timed_out) and stalled_ if no sample came for
-// `patience`, and allocates only then. Cannot end a worker that hangs in the back end: see close().
-void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
+// Sets failure_ (timed_out) and stalled_ if no sample came for `patience`; allocates only in that case. With
+// the lock held. Cannot end a worker that hangs in the back end: see close().
+void BatchLoader::fail_if_stalled(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_outcome_time_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
   std::string what = "no sample has come for " +
@@ -453,8 +453,8 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   work_available_.notify_all();
 }
 
-// By the consumer, with the lock held; the wait releases it. It waits in slices of 50 ms, because a signal
-// does not wake a condition variable. It tests failure_ first: after a failure no batch is handed over.
+// Waits for the head and hands it over. Called with the lock held, which the wait releases. It waits for 50
+// ms at a time: a signal does not wake a condition variable. After a failure no batch is handed over.
 Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   const auto since = StageTimer::Clock::now();
   while (true) {
@@ -480,14 +480,14 @@ Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& l
         break;
     }
     PENSTOCK_TRY(check_interrupt());
-    check_progress(since);
+    fail_if_stalled(since);
     if (!failure_) head_changed_.wait_for(lock, kInterruptPoll);
   }
 }
 
 std::vector<StageTally> BatchLoader::times() const {
   const std::lock_guard lock(mutex_);
-  // Without waits that have not ended: such a wait may be for the end of the run.
+  // Without the waits that have not ended: they may be waits for the end of the run.
   return stage_tallies(settings_.app_transform->stages, spent_ns(false));
 }
 

@@ -1,21 +1,21 @@
 // The loader: worker threads that read samples and turn them into batches ahead of the training loop.
 //
 // Each worker takes the next samples in order and keeps up to `depth` reads of them in flight. It transforms
-// each sample directly into its slot of the batch. The batch is not copied or collated afterwards. The
-// composition of a batch does not depend on which worker or read was faster (batch_plan.hpp has the exact
+// each sample directly into its slot of the batch. So the samples need not be copied together afterwards.
+// Which samples a batch has does not depend on which worker or read was faster (batch_plan.hpp has the exact
 // rules).
 //
-// Prefetch. K is the prefetch depth. At most K batches that next() has not returned exist at a time, complete
+// Prefetch: K is the prefetch depth. At most K batches that next() has not returned exist at a time, complete
 // or incomplete. A batch that next() returned belongs to the consumer until it calls next() again. So the
-// memory is K + 1 batches, and for each thread buffers for `depth` + 1 samples. With K = 0 nothing is
-// prepared ahead: the workers read no sample of batch n + 1 before next() asks for that batch, after step n
-// has ended.
+// loader needs the memory of K + 1 batches, and for each thread buffers for `depth` + 1 samples. With K = 0
+// nothing is prepared ahead: the workers read no sample of batch n + 1 before next() asks for that batch,
+// after step n has ended.
 //
-// Time. A worker's time has these parts: `read` (with the wait for a read), the transform's own stages, and
-// the wait for a free slot in a batch. A worker reads the clock once at each change. For each stage, the time
-// of earlier stages counts as starved. The time of later stages and of the wait for a slot counts as blocked.
-// So the three times of a stage always add up to the workers' time. The wait for the end of the run is not
-// counted.
+// Time: a worker's time has these parts: `read` (including the wait for a read to complete), the transform's
+// own stages, and the wait for a free slot in a batch. A worker reads the clock once at each change from one
+// part to another. A stage is busy while its own part runs, starved while an earlier part runs, and blocked
+// during later parts and the wait for a slot. So these three times of a stage always add up to the workers'
+// time. The wait for the end of the run is not counted.
 #pragma once
 
 #include <chrono>
@@ -45,10 +45,10 @@ namespace penstock {
 
 enum class BadSample : uint8_t {
   fail,  // the first bad sample ends the run: next() returns its error
-  skip,  // a bad sample is counted and named, and another sample takes its slot
+  skip,  // a bad sample is counted and named, and another sample fills its slot
 };
 
-// The loader borrows everything that a pointer points to: it must outlive the loader.
+// What a loader needs. It borrows everything that a pointer points to: that must outlive the loader.
 struct LoaderSettings {
   const Manifest* manifest = nullptr;
   Backend* backend = nullptr;
@@ -59,51 +59,52 @@ struct LoaderSettings {
   unsigned threads = 1;
   BadSample bad_sample = BadSample::fail;
   size_t depth = 1;                      // reads in flight for each thread
-  std::chrono::nanoseconds patience{0};  // next() fails if no sample came in this time; 0: no limit
-  // One buffer for the spans of each worker, and one more at the end for spans of making an epoch's order.
+  std::chrono::nanoseconds patience{0};  // after this time without a new sample next() fails; 0: no limit
+  // For each worker one buffer for its spans, and a last one for the spans of making an epoch's order. May be
+  // null.
   SpanLog* spans = nullptr;
 };
 
-// Reads the samples of one worker. It needs no lock: the worker's thread alone makes, uses and destroys it.
-// Like that of SampleReader, its destructor waits for the reads in flight or cancels them.
+// Reads the samples of one worker. It needs no lock: only the worker's thread makes, uses and destroys it.
+// Its destructor waits for the reads in flight or cancels them, as that of SampleReader does.
 class SampleLoader {
  public:
-  // Borrows all arguments. `depth` is a depth that deep_queue() accepts; the errors are those of
-  // deep_queue(). `in_place`: samples are not read into memory, but used where the back end has them (see
+  // Borrows all arguments. `depth` must be a depth that deep_queue() accepts; otherwise the error is that of
+  // deep_queue(). `in_place`: samples are not copied, but used in the memory of the back end (see
   // why_copied()).
   static Result<std::unique_ptr<SampleLoader>> make(const Manifest& manifest, Backend& backend,
                                                     HeldObjects& objects, size_t depth, bool in_place);
 
-  // One sample that the worker asked for with request().
+  // The memory for one sample that the worker asked for with request(), and the result of its read.
   struct Slot {
     Ticket ticket;
-    std::string name;  // name of the object with the sample
-    // Both are valid after next() returned the slot. `outcome` is success, with the sample in `stored`, or an
-    // error that names the object.
+    std::string name;  // name of the object that contains the sample
+    // `outcome` and `stored` are valid after next() returned the slot. `outcome` is success, with the sample
+    // in `stored`, or an error that names the object.
     Result<void> outcome;
     StoredSample stored;
 
-    // The members below are for SampleLoader alone.
+    // The members below are used only inside SampleLoader.
     std::string name_scratch;
     SampleList::Sample sample;
-    std::span<std::byte> target;  // the part of the memory that the read fills
+    std::span<std::byte> target;  // the part of stored.memory that the read fills
     bool in_flight = false;
     bool in_place = false;
   };
 
   size_t depth() const { return depth_; }
-  // Samples that request() asked for and next() has not returned.
+  // How many samples request() asked for that next() has not returned.
   size_t in_flight() const { return in_flight_; }
-  // Needs in_flight() < depth(). Asks for a sample; its read starts by this call or by next(). A failure
-  // to start comes as the result of next(). Running out of memory counts as such a failure.
+  // Asks for a sample; its read starts in this call or in next(). Needs in_flight() < depth(). If the read
+  // cannot start or memory runs out, next() returns this error as the outcome of the sample.
   void request(const Ticket& ticket);
-  // Needs in_flight() > 0. Starts the read of every sample that request() asked for, and waits until one is
-  // complete. The slot is valid until the next call of next(); at a depth of 1 only until the next request().
-  // It may throw std::bad_alloc. An error `internal` means that the queue is broken: call neither request()
-  // nor next() after it.
+  // Waits until the read of one sample is complete and returns its slot. Needs in_flight() > 0. First starts
+  // all reads that request() asked for. The slot is valid until the next call of next(); at a depth of 1 only
+  // until the next request(). It may throw std::bad_alloc. An error `internal` means that the queue is
+  // broken: call neither request() nor next() after it.
   Slot& next();
-  // Moves the sample of the slot that next() returned last into `other`. The slot gets the old memory of
-  // `other` for later samples. Needs a slot whose outcome is no error.
+  // Moves the sample from the slot that next() returned last into `other`. The slot gets the old memory of
+  // `other` for later samples. The slot's outcome must be success.
   // Bytes in place are valid as long as the HeldObjects and the Reader in `other` exist.
   void move_to(StoredSample& other);
 
@@ -119,10 +120,11 @@ class SampleLoader {
   const bool whole_objects_;
   const size_t depth_;
   const bool in_place_;
-  std::vector<Slot> slots_;  // depth + 1, since the caller uses one; only 1 at a depth of 1
+  std::vector<Slot> slots_;  // depth + 1, since the caller holds one; only 1 at a depth of 1
   std::vector<uint32_t> free_slots_;
-  std::optional<uint32_t> unread_slot_;  // only at a depth of 1: the slot that next() reads
-  std::vector<Completion> completions_;  // complete, not returned yet; next() returns the last one first
+  std::optional<uint32_t> unread_slot_;  // only at a depth of 1: the slot whose sample next() is to read
+  // Reads that are complete but not returned; next() takes from the end.
+  std::vector<Completion> completions_;
   size_t in_flight_ = 0;
   std::optional<uint32_t> returned_slot_;  // the slot that next() returned last
   SampleReader reader_;  // declared last, so destroyed first: a read in flight may still write to the slots
@@ -130,14 +132,14 @@ class SampleLoader {
 
 class BatchLoader final : public BatchSource {
  public:
-  // Starts the workers. invalid_argument if an epoch has fewer samples than a batch. exhausted if memory or
-  // threads run out.
+  // Makes a loader and starts its workers. invalid_argument if an epoch has fewer samples than a batch.
+  // exhausted if memory or threads run out.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderSettings& settings);
-  // Stops the workers and waits for them without a limit; close() waits with a limit. Afterwards samples in
-  // place have lost their bytes.
+  // Stops the workers and waits for them without a limit; close() waits with a limit. After that, samples in
+  // place are no longer valid.
   ~BatchLoader() override;
 
-  // next(), close(), make() and the destructor belong to the consumer's thread. Any thread may call the
+  // Only the consumer's thread may call next(), close(), make() and the destructor. Any thread may call the
   // others.
   bool close(std::chrono::nanoseconds patience) override;
   bool stalled() const override;
@@ -150,13 +152,13 @@ class BatchLoader final : public BatchSource {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
-    std::unique_ptr<SampleLoader> reader;  // exists while the worker's thread runs
-    std::vector<Ticket> taken_tickets;     // the samples that take_tickets() took; serve() requests them
-    std::vector<Ticket> pending_tickets;   // taken tickets without an outcome; protected by mutex_
+    std::unique_ptr<SampleLoader> reader;  // exists only while the worker's thread runs
+    std::vector<Ticket> taken_tickets;     // tickets from take_tickets(), for which serve() calls request()
+    std::vector<Ticket> pending_tickets;   // tickets whose outcome is not recorded yet; protected by mutex_
     StageTimer timer{1};
     // mutex_ protects the following three members.
-    std::vector<uint64_t> spent_ns;  // time of each part of the timer, copied in record_outcome()
-    uint64_t waited_ns = 0;          // time of all waits for a slot that have ended
+    std::vector<uint64_t> spent_ns;  // time of each part of the timer, as copied by record_outcome()
+    uint64_t waited_ns = 0;          // sum of the waits for a slot that have ended
     std::optional<StageTimer::Clock::time_point> waiting_since;  // set while the worker waits for a slot
   };
 
@@ -167,9 +169,9 @@ class BatchLoader final : public BatchSource {
   void wait_for_slot(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Worker& worker);
   bool take_tickets(Worker& worker);
   Result<void> fill_slot(Worker& worker, SampleLoader::Slot& sample);
-  Result<void> transform(Worker& worker, const SampleLoader::Slot& sample, std::span<std::byte> slot);
+  Result<void> transform(Worker& worker, const SampleLoader::Slot& sample, std::span<std::byte> tensor);
   Result<const Batch*> wait_for_batch(std::unique_lock<std::mutex>& lock);
-  void check_progress(StageTimer::Clock::time_point waiting_since);
+  void fail_if_stalled(StageTimer::Clock::time_point waiting_since);
   std::vector<uint64_t> spent_ns(bool so_far) const;
   void account_wait(StageTimer::Clock::time_point since, const std::vector<uint64_t>& spent_before,
                     const Batch* batch);
@@ -180,19 +182,20 @@ class BatchLoader final : public BatchSource {
   std::vector<Worker> workers_;
 
   mutable std::mutex mutex_;                    // protects all members from here to threads_
-  std::condition_variable_any work_available_;  // workers wait for it: a slot to fill, a failure or a stop
-  std::condition_variable head_changed_;  // the consumer waits for it: head() changed, or a worker ended
+  std::condition_variable_any work_available_;  // workers wait for a slot to fill, a failure or a stop
+  // The consumer waits for a change of head() or for the end of a worker.
+  std::condition_variable head_changed_;
   BatchPlan plan_;
   std::optional<Error> failure_;
-  LoaderLosses bad_objects_;  // only the names of bad objects; plan_ counts the samples
+  LoaderLosses bad_objects_;  // has only the names of bad objects; plan_ counts the samples
   bool stalled_ = false;
   size_t running_workers_ = 0;  // workers whose thread still runs or may use the back end
   StageTimer::Clock::time_point last_outcome_time_;  // when a worker last recorded an outcome
-  // Work and waits of all workers while the consumer waited: one entry for each stage, the last one for
-  // waits.
+  // The workers' time while the consumer waited, as from spent_ns(): each part of the timer, then the waits
+  // for a slot.
   std::vector<uint64_t> worked_ns_;
-  uint64_t consumer_waited_ns_ = 0;  // wait of the consumer until its batch was ready
-  uint64_t woke_late_ns_ = 0;        // wait from the ready batch until the consumer ran again
+  uint64_t consumer_waited_ns_ = 0;  // how long the consumer waited until its batch was ready
+  uint64_t woke_late_ns_ = 0;        // how long it then took until the consumer's thread ran again
 
   std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };

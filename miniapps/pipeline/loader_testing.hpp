@@ -57,14 +57,14 @@ class CopyingTransform final : public Transform {
         std::unique_lock lock(owner_.mutex_);
         owner_.gate_.wait(lock, [&] { return !owner_.gate_closed_; });
       }
-      timer.end_part(kPartFirstOwn);
+      timer.end_part(kFirstOwnPart);
       ++owner_.applied;
       if (owner_.throws) throw std::runtime_error("a bug");
       if (owner_.refused_lengths.contains(stored.size())) return make_error(Errc::corrupt, "not a picture");
       std::fill(slot.begin(), slot.end(), std::byte{0});
       slot[0] = stored[0];
       slot[1] = static_cast<std::byte>(stored.size());
-      timer.end_part(kPartFirstOwn + 1);
+      timer.end_part(kFirstOwnPart + 1);
       return {};
     }
 

@@ -12,9 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Only the consumer's thread uses it, except that any thread may call times(). It has no lock of its own:
-// close() stops upstream. next() tests for a signal only in its first call, while upstream loads. It
-// allocates in that call and at the begin of an epoch.
+// Makes batches from samples in memory. Only the consumer's thread may use it, but any thread may call
+// times(). It needs no lock of its own. close() only closes upstream, since this class has no threads. next()
+// tests for a signal only in its first call, while upstream loads. It allocates in that call and at the start
+// of an epoch.
 class MemoryBatches final : public BatchSource {
  public:
   MemoryBatches(std::unique_ptr<BatchSource> samples, BatchPool& pool, const PlanLimits& limits,
@@ -46,9 +47,9 @@ class MemoryBatches final : public BatchSource {
   uint64_t loaded_samples_ = 0;
   bool loaded_ = false;
   bool ended_ = false;
-  std::optional<Sampler> sampler_;  // orders the samples that upstream gave
+  std::optional<Sampler> sampler_;  // gives the order of the samples that upstream loaded
   EpochOrder order_;
-  uint64_t epoch_;  // the next epoch to begin
+  uint64_t epoch_;  // the epoch that begins next
   uint64_t handed_batches_ = 0;
   uint64_t dropped_tail_ = 0;
   std::chrono::nanoseconds copy_time_{0};  // time spent on copying

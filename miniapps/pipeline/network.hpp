@@ -1,4 +1,4 @@
-// Describes a network as data, for an accelerator that really computes.
+// Describes a neural network as data, for an accelerator that really computes.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@ namespace penstock {
 struct Layer {
   enum class Kind : uint8_t { convolution, max_pool, dense };
   Kind kind = Kind::dense;
-  uint32_t outputs = 0;  // channels or units; unused for a pool, which keeps its input's channels
-  uint32_t kernel = 1;   // height and width (stride and padding too); unused for dense layers
+  // Channels or units of the output; unused for a pool, which keeps the input's channels.
+  uint32_t outputs = 0;
+  uint32_t kernel = 1;  // height and width (stride and padding too); unused for dense layers
   uint32_t stride = 1;
   uint32_t padding = 0;  // zeros added at each side of the input
   bool relu = false;
@@ -26,9 +27,9 @@ struct Network {
 };
 inline constexpr uint32_t kPictureChannels = 3;
 
-// AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), in one tower: pictures of 224x224, five
-// convolutions (11x11/4 x96, 5x5 x256, 3x3 x384, x384, x256), three pools, dense layers of
-// 9216-4096-4096-`classes`. Without local response normalisation and without dropout.
+// AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), in one tower (not divided between two GPUs):
+// pictures of 224x224, five convolutions (11x11/4 x96, 5x5 x256, 3x3 x384, x384, x256), three pools, dense
+// layers of 9216-4096-4096-`classes`. It has no local response normalisation and no dropout.
 Network alexnet(uint32_t classes);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Trains a network on this machine's processors. The code that computes is in a module with oneDNN. The
-// program opens the module only if it is needed.
+// Trains a network on this machine's processors. The code that computes is in a separate shared library with
+// oneDNN, the module. The program opens the module only if it is needed.
 #pragma once
 
 #include <cstddef>
@@ -19,35 +19,37 @@ struct TrainerRequest {
   size_t samples = 0;  // samples of each batch
   Axes axes = Axes::nhwc;
   unsigned threads = 0;  // 0: one for each processor
-  // Seed of the initial weights. Those of layer i are uniform in +-sqrt(3 / inputs), drawn by substream i of
-  // the stream "train.network", in the order output, input, line, column. Biases are 0.
+  // The seed of the initial weights. The weights of layer i are uniform in +-sqrt(3 / inputs). They are drawn
+  // by substream i of the stream "train.network", in the order output, input, line, column. Biases are 0.
   uint64_t seed = 0;
-  float rate = 0.001F;  // learning rate: AlexNet diverges at 0.01 from these weights
-  // Called before each part of a layer; an error ends the step. Null: no call.
+  float rate = 0.001F;  // learning rate; with these initial weights AlexNet diverges at 0.01
+  // Called before each part of a layer, so that Ctrl-C can end a long step: if it returns an error, the step
+  // ends with that error. May be null.
   Result<void> (*may_go_on)() = nullptr;
 };
 
-// Owns the weights and all memory that a step needs. For one thread.
+// A network in training. It owns the weights and all memory that a step needs. Only one thread at a time may
+// use it.
 class NetworkTrainer {
  public:
   virtual ~NetworkTrainer() = default;
 
-  // One step of gradient descent: forward, backward, and weights -= rate * gradient. `pictures` has the f32
-  // values of a whole batch, `labels` one class below Network::classes() for each sample. Returns the loss
-  // before the update: softmax and cross entropy, the mean over the samples. After an error the weights are
-  // undefined.
+  // Makes one step of gradient descent: forward, backward, and weights -= rate * gradient. `pictures` has the
+  // f32 values of a whole batch. `labels` has one class below Network::classes() for each sample. Returns the
+  // loss before the update: softmax and cross entropy, as the mean over the samples. After an error the
+  // weights are undefined.
   virtual Result<double> step(std::span<const float> pictures, std::span<const uint32_t> labels) = 0;
 };
 
 // Success, or `unsupported` with the remedy if this build has no oneDNN.
 Result<void> network_trainer_available();
-// Allocates and touches all memory, which takes some tenths of a second for AlexNet. `exhausted` if it needs
-// more than there is.
+// Makes a trainer and touches all its memory, which takes some tenths of a second for AlexNet. `exhausted` if
+// it needs more memory than there is.
 Result<std::unique_ptr<NetworkTrainer>> make_network_trainer(const TrainerRequest& request);
 
-// The interface of libpenstock_onednn.so.
+// What libpenstock_onednn.so offers to the program that opens it.
 struct NetworkTrainerModule {
-  const char* version = nullptr;  // Penstock's version: program and module must be of the same build
+  const char* version = nullptr;  // Penstock's version: the program and the module must be of the same build
   Result<std::unique_ptr<NetworkTrainer>> (*make)(const TrainerRequest& request) = nullptr;
 };
 using NetworkTrainerModuleFunction = const NetworkTrainerModule* (*)();

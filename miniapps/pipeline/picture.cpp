@@ -14,12 +14,12 @@ namespace penstock {
 namespace {
 
 constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
-constexpr size_t kPartDecode = kPartFirstOwn;
-constexpr size_t kPartResize = kPartFirstOwn + 1;
+constexpr size_t kPartDecode = kFirstOwnPart;
+constexpr size_t kPartResize = kFirstOwnPart + 1;
 
-// The largest factor to shrink a picture by while decoding. No side may become shorter than 4/5 of the
-// result's side. So the usual 500x375 is decoded as 250x188 for a result of 224x224. libjpeg-turbo also has
-// factors such as 7/8 and 6/8, but they are slower than decoding every pixel.
+// The largest factor by which a picture may be shrunk while it is decoded: each side must keep at least 4/5
+// of the result's side. So the usual 500x375 is decoded as 250x188 for a result of 224x224. libjpeg-turbo
+// also has factors such as 7/8 and 6/8, but they are slower than decoding every pixel.
 unsigned largest_shrink(const PicturePart& part, const PictureTensor& tensor) {
   const auto large_enough = [](uint32_t side, unsigned shrink, uint32_t target) {
     return uint64_t{5} * (side / shrink) >= uint64_t{4} * target;
@@ -30,7 +30,7 @@ unsigned largest_shrink(const PicturePart& part, const PictureTensor& tensor) {
   return 1;
 }
 
-// The position of a part in a picture that was shrunk while decoding, rounded to whole pixels.
+// Where a part of a picture is after the picture was shrunk while decoding. Rounded to whole pixels.
 PicturePart part_after_shrink(const PicturePart& part, unsigned shrink, const Image& image) {
   const auto shrunk = [shrink](uint32_t at) { return (at + shrink / 2) / shrink; };
   PicturePart result;
@@ -50,7 +50,7 @@ uint32_t rounded(double length) {
   return uint32_t(std::lround(length));
 }
 
-// The n-th random number, as an integer from 0 to `most`.
+// The n-th random number of the stream, as an integer from 0 to `most`.
 uint32_t random_up_to(const RandomStream& random, uint64_t n, uint32_t most) {
   return uint32_t(random.below(n, uint64_t{most} + 1));
 }
@@ -89,7 +89,7 @@ class PictureSampleTransform final : public SampleTransform {
   }
 
  private:
-  // Decodes into image_. Returns the part of image_ that becomes the tensor.
+  // Decodes a stored picture into image_. Returns the part of image_ that becomes the tensor.
   Result<PicturePart> decode(std::span<const std::byte> stored, const RandomStream& random) {
     PENSTOCK_ASSIGN(const bool png, is_png_not_jpeg(stored));
     if (png || settings_.decode == DecodeMode::full) {

@@ -15,13 +15,13 @@
 
 namespace penstock {
 
-// How much of a picture is decoded.
+// How much of a stored picture is decoded.
 enum class DecodeMode : uint8_t {
   full,  // every pixel
   // Decodes at 1/2, 1/4 or 1/8 of the size, unless a side would become shorter than 4/5 of the result's side.
   // This saves most of the inverse transform (IDCT), but not the Huffman decoding.
   scaled,
-  crop,  // decodes only the part that a random crop needs; implies the random crop
+  crop,  // decodes only the part that a random crop uses; implies random_crop
 };
 
 Result<DecodeMode> parse_decode(std::string_view name);
@@ -30,15 +30,16 @@ struct PictureSettings {
   PictureTensor tensor;
   DecodeMode decode = DecodeMode::full;
   ResizeFilter resize = ResizeFilter::bilinear;
-  bool random_crop = false;  // uses random_resized_crop(); otherwise the whole picture
-  bool mirror = false;       // mirrors every second picture on average, at random
-  uint64_t seed = 0;         // for crops and mirroring
+  // The tensor shows a part chosen by random_resized_crop(); false: the whole picture.
+  bool random_crop = false;
+  bool mirror = false;  // mirrors a picture at random, with a probability of 1/2
+  uint64_t seed = 0;    // for random crops and mirroring
 };
 
-// The random crop of Szegedy et al. (Going deeper with convolutions, 2015), as in torchvision's
-// RandomResizedCrop: a part of 8 to 100% of the area, with a width of 3/4 to 4/3 of its height, at a random
-// position. After ten draws that do not fit, it takes the largest part in the middle whose aspect is in that
-// range.
+// Draws a random part of a picture, as torchvision's RandomResizedCrop does: 8 to 100% of the area, with a
+// width of 3/4 to 4/3 of its height, at a random position. After ten draws that do not fit into the picture,
+// it takes the largest part in the middle whose aspect is in that range. The method is of Szegedy et al.
+// (Going deeper with convolutions, 2015).
 PicturePart random_resized_crop(uint32_t width, uint32_t height, const RandomStream& random);
 
 // The random numbers for cropping and mirroring one sample in one epoch.

@@ -32,14 +32,16 @@ std::string_view name_of(PixelType type) {
   return type == PixelType::f32 ? "f32" : type == PixelType::f16 ? "f16" : "u8";
 }
 
-// Converts to the bits of a binary16, without branches, so that compilers can convert several numbers at a
-// time.
+// Converts a float to the bits of a binary16 (16-bit float). It has no branches, so that compilers can
+// convert several numbers at a time.
 uint32_t half_bits(float value) {
   constexpr uint32_t kInfinity = 255U << 23U;
-  // The bits of 2^16. From there on the result is infinity. Below it, 65520 and above round to infinity.
+  // The bits of 2^16. From this number on the result is infinity. Numbers from 65520 to below 2^16 become
+  // infinity by rounding.
   constexpr uint32_t kLeastInfinite = 143U << 23U;
   constexpr uint32_t kLeastNormal = 113U << 23U;  // bits of 2^-14
-  // Adding it rounds a float to a multiple of 2^-24, the distance between denormal binary16 numbers.
+  // Adding it rounds a float to a multiple of 2^-24: the distance between neighbouring denormal binary16
+  // numbers.
   constexpr float kDenormalMagic = 0.5F;
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16U) & 0x8000U;
@@ -53,7 +55,7 @@ uint32_t half_bits(float value) {
   return sign | (magnitude >= kLeastInfinite ? special_bits : finite_bits);
 }
 
-// Four floats. GCC and clang compile arithmetic on them to vector instructions of the machine.
+// Four floats at a time. GCC and clang compile arithmetic on them to vector instructions of the machine.
 using Floats = float __attribute__((vector_size(16)));
 using Ints = int32_t __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
@@ -65,7 +67,8 @@ Floats load(const float* from) {
 }
 
 #if defined(__x86_64__)
-// Converts eight numbers at a time with processor instructions that round like half_bits().
+// Converts eight numbers at a time, by processor instructions that round like half_bits(). Returns how many
+// numbers it converted.
 __attribute__((target("avx,f16c"))) size_t put_halves_by_eight(std::span<const float> from, uint16_t* out) {
   size_t i = 0;
   for (; i + 8 <= from.size(); i += 8) {
@@ -74,8 +77,8 @@ __attribute__((target("avx,f16c"))) size_t put_halves_by_eight(std::span<const f
   }
   return i;
 }
-// Whether the processor converts to binary16. clang 14 does not know the name f16c in
-// __builtin_cpu_supports().
+// Whether the processor has instructions that convert to binary16. clang 14 does not know the name f16c in
+// __builtin_cpu_supports(), so this asks the processor itself.
 bool has_f16c() {
   static const bool supported = [] {
     unsigned a = 0;
@@ -100,7 +103,8 @@ void put_halves(std::span<const float> from, uint16_t* out) {
   for (; i < from.size(); ++i) out[i] = uint16_t(half_bits(from[i]));
 }
 
-// Rounds to nearest, halves up. The clamped numbers are not negative, so adding 0.5 and truncating is enough.
+// Converts numbers from 0 to 255 to bytes, rounded to nearest, halves up. After clamping they are not
+// negative, so adding 0.5 and truncating is enough.
 void put_octets(std::span<const float> from, uint8_t* out) {
   constexpr float kLargest = 255.0F;
   constexpr float kHalf = 0.5F;
@@ -143,8 +147,8 @@ void split_channels(std::span<const float> line, size_t width, float* planes) {
     for (size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
-// The loops over whole lines do nearly all the work. They are compiled for AVX2 as well where the dynamic
-// loader can choose between versions of a function.
+// PENSTOCK_WIDE marks the loops over whole lines, which do nearly all the work. They are compiled for AVX2 as
+// well, if the dynamic loader can choose between versions of a function.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
 #define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))
@@ -165,8 +169,8 @@ float as_float(uint8_t pixel) {
   return float(int(pixel));
 }
 
-// out[i] = sum over t of weights[t] * source[t * stride + i]. Adds up to four lines at a time, since there
-// are usually three to five.
+// out[i] = sum over t of weights[t] * source[t * stride + i]. It adds up to four source lines in one pass:
+// usually three to five lines make one result line.
 PENSTOCK_WIDE void add_up_lines(const uint8_t* __restrict source, size_t stride,
                                 std::span<const float> weights, size_t count, float* __restrict out) {
   std::fill_n(out, count, 0.0F);
@@ -193,9 +197,10 @@ PENSTOCK_WIDE void add_up_lines(const uint8_t* __restrict source, size_t stride,
   }
 }
 
-// out[x] is between line[first[x]] and line[first[x] + step]; fractions[x] is the weight of the second. A
-// pixel has three floats, but four are read and written. The next pixel overwrites the fourth; after the last
-// pixel it is the extra number of `out`.
+// Computes a line of pixels, each between two pixels of `line`: out[x] is between line[first[x]] and
+// line[first[x] + step], and fractions[x] is the weight of the latter. A pixel has three floats, but four are
+// read and written. The next pixel overwrites the fourth; after the last pixel it is the extra number of
+// `out`.
 PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const uint32_t* __restrict first, uint32_t step,
                                 const float* __restrict fractions, uint32_t width, float* __restrict out) {
   for (uint32_t x = 0; x < width; ++x) {
@@ -219,11 +224,12 @@ __attribute__((always_inline)) inline void add_up_taps(const float* __restrict l
   }
 }
 
-// out[x] = sum over i < taps of weights[x * taps + i] * line[first[x] + 3 i], pixels as in blend_pixels().
+// out[x] = sum over i < taps of weights[x * taps + i] * line[first[x] + 3 i], where one pixel has three
+// floats, of which four are read and written as in blend_pixels().
 PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const uint32_t* __restrict first,
                                  uint32_t taps, const float* __restrict weights, uint32_t width,
                                  float* __restrict out) {
-  switch (taps) {  // the usual numbers of taps have unrolled loops
+  switch (taps) {  // loops for the usual numbers of taps are unrolled
     case 3:
       return add_up_taps<3>(line, first, weights, width, out);
     case 4:
@@ -245,7 +251,7 @@ PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const uint32_t* _
   }
 }
 
-// The source positions that contribute to a target position: `first` to below `end`. Support, centres and
+// Which source positions contribute to a target position: from `first` to below `end`. Support, centres and
 // bounds are those of precompute_coeffs in Pillow's Resample.c.
 struct Support {
   uint32_t first = 0;
@@ -298,7 +304,7 @@ void Resizer::begin(const Image& image, const PicturePart& part, bool mirrored) 
   stride_ = size_t{3} * image.width;
   pixels_ = image.pixels.data() + part.top * stride_ + size_t{3} * part.left;
   part_width_ = part.width;
-  // One more float, since a pixel of three floats is read as four.
+  // One more float than the pixels need: a pixel has three floats but is read as four.
   line_.resize(std::max(line_.size(), size_t{3} * part.width + 1));
   Axis& columns = columns_by_mirror_[mirrored ? 1 : 0];
   compute_taps(columns, part.width, width_, 3, mirrored);
@@ -340,7 +346,7 @@ void Resizer::compute_taps(Axis& axis, uint32_t source_size, uint32_t target_siz
     }
     return;
   }
-  const double half_width = std::max(ratio, 1.0);  // of the triangle filter, in source pixels
+  const double half_width = std::max(ratio, 1.0);  // half the width of the triangle filter, in source pixels
   const auto centre_of = [ratio](uint32_t i) { return (i + 0.5) * ratio; };
   axis.taps = 1;
   for (uint32_t i = 0; i < target_size; ++i) {
@@ -371,7 +377,7 @@ LineWriter::LineWriter(const PictureTensor& tensor)
   }
 }
 
-// Normalises `from` into `to`, which may be the same memory.
+// Normalises the numbers of `from` and writes them to `to`, which may be the same memory.
 void LineWriter::normalise(std::span<const float> from, float* to) const {
   const std::array<Floats, 3> scale{load(scale_.data()), load(scale_.data() + 4), load(scale_.data() + 8)};
   const std::array<Floats, 3> shift{load(shift_.data()), load(shift_.data() + 4), load(shift_.data() + 8)};

@@ -43,7 +43,7 @@ PictureSettings to_48() {
 Bytes applied(const PictureSettings& settings, const Bytes& stored, const SampleKey& key = {}) {
   const auto app_transform = picture_transform(settings);
   const auto transform = app_transform.make().value();
-  StageTimer timer(kPartFirstOwn + app_transform.stages.size());
+  StageTimer timer(kFirstOwnPart + app_transform.stages.size());
   timer.restart();
   Bytes slot(app_transform.slot_bytes);
   const Result<void> done = transform->apply(key, stored, slot, timer);

@@ -12,7 +12,8 @@ float value_at(const std::byte* values, size_t i) {
   return value;
 }
 
-// With a constant number of planes the compiler turns the loop into vector loads, shuffles and stores.
+// Interleaves N planes. With a constant number of planes the compiler turns the loop into vector
+// instructions.
 template <size_t N>
 void interleave(std::span<const Plane> input, size_t pixels, float* out) {
   std::array<Plane, N> planes;

@@ -1,4 +1,5 @@
-// Interleaves planes into pixels: the axes channel, height, width become height, width, channel.
+// Interleaves planes (one for each channel) into pixels: the axis order channel, height, width becomes
+// height, width, channel.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +7,16 @@
 
 namespace penstock {
 
-// One channel: its values, floats in the machine's byte order at any alignment, and the scale and shift to
-// apply.
+// One channel: its values (floats in the machine's byte order at any alignment), and the scale and shift for
+// them.
 struct Plane {
   const std::byte* values = nullptr;
   float scale = 1;
   float shift = 0;
 };
 
-// out[i * planes.size() + c] = planes[c].values[i] * scale + shift, for i below `pixels`. `out` must have
-// pixels * planes.size() floats, and each plane `pixels` values. One thread.
+// Computes out[i * planes.size() + c] = planes[c].values[i] * scale + shift for all i below `pixels`. `out`
+// must have pixels * planes.size() floats, and each plane `pixels` values. It starts no threads.
 void planes_to_pixels(std::span<const Plane> planes, size_t pixels, float* out);
 
 }  // namespace penstock

@@ -15,7 +15,7 @@ double seconds(int64_t ns) {
   return double(ns) * 1e-9;
 }
 
-// AU of one epoch as DLIO calculates it. Needs at least one step.
+// The accelerator utilization (AU) of one epoch as DLIO calculates it. Needs at least one step.
 double dlio_epoch_utilization(std::span<const StepTimes> steps) {
   int64_t computing_ns = 0;
   int64_t wall_ns = steps.back().end_ns - steps.front().end_ns;
@@ -83,7 +83,8 @@ class Loop {
   }
 
  private:
-  // By the training loop's thread, as all functions here. Makes one step. True: there may be another one.
+  // Makes one step. Returns false if it was the last one or the input has ended. Only the training loop's
+  // thread calls the functions of this class.
   Result<bool> step();
   Result<bool> wait_for_ranks(bool made, StepTimes& times);
   Result<int64_t> before_step(const Batch* next);
@@ -97,10 +98,10 @@ class Loop {
   Accelerator& accelerator_;
   const SteadyTime start_;
   const std::span<StepObserver* const> observers_;
-  Communicator* const ranks_;   // null: this rank makes its steps alone
-  SteadyTime ranks_met_at_;     // when all ranks last met in wait_for_ranks()
+  Communicator* const ranks_;   // null: this rank makes its steps without other ranks
+  SteadyTime ranks_met_at_;     // when the last wait_for_ranks() ended, on all ranks
   int64_t collective_ns_ = 0;   // time in do_collective_work() since the last step
-  bool end_announced_ = false;  // the other ranks know that this rank makes no further step
+  bool end_announced_ = false;  // the other ranks know that the run ends, so no rank waits for this one
   TrainingRun run_;
 };
 
@@ -126,7 +127,7 @@ Result<bool> Loop::step() {
                   .collective_ns = collective_ns_};
   if (ranks_ != nullptr) {
     PENSTOCK_ASSIGN(const bool made_by_all, wait_for_ranks(true, times));
-    if (!made_by_all) {  // the input of another rank has ended, which ends the run for all ranks
+    if (!made_by_all) {  // another rank's input has ended, which ends the run for all ranks
       PENSTOCK_ASSIGN(const int64_t after_ns, before_step(nullptr));
       run_.observer_after_ns = collective_ns_ + after_ns;
       return false;
@@ -142,7 +143,7 @@ Result<bool> Loop::step() {
   return do_collective_work();
 }
 
-// Every observer gets the step, even if an earlier observer has ended the run.
+// Calls after_step() of every observer, even if an earlier one has ended the run. False: the run ends.
 Result<bool> Loop::after_step(const Batch& batch) {
   bool all_go_on = true;
   for (StepObserver* const observer : observers_) {
@@ -152,8 +153,8 @@ Result<bool> Loop::after_step(const Batch& batch) {
   return all_go_on;
 }
 
-// Collective if an observer has collective work. It first waits for all ranks: a rank that has failed would
-// make the others wait for ever in do_collective_work(). False: the run ends.
+// Lets the observers do their collective work, if it is due on all ranks. It first waits for all ranks: if
+// one has failed, the others would wait for it in do_collective_work() for ever. False: the run ends.
 Result<bool> Loop::do_collective_work() {
   const uint64_t steps = run_.steps.size();
   const auto has_work = [steps](const StepObserver* observer) {
@@ -174,8 +175,8 @@ Result<bool> Loop::do_collective_work() {
   return true;
 }
 
-// Returns the time that the observers took, 0 if none did anything. The next step begins no earlier than
-// their end.
+// Calls before_step() of every observer. Returns the time that they took, or 0 if none did any work. The next
+// step begins no earlier than the end of that work.
 Result<int64_t> Loop::before_step(const Batch* next) {
   const SteadyTime since = std::chrono::steady_clock::now();
   bool any_took_time = false;
@@ -189,9 +190,9 @@ Result<int64_t> Loop::before_step(const Batch* next) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(end - since).count();
 }
 
-// Collective: waits for all ranks, and puts the parts of the wait into `times`. `made`: this rank made the
-// step. A rank that cannot make a step passes false, once, and ends its training. Returns whether every rank
-// made the step. If not, no rank makes another one.
+// Waits until all ranks have called it, and puts the parts of the wait into `times`. `made`: this rank made
+// the step. A rank that cannot make a step passes false, once, and ends its training. Returns whether every
+// rank made the step. If not, no rank makes another one.
 Result<bool> Loop::wait_for_ranks(bool made, StepTimes& times) {
   const SteadyTime arrived = std::chrono::steady_clock::now();
   const double since_met_ns = std::chrono::duration<double, std::nano>(arrived - ranks_met_at_).count();

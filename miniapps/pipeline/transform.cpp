@@ -18,7 +18,7 @@ void StageTimer::add_part_span(size_t part, uint64_t bytes, Clock::time_point no
                .epoch = uint32_t(epoch_),
                .thread = thread_,
                .component = part_components_[part],
-               .detail = uint16_t(part < kPartFirstOwn ? 0 : part - kPartFirstOwn),
+               .detail = uint16_t(part < kFirstOwnPart ? 0 : part - kFirstOwnPart),
                .reserved = 0});
 }
 

@@ -1,4 +1,4 @@
-// Defines what a mini-app does to a sample before it is in the batch.
+// Defines what a mini-app does to a sample before the sample is in the batch.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@
 
 namespace penstock {
 
-// Measures the parts of one worker's time. end_part(part) adds the time since the last call to `part`. Each
-// call reads the clock once (about 25 ns). For one thread. With a span buffer, each part also becomes a span,
-// for the sample that set_sample() named last.
+// Measures how long one worker spends in each part of its work. end_part(part) adds the time since the last
+// call to `part`. Each call reads the clock once (about 25 ns). Only one thread at a time may use it. With a
+// span buffer, each part is also recorded as a span of the sample that set_sample() named last.
 class StageTimer {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit StageTimer(size_t parts) : spent_ns_(parts, 0) {}
 
-  // Makes the timer record spans as well. Part 0 is reading, and the other parts are these stages. Borrows
-  // the buffer; call it in the thread that ends the parts.
+  // Makes the timer record spans as well. Part 0 is reading; the further parts are the given stages. Borrows
+  // the buffer. Call it in the thread that calls end_part().
   void record_spans(SpanBuffer& spans, std::span<const std::string_view> stages);
   void set_sample(uint64_t epoch, uint64_t index) {
     epoch_ = epoch;
@@ -36,7 +36,7 @@ class StageTimer {
   }
 
   void restart() { last_end_ = Clock::now(); }
-  // `bytes` goes only into the span.
+  // Ends a part and returns the time. `bytes` goes only into the span.
   Clock::time_point end_part(size_t part, uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
     spent_ns_[part] += uint64_t((now - last_end_).count());
@@ -45,9 +45,9 @@ class StageTimer {
     current_part_ = part + 1;
     return now;
   }
-  // A sample failed in the part after the last one that ended: adds the time to that part.
+  // Ends the part in which a sample failed: the one after the last part that end_part() got.
   void end_failed_part() { end_part(std::min(current_part_, spent_ns_.size() - 1)); }
-  // Records a span that is not one of the parts. Does nothing without a buffer.
+  // Records a span that is not one of the parts. Does nothing without a span buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
             bool of_sample) {
     if (spans_ != nullptr) add_other_span(component, detail, begin, end, of_sample);
@@ -64,46 +64,47 @@ class StageTimer {
   size_t current_part_ = 0;
   std::vector<uint64_t> spent_ns_;
   SpanBuffer* spans_ = nullptr;
-  std::vector<uint16_t> part_components_;  // by part: the penstock_component of its spans
+  std::vector<uint16_t> part_components_;  // for each part, the penstock_component of its spans
   uint32_t thread_ = 0;
   uint64_t epoch_ = 0;
   uint64_t index_ = 0;
 };
 
-// Part 0 is reading, in every app. The transform's own stages are the parts from kPartFirstOwn on.
+// Part 0 is reading, in every app. The transform's own stages are the parts from kFirstOwnPart on.
 inline constexpr size_t kPartRead = 0;
-inline constexpr size_t kPartFirstOwn = 1;
+inline constexpr size_t kFirstOwnPart = 1;
 
-// Identifies a sample in an epoch, for random numbers.
+// Identifies a sample in an epoch; random numbers are drawn by it.
 struct SampleKey {
   uint64_t epoch = 0;
   uint64_t index = 0;  // index of the sample in the manifest
 };
 
-// Turns the stored bytes of a sample into one slot of the batch. Each worker has its own object and uses it
+// Turns the stored bytes of a sample into the tensor in its slot. Each worker has its own object and uses it
 // without a lock. The object reuses its memory for each sample.
 class SampleTransform {
  public:
   virtual ~SampleTransform() = default;
 
-  // Fills the whole `slot` (for a file: only as many samples as the file has). corrupt if the sample is not
-  // of the kind that the app takes. timer.end_part(kPartFirstOwn + i) ends stage i, in the order of
-  // Transform::stages; the last stage ends before apply() returns. After an error the slot's content is
-  // undefined. It may allocate and throw std::bad_alloc: the loader catches it.
+  // Fills the whole `slot`; if `stored` is a file of several samples, fills only as many samples as the file
+  // has. corrupt if the sample is not of the kind that the app takes. timer.end_part(kFirstOwnPart + i) ends
+  // stage i, in the order of Transform::stages; the last stage ends before apply() returns. After an error
+  // the slot's content is undefined. It may allocate and throw std::bad_alloc: the loader catches it.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, StageTimer& timer) = 0;
 };
 
-// Describes how an app treats its samples. Does not change after a loader has it, so any thread may read it.
+// Describes how an app transforms its samples. It does not change after a loader has it, so any thread may
+// read it.
 struct Transform {
-  size_t slot_bytes = 0;                       // bytes of one sample in a batch; 0: samples stay as stored
-  std::string layout{};                        // for the record: "f32 NHWC 224x224x3"
+  size_t slot_bytes = 0;  // bytes of a sample's tensor in a batch; 0: samples stay as they are stored
+  std::string layout{};   // for the record: "f32 NHWC 224x224x3"
   std::span<const std::string_view> stages{};  // names of its stages ("decode", "resize"); not owned
-  // Makes the object of one worker. Null if slot_bytes is 0.
+  // Makes the transform object of one worker. Null if slot_bytes is 0.
   std::function<Result<std::unique_ptr<SampleTransform>>()> make{};
 };
 
-// Leaves samples as stored: no stages, no copies.
+// The transform that leaves samples as they are stored: no stages, no copies.
 inline Transform leave_as_stored() {
   return {.layout = "as stored"};
 }

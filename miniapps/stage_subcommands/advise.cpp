@@ -42,7 +42,7 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   return tiers;
 }
 
-// An error if the folder is missing: its name may be mistyped, and the measurement must not make it.
+// Returns not_found if the folder is missing: its name may be mistyped, and the measurement must not make it.
 Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
@@ -51,8 +51,7 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                     missing->native(), option);
 }
 
-// Checks the file that -o would replace. If it is a plan that was applied, its copies could never be reverted
-// without it.
+// Checks that -o may replace this file. Without a plan that was applied, its copies could never be removed.
 Result<void> check_replaced(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
@@ -79,9 +78,8 @@ PlannedTier planned_tier(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
 
-// Whether bytes in the page cache count as read from there. Not for a tier of a back end that emulates
-// another tier, since it delays cached reads too; and not for a tier in memory, which is no slower than the
-// cache.
+// Whether the advice treats bytes in the page cache as read from there. Not if a back end emulates the tier,
+// since it delays cached reads too. Not for a tier in memory either, which is no slower than the cache.
 bool counts_cache(const Tier& slow, const Options& options) {
   if (options.text("cache") == "cold") return false;
   return !slow.backend->caps().emulated && !slow.facts.memory && !slow.backend->caps().bypasses_cache;

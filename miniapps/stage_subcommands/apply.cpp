@@ -19,9 +19,10 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kMostNamedFiles = 5;  // files that a message names at most
+constexpr size_t kMostNamedFiles = 5;  // the most files that the warnings name
 
-// The path of the link farm. Adds it to the state, which apply saves before any part of the farm exists.
+// Returns the path of the link farm and adds it to the state. apply_plan() saves the state before any part of
+// the farm exists, so that a revert finds the farm.
 Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& tiers, StagedState& state) {
   const std::filesystem::path farm =
       std::filesystem::absolute(options.text("link-farm")).lexically_normal().string();
@@ -80,7 +81,7 @@ void report_changed(const ApplyOutcome& outcome) {
       outcome.changed.size()));
 }
 
-// Warns about links of an earlier apply that this call does not renew.
+// Warns if links of an earlier apply lead to copies that are out of date, and this call makes no new links.
 void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
   const bool copied_before =
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
@@ -93,7 +94,8 @@ void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
                     printable(farm)));
 }
 
-// `links`: set if a link farm was requested and made.
+// Copies the files of the plan, then makes the link farm if one was requested. `links` is set only if a farm
+// was made.
 Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& plan, StagedTiers& tiers,
                            FarmOutcome& links) {
   PENSTOCK_ASSIGN(StagedState state, begin_state(plan, tiers));
@@ -131,7 +133,8 @@ Result<int> run_apply(const CommandContext& context) {
   FarmOutcome links;
   const Result<ApplyOutcome> done = apply(context, plan, tiers, links);
   if (!done.ok()) {
-    // If no file was copied yet, nothing of this apply must stay on the tier.
+    // Without a saved state, no file was copied. Then the lock file and the folders of this apply are removed
+    // as well.
     const auto started = load_staged_state(*tiers.fast.backend, plan.id);
     if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();

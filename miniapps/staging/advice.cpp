@@ -17,13 +17,13 @@ constexpr int kResamples = 400;
 constexpr double kLowestPercentile = 2.5;
 constexpr double kHighestPercentile = 97.5;
 
-// The number of requests for bytes that are not in the page cache.
+// How many requests per epoch are for bytes that are not in the page cache.
 double uncached(const FileThatWasRead& file) {
   return file.requests * (1 - file.cached);
 }
 
-// Times of all cells of both tiers: the medians, the medians shifted by their errors, or means of repeats
-// drawn at random.
+// The read times of both tiers: one for each cell, which is a number of threads and a read size. They are the
+// medians, the medians shifted by their errors, or means of repeats drawn at random.
 struct TierTimes {
   CellTimes slow;
   CellTimes fast;
@@ -73,11 +73,13 @@ class Advisor {
     return outcome;
   }
 
-  // The interval of the gain covers three uncertainties. Repeats are drawn at random 400 times. For each
-  // draw, the gain is calculated without overlap of the tiers and with the greatest possible overlap. And the
-  // times of both tiers are shifted by their errors, in opposite directions. The errors of different sizes
-  // are not assumed to cancel: the files were chosen by the same measurements, and the choice prefers sizes
-  // where noise favours the fast tier.
+  // Calculates the gain and its interval, which covers three uncertainties:
+  // 1. The noise of the repeats: they are drawn at random 400 times.
+  // 2. The overlap of the tiers: for each draw, the gain is calculated without overlap and with the greatest
+  //    possible overlap.
+  // 3. The errors of the medians: the times of both tiers are shifted by them, in opposite directions. The
+  //    errors of different read sizes are not assumed to cancel. The files were chosen by these same times,
+  //    and the choice prefers sizes where noise favours the fast tier.
   PredictedGain predict(const PolicyOutcome& outcome) const {
     ReadDemand slow{};
     ReadDemand fast{};
@@ -130,8 +132,8 @@ class Advisor {
     return epoch_seconds_without_overlap(slow_time(slow, times), fast_time(fast, times), program_);
   }
 
-  // Each copying thread reads a whole file, writes it and reads it back, in this order. The cached part of a
-  // file takes no time to read.
+  // The seconds that the copy of the chosen files takes. Each copying thread reads a whole file, then writes
+  // it, then reads it back, so these times add up. The cached part of a file takes no time to read.
   double copy_seconds(const Chosen& chosen) const {
     ReadDemand read{};
     ReadDemand write{};

@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// With a smaller gain, staging is not worth it.
+// The smallest gain for which staging is worth it.
 inline constexpr double kLeastGain = 0.01;
 // A plan uses at most this part of the fast tier's free bytes, since file systems round sizes up.
 inline constexpr double kUsableShare = 0.98;
@@ -25,12 +25,12 @@ struct AdviceRequest {
   std::string policy = "density";
   uint64_t capacity = 0;
   uint64_t epochs = 0;   // epochs still to come; 0: unknown
-  unsigned threads = 0;  // 0: as many as in the session
+  unsigned threads = 0;  // of the program; 0: as many as in the session
   unsigned copy_threads = 1;
   uint64_t seed = 0;
 };
 
-// The files that one policy chooses, and the epoch that results.
+// The files that one policy chooses, and how long an epoch then takes.
 struct PolicyOutcome {
   std::string policy;
   Chosen chosen;
@@ -43,11 +43,12 @@ struct Advice {
   StagingPlan plan;                     // the same for the same input, except `made` and `id`
   std::vector<PolicyOutcome> outcomes;  // the requested policy first, then the others
   uint64_t capacity = 0;  // bytes that may be used: the requested ones or, if less, the free ones
-  LineFit slow;           // for the program's number of threads
+  LineFit slow;           // latency and bandwidth for the program's number of threads
   LineFit fast;
 };
 
-// `free_bytes` of the fast tier; UINT64_MAX if unknown. The same seed gives the same advice.
+// Makes the advice. `free_bytes`: the free bytes of the fast tier; UINT64_MAX if unknown. The same seed gives
+// the same advice.
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       uint64_t free_bytes);
 

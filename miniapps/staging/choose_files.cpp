@@ -11,8 +11,8 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMostCuts = 2048;      // the most positions at which best_cut() calculates an epoch
-constexpr double kEquallyGood = 1.001;  // an epoch longer by this factor but with fewer files is as good
-constexpr double kGoodEnough = 0.995;   // if density saves this part of the maximum, best_fit() is not tried
+constexpr double kEquallyGood = 1.001;  // an epoch longer by this factor is as good if fewer files are staged
+constexpr double kGoodEnough = 0.995;   // if this part of the maximum is saved, best_fit() is not tried
 
 // Indices of the items that save time and whose size is at most the capacity.
 std::vector<size_t> candidates(const StagingProblem& problem) {
@@ -22,7 +22,7 @@ std::vector<size_t> candidates(const StagingProblem& problem) {
   return all;
 }
 
-// Takes items in this order; skips each that does not fit.
+// Takes items in the given order, and skips each that does not fit.
 Chosen fill(const StagingProblem& problem, const std::vector<size_t>& order) {
   Chosen chosen;
   uint64_t left = problem.capacity;
@@ -60,7 +60,8 @@ size_t best_cut(const StagingProblem& problem, const Chosen& order) {
   for (size_t n = 0; n < order.size(); ++n) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
-    // After many subtractions, rounding errors would be left in place of 0.
+    // With all items taken, nothing is left on the slow tier. The many subtractions would leave rounding
+    // errors in place of 0.
     if (n + 1 == problem.items.size()) slow = ReadDemand{};
     if ((n + 1) % step == 0 || n + 1 == order.size()) cuts.emplace_back(n + 1, problem.epoch(slow, fast));
   }
@@ -77,8 +78,8 @@ double saved_seconds(const StagingProblem& problem, const Chosen& chosen) {
                          [&](double sum, size_t i) { return sum + problem.items[i].saved_s; });
 }
 
-// An upper limit of the seconds that any choice can save. Takes the densest items first, and only a part of
-// the item that no longer fits.
+// An upper limit of the seconds that any choice can save. Takes the items that save most per byte first, and
+// only a part of the item that no longer fits.
 double most_saved_seconds(const StagingProblem& problem) {
   double sum = 0;
   uint64_t left = problem.capacity;
@@ -93,8 +94,8 @@ double most_saved_seconds(const StagingProblem& problem) {
 
 Chosen density_policy(const StagingProblem& problem) {
   Chosen best = by_density(problem);
-  // best_fit() fills the tier. If by_density() ended before the tier was full, a full tier is worse, so
-  // best_fit() is not tried.
+  // best_fit() fills the tier, so it is tried only if by_density() filled the tier too. If by_density() ended
+  // earlier, more files would make the epoch longer.
   const bool tier_full = best.size() == fill(problem, by_falling_density(problem)).size();
   const bool try_best_fit =
       tier_full && saved_seconds(problem, best) < most_saved_seconds(problem) * kGoodEnough;

@@ -16,11 +16,11 @@ namespace penstock {
 
 struct StagingItem {
   uint64_t bytes = 0;  // space that the file takes on the fast tier
-  // The seconds per epoch that are saved if only this file is moved: its reading time on the slow tier minus
+  // The seconds per epoch that are saved if only this file is staged: its reading time on the slow tier minus
   // that on the fast tier.
   double saved_s = 0;
   int64_t first_ns = 0;  // when it was first read
-  // The demand of this file in one epoch: on the slow tier, or on the fast tier if it is staged.
+  // The reads of this file in one epoch: `slow` if it stays on the slow tier, `fast` if it is staged.
   ReadDemand slow{};
   ReadDemand fast{};
 };
@@ -28,7 +28,7 @@ struct StagingItem {
 // A choice: indices of items, in ascending order.
 using Chosen = std::vector<size_t>;
 
-// Adds up the demand on each tier in one epoch if the chosen items are on the fast tier.
+// Adds up the reads on each tier in one epoch if the chosen items are on the fast tier.
 void add_demands(std::span<const StagingItem> items, const Chosen& chosen, ReadDemand& slow,
                  ReadDemand& fast);
 
@@ -43,22 +43,22 @@ struct StagingProblem {
   double epoch_with(const Chosen& chosen) const;
 };
 
-// A way to choose. Each policy skips an item that does not fit into the space left, and continues.
+// A way to choose files. Each policy skips an item that does not fit into the space left, and continues.
 using StagingPolicy = std::function<Chosen(const StagingProblem&)>;
-// "density": first the items that save most per byte, as long as each makes the epoch shorter.
-// "threshold=2MB": all files below a size, the smallest first (tf-Darshan's rule). "best-single": the one
-// file that saves most. "first-come": in the order of their first read, whatever their size, like a cache
-// without eviction.
+// Returns the policy of this name. "density": first the items that save most per byte, as long as each makes
+// the epoch shorter. "threshold=2MB": all files below a size, the smallest first (tf-Darshan's rule).
+// "best-single": the one file that saves most. "first-come": in the order of their first read, whatever their
+// size, like a cache without eviction.
 Result<StagingPolicy> parse_policy(std::string_view text);
 
-// The policy "density" takes the best of these three choices. by_density(): takes items in the order of
-// saved_s / bytes, and ends where the epoch is shortest. If several ends are within 0.1% of it, takes the one
-// with the fewest files.
+// The policy "density" takes the best of by_density(), best_single() and best_fit(). by_density() takes items
+// in the order of saved_s / bytes, and ends where the epoch is shortest. If fewer files give an epoch that is
+// at most 0.1% longer, it ends there.
 Chosen by_density(const StagingProblem& problem);
 Chosen best_single(const StagingProblem& problem);
-// The choice with the greatest sum of saved_s that fits. Exact if the capacity is at most kExactUnits bytes;
-// otherwise sizes are rounded up to 1/kExactUnits of the capacity. Chooses nothing if there are more than
-// kExactItems items.
+// Returns the items that fit and have the greatest sum of saved_s. Exact if the capacity is at most
+// kExactUnits bytes; otherwise sizes are rounded up to 1/kExactUnits of the capacity. Chooses nothing if
+// there are more than kExactItems items.
 inline constexpr size_t kExactItems = 10'000;
 inline constexpr uint64_t kExactUnits = 10'000;
 Chosen best_fit(const StagingProblem& problem);

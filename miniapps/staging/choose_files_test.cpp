@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// An item whose demand is in seconds, in knot 0 of the slow and of the fast tier.
+// An item that is read in slow_s seconds on the slow tier and in fast_s on the fast one. In these tests, the
+// first number of a demand is its seconds.
 StagingItem item(uint64_t bytes, double slow_s, double fast_s, int64_t first_ns = 0) {
   StagingItem made{.bytes = bytes, .saved_s = slow_s - fast_s, .first_ns = first_ns};
   made.slow[0] = slow_s;
@@ -19,7 +20,8 @@ StagingItem item(uint64_t bytes, double slow_s, double fast_s, int64_t first_ns 
   return made;
 }
 
-// The time of an epoch with one thread is the sum; with many threads it is that of the slower tier.
+// Two models of an epoch. With one thread, its time is the sum of both tiers' times; with many threads, it is
+// the time of the slower tier.
 double sum_of(const ReadDemand& slow, const ReadDemand& fast) {
   return slow[0] + fast[0];
 }
@@ -122,8 +124,8 @@ TEST(ChooseFiles, WhatIsNoFasterThereStays) {
 }
 
 TEST(ChooseFiles, TheFastTierIsNotGivenMoreThanTheSlowOneHasLeft) {
-  // Ten items of 1 s, or of 0.5 s on the fast tier. With seven there and three here an epoch takes 3.5 s,
-  // with all there 5 s.
+  // Ten items, each of 1 s on the slow tier or 0.5 s on the fast tier. With seven on the fast tier and three
+  // on the slow tier an epoch takes 3.5 s, with all on the fast tier 5 s.
   const std::vector<StagingItem> items(10, item(1, 1, 0.5));
   const StagingProblem problem{items, 1000, most_of};
   const Chosen chosen = choose_files(problem, "density");

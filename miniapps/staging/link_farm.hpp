@@ -20,24 +20,24 @@ struct FarmOutcome {
   uint64_t to_slow = 0;
 };
 
-// Whether a farm may be made at `farm`: it does not exist, is empty, or was made by this plan
-// (`made_by_plan`); it is in neither tier; both tiers are folders. The error contains what to do.
+// Checks that a farm may be made at `farm`: it does not exist, is empty, or was made by this plan
+// (`made_by_plan`); it is in neither tier; both tiers are folders. The error says what to do.
 Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, const Tier& fast,
                         bool made_by_plan);
 
 // Makes the farm under a temporary name and renames it when it is complete; replaces an existing farm. A
-// folder that is a link becomes a link in the farm, unless a file below it is staged. A file of the plan that
-// is missing on the fast tier counts as not staged. So does a file in `out_of_date`, whose copy no longer
-// matches its original.
+// symbolic link to a folder on the slow tier becomes one link in the farm, unless a file below it is staged.
+// A file of the plan counts as not staged if it is missing on the fast tier, or if it is in `out_of_date`:
+// its copy no longer matches its original.
 Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPlan& plan,
                               const std::set<std::string>& out_of_date, const Tier& slow, const Tier& fast,
                               bool progress);
 
-// Whether anything of a farm exists, also of one whose make_farm() was killed.
+// Whether there is a farm, or a part of one that a killed make_farm() left.
 bool farm_is_there(const std::filesystem::path& farm);
 
-// Removes links into the two tiers, and folders that are then empty, also of a killed make_farm(). Returns
-// the names of all other entries, which stay.
+// Removes links into the two tiers, and folders that are then empty, also those of a killed make_farm().
+// Returns the names of all other entries, which stay.
 Result<std::vector<std::string>> remove_farm(const std::filesystem::path& farm, const Tier& slow,
                                              const Tier& fast);
 

@@ -33,13 +33,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostParts = 6;                // groups of files of nearly one size
-constexpr size_t kMostFilesOfPart = 256;        // files of a part that are read on the slow tier
-constexpr uint64_t kWrittenBytes = 16U << 20U;  // written for each size, but at least kFewestFiles
+constexpr size_t kMostParts = 6;                // a part is a group of files of nearly one size
+constexpr size_t kMostFilesOfPart = 256;        // the most files of a part that are read on the slow tier
+constexpr uint64_t kWrittenBytes = 16U << 20U;  // bytes written for each size, at least kFewestFiles files
 constexpr uint64_t kFewestFiles = 2;
 constexpr uint64_t kMostWrittenFiles = 64;
 constexpr int kMostRepeats = 64;
-constexpr double kLongestReadBytes = 64U << 20U;  // reading more of a file adds no information
+constexpr double kLongestReadBytes = 64U << 20U;  // the most bytes of a file: longer reads add no information
 
 // The sizes that `penstock tiers --probe` reads.
 constexpr double kRandomReadBytes = 4U << 10U;
@@ -56,8 +56,8 @@ double mean_bytes(const SampleList& files) {
   return double(files.bytes()) / double(files.size());
 }
 
-// The positions below `count` in steps of about the golden ratio. So the first n of these files have, for any
-// n, about the mean size of all.
+// Returns the positions below `count` in an order that jumps by about 0.618 * count. The positions are those
+// of files that are sorted by size. So the first n in this order have, for any n, about the mean size of all.
 std::vector<size_t> spread_order(size_t count) {
   size_t step = std::max<size_t>(size_t(double(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;
@@ -90,7 +90,7 @@ std::vector<SampleList> parts_of(const SessionWork& work) {
       part.add(file.name, length_of(file));
     }
     begin = end;
-    // Parts of the same size are merged: a line needs two different sizes.
+    // A part of nearly the same size as the last one is left out: a line needs two different sizes.
     if (parts.empty() || mean_bytes(part) > mean_bytes(parts.back()) * 1.05) parts.push_back(std::move(part));
   }
   return parts;
@@ -100,7 +100,7 @@ class TierProbe {
  public:
   TierProbe(Tier& tier, const SpeedProbe& probe) : tier_(tier), probe_(probe) {}
 
-  // Reads all sizes once with each number of threads.
+  // Measures each part once with each number of threads, and adds the times to the table.
   Result<void> read_round(const std::vector<SampleList>& parts, SpeedTable& table) {
     if (table.threads.empty()) {
       table.threads = probe_.threads;
@@ -139,8 +139,8 @@ class TierProbe {
     double seconds = 0;
     LoopDone total;
     if (!evicts()) {
-      // One read for each thread before the clock starts uses up the burst that a rate limit of the tier
-      // allows.
+      // A tier with a rate limit may serve a first burst of reads faster. One read for each thread before the
+      // clock starts uses up that burst.
       PENSTOCK_TRY(baseline_read(plan, threads, {.first_read = next_file_, .samples = threads}));
       next_file_ += threads;
       const Clock::time_point start = Clock::now();
@@ -195,7 +195,8 @@ Result<void> write_file(Tier& tier, std::string_view name, uint64_t bytes, Buffe
   return writer->publish(Durability::file_and_name);
 }
 
-// Writes files of the part's mean size, as a copy is written, and adds the seconds per file to write_s.
+// Writes files of the mean size of the part `like` to the fast tier, as copies are written. Adds the seconds
+// per file to write_s.
 Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like, size_t number,
                               const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
@@ -259,10 +260,10 @@ bool add_record(const Record& record, SpeedTable& table) {
   const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");
   const Metric* const large = metric_of(record, "read.sequential.1m.1.bytes_per_s");
   if (!clients || *clients == 0 || small == nullptr || large == nullptr) return false;
-  // In records of older versions, the rate of small files is the best of several loops, some with read-ahead
-  // or more threads than clients. A program that reads one file after the other waits for each at least as
-  // long as for a random block. So the time of a file is at least the time of a random block and of the
-  // remaining bytes.
+  // Corrects the time of a small file, which is too short in records of older versions: there, the rate is
+  // the best of several loops, some with read-ahead or more threads than clients. A program that reads one
+  // file after the other waits for each at least as long as for a random block. So the time of a file is at
+  // least the time of a random block and of the remaining bytes.
   const Metric* const random_read = metric_of(record, "read.random.4k.1.ops_per_s");
   std::vector<std::vector<double>> row(2);
   for (size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {
@@ -289,7 +290,7 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
   std::vector<const Record*> tier_records;
   for (const Record& record : records)
     if (is_about(record, tier) && clients_of(record)) tier_records.push_back(&record);
-  // Of several records with the same number of clients, the last counts.
+  // Of several records with the same number of clients, only the last is used.
   std::stable_sort(tier_records.begin(), tier_records.end(),
                    [](const Record* a, const Record* b) { return *clients_of(*a) < *clients_of(*b); });
   SpeedTable table;
@@ -330,8 +331,8 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
                     write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
     written.push_back(std::move(files));
   }
-  // The two tiers are measured alternately, and each round measures all cells. So a slow minute affects both
-  // tiers and all cells.
+  // The two tiers are measured alternately, and each round measures all sizes and numbers of threads. So a
+  // slow minute affects all of them alike.
   TierProbe of_slow(slow, probe);
   TierProbe of_fast(fast, probe);
   for (size_t repeat = 0; repeat < probe.repeats; ++repeat) {

@@ -20,7 +20,7 @@ namespace penstock {
 struct SpeedProbe {
   std::vector<unsigned> threads;         // numbers of reading threads, ascending from 1
   unsigned copy_threads = 1;             // threads that write the files on the fast tier
-  std::chrono::nanoseconds min_time{0};  // for each measurement of one size with one number of threads
+  std::chrono::nanoseconds min_time{0};  // length of a measurement of one size with one number of threads
   size_t repeats = 1;
   bool cold = true;  // files are evicted from the page cache before each repeat
   uint64_t seed = 0;
@@ -38,15 +38,15 @@ struct TierSpeeds {
 // Returns 1, the square root of `most`, and `most`.
 std::vector<unsigned> probe_threads(unsigned most);
 
-// Reads files of the work on the slow tier. They are split by size into up to kMostSizes parts with equal
-// numbers of files. On the fast tier it writes files of the same sizes into its own folder
-// "penstock-probe-<id>", reads them, and removes the folder, also after an error. The loop is the simplest
-// one: open, read, close (datagen/yardsticks/baseline.hpp).
+// Measures how fast both tiers read files like those of the work. On the slow tier it reads these files,
+// split by size into up to 6 parts with equal numbers of files. On the fast tier it writes files of the same
+// sizes into its own folder "penstock-probe-<id>", reads them, and removes the folder, also after an error.
+// The loop is the simplest one: open, read, close (datagen/yardsticks/baseline.hpp).
 Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work, const SpeedProbe& probe);
 
-// The speeds of both tiers from records of `penstock tiers --probe`, which has one small and one large file
-// size. Uses the records whose TIER argument has the same text. not_found if a tier has none, with the
-// command that makes one.
+// Takes the speeds of both tiers from records of `penstock tiers --probe`, which has one small and one large
+// file size. Uses the records whose TIER argument has the same text as the tier. not_found if a tier has no
+// record; the error has the command that makes one.
 Result<TierSpeeds> recorded_speeds(const Tier& slow, const Tier& fast, std::span<const Record> records);
 
 }  // namespace penstock

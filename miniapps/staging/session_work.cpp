@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The beginnings that a path below the root may have: the root as given, and with its symbolic links
-// resolved.
+// Returns the beginnings that a path below the root may have: the root as given, and with its symbolic links
+// resolved. Each ends with "/".
 std::vector<std::string> roots_of(const fs::path& root) {
   std::vector<std::string> roots{fs::absolute(root).lexically_normal().string()};
   std::error_code failed;
@@ -33,7 +33,7 @@ std::vector<std::string> roots_of(const fs::path& root) {
   return roots;
 }
 
-// The part of the path after a root; "" if it is below none.
+// The part of the path below one of the roots; "" if it is below none.
 std::string below_root(const std::vector<std::string>& roots, std::string_view path) {
   const bool is_normal =
       path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos;
@@ -117,7 +117,8 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
   return found;
 }
 
-// The threads that read below the root, and the time from their first read to their last.
+// Finds from the calls how the program read below the root: how many threads at once, and the time from their
+// first read to their last.
 Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFiles& found) {
   const std::vector<std::string> roots = roots_of(slow.root);
   ThreadReadings threads;

@@ -1,5 +1,5 @@
-// Finds out what the program of a session reads from a tier: each file, by how many threads, and how much
-// time it spends elsewhere.
+// Finds out what the program of a session reads from a tier: which files, with how many threads, and how much
+// time these threads spend without reading.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ struct FileThatWasRead {
   std::string name{};        // relative to the root
   uint64_t bytes = 0;        // its size now
   int64_t mtime_ns = 0;      // its modification time now
-  double requests = 0;       // per epoch: reads that do not begin where the previous one ended
+  double requests = 0;       // reads per epoch that do not begin where the previous read ended
   double request_bytes = 0;  // mean bytes of one request
   double cached = 0;         // fraction of the file in this machine's page cache now
   int64_t first_ns = 0;      // when it was first read
 };
 
 struct SessionWork {
-  std::vector<FileThatWasRead> files;  // by name
+  std::vector<FileThatWasRead> files;  // sorted by name
   double epochs = 0;                   // median over the files of how often each was read
   uint64_t epoch_bytes = 0;
   unsigned threads = 1;   // threads that read at the same time
   double observed_s = 0;  // seconds of one epoch
   double think_s = 0;     // thread-seconds of one epoch in which these threads did not read
-  bool by_spans = false;  // true: the program itself reported its reading; false: from its calls
+  bool by_spans = false;  // true: the program itself reported its reading; false: its calls show it
   // Numbers of files that were left out, by reason.
   uint64_t gone_files = 0;     // no regular file of that name exists now
   uint64_t shrunk_files = 0;   // shorter than in the session
@@ -43,9 +43,9 @@ struct SessionWork {
   double cached_bytes() const;
 };
 
-// not_found if the session read nothing below the tier's root (the error names the folder it read most from).
-// invalid_argument if the tier has no native paths. `look_in_cache`: also finds out how much of each file is
-// cached.
+// Finds what the program of the session read below the root of `slow`. not_found if it read nothing there
+// (the error names the folder it read most from). invalid_argument if the tier has no native paths.
+// `look_in_cache`: also finds out how much of each file is cached.
 Result<SessionWork> work_of(const Session& session, const SessionFilter& filter, const Tier& slow,
                             bool look_in_cache);
 

@@ -199,7 +199,7 @@ double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const Progr
     (needed(middle) > n ? low : high) = middle;
   }
   double seconds = needed(low) <= n ? low : high;
-  // Threads with no other work all wait at the tier that takes longer. More threads may make that tier
+  // All threads without other work wait at the tier that takes longer. Their number may make that tier
   // slower.
   const DemandTime& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
   const DemandTime& other = &busiest == &slow ? fast : slow;

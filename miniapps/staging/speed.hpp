@@ -3,8 +3,9 @@
 //
 // The model. The files on a tier make a demand: how many reads of which sizes. With m threads that only read
 // from this tier, the demand takes W(m) seconds; this was measured. Of the program's n threads, on average
-// m_s use the slow tier, m_f the fast one, and m_z neither (Z thread-seconds per epoch). In an epoch of T
-// seconds all three end at the same time:
+// m_s read from the slow tier and m_f from the fast one. The others, m_z, do the other work, which takes Z
+// thread-seconds per epoch. In an epoch of T seconds, the reads of both tiers and the other work end at the
+// same time:
 //
 //   W_slow(m_s) = W_fast(m_f) = Z / m_z = T,     m_s + m_f + m_z = n
 //
@@ -23,35 +24,36 @@ namespace penstock {
 
 inline constexpr size_t kMostSizes = 8;
 
-// Reads of any sizes, expressed as a number of reads of each size in a table. The time of a demand is the sum
-// of these numbers times the measured times. A size between two measured sizes is interpolated linearly.
+// Reads of any sizes, expressed as a number of reads of each size in a SpeedTable. The time of a demand is
+// the sum of these numbers times the measured times. A size between two measured sizes is interpolated
+// linearly.
 using ReadDemand = std::array<double, kMostSizes>;
 void add(ReadDemand& sum, const ReadDemand& more, double times = 1);
 
-// The measurements of one tier. Immutable once filled; any thread.
+// The measurements of one tier. Does not change once it is filled; then any thread may read it.
 struct SpeedTable {
   std::vector<double> sizes;      // bytes of a read, ascending, 1 to kMostSizes of them
   std::vector<unsigned> threads;  // numbers of reading threads, ascending, each at least 1
-  // [thread count][size][repeat]: wall seconds divided by the number of reads of all threads.
+  // read_s[thread count][size][repeat]: wall seconds divided by the number of reads of all threads.
   std::vector<std::vector<std::vector<double>>> read_s;
-  // [size]: seconds for a durable write by the copying threads. Empty: not measured.
+  // write_s[size]: seconds for a durable write of one file by the copying threads. Empty: not measured.
   std::vector<double> write_s;
 
-  // The demand of one read of `bytes` bytes. Above the largest size it extrapolates from the two largest.
+  // One read of `bytes` bytes as a demand. Above the largest size it extrapolates from the two largest.
   ReadDemand reads_of(double bytes) const;
 };
 
 // One value for each cell of a table's read_s: the medians, or the means of repeats drawn at random.
 using CellTimes = std::vector<std::vector<double>>;
 CellTimes median_times(const SpeedTable& table);
-// `draw(n)` returns a random number below n.
+// Returns means of repeats that are drawn at random. `draw(n)` returns a random number below n.
 template <class Draw>
 CellTimes drawn_times(const SpeedTable& table, Draw draw);
 
-// The relative error of each median, with 95% confidence. It follows from the variance of the repeats: of all
-// cells together or of the cell itself, whichever is larger. 0.1 if no cell has two repeats.
+// The relative error of each median, with 95% confidence. It follows from the variance of the repeats of this
+// cell or, if that is larger, from the variance of the repeats of all cells. 0.1 if no cell has two repeats.
 CellTimes time_errors(const SpeedTable& table);
-// Adds to each time `error_count` times its error. At least 10% of each time is left.
+// Changes each time by `error_count` times its error, but never to less than 10% of the time.
 CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count);
 
 // The reads of files of nearly one size: mean size and mean time.
@@ -59,13 +61,14 @@ struct SizeSeen {
   double bytes = 0;
   double seconds = 0;  // per file
 };
-// The times of files of `sizes`. The files that were read may have another mean size than all files; each
-// time is corrected along the line through this measurement and its neighbour. The correction is at most
-// proportional to the bytes. `sizes` and `seen` have equal length, in ascending order.
+// Returns the time to read a file of each of `sizes`, from the measurements `seen`. The files that were
+// measured may have another mean size. So each time is corrected along the line through this measurement and
+// its neighbour. The correction is at most proportional to the bytes. `sizes` and `seen` have equal length,
+// in ascending order.
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen);
 
-// Latency and bandwidth of a table for one number of threads: the line with the smallest relative errors.
-// With one size alone, the latency is set to 0.
+// Latency and bandwidth of a table for one number of threads: those of the line latency + bytes / bandwidth
+// that has the smallest relative errors. With one size alone, the latency is set to 0.
 struct LineFit {
   double latency_s = 0;
   double bytes_per_s = 0;
@@ -78,10 +81,10 @@ class DemandTime {
  public:
   DemandTime(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand);
 
-  // Seconds with this many threads. Rates are interpolated between the measured thread counts, and constant
-  // above the last. 0 for an empty demand.
+  // The seconds that the demand takes with this many threads. Rates are interpolated between the measured
+  // thread counts, and constant above the largest. 0 for an empty demand.
   double seconds(double threads) const;
-  // The fewest threads that need at most this many seconds; infinite if no number does.
+  // The fewest threads with which the demand takes at most this many seconds; infinite if none are enough.
   double threads_for(double seconds) const;
   double least_seconds() const;
 
@@ -96,8 +99,8 @@ struct ProgramThreads {
   double think_s = 0;
 };
 double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const ProgramThreads& program);
-// As epoch_seconds(), but without overlap: all threads read from one tier, then from the other. No epoch
-// takes longer.
+// Like epoch_seconds(), but without overlap: all threads read from one tier, then from the other. This is the
+// longest time that an epoch can take.
 double epoch_seconds_without_overlap(const DemandTime& slow, const DemandTime& fast,
                                      const ProgramThreads& program);
 

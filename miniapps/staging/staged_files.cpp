@@ -1,6 +1,6 @@
 // Threads: the main thread of `stage apply` or `stage revert` calls the functions of the header. The threads
-// of parallel_for() call one() and what it calls, each with a buffer of its own.
-// Locks: StagedTiers holds a lock file on the fast tier, so one process at a time works on a plan.
+// of parallel_for() call stage_file() or revert_file() and what these call, each with a buffer of its own.
+// Locks: StagedTiers holds a lock file on the fast tier, so only one process at a time works on a plan.
 // Apply::mutex_ and Revert::mutex_ guard what the threads share. No file is copied or read with them held;
 // only forget_found() writes the state under its lock.
 // Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
@@ -49,7 +49,7 @@ Result<uint32_t> crc_of(Tier& tier, const std::string& name, uint64_t bytes, Buf
   return crc32c_of(*reader, 0, bytes, buffer);
 }
 
-// If possible, drops the file from the page cache first, so that the device is read.
+// Returns the CRC32C of a copy. If possible, drops it from the page cache first, so that the device is read.
 Result<uint32_t> read_back(Tier& tier, const std::string& name, uint64_t bytes, Buffer& buffer) {
   const auto path = tier.backend->native_path(name);
   if (path && !tier.facts.memory) static_cast<void>(evict(*path));
@@ -67,7 +67,7 @@ Result<std::optional<uint64_t>> bytes_there(Tier& tier, const std::string& name)
   return std::optional(there->bytes);
 }
 
-// One apply. One thread calls run() once; the threads of parallel_for() call one().
+// One apply. The main thread calls run() once; the threads of parallel_for() call stage_file().
 class Apply {
  public:
   Apply(const StagingPlan& plan, StagedTiers& tiers, StagedState& state, unsigned threads, bool progress,
@@ -110,7 +110,8 @@ class Apply {
   ApplyOutcome outcome_;
 };
 
-// Called before anything is written, so that an apply without enough space fails early.
+// Checks that the copies fit. Called before anything is written, so that an apply without enough space fails
+// early.
 Result<void> Apply::check_room() {
   uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
@@ -129,7 +130,8 @@ Result<void> Apply::check_room() {
 }
 
 // Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
-// process killed in between leaves a private copy, and the next apply calls this again. Any thread.
+// process that is killed in between leaves a copy that only its user can read, and the next apply calls this
+// again. Any thread may call it.
 void Apply::copy_mode_owner_and_times(const std::string& name) const {
   const auto source = slow_.backend->native_path(name);
   const auto copy = fast_.backend->native_path(name);
@@ -143,8 +145,8 @@ void Apply::copy_mode_owner_and_times(const std::string& name) const {
   static_cast<void>(::utimensat(AT_FDCWD, copy->c_str(), times.data(), 0));
 }
 
-// Called after the state with the names is saved: a folder that the state does not name would never be
-// removed.
+// Makes the folders of the copies. Called after the state with their names is saved: a folder that the state
+// does not name would never be removed.
 Result<void> Apply::make_folders() {
   for (const std::string& folder : state_.new_folders) {
     PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
@@ -153,7 +155,8 @@ Result<void> Apply::make_folders() {
   return success();
 }
 
-// Called after the threads have ended, so without the lock. Ctrl-C does not stop it (IgnoreInterrupt).
+// Saves the state, as the last step. The threads have ended, so it needs no lock. Ctrl-C does not stop it
+// (IgnoreInterrupt).
 Result<void> Apply::save_what_is_there(bool all_inspected) {
   state_.may_have_unlisted_copies = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> heed_signals{false};
@@ -161,9 +164,9 @@ Result<void> Apply::save_what_is_there(bool all_inspected) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// The file was on the tier before the first apply and has been removed since, so the copy that comes is ours.
-// The state is saved before the copy exists: after a kill, revert must not take our copy for the old file.
-// The lock is held during this write, since state_ must not change.
+// Removes the file from the list of found files: it was on the tier before the first apply and has been
+// removed since, so the coming copy is ours. The state is saved before the copy exists: after a kill, revert
+// must not take our copy for the old file. The lock is held during this write, since state_ must not change.
 Result<void> Apply::forget_found(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   if (!state_.was_found(file.name)) return success();
@@ -171,8 +174,8 @@ Result<void> Apply::forget_found(const PlannedFile& file) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// Any thread of parallel_for() calls this and the next two functions. Each takes the lock for a short time,
-// and allocates under it.
+// Adds a copy to the state. Any thread of parallel_for() calls this and the next two functions. Each takes
+// the lock for a short time, and allocates under it.
 void Apply::record_copied(const PlannedFile& file, uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};
@@ -212,7 +215,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
   }
   if (crc != *expected_crc) return other_bytes(" than the original");
   if (!found) {
-    copy_mode_owner_and_times(file.name);  // a killed process may not have called it
+    copy_mode_owner_and_times(file.name);  // a process may have been killed before its call
     record_copied(file, crc);
   }
   const std::lock_guard lock(mutex_);
@@ -220,7 +223,8 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
   return success();
 }
 
-// Copies into a file without a name, then gives it the name. Every return before the publish drops the copy.
+// Copies into a file without a name, then gives it the name. A return before the publish drops the copy. Sets
+// `changed` if the slow file is not the one that the plan describes.
 Result<uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool& changed) {
   PENSTOCK_ASSIGN(const auto reader, slow_.backend->open(file.name));
   PENSTOCK_ASSIGN(const auto writer, fast_.backend->create(file.name, file.bytes));
@@ -241,15 +245,16 @@ Result<uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool
     return make_error(Errc::corrupt, why);
   }
   if (auto published = writer->publish(Durability::file_and_name, IfExists::fail); !published.ok()) {
-    // If only the sync of the folder failed, the name exists.
+    // The copy may exist under its name: perhaps only the sync of the folder failed.
     if (published.error().code != Errc::already_exists) unsure_ = true;
     return std::move(published).error();
   }
   return crc;
 }
 
-// The order matters. forget_found() comes before the copy exists; record_copied() right after, so that no
-// later failure hides that the copy is ours. The comparison comes last, and removes a wrong copy.
+// The order matters. forget_found() comes before the copy exists. record_copied() comes right after it
+// exists, so that no later failure hides that the copy is ours. The comparison comes last, and removes a
+// wrong copy.
 Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   PENSTOCK_TRY(forget_found(file));
   bool changed = false;
@@ -276,7 +281,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   return success();
 }
 
-// One call per file, on any of the threads. An error stops the others before their next file.
+// Stages one file, on any thread of parallel_for(). An error stops the others before their next file.
 Result<void> Apply::stage_file(Buffer& buffer, const PlannedFile& file) {
   if (const std::string why = describe_change(slow_, file); !why.empty()) {
     report_changed(file, why);
@@ -307,8 +312,7 @@ Result<ApplyOutcome> Apply::run() {
       return copied;
     });
   }
-  // The state is saved also after a failure; otherwise the copies that were made would stay
-  // `may_have_unlisted_copies`.
+  // The state is saved also after a failure; otherwise no file would list the copies that were made.
   const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
@@ -330,8 +334,9 @@ void add_folders_above(std::string_view name, std::set<std::string>& folders) {
     folders.emplace(name.substr(0, slash));
 }
 
-// Updates the list of found files, on the main thread, before anything is written. A found file that was
-// removed leaves the list. A file that exists joins it, unless an apply copied it or a killed apply may have.
+// Updates the list of found files: those that were on the tier and are no copies. Runs on the main thread,
+// before anything is written. A found file that was removed leaves the list. A file that exists joins it,
+// unless an apply copied it or a killed apply may have copied it.
 Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
   std::vector<std::string> found;
   for (const PlannedFile& file : plan.files) {
@@ -345,9 +350,9 @@ Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, St
   return state;
 }
 
-// One revert. One thread calls run() once; the threads of parallel_for() call one(). state_ does not change,
-// so it needs no lock. An interrupted revert keeps no record: called again, it does not find the removed
-// copies.
+// One revert. The main thread calls run() once; the threads of parallel_for() call revert_file(). state_ does
+// not change, so it needs no lock. An interrupted revert keeps no record: the next call does not find the
+// removed copies.
 class Revert {
  public:
   Revert(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state)
@@ -412,7 +417,8 @@ class Revert {
     return success();
   }
 
-  // Removes a folder before its parent. A folder that is not empty cannot be removed, and stays.
+  // Removes the folders that apply made, each before its parent. A folder that is not empty cannot be
+  // removed, and stays.
   void remove_folders() {
     for (auto folder = state_.new_folders.rbegin(); folder != state_.new_folders.rend(); ++folder) {
       remove_temporary_files(*fast_.backend, *folder);  // left by a killed apply
@@ -482,13 +488,14 @@ Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, c
   return Revert(plan, tiers, state).run(threads, progress);
 }
 
-// The state is removed before the lock file: another process may take the lock as soon as that name is free,
-// and must not find the state then. After a power cut before the sync, the state may exist again.
+// Removes the state before the lock file: another process may take the lock as soon as the name of the lock
+// file is free, and must not find the state then. After a power cut before the sync, the state may exist
+// again.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id) {
   Namespace& names = tiers.fast.backend->names();
   for (const std::string& name : {staged_state_name(plan_id), staged_lock_name(plan_id),
                                   std::string(kStagedFolder), std::string(".penstock")})
-    static_cast<void>(names.remove(name));  // fails if others use the folder
+    static_cast<void>(names.remove(name));  // a folder that others use is not empty, and stays
   static_cast<void>(names.sync_dir(""));
 }
 

@@ -16,11 +16,11 @@
 
 namespace penstock {
 
-// The two tiers of a plan. As long as this exists, the fast tier is locked for the plan against other
+// The two tiers of a plan. As long as the object exists, the fast tier is locked for the plan against other
 // processes.
 class StagedTiers {
  public:
-  // busy if another process applies or reverts this plan.
+  // Opens both tiers and takes the lock. busy if another process applies or reverts this plan.
   static Result<StagedTiers> open(const StagingPlan& plan);
 
   Tier slow;
@@ -35,24 +35,24 @@ struct ApplyOutcome {
   double seconds = 0;
   std::vector<std::string>
       changed{};  // originals that changed after the plan was made, with reasons; not copied
-  std::set<std::string> changed_names{};  // their names; copies of an earlier apply are out of date
+  std::set<std::string> changed_names{};  // names of those files; copies of an earlier apply are out of date
   bool complete = false;                  // false: interrupted; all existing copies are complete
 };
 
-// For each file: copies it into a file without a name (or with a hidden one) and syncs it. Then it gives the
-// file its name, syncs its folder, reads the copy back and compares. Keeps existing files with the right
-// bytes. Copies get the mode and times of their originals. `state` is new, or from an earlier apply. It is
-// saved before the first copy and after the last one, also after a failure, so that the same call can
-// continue. Any thread calls `warn`, with one sentence.
+// Copies the files of the plan to the fast tier. For each file: copies it into a file without a name (or with
+// a hidden one) and syncs it. Then it gives the file its name, syncs its folder, reads the copy back and
+// compares. Keeps existing files with the right bytes. Copies get the mode and times of their originals.
+// `state` is new, or from an earlier apply. It is saved before the first copy and after the last one, also
+// after a failure, so that the same call can continue. Any thread calls `warn`, with one sentence.
 //
-// no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file
-// of the same name has other bytes. corrupt: the tier returned other bytes than were written.
+// no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file of
+// the same name has other bytes. corrupt: the tier returned other bytes than were written.
 Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
                                 unsigned threads, bool progress,
                                 const std::function<void(std::string_view)>& warn);
 
-// The state of an earlier apply, updated to the files that still exist; or a new state, which lists the files
-// that are already on the tier.
+// Returns the state of an earlier apply, with its list of found files brought up to date. Without one,
+// returns a new state, which lists the files that are already on the tier.
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers);
 
 struct RevertOutcome {
@@ -64,17 +64,18 @@ struct RevertOutcome {
   bool complete = false;            // false: interrupted; the same call continues
 };
 
-// Removes the copies whose bytes are still the copied ones. After a killed apply, removes files whose bytes
-// are those of the original. Then removes the folders that apply made, if they are empty, and the state, if
-// no copy stays.
+// Removes the copies whose bytes are still the copied ones. After a killed apply, also removes files whose
+// bytes are those of the original. Then removes the folders that apply made, if they are empty, and the
+// state, if no copy stays.
 Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state,
                                   unsigned threads, bool progress);
 
-// Whether an apply of this plan has ever started: its state or its lock file exists. Call it before taking
-// the lock, since taking it makes folders.
+// Whether an apply of this plan has started and was not reverted: its state or its lock file exists. Call it
+// before taking the lock, since taking it makes folders.
 Result<bool> is_started(const StagingPlan& plan);
 
-// Removes the state, the lock file, and our folders if they are then empty. The caller holds the lock.
+// Removes the state, the lock file, and the folders that contained them, if these are then empty. The caller
+// holds the lock.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id);
 
 }  // namespace penstock

@@ -82,7 +82,7 @@ class StagedFiles : public testing::Test {
     return revert_plan(plan, tiers, state, kThreads, false);
   }
 
-  // Stores the staging state as an apply leaves it that ended or was killed.
+  // Stores the staging state after `change`, as an apply that ended or was killed leaves it.
   static void leave_notes(const StagingPlan& plan, const std::function<void(StagedState&)>& change) {
     StagedTiers tiers = StagedTiers::open(plan).value();
     StagedState state = begin_state(plan, tiers).value();
@@ -243,7 +243,7 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
   expect_nothing_left();
 }
 
-// The state that an earlier version left in the same case.
+// An earlier version left such a state: it lists a copy of ours also as a found file.
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
@@ -300,7 +300,7 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
 
 TEST_F(StagedFiles, ACopyThatIsInNoStateIsComparedWithItsOriginal) {
   const StagingPlan all = plan();
-  // Then apply was killed.
+  // This is the state that a killed apply leaves.
   leave_notes(all, [](StagedState& state) { state.may_have_unlisted_copies = true; });
   write(fast() / "a/1", content("a/1"));
   write(fast() / "top", "not what the original is");

@@ -26,12 +26,12 @@
 namespace penstock {
 namespace {
 
-// How long the input runs alone, without an accelerator: at most this time, but at least these batches.
+// Without an accelerator, the input runs for at most this time, but for at least kLeastAloneBatches batches.
 constexpr std::chrono::seconds kLongestAloneRun{20};
 constexpr uint64_t kLeastAloneBatches = 8;
 constexpr std::chrono::milliseconds kClosingPoll{100};
 constexpr std::chrono::milliseconds kCloseAfterInterrupt{400};  // longest wait for the workers after Ctrl-C
-constexpr size_t kMostStepSamples = 100'000;                    // most raw step times in a record
+constexpr size_t kMostStepSamples = 100'000;  // a record has the raw times of at most this many steps
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -51,7 +51,7 @@ class CellRun {
         read_bytes_before_(tier.backend->moved_bytes().read),
         observers_(plan, tier, cache) {}
 
-  // If a worker hangs, it may still write spans: abandon() leaks the observers.
+  // If a worker hangs, it may still write spans into observers_. So these are then leaked, not destroyed.
   ~CellRun() {
     if (stuck_) observers_.abandon();
   }
@@ -79,7 +79,7 @@ class CellRun {
   BatchPool& pool_;
   TrainCache& cache_;
   Trial& trial_;
-  const uint64_t read_bytes_before_;  // bytes read from the tier before this cell
+  const uint64_t read_bytes_before_;  // bytes that this process had read from the tier before this run
   bool stuck_ = false;
   TrainObservers observers_;
 };
@@ -111,7 +111,7 @@ void CellRun::describe(std::chrono::nanoseconds step) {
   if (plan_.saving) describe_saving(*plan_.saving, trial_);
 }
 
-// Collective: starts the input on all ranks, or on none.
+// Starts the input on all ranks, or on none if one rank fails. Collective.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
   Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, limits, spans);
   const Result<void> all_started = all_ok(ranks_, input);
@@ -120,8 +120,8 @@ Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limi
   return all_started.error();
 }
 
-// By the training loop's thread. Stops the workers and waits for them: 400 ms after Ctrl-C, else at most the
-// patience. False: a worker hangs in the back end.
+// Stops the workers of `source` and waits for them: at most 400 ms after Ctrl-C, otherwise at most
+// --stall-timeout. False: a worker hangs in the back end. Only the training loop's thread calls it.
 template <class Source>
 bool CellRun::try_close(Source& source) const {
   const auto since = std::chrono::steady_clock::now();
@@ -135,7 +135,7 @@ bool CellRun::try_close(Source& source) const {
 }
 
 // Stops the workers of the input and of validation. If a worker hangs, its source is leaked and the cell is
-// stuck. Collective: if one rank is stuck, all are.
+// stuck on all ranks. Collective.
 Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   if (input && !try_close(*input)) {
     static_cast<void>(input.release());
@@ -148,8 +148,8 @@ Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   return success();
 }
 
-// Collective: trains, and returns the same outcome on each rank. An error is a bug or wrong usage; failures
-// of the measured work are in the outcome.
+// Trains, and returns the same outcome on each rank. Failures of the measured work are in the outcome; an
+// error is a bug or wrong usage. Collective.
 Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   PENSTOCK_TRY(observers_.make(accelerator.nominal_step()));
   PENSTOCK_TRY(ranks_.barrier());
@@ -168,9 +168,10 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   return joined(ranks_, own_outcome);
 }
 
-// Runs one of `parts` parts of the input without an accelerator: `steps` steps, or fewer if its share of the
-// time ends first, but at least kLeastAloneBatches / parts. With a cold cache and several epochs it always
-// makes all steps, since the cache gets warm on the way.
+// Runs the input without an accelerator, to measure how long it needs alone. This is divided into `parts`
+// calls. Each makes `steps` steps, or fewer if its share of kLongestAloneRun ends first, but at least
+// kLeastAloneBatches / parts. With a cold cache and several epochs it always makes all steps, since the cache
+// gets warm on the way.
 Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
   const bool all_steps = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
   const uint64_t least_steps = kLeastAloneBatches / parts;
@@ -189,8 +190,8 @@ Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vecto
   return success();
 }
 
-// Adds the totals of this process so far. A search has several runs in one process, so each run of it adds
-// only its own bytes.
+// Adds what this process has read so far, and its peak memory, to the record. --find-accelerators makes
+// several runs in one process, so each of them adds only its own bytes.
 Result<void> CellRun::report_totals() {
   uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
   if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;
@@ -209,7 +210,7 @@ Result<void> CellRun::report_totals() {
   return success();
 }
 
-// Makes and prepares the accelerators of this process, numbered within all ranks.
+// Makes and prepares the accelerators of this process. They are numbered through all ranks.
 Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   const uint64_t count = plan_.accelerators;
   PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> result,
@@ -221,7 +222,8 @@ Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   return result;
 }
 
-// Measures the cell. Returns early if it is stuck.
+// Measures the cell: the input alone, the training, and the input alone again. Returns early if a worker
+// hangs.
 Result<void> CellRun::measure() {
   pool_.free_all_samples();
   const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
@@ -267,7 +269,8 @@ Result<void> CellRun::measure() {
   return report_totals();
 }
 
-// The record of a search has several runs, so it omits values of a single run.
+// Adds the outcome to the record. The record of --find-accelerators has several runs, so it omits values of a
+// single run.
 Result<void> CellRun::report(const TrainOutcome& outcome) {
   PENSTOCK_TRY(observers_.record(outcome, trial_));
   record_outcome(outcome, plan_, trial_);
@@ -283,7 +286,7 @@ Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool
   PENSTOCK_TRY(all_ok(*plan.ranks, cache));
   CellRun cell(plan, tier, pool, **cache, trial);
   const Result<void> measured = cell.measure();
-  trial.tier("data", tier);  // after the run, so that the record counts its calls to the tier
+  trial.tier("data", tier);  // only after the run: the record counts the run's calls to the tier
   if (plan.checkpoint_tier) trial.tier("checkpoint", *plan.checkpoint_tier);
   if (!cell.stuck()) return measured.ok() ? Result<bool>(true) : measured.error();
   if (!measured.ok()) trial.fail(measured.error());

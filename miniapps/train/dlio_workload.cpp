@@ -19,8 +19,8 @@ namespace {
 using Value = YAML::Node;
 using KeyReader = Result<void> (*)(DlioWorkload& workload, const Value& value);
 
-// One key of DLIO's workload files. `take` reads its value; it is null if the key does not concern reading or
-// computing.
+// One key of DLIO's workload files. `take` reads its value into the workload. It is null for a key that
+// concerns neither reading nor computing.
 struct Key {
   std::string_view name;  // "reader.batch_size"; "model.transformer.*": all keys below it
   KeyReader take = nullptr;
@@ -52,7 +52,7 @@ Result<double> parse_number(const Value& value) {
 Result<void> take_computation(DlioWorkload& workload, const Value& value) {
   if (!value.IsMap()) {
     PENSTOCK_ASSIGN(workload.computation_s, parse_number(value));
-    workload.deviation_s = 0;  // a single number has no deviation
+    workload.deviation_s = 0;  // a number without `stdev` means that all steps take this time
     return success();
   }
   for (const auto& part : value) {
@@ -99,7 +99,7 @@ Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
   const std::string text = value.IsScalar() ? value.Scalar() : "";
   if (text == "seed" || text == "random") {
     workload.shuffles = true;
-  } else if (text != "off" && text != "false") {  // YAML reads `off` as false
+  } else if (text != "off" && text != "false") {  // in YAML `off` means false
     return wrong_value("seed, random or off", value);
   }
   return success();
@@ -117,7 +117,7 @@ Result<void> take_storage(DlioWorkload&, const Value& value) {
   return wrong_value("local_fs (give data elsewhere as --data TIER)", value);
 }
 
-// True for a value that adds a note: it is set, and not off.
+// Whether the value switches something on: it is set, and not false.
 bool is_set(const Value& value) {
   if (!value.IsScalar()) return true;
   const std::string& text = value.Scalar();
@@ -162,7 +162,7 @@ Result<void> take_old_key(DlioWorkload& workload, const Value&) {
   return success();
 }
 
-// The keys of LoadConfig() in DLIO's utils/config.py.
+// All keys that DLIO reads: those of LoadConfig() in its utils/config.py.
 constexpr Key kKeys[] = {
     {"framework"},
     {"storage.storage_type", take_storage},
@@ -300,7 +300,8 @@ Result<void> take_key(DlioWorkload& workload, const std::string& name, const Val
 
 Result<void> take_section(DlioWorkload& workload, const std::string& section, const Value& values) {
   if (section == "model" && values.IsScalar())
-    return take_key(workload, "model.name", values);  // older workloads have `model: NAME`
+    // Older workload files have `model: NAME` without a section.
+    return take_key(workload, "model.name", values);
   if (section == "framework") return take_key(workload, section, values);
   if (values.IsNull()) return success();
   if (!values.IsMap()) return make_error(Errc::invalid_argument, "'" + section + "' needs keys below it");
@@ -317,7 +318,8 @@ Result<void> take_override(DlioWorkload& workload, const std::string& word) {
                       "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
   const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
   const Value value = YAML::Load(word.substr(equals + 1));
-  // The override may name one part of a value, such as the mean in train.computation_time.mean.
+  // An override may set one part of a value: train.computation_time.mean is the part `mean` of the key
+  // train.computation_time.
   if (const size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
     if (const std::string parent = name.substr(0, dot); find_key(parent) != nullptr) {
       Value part;
@@ -361,7 +363,7 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
-  // The samples of a step if the batch were 1.
+  // The samples of one step of all accelerators if --batch were 1.
   const Wide step_samples = static_cast<Wide>(workload.samples_per_file) * accelerators;
   if (step_samples == 0 || workload.batch == 0) return workload.files;
   if (step_samples > files || workload.batch > files / step_samples) return 0;

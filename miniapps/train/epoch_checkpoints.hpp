@@ -1,4 +1,4 @@
-// Writes a checkpoint after every epoch of a training: the training waits until the model's bytes are
+// Writes a checkpoint after every epoch of a training. The training waits until the model's bytes are
 // durable.
 #pragma once
 
@@ -18,22 +18,24 @@
 
 namespace penstock {
 
-// Only the training loop's thread uses it, without a lock.
+// Saves a model of a given size after every epoch. Only the training loop's thread uses it, without a lock.
 class EpochCheckpoints final : public StepObserver {
  public:
-  // Each save writes `model_bytes` to the object `name`. File systems cannot compress them. They are drawn by
-  // the seed and differ a little each time, like weights. exhausted if there is no memory for them.
+  // Makes an observer that writes `model_bytes` to the object `name` in each save. File systems cannot
+  // compress these bytes. They are drawn by the seed and differ a little in each save, as the weights of a
+  // model do. exhausted if there is no memory for them.
   static Result<std::unique_ptr<EpochCheckpoints>> make(const Tier& tier, std::string name,
                                                         uint64_t model_bytes, uint64_t seed);
 
-  // Tests whether the tier accepts a checkpoint, as far as possible without writing one. Leaves no file.
+  // Tests, as far as possible without writing a checkpoint, whether the tier accepts one. Leaves no file.
   Result<void> try_create() const;
 
-  // Replaces the object when an epoch is over, also after the last one. Errors name it. After Ctrl-C it
-  // returns `interrupted` between two pieces. If the tier hangs, the call does not return.
+  // Replaces the object whenever an epoch is over, also after the last one. Errors name the object. After
+  // Ctrl-C it stops between two writes and returns `interrupted`. If the tier hangs, the call does not
+  // return.
   Result<bool> before_step(uint64_t steps, const Batch* next) override;
 
-  // The time of each save, from its begin until the object and its name survive a power failure.
+  // The time of each save, from its start until the object and its name would survive a power failure.
   const std::vector<double>& seconds() const { return seconds_; }
 
  private:
@@ -50,15 +52,15 @@ class EpochCheckpoints final : public StepObserver {
 
 struct TrainRequest;
 
-// Makes the epoch checkpoints that the request asks for. Null if it asks for none, as in a search, and on all
-// ranks but rank 0: the optimiser's state is the same on each rank, so rank 0 writes for all. Borrows the
-// request.
+// Makes the epoch checkpoints that the request asks for. Null if it asks for none, and for
+// --find-accelerators. Also null on all ranks but rank 0: all ranks have the same model, so rank 0 writes it
+// for all. Borrows the request.
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request);
 
-// Tests the request's tier for checkpoints: see try_create().
+// Tests whether the tier of the request accepts a checkpoint, as try_create() does. Leaves no file.
 Result<void> try_epoch_checkpoints(const TrainRequest& request);
 
-// Adds the figures of the checkpoints to the record. `seconds` has the time of each save of rank 0.
+// Adds how long the saves took to the record. `seconds` has the time of each save of rank 0.
 void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial);
 
 }  // namespace penstock

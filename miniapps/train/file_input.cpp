@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-// Converts a limit in steps to a limit in files. Possible only if all files hold the same number of samples,
-// bad samples are not skipped, and the run does not resume. Otherwise there is no limit in files: FileBatches
-// ends the run.
+// Converts a limit in steps to a limit in files. This is possible only if all files hold the same number of
+// samples, bad samples are not skipped, and the run does not resume. Otherwise the result has no limit in
+// files: FileBatches ends the run after the right number of steps.
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
   PlanLimits file_limits{.epochs = limits.epochs};
@@ -26,9 +26,9 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
   return file_limits;
 }
 
-// Finds where this rank continues in its order of files. All ranks have used the same number of samples, but
-// maybe of different numbers of files. Returns how many files are used up; `samples` becomes how many samples
-// of the next file are used.
+// Finds where this rank continues in its order of files after --resume. All ranks have used the same number
+// of samples, but maybe of different numbers of files. Returns how many files are used up, and sets `samples`
+// to the used samples of the next file.
 uint64_t used_files(const TrainPlan& plan, const FileInput& input, uint64_t& samples) {
   const PlanStart& start = plan.limits.start;
   samples = start.used_samples / uint64_t(plan.ranks->size());
@@ -76,7 +76,7 @@ Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus
 
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
                                                        const PlanLimits& limits, LoaderSettings settings) {
-  uint64_t used_of_first_file = 0;  // samples of the first file that earlier runs used
+  uint64_t used_of_first_file = 0;  // used samples of the first file, after --resume
   settings.limits = limits_in_files(plan, input, limits);
   settings.limits.start = {.epoch = limits.start.epoch,
                            .own_extra_samples = used_files(plan, input, used_of_first_file)};

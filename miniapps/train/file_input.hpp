@@ -23,65 +23,67 @@ namespace penstock {
 // A set of files and the way to read them.
 struct FileSet {
   WholeObjects files;
-  // Transforms one file. Its slot has space for the samples of the fullest file, in the order of
-  // file_order().
+  // Transforms one file. The file's slot has space for as many samples as the fullest file has, in the order
+  // of file_order().
   Transform app_transform;
   size_t sample_bytes = 0;
   uint64_t file_bytes = 0;  // bytes of the first file
 };
 
-// Passes over other files between steps, as training programs validate their network.
+// Passes over a set of validation files between steps, by which training programs test their network.
 struct Validation {
   FileSet set;
-  // Validates after that many steps. 0: after each epoch.
+  // How many steps are between two passes. 0: one pass after each epoch.
   uint64_t every_steps = 0;
-  bool at_the_end = false;  // validates after the last step as well
-  // True: each pass loads all its files. False: the passes share one endless sequence of files. A pass ends
-  // when the first file of the next round is loaded, and the next pass begins with that file.
+  bool at_the_end = false;  // one more pass after the last step
+  // True: each pass loads all its files. False: the passes share one endless sequence of files: round after
+  // round. Then a pass ends when the first file of the next round is loaded, and the next pass begins with
+  // that file.
   bool reload_each_pass = false;
 };
 
-// Bytes that were read: as the reproduced study calculated them (published), and as they really were
-// (corrected).
+// Bytes that the run read. `published`: as calculated by the study that the mini-app reproduces. `corrected`:
+// as they really were.
 struct StudiedBytes {
   uint64_t published_bytes = 0;
   uint64_t corrected_bytes = 0;
 };
 
-// How an app that loads whole files uses its corpus. The corpora that it was made from must outlive it.
+// How an app that loads whole files uses its corpus. It borrows from the corpora that it was made from, so
+// they must outlive it.
 struct FileInput {
   FileSet training;
   std::optional<Validation> validation{};
-  // Calculates how many bytes these reads of files make. The numbers of reads are sums over all ranks.
+  // Calculates how many bytes the given numbers of file reads make; the numbers are sums over all ranks.
   StudiedBytes (*bytes)(const FileInput& input, uint64_t training_reads, uint64_t validation_reads) = nullptr;
 
-  // take_files() sets these, not the app.
-  Json corpus_facts{};                                   // corpus_json() of the corpus as the user gave it
-  std::unique_ptr<const Manifest> samples{};             // the corpus's own samples, which the files contain
-  Backend* validation_backend = nullptr;                 // null: the tier that is being measured
+  // The members below are set by take_files(), not by the app.
+  Json corpus_facts{};                        // corpus_json() of the corpus as the user gave it
+  std::unique_ptr<const Manifest> samples{};  // the samples in the files, as the user's corpus lists them
+  Backend* validation_backend = nullptr;      // of the tier of --validation; null: that of the measured tier
   std::unique_ptr<const Manifest> validation_samples{};  // the samples of the corpus of --validation
 
   const Manifest& validation_manifest() const { return validation_samples ? *validation_samples : *samples; }
 };
 
-// Like hdf5_arrays(), for a file of the app's corpus. Whatever makes the file unusable, the error is
-// `corrupt`.
+// Reads arrays from a file of the app's corpus, as hdf5_arrays() does. Whatever makes the file unusable, the
+// error is `corrupt`.
 Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
                                           std::span<const Hdf5ArrayRequest> wanted);
 
-// Like hdf5_shape(), for the first file of the app's corpus. If the file exists but has no such array, the
-// corpus is of another kind than the app needs: invalid_argument.
+// Returns the shape of an array in the first file of the app's corpus, as hdf5_shape() does. If the file
+// exists but has no such array, the corpus is not the kind that the app needs: invalid_argument.
 Result<std::vector<uint64_t>> first_shape(Backend& backend, std::string_view object, std::string_view array,
                                           std::string_view app);
 
 struct TrainRequest;
 struct TrainPlan;
 
-// Makes the file input of the request's app. Afterwards the samples of `corpus` are the files to train on.
+// Makes the file input of the request's app. Afterwards each sample of `corpus` is a whole file to train on.
 Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation);
 
-// Makes the batches of a plan with this input. `settings` are those of its loader, without the limits.
-// Borrows all but the settings.
+// Makes the batches of a plan from whole files. `settings` are those of the loader; their limits are not
+// used. Borrows all but the settings.
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
                                                        const PlanLimits& limits, LoaderSettings settings);
 

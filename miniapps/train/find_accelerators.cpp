@@ -16,31 +16,33 @@
 namespace penstock {
 namespace {
 
-constexpr uint64_t kSearchSteps = 20;  // least steps in a run of a search
+constexpr uint64_t kSearchSteps = 20;  // least number of steps in each run of --find-accelerators
 constexpr std::chrono::duration<double> kSearchTime{2};
 
-// The metric's value in the latest run: every run of a search adds one value.
+// Returns the metric's value in the latest run. Each run of the search adds one value.
 std::optional<double> latest_value(const Record& record, const std::string& metric) {
   const auto entry = record.metrics.find(metric);
   if (entry == record.metrics.end() || entry->second.samples.empty()) return std::nullopt;
   return entry->second.samples.back();
 }
 
-// The state of a search.
+// What the search for the number of accelerators has found so far.
 class AcceleratorSearch {
  public:
   AcceleratorSearch(TrainPlan& plan, const TrainOnce& train) : plan_(plan), train_(train) {}
 
-  // Why a number of accelerators was not fed.
+  // Why a number of accelerators was not kept busy.
   struct NotFed {
-    // "input": they waited; "client": this machine was too busy; "memory": too little for the batches.
+    // "input": the accelerators waited for batches. "client": this machine was too busy to emulate them.
+    // "memory": too little memory for the batches.
     std::string_view cause;
     double utilization = 0;
   };
   bool stuck = false;
-  bool run_failed = false;              // the last trial failed: the search ends
-  std::map<uint64_t, NotFed> missed{};  // number of accelerators -> why the last run did not feed it
-  uint64_t most_fed = 0;                // the most that were fed in a run
+  bool run_failed = false;  // the last run failed, which ends the search
+  // Each number of accelerators whose last run did not keep them busy, and why it did not.
+  std::map<uint64_t, NotFed> missed{};
+  uint64_t most_fed = 0;  // the largest number that was fed in a run
 
   Result<bool> try_number(uint64_t accelerators, Trial& trial);
   std::string result_so_far() const;
@@ -50,7 +52,7 @@ class AcceleratorSearch {
   const TrainOnce& train_;
 };
 
-// Describes the result so far, for each rank if there are several. For a search that ends early.
+// Describes what was found so far, in the message of a search that ends early.
 std::string AcceleratorSearch::result_so_far() const {
   const auto first_missed =
       std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
@@ -60,7 +62,7 @@ std::string AcceleratorSearch::result_so_far() const {
          (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
 }
 
-// Makes one more run, which adds to `trial`.
+// Makes one run with this number of accelerators, which adds to `trial`. Returns whether they were kept busy.
 Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) {
   plan_.accelerators = accelerators;
   const Result<bool> trained = train_(trial);
@@ -75,7 +77,7 @@ Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) 
     run_failed = true;
     return make_error(Errc::io, record.reason);
   }
-  // With several ranks the least busy one decides.
+  // With several ranks, the rank with the lowest utilization decides.
   const std::optional<double> least_utilization = latest_value(record, "accelerator_utilization_min");
   const double utilization =
       least_utilization ? *least_utilization : latest_value(record, "accelerator_utilization").value_or(0);
@@ -91,18 +93,18 @@ Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) 
   return false;
 }
 
-// The most accelerators with which a run still has two steps: utilization does not count the first step. With
-// a cold cache a run is one epoch.
+// The largest number of accelerators with which a run still has two steps: utilization does not count the
+// first step. With a cold cache a run is one epoch.
 uint64_t most_to_try(const TrainPlan& plan) {
   const uint64_t batches = plan.samples_an_epoch() / plan.batch;
   const bool one_step_an_epoch_is_enough = plan.limits.epochs == 0 || plan.limits.epochs > 1;
   return one_step_an_epoch_is_enough ? batches : batches / 2;
 }
 
-// The error for a run of one epoch in which even a single accelerator has fewer than two steps.
+// The error if a run is one epoch and even a single accelerator makes fewer than two steps in it.
 Error too_few_samples(const TrainPlan& plan) {
   const uint64_t samples = plan.samples_an_epoch();
-  // With a cold cache a run is one epoch, whatever --epochs is.
+  // With a cold cache each run is one epoch, whatever --epochs says: see request_search().
   const bool cold_cache = plan.cache == CacheRequest::cold;
   std::string remedy = cold_cache ? "" : "more --epochs";
   if (samples >= 2)
@@ -125,7 +127,7 @@ Result<uint64_t> most_fed(uint64_t most, const FeedsThem& feeds) {
     const uint64_t next = doubling ? std::min(std::max<uint64_t>(1, 2 * fed_number), most)
                                    : fed_number + (unfed_number - fed_number) / 2;
     PENSTOCK_ASSIGN(bool were_fed, feeds(next));
-    if (!were_fed) {  // a single slow run may be chance
+    if (!were_fed) {  // tries once more: a single slow run may be chance
       PENSTOCK_ASSIGN(were_fed, feeds(next));
     }
     (were_fed ? fed_number : unfed_number) = next;
@@ -159,7 +161,7 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
     trial = run.trial();
     return search.try_number(n, trial);
   });
-  uint64_t trial_accelerators = 0;  // the number of accelerators in the trial's runs
+  uint64_t trial_accelerators = 0;  // number of accelerators in the runs that `trial` has
   if (fed.ok() && *fed > 0) {
     fed = most_fed_in_a_row(*fed, kRunsInARow, [&](uint64_t n) -> Result<bool> {
       if (std::exchange(trial_accelerators, n) != n) trial = run.trial();
@@ -207,7 +209,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
     request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchTime);
     request.enough_steps = kSearchSteps;
   }
-  // After the first epoch the cache is not cold any more.
+  // A run must not be longer than one epoch: after the first epoch the cache is not cold any more.
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
   request.find_accelerators = true;
   if (request.required_utilization <= 0 || request.required_utilization > 1)

@@ -25,7 +25,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The stores that exist on the two tiers, the fast one first.
+// The checkpoint stores on the tiers of the run: the store of the fast tier first. A tier without a store is
+// left out.
 struct Stores {
   std::vector<std::unique_ptr<CheckpointStore>> owned;
   std::vector<CheckpointStore*> all;
@@ -44,7 +45,7 @@ Result<Stores> open_on_this_rank(const StepSaving& saving) {
   return stores;
 }
 
-// Collective: opens the stores on all ranks, or on none.
+// Opens the stores on all ranks, or on none if one rank fails. Collective.
 Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   Result<Stores> stores = open_on_this_rank(saving);
   PENSTOCK_TRY(all_ok(ranks, stores));
@@ -85,7 +86,8 @@ Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read
   return restart;
 }
 
-// If the run has fewer ranks than before, each rank proves several parts.
+// Reads and checks this rank's files. If the run has fewer ranks than before, each rank proves the files of
+// several former ranks.
 Result<void> prove(const Restart& restart, const Communicator& ranks) {
   const CheckpointManifest& manifest = restart.manifest;
   for (const CheckpointFile& file : manifest.files) {
@@ -96,8 +98,9 @@ Result<void> prove(const Restart& restart, const Communicator& ranks) {
   return success();
 }
 
-// By rank 0, during its search: without these locks another process could prune or evict a checkpoint while
-// it is read. `busy` if another process has one.
+// Locks the run on all stores; `busy` if another process has one of the locks. Rank 0 calls it before it
+// searches for a checkpoint: without the locks another process could delete or evict that checkpoint while it
+// is read.
 Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const std::string& run) {
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* const store : stores.all) {
@@ -109,7 +112,8 @@ Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const 
   return locks;
 }
 
-// Sets what a checkpoint contains about the plan's work: app, corpus, shuffle and step_samples.
+// Sets the members of a trainer state that describe the plan's work: app, corpus, shuffle and step_samples. A
+// run can be resumed only if they are unchanged.
 void describe_work(const TrainPlan& plan, TrainerState& state) {
   state.app = plan.app->name;
   state.corpus = plan.corpus.manifest.checksum();

@@ -11,24 +11,24 @@
 
 namespace penstock {
 
-// The seed of the run to resume. Reads only manifests of checkpoints. Collective. The errors are those of
-// resume_run().
+// Returns the seed of the run to resume. Reads only the manifests of checkpoints. Collective. Its errors are
+// those of resume_run().
 Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
 // Finds the newest complete checkpoint of the run, on either tier. Each rank reads its part of the files and
 // checks every byte. Collective. not_found if there is none; busy if another process trains this run.
 Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks);
 
-// invalid_argument, naming --resume and --run, if the run already has checkpoints. busy if another process
-// trains this run. Collective.
+// Checks that a new run has an unused name. invalid_argument, naming --resume and --run, if the run already
+// has checkpoints. busy if another process trains this run. Collective.
 Result<void> check_unused(const StepSaving& saving, Communicator& ranks);
 
 struct TrainPlan;
 
-// For a plan with checkpoints. With --resume it finds where the run continues, and returns a note for the
-// user. The errors are those of resume_run(); invalid_argument, naming the difference, if the checkpoint is
-// of another kind of run, or if its next sample cannot be determined. Otherwise it checks that the run is new
-// (check_unused()), and returns "". Collective.
+// Finds out where the run of a plan with --checkpoint-every starts. With --resume it finds where the run
+// continues, and returns a note for the user. The errors are those of resume_run(); invalid_argument, naming
+// the difference, if the checkpoint is of another kind of run, or if its next sample cannot be determined.
+// Without --resume it checks that the run is new (check_unused()), and returns "". Collective.
 Result<std::string> find_run(TrainPlan& plan);
 
 // Opens plan.saving->checkpoints, which continue where find_run() found the run. The errors are those of

@@ -20,7 +20,7 @@ std::string file_of(const std::string& path, int rank, int ranks) {
   return ranks == 1 ? path : path + "." + std::to_string(rank);
 }
 
-// The step in a line "epoch step rank index"; empty if the line has another form.
+// Returns the step in a line "epoch step rank index", or nothing if the line has another form.
 std::optional<uint64_t> step_of(std::string_view line) {
   constexpr size_t kStepField = 1;
   std::array<uint64_t, 4> numbers{};
@@ -35,7 +35,7 @@ std::optional<uint64_t> step_of(std::string_view line) {
   return numbers[kStepField];
 }
 
-// How many bytes the log's first `steps` steps have; only whole lines count.
+// How many bytes of the log belong to its first `steps` steps. Only whole lines count.
 Result<uint64_t> bytes_of_steps(std::istream& log, const std::string& path, uint64_t steps) {
   uint64_t kept_bytes = 0;
   std::optional<uint64_t> last_step;

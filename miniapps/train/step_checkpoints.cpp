@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSignalPoll{200};  // how often drain() tests for signals
 
-// The intervals of the steps. The time of observers between two steps is in none of them.
+// From when to when each step took. The time of observers between two steps is in none of these periods.
 std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
   std::vector<Period> periods;
   int64_t may_begin_ns = 0;
@@ -82,11 +82,12 @@ Result<void> StepCheckpoints::do_collective_work(uint64_t steps) {
   return error;
 }
 
-// Success if drain() may wait longer. Otherwise it returns `last_result`, the last result of the
-// Checkpointer.
+// Decides whether drain() may wait longer: success if so. Otherwise it returns `last_result`, which is the
+// last result of the Checkpointer.
 Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
-  // After a failed drain, new bytes are not progress: the next try writes all bytes again.
+  // New bytes are progress only if no drain has failed since the last checkpoint was drained: after a failure
+  // the next try writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
   const uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
   if (counts.drained != drained_count_ ||
@@ -131,7 +132,8 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
   if (saving_.fast) trial.tier("burst_buffer", *saving_.fast);
   if (!ranks_.root()) return;
   const double run_start_s =
-      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();  // when the run started
+      // The time at which the run started.
+      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();
   std::vector<CheckpointTimes> times = saver_->times();
   for (CheckpointTimes& one : times) {
     one.save_begin_s -= run_start_s;

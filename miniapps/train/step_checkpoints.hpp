@@ -1,4 +1,4 @@
-// Saves the state of a training every N steps, between two steps, through the Checkpointer.
+// Saves the state of a training every N steps, between two steps, through a Checkpointer.
 #pragma once
 
 #include <chrono>
@@ -18,13 +18,13 @@
 
 namespace penstock {
 
-// The checkpoints of one rank, for the training loop's thread alone. A save is on the --ack-log before it is
-// acknowledged anywhere else.
+// The checkpoints of one rank. Only the training loop's thread uses it. A save is written to the --ack-log
+// before it is acknowledged anywhere else.
 class StepCheckpoints final : public StepObserver {
  public:
-  // Collective. Borrows `saving` and `ranks`. `made`: steps that the run made before this process; they ended
-  // in state `at`. The errors are those of Checkpointer::open(); exhausted if there is no memory for the
-  // payload.
+  // Opens the checkpoints of a run. `made`: the steps that earlier processes of the run made, and `at`: the
+  // state in which they ended. Borrows `saving` and `ranks`. The errors are those of Checkpointer::open();
+  // exhausted if there is no memory for the payload. Collective.
   static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, uint64_t made,
                                                        const TrainerState& at, Communicator& ranks);
 
@@ -32,20 +32,20 @@ class StepCheckpoints final : public StepObserver {
   bool collective_work_due(uint64_t steps) const override {
     return (steps_before_ + steps) % saving_.every_steps == 0;
   }
-  // Collective: every rank has ended the step and calls it. Saves the state after the last step, while the
-  // training waits.
+  // Saves the state that the step which has just ended left, while the training waits. Collective: every rank
+  // calls it after that step.
   Result<void> do_collective_work(uint64_t steps) override;
 
-  // Collective, after the last step. Returns when every save is durable. After a signal it waits for at most
-  // --grace. timed_out if a save is not durable by then, or if the slow tier receives no bytes for as long as
-  // a save would wait. The next process of the run continues the drain.
+  // Waits after the last step until every save is durable. After a signal it waits for at most --grace.
+  // timed_out if a save is not durable by then, or if the slow tier receives no bytes for as long as a save
+  // would wait. Then the next process of the run continues the drain. Collective.
   Result<void> drain();
-  // Like drain(), at the end of the process. A save that is not durable when --grace ends is only a warning
-  // (CheckpointPolicy::log), not a failure. It stays on the fast tier.
+  // Waits as drain() does, at the end of the process. But a save that is not durable when --grace ends is
+  // only a warning (CheckpointPolicy::log), not a failure. It is kept on the fast tier.
   Result<void> drain_or_leave();
 
-  // Adds metrics on rank 0 and parameters on all ranks. `start` as in run_training(), `steps_are_work` as in
-  // SavingFacts.
+  // Adds metrics on rank 0 and parameters on all ranks. `start`: when run_training() began. `steps_are_work`
+  // is false if the steps only sleep: then their times say nothing about what the saves cost.
   void record(const TrainingRun& run, SteadyTime start, bool steps_are_work, Trial& trial) const;
 
  private:
@@ -60,12 +60,12 @@ class StepCheckpoints final : public StepObserver {
   std::unique_ptr<Checkpointer> saver_;
   double drain_time_s_ = 0;  // how long drain() took
 
-  // State of drain(), on rank 0.
-  std::optional<SteadyTime> signal_seen_at_;  // when a signal was seen
-  SteadyTime last_progress_;                  // when the drain last made progress, see may_wait()
-  uint64_t written_bytes_ = 0;   // bytes written to the slow tier, at the last call of may_wait()
-  uint64_t drained_count_ = 0;   // drained checkpoints, at the last call of may_wait()
-  uint64_t drain_failures_ = 0;  // failed drains, at the last drained checkpoint
+  // Used by drain() on rank 0.
+  std::optional<SteadyTime> signal_seen_at_;  // when drain() first saw a signal
+  SteadyTime last_progress_;                  // when drain() last saw progress (may_wait())
+  uint64_t written_bytes_ = 0;   // bytes written to the slow tier, when may_wait() was last called
+  uint64_t drained_count_ = 0;   // number of drained checkpoints, when may_wait() was last called
+  uint64_t drain_failures_ = 0;  // number of failed drains, when a checkpoint was last drained
 };
 
 }  // namespace penstock

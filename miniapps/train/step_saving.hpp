@@ -21,28 +21,28 @@
 
 namespace penstock {
 
-class StepCheckpoints;  // step_checkpoints.hpp
+class StepCheckpoints;  // defined in step_checkpoints.hpp
 
 // The checkpoint from which an interrupted training continues.
 struct Resumed {
   CheckpointManifest manifest;
   std::string tier;        // the tier that it was read from
-  double find_s = 0;       // seconds to find it, for which rank 0 reads it whole
-  double restore_s = 0;    // seconds until every rank had read and proven its part
-  nlohmann::json restart;  // for the record, from restart_json()
+  double find_s = 0;       // seconds until rank 0 had found it and read it whole
+  double restore_s = 0;    // seconds until every rank had also read and proven its part
+  nlohmann::json restart;  // how the checkpoint was chosen, as restart_json(), for the record
 
   PlanStart start() const;
 };
 
 struct StepSaving {
-  uint64_t every_steps = 1;  // saves after this many steps, counted in the whole run
+  uint64_t every_steps = 1;  // number of steps between two saves, counted in the whole run
   Tier slow;
   std::optional<Tier> fast;
   CheckpointPolicy policy;
   Payload payload;
   std::string ack_log;                // "" for none
-  std::chrono::nanoseconds grace{0};  // time for the drain after a signal
-  // Mean time between failures, for the advice in the record.
+  std::chrono::nanoseconds grace{0};  // after a signal, the drain may take this long
+  // The mean time between failures, from which the record calculates advice on how often to save.
   std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
 
@@ -51,14 +51,14 @@ struct StepSaving {
   std::shared_ptr<StepCheckpoints> checkpoints{};
 };
 
-// Empty without --checkpoint-every. invalid_argument if one of the flags needs another one that is missing,
-// or has an impossible value.
+// Parses the flags. Empty without --checkpoint-every. invalid_argument if a flag needs another one that is
+// missing, or has an impossible value.
 Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named);
 
 struct TrainRequest;
 
-// Parses the checkpoint flags into the request: saves every N steps, or after every epoch for an app with its
-// own checkpoints.
+// Parses the checkpoint flags into the request. Either --checkpoint-every saves every N steps, or an app with
+// its own checkpoints saves after every epoch.
 Result<void> take_checkpoints(const Options& options, TrainRequest& request);
 
 // Adds the parsed settings to the record's parameters. With --resume also where the run continues, and the

@@ -20,9 +20,9 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kPieceSpans = size_t{1} << 15;  // spans that a rank sends in one message
-constexpr double kExtraSpans = 1024;             // memory for more spans of a worker than calculated
-constexpr size_t kMostOrderSpans = 4096;         // most epochs whose order gets a span
+constexpr size_t kPieceSpans = size_t{1} << 15;  // most spans that a rank sends in one message
+constexpr double kExtraSpans = 1024;             // space for this many more spans of a worker than calculated
+constexpr size_t kMostOrderSpans = 4096;         // at most this many epochs get a span for making their order
 
 double seconds(int64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
@@ -39,8 +39,8 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// How many spans one worker may record: it may do all the work alone. Each sample has spans for read, load,
-// each stage, and a wait before it.
+// For how many spans one worker needs memory. It may do all the work alone, so this is enough for all
+// samples: each has spans for read, load, each stage, and a wait before it.
 size_t spans_per_worker(const TimelineRequest& request) {
   const double needed_spans = request.samples * double(3 + request.stages.size()) + kExtraSpans;
   const double most_spans = double(request.memory_bytes) / request.threads / sizeof(penstock_span);
@@ -99,7 +99,8 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   int64_t free_ns = 0;
   for (size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
-    // The end is the deadline: if this machine woke up late, that is not time of the accelerator.
+    // The span ends at the deadline. If this machine woke up later, the accelerator did not work in that
+    // time.
     const int64_t end_ns = std::min(step.deadline_ns, step.next_may_begin_ns);
     add(i, free_ns, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
     const int64_t collective_end_ns = free_ns + step.collective_ns;
@@ -220,7 +221,7 @@ std::vector<std::span<const penstock_span>> Timeline::pieces() const {
   return pieces;
 }
 
-// Collective: gathers the names of all ranks, processes and threads on rank 0.
+// Gathers on rank 0 the names of all ranks, processes and threads. Collective.
 Result<std::vector<TimelineRank>> Timeline::gather_names() const {
   TimelineRank mine{ranks_.rank(), ::getpid(), host_name(), {}};
   mine.threads.emplace_back(step_thread_, "accelerator");
@@ -249,7 +250,8 @@ Result<void> Timeline::begin_file() {
   return file_->begin(std::move(names));
 }
 
-// Collective, called by all ranks for each piece. Only rank `sender` contributes spans; rank 0 writes them.
+// Writes some spans of rank `sender` to the file of rank 0. All ranks call it for each piece, but only
+// `sender` passes spans.
 Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piece) {
   std::vector<penstock_span> shifted;
   if (ranks_.rank() == sender) {
@@ -267,8 +269,8 @@ Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piec
   return file_->add(shifted);
 }
 
-// Collective. If rank 0 cannot write, it continues the collective calls and returns the error at the end:
-// otherwise the other ranks would wait for ever.
+// Writes the file on rank 0. If rank 0 cannot write, it continues the collective calls and returns the error
+// at the end: otherwise the other ranks would wait for ever.
 Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   clock_offset_ns_ = offset.offset_ns;

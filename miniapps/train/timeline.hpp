@@ -18,28 +18,29 @@
 
 namespace penstock {
 
-// Figures of one rank, or of several joined. They cover reads and steps that ended within the run's wall
-// time. Merged: the length of the union of intervals, so that simultaneous work of several workers counts
-// once.
+// Figures of one rank, or of several ranks joined. They cover the reads and steps that ended within the run's
+// wall time. "merged" means the length of the union of intervals: if several workers read at the same time,
+// that time counts once.
 struct TimelineFigures {
-  uint64_t spans = 0;    // spans that were recorded
-  uint64_t dropped = 0;  // spans lost for lack of memory; if not 0, the figures below are invalid
+  uint64_t spans = 0;  // spans that were recorded
+  // Spans that were lost because the memory was full; if not 0, the figures below are invalid.
+  uint64_t dropped = 0;
   uint64_t read_bytes = 0;
   double read_summed_s = 0;
   double read_merged_s = 0;
   double train_merged_s = 0;
-  double read_train_overlap_s = 0;  // time with reading and a step at once
+  double read_train_overlap_s = 0;  // time in which a read and a step were both running
   double read_share = 0;            // read_merged_s / wall time
 };
 
-// The memory and the file of a timeline, and the names and numbers of its spans.
+// What a timeline needs: its memory and file, and the names and numbers of its spans.
 struct TimelineRequest {
   std::string path;                   // ends in .csv or .json
-  uint64_t memory_bytes = 0;          // bytes of each rank for the spans of its workers
+  uint64_t memory_bytes = 0;          // memory of each rank for the spans of its workers, in bytes
   unsigned threads = 0;               // number of workers
   std::vector<std::string> stages{};  // names of the transform's stages
-  double samples = 0;                 // the most samples that all workers together try
-  uint64_t epochs = 0;                // the most epochs whose order is made
+  double samples = 0;                 // the most samples that all workers together may try to load
+  uint64_t epochs = 0;                // of how many epochs an order is made, at most
   const Manifest* manifest = nullptr;
   Shuffle shuffle = Shuffle::global;
 };
@@ -50,20 +51,21 @@ struct TrainRequest;
 Result<void> take_timeline(const Options& options, TrainRequest& request);
 
 // Writes one timeline file for all ranks of a job. Rank 0 writes it, with all times on its clock
-// (Communicator::clock_offset()). Every function that returns a Result is collective. For one thread.
+// (Communicator::clock_offset()). Every function that returns a Result is collective. Only one thread at a
+// time may use it.
 class Timeline {
  public:
-  // Creates the file and the buffers. They are as large as the run needs, or as the memory limit allows.
-  // Borrows the manifest.
+  // Creates the file and the buffers for spans. The buffers are as large as the run needs, or as the memory
+  // limit allows. Borrows the manifest of the request.
   static Result<std::unique_ptr<Timeline>> make(const TimelineRequest& request, Communicator& ranks);
 
   SpanLog& log() { return *log_; }  // LoaderSettings::spans
 
-  // By the thread that made the steps, after the last one. Records the spans of the steps and sums up all
-  // spans. `before_step` is the component of the observers' work between steps.
+  // Records the spans of the steps and sums up all spans. Called after the last step, by the thread that made
+  // the steps. `before_step` is the component of the observers' work between steps.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component before_step = PENSTOCK_VALIDATION);
-  // Writes the file: all spans after end(), else a file without spans.
+  // Writes the file: with all spans if end() was called, otherwise without spans.
   Result<void> write();
 
  private:
@@ -76,27 +78,27 @@ class Timeline {
   Communicator& ranks_;
   const TimelineRequest request_;
   std::unique_ptr<SpanLog> log_;
-  std::unique_ptr<TimelineFile> file_;  // only on rank 0
+  std::unique_ptr<TimelineFile> file_;  // null except on rank 0
   std::vector<penstock_span> steps_;
   uint32_t step_thread_ = 0;
   int64_t start_ns_ = 0;
   int64_t clock_offset_ns_ = 0;  // this rank's clock minus rank 0's clock
 };
 
-// The spans of the steps, from the times in `run`. Each step has a span for the iteration, the wait for its
-// batch, `before_step`, the step itself, and the wait for other ranks. `start` as in run_training().
+// Makes the spans of the steps from the times in `run`. Each step has a span for the iteration, the wait for
+// its batch, `before_step`, the step itself, and the wait for other ranks. `start` is that of run_training().
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 
-// Gives the spans of step_spans() to the profiler, if this process runs under it. By the thread that made the
-// steps.
+// Gives the spans of step_spans() to Penstock's profiler, if this process runs under it. Called by the thread
+// that made the steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
-// Adds the figures to the trial. If spans were lost, it warns and adds only the counts: an incomplete set
-// says nothing about the whole run.
+// Adds the figures to the trial. If spans were lost, it warns and adds only their numbers: incomplete spans
+// say nothing about the whole run.
 void record_timeline(const TimelineFigures& figures, const TrainRequest& request, Trial& trial);
 
-// The figures of one rank, for the time from `start_ns` to `start_ns` + `wall_ns`.
+// Calculates the figures of one rank, for the time from `start_ns` to `start_ns` + `wall_ns`.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
                                  int64_t start_ns, int64_t wall_ns);
 

@@ -14,8 +14,8 @@ double fraction_of(const EpochBytes& bytes) {
 }
 
 // Bytes from devices and servers / bytes that all epochs consumed. Absent if the tier's bytes are not
-// counted, or if the count did not change although the data were not in the page cache: some file systems
-// never count.
+// counted. Also absent if the count did not change although the data were not in the page cache: some file
+// systems never count.
 std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache) {
   constexpr double kMostlyCached = 0.5;
   EpochBytes all;
@@ -32,8 +32,8 @@ std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epoch
 
 Result<bool> EpochCounter::before_step(uint64_t /*steps*/, const Batch* /*next*/) {
   if (validating_ == nullptr) return false;
-  const uint64_t validated_before = std::exchange(validated_bytes_, validating_->bytes());
-  if (!epochs_.empty()) epochs_.back().consumed += validated_bytes_ - validated_before;
+  const uint64_t validated_before = std::exchange(validation_bytes_, validating_->bytes());
+  if (!epochs_.empty()) epochs_.back().consumed += validation_bytes_ - validated_before;
   return false;
 }
 
@@ -52,7 +52,8 @@ std::vector<EpochBytes> EpochCounter::finish() {
   return fetched_before_ ? std::move(epochs_) : std::vector<EpochBytes>();
 }
 
-// The kernel does not count what Penstock's own network connections deliver, so the back end counts it.
+// Bytes that devices or servers have delivered so far. The kernel does not count what Penstock's own network
+// connections deliver, so the back end counts it.
 std::optional<uint64_t> EpochCounter::fetched() const {
   if (tier_.backend->caps().on_network) return tier_.backend->moved_bytes().read;
   return device_bytes_read();
@@ -87,7 +88,8 @@ void TrainCache::record(Trial& trial) const {
   trial.verdict(prepared_.verdict, prepared_.reason);
 }
 
-// The record of a search has several runs, so it omits values of a single run.
+// Adds the fraction for the whole run, and for each epoch. The record of --find-accelerators has several
+// runs, so it omits the values of single epochs.
 void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const {
   const std::optional<double> fraction = device_bytes_fraction(epochs, prepared_.state);
   const bool in_memory = tier_.facts.memory || tier_.backend->caps().volatile_memory;
@@ -102,9 +104,9 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
     if (epoch.consumed > 0) trial.sample(train_metrics::kEpochDeviceBytes, fraction_of(epoch));
 }
 
-// True if prepare() runs again before the training, if nothing can change the cache state, or if the cache
-// already holds all data. A cold cache gets warm during the first epoch, so several epochs cannot be divided
-// into parts.
+// True if prepare() sets the state again before the training, if nothing can change the cache state, or if
+// the cache already holds all data. With --cache cold it is true only for a run of one epoch. The first of
+// several epochs makes the cache warm, so a part of the run cannot be measured on its own.
 bool TrainCache::keeps_cache_state() const {
   if (plan_.cache == CacheRequest::cold) return plan_.planned_steps() <= plan_.steps_an_epoch();
   const CacheState& state = prepared_.state;

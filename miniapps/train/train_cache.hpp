@@ -18,26 +18,26 @@
 
 namespace penstock {
 
-// Bytes that one epoch consumed, and bytes that devices and servers delivered during it. Reads ahead of the
-// accelerator count in the epoch of its current step.
+// Bytes that the accelerator consumed in one epoch, and bytes that devices and servers delivered during it.
+// What is read ahead for the next epoch still counts in the current one.
 struct EpochBytes {
   uint64_t consumed = 0;
   uint64_t fetched = 0;
 };
 
-// Counts the bytes that devices and servers deliver while the accelerator is in an epoch. Bytes before the
-// end of an epoch's first step count in the epoch before, since they were read ahead at least in part. In the
-// first epoch they count in that epoch. One thread: the training loop's.
+// Counts the bytes that devices and servers deliver while the accelerator is in an epoch. An epoch counts
+// from the end of its first step: what was delivered before belongs to the epoch before, since it was read
+// ahead at least in part. The first epoch counts from the start. Only the training loop's thread uses it.
 class EpochCounter final : public StepObserver {
  public:
-  // `validating` may be null. What it reads counts in the epoch before its pass. It must be earlier in the
-  // list of observers.
+  // `validating` may be null. What a validation pass reads counts in the epoch before the pass. In the list
+  // of observers `validating` must be before this observer.
   EpochCounter(const Tier& tier, const Validating* validating)
       : tier_(tier), validating_(validating), fetched_before_(fetched()) {}
 
   Result<bool> before_step(uint64_t steps, const Batch* next) override;
   Result<bool> after_step(uint64_t step, const Batch& batch) override;
-  // One entry for each epoch; empty if the tier's bytes cannot be counted.
+  // Ends the last epoch and returns one entry for each epoch; empty if the tier's bytes cannot be counted.
   std::vector<EpochBytes> finish();
 
  private:
@@ -46,13 +46,13 @@ class EpochCounter final : public StepObserver {
 
   const Tier& tier_;
   const Validating* const validating_;
-  uint64_t validated_bytes_ = 0;  // bytes that validation has read so far
+  uint64_t validation_bytes_ = 0;  // bytes that validation has read so far
   std::optional<uint64_t> fetched_before_;
   uint64_t epoch_ = 0;
   std::vector<EpochBytes> epochs_;
 };
 
-// The cache state of one tier. All ranks prepare it together.
+// Sets the cache state of one tier before a training. All ranks do this together.
 class TrainCache {
  public:
   // Borrows the plan and the tier. The errors are those of corpus_samples().
@@ -60,11 +60,13 @@ class TrainCache {
 
   // Brings the caches into the state that --cache requests. Collective.
   Result<void> prepare();
-  // Adds the state that prepare() proved, and its verdict.
+  // Adds the cache state that prepare() proved, and its verdict, to the record.
   void record(Trial& trial) const;
-  // Adds the bytes from devices, in all and by epoch. `epochs` are the sums of all ranks.
+  // Adds the bytes from devices to the record, in total and for each epoch. `epochs` are the sums of all
+  // ranks.
   void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const;
-  // Whether the pipeline can run by itself before the training and still leave it the same cache state.
+  // Whether the pipeline can first run without an accelerator and the training still starts in the same cache
+  // state.
   bool keeps_cache_state() const;
   // Bytes read so far to warm the cache.
   uint64_t warmed_bytes() const { return control_.warmed_bytes(); }
@@ -75,7 +77,7 @@ class TrainCache {
   const TrainPlan& plan_;
   const Tier& tier_;
   const SampleList samples_;
-  CacheControl control_;  // borrows samples_
+  CacheControl control_;  // borrows samples_, which is therefore declared before it
   CacheOutcome prepared_;
 };
 

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// Describes a kind of samples: "raw samples of 3072 bytes in cifar (generate cifar10)". An argument is empty
-// if it is unknown or does not matter.
+// Describes a kind of samples, such as "raw samples of 3072 bytes in cifar (generate cifar10)". An argument
+// is empty if it is unknown or does not matter.
 std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
                       std::string_view recipe) {
   std::string text = codec.empty() ? "samples" : std::string(codec) + " samples";
@@ -21,8 +21,8 @@ std::string kind_text(std::string_view codec, const std::string& bytes, std::str
   return text;
 }
 
-// A corpus that the app cannot use is an error. A scanned corpus has no known format and recipe, and may be a
-// mixture: its samples of another kind then fail one by one.
+// Checks that the app can use the samples of this corpus. A scanned corpus has no known format and recipe, so
+// these are not checked. It may also be a mixture: samples of a wrong kind then fail later, one by one.
 Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
   const ManifestFacts& facts = corpus.manifest.facts();
   if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
@@ -44,8 +44,9 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
                     app.recipe));
 }
 
-// PNG cannot be decoded in part, so the option would have no effect: an error. If the corpus has JPEG as
-// well, it is a note.
+// Checks an option --decode that decodes less than the whole picture. PNG cannot be decoded in part. If all
+// pictures are PNG, the option would have no effect, which is an error. If there is JPEG as well, that is
+// only a note.
 Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus,
                           std::vector<std::string>& notes) {
   if (!app.takes_pictures || decode == "full") return success();
@@ -61,8 +62,8 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
                                                 (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
-// A workload's data may have been made by DLIO, which writes no manifest, or by `generate`. So a folder
-// without a manifest is scanned.
+// Opens the data of a training. If a workload's folder has no manifest, it is scanned: it may be made by
+// DLIO, which writes no manifest.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
   CorpusRequest corpus_request{.scan = options.flag("scan"),

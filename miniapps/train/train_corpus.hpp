@@ -11,17 +11,17 @@
 
 namespace penstock {
 
-// The corpus of --data, with its --overlay. invalid_argument if the app cannot use it.
-// Adds to the request's notes.
+// Opens the corpus of --data, with its --overlay. invalid_argument if the app cannot use it. May add to the
+// request's notes.
 Result<Corpus> open_train_corpus(const Options& options, TrainRequest& request);
 
-// The corpus of --validation, with the same check.
+// Opens the corpus of --validation, with the same check as open_train_corpus().
 Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest& request);
 
-// A warning if the data differ from the workload's description of them, else "".
+// Returns a warning if the data differ from what the workload file says about them, else "".
 std::string compare_with_workload(const TrainPlan& plan);
 
-// Notes for the user: what the run omits of validation, checkpoints and labels.
+// Notes for the user: which validation, checkpoints or labels the run omits.
 std::vector<std::string> note_omissions(const TrainPlan& plan);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// The metrics in a record of `train`.
+// Declares the metrics that records of `train` have.
 #pragma once
 
 #include "datagen/staging/overlay.hpp"

@@ -9,12 +9,14 @@
 namespace penstock {
 Result<bool> StepCounter::after_step(uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
-  // Only marks the step. profile_steps() gives the spans of all steps to the profiler at the end.
+  // Only marks the end of the step. At the end of the run profile_steps() gives the spans of all steps to the
+  // profiler.
   if (marks_steps_ && penstock_profile_step != nullptr) penstock_profile_step();
   return end_steps_ == 0 || step + 1 < end_steps_ || std::chrono::steady_clock::now() < end_time_;
 }
 
-// Inserts the tier's name into `path` at `position`, except for the corpus's own tier.
+// Returns the path of a tier's own file: `path` with the tier's name at `position`. The corpus's own tier
+// gets `path` itself.
 std::string TrainObservers::path_of_tier(const std::string& path, size_t position) const {
   if (&tier_ == &plan_.corpus.tier) return path;
   return path.substr(0, position) + "." + tier_.name + path.substr(position);
@@ -57,7 +59,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   Result<std::unique_ptr<Validating>> validating = make_validating(plan_, tier_, nominal_step);
   PENSTOCK_TRY(all_ok(ranks, validating));
   validating_ = *std::move(validating);
-  // Bytes of a validation from another tier do not count in the epochs of this tier.
+  // If validation reads from another tier, its bytes do not count in the epochs of this tier.
   const bool counts_validation = plan_.files() == nullptr || plan_.files()->validation_backend == nullptr;
   epoch_counter_.emplace(tier_, counts_validation ? validating_.get() : nullptr);
   Result<std::unique_ptr<EpochCheckpoints>> checkpoints = make_epoch_checkpoints(plan_);
@@ -66,15 +68,15 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   epoch_saves_s_.clear();
   SampleLog* const log = sample_log_ ? &*sample_log_ : nullptr;
   if (log != nullptr && step_checkpoints_ != nullptr) log->flush_before(*step_checkpoints_);
-  // The order matters. Checkpoints come after validation, which decides what to save. The log is flushed
-  // before step checkpoints save in do_collective_work().
+  // The order matters: validation comes before checkpoints, since it decides what to save. The log comes
+  // before step checkpoints save: it flushes in after_step(), they save in do_collective_work().
   observers_ = {validating_.get(),       &*step_counter_, &*epoch_counter_, step_checkpoints_, log,
                 epoch_checkpoints_.get()};
   std::erase(observers_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiler_spans = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
     profiler_spans = SpanLog::make(std::vector<size_t>(size_t(plan_.threads) + 1));
-  PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // some ranks may run without the profiler
+  PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // all ranks, since some may run without the profiler
   profiler_spans_ = *std::move(profiler_spans);
   return success();
 }
@@ -83,8 +85,7 @@ void TrainObservers::start(SteadyTime start) {
   if (plan_.enough_steps != 0) step_counter_->end_after(plan_.enough_steps, start + plan_.enough_time);
 }
 
-// Samples that fill no batch of a validation pass (dropped_tail) are not counted as lost by the training;
-// skipped ones are.
+// Validation's bad samples count as lost. Its samples that fill no batch of a pass (dropped_tail) do not.
 void TrainObservers::count_losses(TrainOutcome& mine) {
   epoch_bytes_ = epoch_counter_->finish();
   if (!validating_) return;
@@ -96,7 +97,7 @@ void TrainObservers::count_losses(TrainOutcome& mine) {
 
 bool TrainObservers::close(std::chrono::nanoseconds patience) {
   if (validating_ && !validating_->close(patience)) return false;
-  validating_.reset();  // frees its memory for the work after the training
+  validating_.reset();  // frees the memory of validation for the work after the training
   return true;
 }
 
@@ -111,7 +112,7 @@ Result<void> TrainObservers::end(const TrainingRun& run, SteadyTime start, Train
     if (!drained.ok() && !mine.failure) mine.failure = drained.error();
   }
   observers_.clear();
-  step_counter_.reset();  // the input alone has its own progress line
+  step_counter_.reset();  // the run of the input alone makes its own progress line
   if (epoch_checkpoints_) epoch_saves_s_ = epoch_checkpoints_->seconds();
   epoch_checkpoints_.reset();  // frees the model's memory before the input alone is measured
   return all_ok(*plan_.ranks, sample_log_ ? sample_log_->outcome() : success());
@@ -123,7 +124,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
     PENSTOCK_ASSIGN(const ValidationFigures validation, joined(ranks, validation_figures_));
     record_files(plan_, outcome, validation, trial);
   }
-  if (plan_.checkpoint_tier) {  // only rank 0 has the times
+  if (plan_.checkpoint_tier) {  // all ranks need the number of saves, whose times only rank 0 has
     std::vector<double> seconds = epoch_saves_s_;
     uint64_t count = seconds.size();
     PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));

@@ -28,14 +28,14 @@
 
 namespace penstock {
 
-// Counts the steps for the progress line, and ends a run that may end before its limits.
+// Counts the steps for the progress line. Can end a run before its limits, after a time (end_after()).
 class StepCounter final : public StepObserver {
  public:
   StepCounter(bool shown, const std::string& what, uint64_t steps, bool marks_steps)
       : progress_(shown, what, steps, "steps"), marks_steps_(marks_steps) {}
 
-  // The run ends once it has made `steps` steps and the time is `time`. Without this call it makes all its
-  // steps.
+  // Makes the run end as soon as it has made `steps` steps and the clock has reached `time`. Without this
+  // call the run makes all its steps.
   void end_after(uint64_t steps, SteadyTime time) {
     end_steps_ = steps;
     end_time_ = time;
@@ -49,11 +49,11 @@ class StepCounter final : public StepObserver {
   SteadyTime end_time_ = SteadyTime::max();
 };
 
-// The observers of one training on one tier. For one thread. Call the functions in this order; those that
-// return a Result are collective.
+// The observers of one training on one tier. Only one thread uses it. Call the functions in the order in
+// which they are declared; those that return a Result are collective.
 class TrainObservers {
  public:
-  // Borrows all arguments. record() uses the cache.
+  // Borrows all arguments. record() reads the cache.
   TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache)
       : plan_(plan),
         tier_(tier),
@@ -62,32 +62,34 @@ class TrainObservers {
 
   // Creates the files of the sample log and of the timeline.
   Result<void> open();
-  // Makes the observers. `nominal_step` is the accelerator's.
+  // Makes the observers. `nominal_step` is the nominal time of the accelerator's steps.
   Result<void> make(std::chrono::nanoseconds nominal_step);
   std::span<StepObserver* const> list() const { return observers_; }
-  // Where the workers record their spans; null if they record none.
+  // The buffers into which the workers record their spans; null if they record none.
   SpanLog* spans() { return timeline_ ? &timeline_->log() : profiler_spans_.get(); }
   void start(SteadyTime start);  // `start` is time 0 of the run
-  // Adds the samples that validation skipped to this rank's outcome, and keeps counts for record(). Call it
-  // before the workers are stopped.
+  // Adds the samples that validation skipped to the losses in this rank's outcome, and stores counts for
+  // record(). Call it before the workers are stopped.
   void count_losses(TrainOutcome& mine);
-  // Like BatchSource::close() and stalled(), and allowed before make(). Call them after the last step.
+  // Do the same for validation as BatchSource::close() and stalled(). Allowed even before make(). Call them
+  // after the last step.
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
-  // Waits until all saves are durable. If they do not become so, that is a failure in this rank's outcome.
+  // Waits until all saves are durable. If one does not become durable, that is a failure in this rank's
+  // outcome.
   Result<void> end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial);
-  // Adds figures to the trial. `outcome` is of all ranks.
+  // Adds the figures of the observers to the trial. `outcome` is that of all ranks.
   Result<void> record(const TrainOutcome& outcome, Trial& trial) const;
   Result<void> write_timeline() { return timeline_ ? timeline_->write() : success(); }
   Result<void> close_log();
 
-  // Makes the observers of a run of the input alone, before make() or after end(): only a progress line. Not
-  // collective. The run ends once it has made `least` of its `steps` steps and the time is `longest`. Then
-  // call end_alone().
+  // Makes the observers for a run of the input without an accelerator: only a progress line. The run ends
+  // once it has made `least` of its `steps` steps and the clock has reached `longest`. Call it before make()
+  // or after end(), and end_alone() after that run. Not collective.
   std::span<StepObserver* const> make_alone(uint64_t steps, uint64_t least, SteadyTime longest);
   void end_alone();
 
-  // Call it instead of the destructor if a worker hangs: the worker may still use these objects. Leaks them.
+  // Leaks the observers. Call it instead of the destructor if a worker hangs: that worker may still use them.
   void abandon();
 
  private:
@@ -104,11 +106,11 @@ class TrainObservers {
   std::unique_ptr<Validating> validating_;
   std::unique_ptr<EpochCheckpoints> epoch_checkpoints_;
   std::vector<double> epoch_saves_s_;   // set by end(): the times of epoch_checkpoints_
-  std::unique_ptr<Timeline> timeline_;  // with --timeline
-  // Under the profiler and without --timeline: forwards spans and stores none.
+  std::unique_ptr<Timeline> timeline_;  // null without --timeline
+  // Used under the profiler if there is no --timeline: it forwards the spans to the profiler and stores none.
   std::unique_ptr<SpanLog> profiler_spans_;
   std::vector<StepObserver*> observers_;
-  // Figures of this rank.
+  // The figures of this rank alone.
   ValidationFigures validation_figures_;
   std::vector<EpochBytes> epoch_bytes_;
   TimelineFigures timeline_figures_;

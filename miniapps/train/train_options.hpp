@@ -1,4 +1,4 @@
-// The flags of `penstock train`.
+// Declares the flags of `penstock train`.
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// Divides the accelerator's wait for input in the proportions of `by_input`, and adds the waits for other
-// ranks.
+// The time that the accelerator lost, by cause: its wait for input, divided in the proportions of `by_input`,
+// and its waits for other ranks.
 std::vector<LostTime> lost_times(const TrainingFigures& figures, const std::vector<LostTime>& by_input) {
   double sum = 0;
   for (const LostTime& part : by_input) sum += part.seconds;

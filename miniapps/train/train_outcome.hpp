@@ -1,5 +1,5 @@
 // The results of a training, and how they become metrics and the verdict of a record (docs/mini_apps.md,
-// docs/records.md). For several ranks, train_team.hpp joins them.
+// docs/records.md). train_team.hpp joins the results of several ranks.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace penstock {
 
 struct TrainOutcome {
   TrainingFigures figures;
-  uint64_t steps = 0;              // the same number on all ranks
+  uint64_t steps = 0;              // steps made; the same number on all ranks
   std::vector<StageTally> stages;  // the last one is "accelerator"
-  // Time that the accelerator lost, by cause. The sum of input_wait_s, straggler_s and barrier_s of the
+  // Time that the accelerator lost, by cause. Its sum is input_wait_s + straggler_s + barrier_s of the
   // figures.
   std::vector<LostTime> lost;
   LoaderLosses losses;
@@ -26,8 +26,8 @@ struct TrainOutcome {
   std::optional<Error> failure;
   uint64_t training_files = 0;  // files loaded by an app that loads whole files; the sum of all ranks
 
-  // The figures of each rank, in the order of ranks. Of other ranks only wall_s, payload_bytes, utilization
-  // and steps_arrived_last are known.
+  // The figures of each rank, in the order of ranks. Of the other ranks only wall_s, payload_bytes,
+  // utilization and steps_arrived_last are known.
   std::vector<TrainingFigures> ranks;
 };
 

@@ -25,7 +25,8 @@ constexpr int64_t kMostQueueDepth = 1024;
 constexpr int64_t kMostAccelerators = 65536;
 constexpr int64_t kLargestBatch = int64_t{1} << 24;
 constexpr size_t kUsualQueueDepth = 16;
-constexpr uint64_t kLoadPrefetch = 255;  // prefetch depth while an app loads all samples
+// The prefetch depth for loading all samples of an app with in_memory.
+constexpr uint64_t kLoadPrefetch = 255;
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
   std::vector<OptionWord> pairs;
@@ -49,7 +50,8 @@ Result<uint64_t> bounded_option(const Options& options, std::string_view name, i
   return value;
 }
 
-// Sets the values of flags that are not given, from the workload file or the app. Returns notes for the user.
+// Sets the values of flags that the user does not give, from the workload file or the app's defaults. Returns
+// notes for the user.
 Result<std::vector<std::string>> take_defaults(const CommandContext& context, TrainRequest& request) {
   const Options& options = context.options;
   const MiniAppInfo& app = *request.app;
@@ -75,8 +77,8 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
   return std::vector<std::string>();
 }
 
-// Uses only flags if --steps or --epochs is given, else the workload or the app. One epoch if neither has a
-// limit.
+// Sets the limits of the run. If --steps or --epochs is given, only these flags count, otherwise the limits
+// of the workload or the app. If there are none, the run is one epoch.
 Result<void> take_limits(const Options& options, PlanLimits& limits) {
   if (options.given("steps") || options.given("epochs")) {
     PENSTOCK_ASSIGN(limits.batches, bounded_option(options, "steps", kUnbounded, 0));
@@ -86,7 +88,8 @@ Result<void> take_limits(const Options& options, PlanLimits& limits) {
   return success();
 }
 
-// Opens the corpus of --validation, lets the app plan its files, and checks that the accelerator takes them.
+// Plans the input of an app that loads whole files: opens the corpus of --validation, lets the app plan its
+// files, and checks that the accelerator can use them.
 Result<void> open_files(const Options& options, TrainPlan& plan) {
   if (options.given("validation")) {
     PENSTOCK_ASSIGN(plan.validation_corpus, open_validation_corpus(options, plan));
@@ -117,7 +120,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
   PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
   if (app.plan_files == nullptr) {
-    PENSTOCK_TRY(app.make(request));  // to report wrong app options first
+    PENSTOCK_TRY(app.make(request));  // only to report wrong options of the app early
     if (options.given("validation"))
       return make_error(Errc::invalid_argument,
                         "--validation is nothing for '" + std::string(app.name) + "', which only trains");
@@ -169,7 +172,7 @@ uint64_t TrainPlan::samples_an_epoch() const {
   return sampler().per_epoch() * (files() != nullptr ? files()->training.files.smallest_sample_count() : 1);
 }
 
-// The steps of one rank, as if all files held as many samples as the fullest.
+// How many steps a rank makes in an epoch. It calculates as if all files held as many samples as the fullest.
 uint64_t TrainPlan::steps_an_epoch() const {
   const uint64_t units = corpus.manifest.samples() / uint64_t(ranks->size());
   return units * (files() != nullptr ? files()->training.files.largest_sample_count() : 1) / step_samples();
@@ -195,14 +198,15 @@ double TrainPlan::planned_loads() const {
   return (double(planned_steps()) / double(steps_an_epoch()) + 1) * epoch_units;
 }
 
-// --depth, or else the best depth: tiers with their own queue read best through it. For others a queue only
-// costs time.
+// The value of --depth, or else the best depth. A tier whose back end has a queue of its own reads best
+// through it. For other tiers a queue only costs time.
 size_t TrainPlan::queue_depth(const Tier& tier) const {
   if (depth != 0) return depth;
   return tier.backend->caps().async && files() == nullptr ? kUsualQueueDepth : 1;
 }
 
-// A batch has one slot if it is a whole file, or a sample that is loaded into memory.
+// The shape of the loader's batches. A batch has one slot if it is a whole file, or if all samples are loaded
+// into memory.
 BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
   const uint64_t mean_bytes = manifest.payload_bytes() / std::max<uint64_t>(1, manifest.samples());
@@ -252,7 +256,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     PENSTOCK_TRY(check_cache_request(tier, request.cache));
     in_place |= tier.backend->caps().zero_copy;
   }
-  // Objects of samples in place are open, so all descriptors may be needed.
+  // Samples in place keep their objects open, so all file descriptors may be needed.
   if (in_place) raise_descriptor_limit();
   TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
   PENSTOCK_TRY(try_epoch_checkpoints(plan));
@@ -278,7 +282,7 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
                           .patience = plan.stall_timeout,
                           .spans = spans};
   if (const FileInput* const input = plan.files()) return make_file_batches(plan, *input, limits, settings);
-  // Every rank holds all samples, and uses its part of each epoch's order.
+  // Every rank loads all samples, since each epoch's order may give it any of them.
   if (plan.in_memory()) {
     settings.sampler = Sampler(plan.corpus.manifest.samples(), Shuffle::none, 0);
     settings.limits = {.epochs = 1};

@@ -1,5 +1,5 @@
-// The request of a `train` run, and its plan: the request with opened data and the values that follow from
-// both.
+// What a `train` run is asked for (TrainRequest), and its plan (TrainPlan): the request together with the
+// opened data and the values that follow from both.
 #pragma once
 
 #include <chrono>
@@ -33,28 +33,29 @@
 
 namespace penstock {
 
-// What one invocation of `train` asks for: the flags, with the values of the workload file or of the app for
-// flags that are not given. Checked as far as possible without the data.
+// What one call of `train` asks for: the values of its flags. Flags that are not given have the values of the
+// workload file or of the app. Checked as far as possible without the data.
 struct TrainRequest {
   const MiniAppInfo* app = nullptr;
-  Options app_options{};      // the app's options
-  std::string data{};         // the corpus, as given
-  NamedTiers named_tiers{};   // as CommandContext::named_tiers
+  Options app_options{};      // options of the app (--set)
+  std::string data{};         // the corpus as the user gave it
+  NamedTiers named_tiers{};   // the value of CommandContext::named_tiers
   std::string workload{};     // file that describes the run; "": only flags
-  std::string accelerator{};  // --accelerator as given; its kind is valid
-  uint64_t batch = 1;         // samples of a step for one accelerator
+  std::string accelerator{};  // --accelerator as the user gave it; its kind is known to be valid
+  uint64_t batch = 1;         // samples that one accelerator takes in a step
   uint64_t accelerators = 1;  // accelerators of this process, which share each step
   uint64_t prefetch = 1;
-  // 1 to 4096. From a workload also 0: one for each processor.
+  // From 1 to 4096. From a workload file also 0, which means one for each processor.
   uint64_t threads = 0;
   size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
-  // How long to wait for a back end that returns nothing. 0: no limit.
+  // For how long a back end may return nothing before the run fails. 0: no limit.
   std::chrono::nanoseconds stall_timeout{0};
   bool find_accelerators = false;
-  // A run of a search may end after this time and `enough_steps` steps. 0: it runs to its limits.
+  // For --find-accelerators: a run may end after this time and `enough_steps` steps. 0: it runs to its
+  // limits.
   std::chrono::nanoseconds enough_time{0};
   uint64_t enough_steps = 0;
-  double required_utilization = 0.9;  // accelerator utilization from which on accelerators count as fed
+  double required_utilization = 0.9;  // the accelerator utilization from which on accelerators count as fed
   PlanLimits limits{};
   Shuffle shuffle = Shuffle::none;
   DecodeMode decode = DecodeMode::full;
@@ -65,7 +66,7 @@ struct TrainRequest {
   Communicator* ranks = nullptr;
   // The tier for checkpoints of an app that writes one after every epoch.
   std::optional<Tier> checkpoint_tier{};
-  std::optional<StepSaving> saving{};  // for --checkpoint-every; then `checkpoint_tier` is empty
+  std::optional<StepSaving> saving{};  // set for --checkpoint-every, and `checkpoint_tier` is empty then
   std::string sample_log{};            // "" for none
   std::string timeline{};              // "" for none; a valid name for timeline_format()
   uint64_t timeline_memory_bytes = 0;
@@ -74,55 +75,57 @@ struct TrainRequest {
   uint64_t described_samples = 0;  // samples in the workload's description; 0 and "": it describes none
   std::string described_format{};
 
-  std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add some
-  // As in CommandContext.
+  std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add to them
+  // Called at once with a note or a warning for the user, as the members of CommandContext.
   std::function<void(std::string_view)> log{};
   std::function<void(std::string_view)> warn{};
 
   uint64_t step_samples() const { return batch * accelerators; }
   bool burns() const { return accelerator.find("burn=") != std::string::npos; }
-  // Whether other programs that use the processors make steps longer. False if the steps only sleep.
+  // Whether other programs that use the processors can make steps longer. False if the steps only sleep.
   bool steps_are_work() const { return burns() || !accelerator.starts_with("emulated"); }
-  // The largest median overshoot of an emulated accelerator, as a share of the step. Above it the machine was
-  // too busy to emulate it. It is larger with burn=: processors are not always as fast as during the
-  // calibration.
+  // The largest allowed median overshoot of an emulated accelerator, as a share of the step. A larger
+  // overshoot means that the machine was too busy to emulate it. With burn= it is larger: processors are not
+  // always as fast as they were during the calibration.
   double overshoot_tolerance() const { return burns() ? 0.05 : 0.01; }
 };
 
-// Does not change while a cell runs. A search changes `accelerators` between its runs.
+// Everything that a run needs to know. Does not change while a cell runs; only --find-accelerators changes
+// `accelerators` between its runs.
 struct TrainPlan : TrainRequest {
-  Corpus corpus;                  // on its own tier; with FileInput its samples are the files to train on
-  std::vector<Tier> other_tiers;  // the tiers of --tier, which hold the same objects
+  Corpus corpus;  // has a tier of its own; for FileInput each of its samples is a file to train on
+  std::vector<Tier> other_tiers;  // the tiers of --tier, which have the same objects as the corpus
   std::optional<Corpus> validation_corpus{};
-  std::variant<Transform, FileInput> input{};  // how single samples, or whole files, are loaded
+  // How single samples are loaded (Transform) or whole files (FileInput).
+  std::variant<Transform, FileInput> input{};
 
   const FileInput* files() const { return std::get_if<FileInput>(&input); }
-  // All samples are loaded before the first step, and batches are copied from them.
+  // True: all samples are loaded before the first step, and batches are copied from memory.
   bool in_memory() const { return app->in_memory; }
   const Transform& transform() const;
 
-  // The sampler that orders this rank's part of `samples` samples.
+  // Makes the sampler that orders this rank's part of `samples` samples.
   Sampler sampler(uint64_t samples) const;
   Sampler sampler() const { return sampler(corpus.manifest.samples()); }
-  // Samples of this rank in an epoch, with the tail. If files hold different numbers of samples, the smallest
-  // possible number.
+  // How many samples this rank has in an epoch, including those that fill no batch. If files hold different
+  // numbers of samples, this is the smallest possible number.
   uint64_t samples_an_epoch() const;
   uint64_t steps_an_epoch() const;
-  // Steps that the run makes if nothing fails. After --resume, the steps that remain.
+  // How many steps the run makes if nothing fails. After --resume: how many steps remain.
   uint64_t planned_steps() const;
-  double planned_loads() const;  // how many samples or files workers try at most
+  double planned_loads() const;  // how many samples or files the workers try to load at most
 
   // Reads in flight for each thread.
   size_t queue_depth(const Tier& tier) const;
-  // The shape of the loader's batches, and how many of them may be prepared ahead.
+  // The shape of the loader's batches; pool_prefetch() is how many of them may be prepared ahead.
   BatchShape batch_shape(bool in_place) const;
   uint64_t pool_prefetch() const;
-  // Why samples without a transform are not used in place on this tier; "" if they are.
+  // Why samples without a transform are copied on this tier; "" if they are used in place.
   std::string_view why_copied(const Tier& tier) const;
 };
 
 // Parses the flags. invalid_argument if flags contradict each other, or if the accelerator cannot use the
-// samples of an app with MiniAppInfo::make.
+// samples of an app that loads single samples. (For apps that load whole files, make_plan() checks that.)
 Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app);
 
 // Opens the data that the options name, and checks that they fit the app. invalid_argument, with the remedy,
@@ -132,9 +135,9 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 // Returns invalid_argument, with the remedy, if an epoch has fewer samples than a step.
 Result<void> check_epoch_size(const TrainPlan& plan);
 
-// Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. For an app
-// with in_memory() the pool holds all samples (BatchPool::allocate_all_samples()). `spans` may be null; it
-// has one buffer for each worker and one more, and the workers record their spans in it.
+// Makes the source of this rank's batches on one tier, and starts its workers. Borrows all arguments. For an
+// app with in_memory() the pool holds all samples (BatchPool::allocate_all_samples()). `spans` gets the spans
+// of the workers: it has one buffer for each worker and one more. It may be null.
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                                                   const PlanLimits& limits, SpanLog* spans = nullptr);
 

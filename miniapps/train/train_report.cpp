@@ -27,7 +27,8 @@ std::string whole_text(double value) {
   return format_count(uint64_t(value));
 }
 
-// Who shares a step: "3 ranks of 2 accelerators, each with ". "" for one rank with one accelerator.
+// Who shares a step, as the start of a sentence: "3 ranks of 2 accelerators, each with ". "" for one rank
+// with one accelerator.
 std::string sharers_text(const Record& record) {
   const auto ranks = uint64_t(parameter_number(record, "ranks").value_or(1));
   const auto accelerators = uint64_t(parameter_number(record, "accelerators").value_or(1));
@@ -42,7 +43,7 @@ std::string threads_of(const Record& record) {
   return threads + (threads == "1" ? " thread" : " threads");
 }
 
-// The settings of pictures that differ from the defaults.
+// The settings for pictures that differ from the defaults, as text.
 std::string transform_of(const Record& record) {
   std::string text;
   const std::string decode = parameter_text(record, "decode");
@@ -54,7 +55,7 @@ std::string transform_of(const Record& record) {
 }
 
 std::string heading(const Record& record, const Output& output) {
-  if (record.corpus.empty()) return "";  // the run failed before the corpus was known
+  if (record.corpus.empty()) return "";  // a record without a corpus: the run failed before it was known
   const auto member = [&](const char* name) -> double {
     const auto at = record.corpus.find(name);
     return at != record.corpus.end() && at->is_number() ? at->get<double>() : 0.0;
@@ -69,7 +70,7 @@ std::string heading(const Record& record, const Output& output) {
       cache.empty() ? "unknown" : cache);
 }
 
-// A negative overlap means only that the run is too short to compare.
+// The cell for input_overlap. If it is negative, the run was only too short to compare.
 std::string overlap_cell(const Record& record) {
   const std::optional<double> overlap = metric_value(record, train_metrics::kInputOverlap);
   if (!overlap) return "-";
@@ -121,7 +122,7 @@ std::string option_text(const OptionSpec& spec) {
                      spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
 }
 
-// A sentence for a run without prefetching, for which sentences() makes none.
+// A sentence for a run without prefetching, in which reading and computing alternate.
 std::string alternation_sentence(const Record& record) {
   const std::optional<double> input_wait = metric_value(record, train_metrics::kInputWait);
   const std::optional<double> wall = metric_value(record, shared_metrics::kWall);
@@ -131,7 +132,7 @@ std::string alternation_sentence(const Record& record) {
       parameter_number(record, "accelerators").value_or(1) > 1 ||
       metric_value(record, train_metrics::kValidation) || metric_value(record, train_metrics::kModelSave) ||
       metric_value(record, saving_metrics::kBlockTime))
-    return "";  // ranks also wait for each other, or a run has other work
+    return "";  // with these, reading and computing do not simply alternate
   if (parameter_text(record, "prefetch") != "0" || !input_wait || !wall || !steps || step_s.value_or(0) <= 0)
     return "";
   return fmt::format(
@@ -156,7 +157,7 @@ std::string saving_sentence(const Record& record, const Output& output) {
                     : "");
 }
 
-// The defaults that only some apps have, as flags.
+// Those default values that only some apps have, as flags.
 std::string default_flags(const MiniAppDefaults& defaults) {
   std::string text;
   if (defaults.threads != 0) text += fmt::format(" --threads {}", defaults.threads);

@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// Uses only the records of one invocation.
+// Returns the report on the records of one call of `train`.
 std::string training_report(std::span<const Record> records, const Output& output);
 
-// `train --list`, as a table or as JSON lines.
+// The output of `train --list`: a table, or with `json` JSON lines.
 std::string list_miniapps(bool json);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Joins the ranks of one training: checks that all do the same work, and adds up what each of them measured.
-// All functions but record_ranks() are collective.
+// Joins the results of all ranks of one training, and checks that all ranks do the same work. All functions
+// but record_ranks() are collective.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// invalid_argument if the ranks were started with different flags.
+// Checks that all ranks do the same work. invalid_argument if the ranks were started with different flags.
 Result<void> check_same_work(const TrainPlan& plan, const Options& options);
 
 // Joins the outcomes of all ranks; every rank gets the same result. wall_s and first_batch_s are those of the
@@ -25,10 +25,11 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options);
 // are means. The failure is that of the first rank that has one.
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
 
-// Sums the bytes over all ranks, for the epochs that every rank has. Empty if one rank cannot count.
+// Sums the bytes over all ranks, for the epochs that every rank has. Empty if one of the ranks cannot count
+// bytes.
 Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
 
-// Sums the figures over all ranks. `passes` becomes the largest number of a rank.
+// Sums the figures over all ranks, except `passes`, which becomes the largest number of any rank.
 Result<ValidationFigures> joined(Communicator& ranks, ValidationFigures mine);
 
 // Joins the figures of all ranks: spans and bytes are summed, times and shares are means.
@@ -37,8 +38,9 @@ Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine)
 // Adds to the record how the ranks differ, if there are several.
 void record_ranks(const TrainOutcome& outcome, Trial& trial);
 
-// Adds input_alone_s of each part, and input_overlap, for a training with this `outcome`. Uses the mean of
-// the ranks, each with its own time. If a part failed, that is the trial's failure.
+// Adds `input_alone_s` for each of `parts`, and `input_overlap`, for a training with this `outcome`. The
+// values are means over the ranks, each with its own time. If one of the parts failed, that becomes the
+// trial's failure.
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
                                 const TrainOutcome& outcome, Trial& trial);
 

@@ -17,17 +17,17 @@
 namespace penstock {
 
 struct ValidatingSettings {
-  uint64_t batch = 1;  // samples of a batch; make() lowers it if a pass has fewer
+  uint64_t batch = 1;  // samples of a batch; make() lowers it if a pass has fewer samples
   uint64_t prefetch = 0;
   uint64_t seed = 0;
-  int rank = 0;  // each rank reads every R-th file, R = `ranks`
+  int rank = 0;  // each rank reads every `ranks`-th file
   int ranks = 1;
   unsigned threads = 1;
   size_t depth = 1;
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
-  // For a training that continues the run of another process: that process made `made_steps` steps and
-  // stopped in `epoch`, and has not validated since.
+  // For a training that continues after --resume: the previous process made `made_steps` steps, stopped in
+  // `epoch`, and has not validated since.
   uint64_t made_steps = 0;
   std::optional<uint64_t> epoch{};
 };
@@ -35,35 +35,36 @@ struct ValidatingSettings {
 struct ValidationFigures {
   uint64_t passes = 0;
   uint64_t samples = 0;
-  uint64_t bytes = 0;  // bytes of these samples as stored
-  uint64_t files = 0;  // loaded files
-  double read_s = 0;   // time of the workers in reads, summed over workers
+  uint64_t bytes = 0;  // the stored bytes of these samples
+  uint64_t files = 0;  // files that were loaded
+  double read_s = 0;   // time that workers spent in reads, summed over the workers
 };
 
-// Only the training loop's thread, the consumer of the batches, uses it. No lock.
+// Runs the validation passes between steps. Only the training loop's thread uses it, without a lock. That
+// thread is also the consumer of its batches.
 class Validating final : public StepObserver {
  public:
-  // Borrows `how`, the back end of its files, and the manifest of the samples in them. `accelerator` computes
-  // on the batches (make_accelerator). invalid_argument if there are fewer files than ranks. exhausted if
-  // there is no memory for one batch.
+  // `accelerator` is the accelerator that computes on the batches, as text for make_accelerator(). Borrows
+  // `how`, the back end of its files, and the manifest of the samples in them. invalid_argument if there are
+  // fewer files than ranks. exhausted if there is no memory for one batch.
   static Result<std::unique_ptr<Validating>> make(const Validation& how, Backend& backend,
                                                   const Manifest& samples, const std::string& accelerator,
                                                   const ValidatingSettings& settings);
 
-  // Runs a pass if one is due. A signal ends it with Errc::interrupted.
+  // Runs a validation pass if one is due. A signal ends the pass with Errc::interrupted.
   Result<bool> before_step(uint64_t steps, const Batch* next) override;
 
   ValidationFigures figures() const;
   uint64_t bytes() const { return figures_.bytes; }  // bytes of the samples so far
   LoaderLosses losses() const;
-  // Like BatchSource::close(). Do not call before_step() afterwards.
+  // Stops the workers, as BatchSource::close(). Do not call before_step() after it.
   bool close(std::chrono::nanoseconds patience) { return !batches_ || batches_->close(patience); }
   bool stalled() const { return batches_ && batches_->stalled(); }
 
  private:
   Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
              BatchPool pool, std::unique_ptr<Accelerator> accelerator, const ValidatingSettings& settings);
-  // `step` counts from the start of the whole run.
+  // Whether a pass is due before this step. `step` counts from the start of the whole run.
   bool pass_due(uint64_t step, const Batch* next) const;
   Result<void> start_pass();
   Result<void> run_pass();
@@ -76,20 +77,20 @@ class Validating final : public StepObserver {
   const std::unique_ptr<Accelerator> accelerator_;
   const ValidatingSettings settings_;
   std::unique_ptr<FileBatches> batches_;
-  std::optional<uint64_t> epoch_;  // epoch of the training; the pass after it has the same number
-  ValidationFigures figures_;      // its files and read_s do not include batches_
+  std::optional<uint64_t> epoch_;  // the training's epoch; a pass after it has its number
+  ValidationFigures figures_;      // `files` and `read_s` do not include those of batches_
   LoaderLosses losses_;            // does not include those of batches_
 };
 
 struct TrainOutcome;
 
-// Adds the files that were read for training and validation, and their rates, to the record of a run over
-// whole files. Both arguments are of all ranks.
+// For a run over whole files: adds to the record how many files were read for training and for validation,
+// and their rates. `outcome` and `validation` are those of all ranks.
 void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const ValidationFigures& validation,
                   Trial& trial);
 
-// Makes the validation of the plan for one tier. Null if there is none, as in a search. `step` is the
-// accelerator's nominal step. Borrows plan and tier.
+// Makes the validation of the plan for one tier. Null if the plan has none, and for --find-accelerators.
+// `step` is the accelerator's nominal step time. Borrows plan and tier.
 Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
                                                     std::chrono::nanoseconds step);
 

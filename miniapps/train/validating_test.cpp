@@ -27,7 +27,7 @@ class CopySampleTransform final : public SampleTransform {
       epochs_.push_back(key.epoch);
     }
     std::copy(stored.begin(), stored.end(), slot.begin());
-    timer.end_part(kPartFirstOwn);
+    timer.end_part(kFirstOwnPart);
     return success();
   }
 

@@ -7,9 +7,9 @@ namespace penstock::darshan {
 namespace {
 
 constexpr size_t kMostJobBytes = 4096;
-constexpr size_t kMostNotesBytes = 1024;    // including the NUL after them
-constexpr size_t kMostCommandBytes = 2048;  // leaves room for mounts
-constexpr size_t kMostNameBytes = 4096;     // no system call accepts longer ones
+constexpr size_t kMostNotesBytes = 1024;    // the notes and the NUL that ends them
+constexpr size_t kMostCommandBytes = 2048;  // the rest of the job's 4 KiB is for the mounts
+constexpr size_t kMostNameBytes = 4096;     // the longest path that system calls accept
 
 void put_number(std::string& out, int64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -22,7 +22,7 @@ std::string_view cut_to_bytes(std::string_view text, size_t bytes) {
   return text.substr(0, bytes);
 }
 
-// One line without NUL, because the log stores it as a C string.
+// Makes the text one line without NUL, because the log stores it as a C string.
 std::string without_newlines(std::string_view text) {
   std::string line(text);
   std::replace_if(
@@ -50,7 +50,8 @@ std::string job_text(const Job& job) {
   text += notes_text(job);
   text += cut_to_bytes(without_newlines(job.command), kMostCommandBytes);
   for (const auto& [type, point] : job.mounts) {
-    // Readers split the line at white space, so neither of its two parts may contain any.
+    // Readers divide the line into file system type and mount point at white space. So a line is left out if
+    // one of these two contains any.
     const bool splits_in_two =
         !type.empty() && !point.empty() && (type + point).find_first_of(" \t\n\v\f\r") == std::string::npos;
     const std::string line = "\n" + type + "\t" + point;
@@ -85,7 +86,8 @@ Result<void> LogWriter::write_job(const Job& job) {
 }
 
 void LogWriter::begin_names() {
-  header_.names.offset = position_;  // the job's region ends here, even if no names follow
+  // the names begin where the job ends; readers find the end of the job by this, even if there are no names
+  header_.names.offset = position_;
   open_region_ = &header_.names;
 }
 

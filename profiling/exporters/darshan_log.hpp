@@ -33,7 +33,7 @@ inline constexpr uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 struct PosixRecord {
   uint64_t id = 0;
   int64_t rank = 0;
-  int64_t opens = 0;  // also counts descriptors from dup() and inherited ones
+  int64_t opens = 0;  // also counts descriptors that dup() made or that were inherited
   int64_t filenos = 0;
   int64_t dups = 0;
   int64_t reads = 0;
@@ -53,7 +53,7 @@ struct PosixRecord {
   int64_t sequential_writes = 0;
   int64_t read_write_switches = 0;
   std::array<int64_t, 6> alignments_and_sizes_of_longest{};
-  std::array<int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // Darshan's buckets end where Penstock's end
+  std::array<int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // Darshan has the same size buckets as Penstock
   std::array<int64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
   std::array<int64_t, 20> strides_and_accesses{};
   double open_start = 0;
@@ -101,7 +101,8 @@ struct StdioRecord {
   std::array<double, 4> shared_file_times{};
 };
 
-// In the log, `writes` segments and then `reads` segments follow each DxtRecord.
+// The head of a list of single calls. In the log, this record is followed by `writes` segments of write
+// calls, then by `reads` segments of read calls.
 struct DxtRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -118,7 +119,8 @@ struct DxtSegment {
   double end_s = 0;
 };
 
-// In the log, the bytes written in each bin and then the bytes read in each bin follow. All heatmaps of a log
+// The head of a heatmap: the bytes that a rank moved in each interval of time (bin). In the log, this record
+// is followed by the bytes written in each bin, then by the bytes read in each bin. All heatmaps of a log
 // have the same bins.
 struct HeatmapRecord {
   uint64_t id = 0;
@@ -144,8 +146,8 @@ struct Job {
   std::vector<std::pair<std::string, std::string>> mounts;  // pairs of file system type and mount point
 };
 
-// Writes the regions in this order: job, names, modules by increasing number, each at most once. All texts
-// must be valid UTF-8. Not thread-safe.
+// Writes a log. The caller must write the regions in this order: the job, the names, then the modules by
+// increasing number, each at most once. All texts must be valid UTF-8. Only one thread may use an object.
 class LogWriter {
  public:
   explicit LogWriter(WholeFile& to);
@@ -160,7 +162,7 @@ class LogWriter {
   Result<void> write_job(const Job& job);
   void begin_names();
   Result<void> add_name(uint64_t id, std::string_view text);
-  // `incomplete`: tells readers that records are missing.
+  // Begins the region of a module. `incomplete`: tells readers that records of it are missing.
   void begin_module(Module module, uint32_t version, bool incomplete);
   template <class Record>
   Result<void> add(const Record& record) {
@@ -169,7 +171,7 @@ class LogWriter {
   Result<void> add(std::span<const std::byte> bytes);
   // Ends the names or a module. A region without any record is left out.
   Result<void> end_region();
-  // Writes the header.
+  // Writes the header, which comes first in the file but needs the places of all regions.
   Result<void> finish();
 
  private:
@@ -195,7 +197,7 @@ class LogWriter {
   uint64_t position_ = sizeof(Header);
   ZlibStream stream_;
   Region* open_region_ = nullptr;
-  bool region_is_empty_ = true;  // nothing was added to the open region
+  bool region_is_empty_ = true;  // nothing was added to the present region
 };
 
 }  // namespace penstock::darshan

@@ -23,7 +23,7 @@ struct Entry {
   uint32_t rank;
 };
 
-// What a rank did to a file through the layers of one module.
+// What one rank did to one file through the layers that Darshan puts into one module (POSIX or STDIO).
 struct FileActivity {
   LayerSum sum;
   uint64_t duplicates = 0;
@@ -46,7 +46,8 @@ struct FileActivity {
   }
 };
 
-// Seconds since begin_ns; 0 for a time that is not set, which is Darshan's value for never.
+// Converts a time to seconds since begin_ns. Returns 0, which means "never" in Darshan, if the time is not
+// set.
 double seconds(int64_t ns, int64_t begin_ns) {
   if (ns == INT64_MAX || ns == INT64_MIN) return 0;
   return std::max(0.0, (double(ns) - double(begin_ns)) / 1e9);
@@ -104,8 +105,8 @@ StdioRecord stdio_record(const FileActivity& part, int64_t begin_ns) {
   return record;
 }
 
-// Collects the entries of one key, which arrive one after another. Then splits them by name, and the entries
-// of a name by rank.
+// Makes a FileOfRank for each name and rank. add() gets the entries of one key directly after one another and
+// collects them. When the next key begins, flush() divides the collected entries by name and then by rank.
 class RecordGrouper {
  public:
   RecordGrouper(const SessionFilter& filter, int64_t begin_ns, const EachFileOfRank& each)

@@ -16,8 +16,8 @@
 
 namespace penstock::darshan {
 
-// The id of a file with this key. It is the same in every log, as Darshan's own ids are, so that logs can be
-// compared. `name` numbers the different names that have the same key, from 0.
+// The id of a file with this key. A file has the same id in every log, as with Darshan's own ids, so that
+// logs can be compared. If several names have the same key, `name` is the number of the name, from 0.
 uint64_t record_id(uint64_t key, uint64_t name = 0);
 
 struct FileOfRank {
@@ -28,16 +28,16 @@ struct FileOfRank {
   std::optional<StdioRecord> stdio;
 };
 
-// The entries at the begin of the list that are the same as entries[0]; `same` compares two entries. The list
-// must not be empty.
+// Returns the entries at the begin of the list that are equal to entries[0], up to the first one that
+// differs. `same` compares two entries. The list must not be empty.
 template <class Entry>
 std::span<const Entry> equal_head(std::span<const Entry> entries, const auto& same) {
   const auto end = std::ranges::find_if_not(entries, [&](const Entry& one) { return same(entries[0], one); });
   return entries.first(size_t(end - entries.begin()));
 }
 
-// Calls `each` for every used file that the filter wants. The records of one file come one after another.
-// Moments are seconds since `begin_ns`.
+// Calls `each` for every rank and every file that this rank used and the filter wants. The records of one
+// file come one after another. Moments are seconds since `begin_ns`.
 using EachFileOfRank = std::function<void(const FileOfRank&)>;
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
                        int64_t begin_ns, const EachFileOfRank& each);

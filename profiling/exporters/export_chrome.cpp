@@ -20,7 +20,8 @@ namespace penstock {
 namespace {
 
 constexpr size_t kChunkBytes = 1U << 20U;
-constexpr uint64_t kFilePidOffset = 1U << 23U;  // larger than any process id
+// added to a process id to make the id of the process "files of ..."; larger than any process id
+constexpr uint64_t kFilePidOffset = 1U << 23U;
 
 class ChromeWriter {
  public:
@@ -82,7 +83,7 @@ class ChromeWriter {
   void write_span(const penstock_span& span, const ProcessFile& process_file) {
     if (span.component >= PENSTOCK_COMPONENTS) return;
     ++event_count_;
-    // Spans have nanoseconds of CLOCK_MONOTONIC, not ticks.
+    // The times of spans are nanoseconds of CLOCK_MONOTONIC; those of calls are ticks.
     const int64_t begin_ns = process_file.view().clock().realtime_ns(span.begin_ns);
     write_event_head(component_name(span.component), "span", begin_ns,
                      double(span.end_ns) - double(span.begin_ns));

@@ -36,7 +36,7 @@ constexpr double kMostHeatmapBins = darshan::kMostBins;
 
 constexpr unsigned kOffsetBits = 44;
 
-// The position of one recorded read or write.
+// Where one recorded read or write is in the session.
 struct SegmentPosition {
   uint64_t file = 0;
   uint32_t rank = 0;
@@ -74,7 +74,8 @@ class DarshanExporter {
     darshan::Job job;
     job.uid = has_status ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
-    constexpr double kMostSeconds = 4e9;  // limits the time if the clocks in a forged file are absurd
+    // limits the length of the job, because a forged file may have any times
+    constexpr double kMostSeconds = 4e9;
     const auto span_ns = int64_t(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
     job.rank_count = std::max<int64_t>(1, ranks_.count());
@@ -85,7 +86,8 @@ class DarshanExporter {
       job.command += (job.command.empty() ? "" : " ") + printable_path(word);
     if (job.command.empty()) job.command = printable_path(process_file.executable());
     const MountTable mounts = MountTable::of_this_machine();
-    std::map<std::string_view, uint64_t> used_mounts{{"/", 0}};  // readers expect at least one mount
+    // "/" is always listed, because readers expect at least one mount
+    std::map<std::string_view, uint64_t> used_mounts{{"/", 0}};
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, [&](const darshan::FileOfRank& file) {
       if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used_mounts[mount];
     });
@@ -122,8 +124,8 @@ class DarshanExporter {
     return write_module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
   }
 
-  // Whether the log has a name for this id. While a session is still written, files may appear after the
-  // names were written. Their records are left out.
+  // True if the log has a name for this id. If the session is still being recorded, files may appear after
+  // the names were written to the log. Their records are left out.
   bool is_named(uint64_t id) const { return std::binary_search(name_ids_.begin(), name_ids_.end(), id); }
 
   template <class Record>
@@ -144,7 +146,8 @@ class DarshanExporter {
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, each);
   }
 
-  // The recorded reads and writes on descriptors. Darshan's format has no record for single calls on streams.
+  // Returns the positions of the recorded reads and writes on descriptors, sorted by file and rank. Calls on
+  // streams (stdio) are left out: Darshan's format has no record for them.
   std::vector<SegmentPosition> segment_positions() const {
     std::vector<SegmentPosition> positions;
     const NamedFiles wanted(session_, sums_, filter_);
@@ -187,7 +190,7 @@ class DarshanExporter {
     size_t write_count = 0;
     for (const SegmentPosition& position : positions) {
       const std::optional<darshan::DxtSegment> segment = segment_at(position);
-      if (!segment) continue;  // the process has replaced it by a newer call meanwhile
+      if (!segment) continue;  // the process has replaced the call by a newer one since segment_positions()
       segments.push_back(*segment);
       if (!position.is_read) ++write_count;
     }
@@ -229,7 +232,7 @@ class DarshanExporter {
 
   Result<void> write_heatmaps() {
     const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
-    // The key is module and rank; the values are bytes read and bytes written.
+    // Key: (true for STDIO, false for POSIX; rank). Value: the bytes of each bin, [0] read and [1] written.
     std::map<std::pair<bool, uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
@@ -250,7 +253,8 @@ class DarshanExporter {
     return log_.end_region();
   }
 
-  // Writes the bins as whole numbers, which are rounded so that their sum stays the same.
+  // Writes the bins as whole numbers. They are rounded so that the sum of all bins remains right: what
+  // rounding takes from one bin, a later one gets.
   Result<void> write_rounded(std::vector<double>& bins, size_t points) {
     bins.resize(points);
     std::vector<int64_t> rounded;

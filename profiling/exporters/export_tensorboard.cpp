@@ -22,7 +22,8 @@ constexpr double kMostPoints = 300;
 constexpr size_t kTableRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
-// The end of a bucket in bytes. The last bucket has none, so a large value is used that a histogram can draw.
+// Returns the end of a size bucket in bytes. The last bucket has no end, so a large value that a histogram
+// can still draw is returned.
 double bucket_end_to_draw(size_t bucket) {
   constexpr uint64_t kLastBucketEnd = uint64_t{1} << 40U;
   return double(std::min(size_bucket_end(bucket), kLastBucketEnd));
@@ -147,7 +148,8 @@ class EventExporter {
     return write_scalars("operations_per_s/metadata", series, operations[2], 1);
   }
 
-  // Writes a value for each interval. The step of a value is the end of its interval in milliseconds.
+  // Writes one value for each interval of `series`. TensorBoard's "step" of a value is the end of its
+  // interval, in milliseconds since the session's begin.
   Result<void> write_scalars(std::string_view tag, const TransferSeries& series,
                              const std::vector<double>& amounts, double unit) {
     for (size_t i = 0; i < amounts.size(); ++i) {
@@ -183,7 +185,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Replaces each character that has a special meaning in file names or patterns.
+// Returns the name with each character replaced that has a special meaning in file names or shell patterns.
 std::string safe_file_name(std::string_view name) {
   std::string safe_name(name);
   std::replace_if(
@@ -197,14 +199,15 @@ std::string safe_file_name(std::string_view name) {
   return safe_name.empty() ? "host" : safe_name;
 }
 
-// Creates folders for output, and removes those that are still empty at the end.
+// Creates folders for output. The destructor removes those that are still empty, so that a failed export does
+// not leave empty folders.
 class NewFolders {
  public:
   NewFolders() = default;
   NewFolders(const NewFolders&) = delete;
   NewFolders& operator=(const NewFolders&) = delete;
   ~NewFolders() {
-    std::error_code ignored;  // errors are ignored: a folder that is not empty stays
+    std::error_code ignored;  // an error means that the folder is not empty; it is kept
     for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) fs::remove(*folder, ignored);
   }
   Result<void> make(const fs::path& folder) {

@@ -25,13 +25,14 @@ struct ExportRequest {
   std::string_view output;  // --output; "" if the exporter chooses the file itself
   std::span<const std::string> sessions;
   const SessionFilter& filter;
-  Result<Session> (*open)(std::span<const std::string> sessions);  // opens one or several sessions as one
+  // opens the given sessions and makes one Session of them
+  Result<Session> (*open)(std::span<const std::string> sessions);
 };
 
-// What an exporter wrote, and the sentences for the user. The command prints them.
+// What an exporter wrote, and sentences about it that the command prints.
 struct ExportOutcome {
   std::string file;
-  std::string_view item_name;  // the counted things: "events"
+  std::string_view item_name;  // what `count` counts, such as "events"
   uint64_t count = 0;
   std::vector<std::string> notes{};
   std::vector<std::string> warnings{};
@@ -47,15 +48,16 @@ struct ExporterInfo {
 };
 const Registry<ExporterInfo>& exporter_registry();
 
-// Opens all sessions as one and creates the output file. Calls `write`, which returns a count and may add
-// sentences to the outcome. Then publishes the file. `object` names the file in errors; `item_name` is
-// ExportOutcome::counted.
+// Exports all given sessions together to one file. 1. Opens the sessions as one Session and creates the
+// output file under a temporary name. 2. Calls `write`, which writes the file and returns how many items it
+// wrote; it may also add sentences to the outcome. 3. Gives the file its final name. `object` names the file
+// in errors; `item_name` becomes ExportOutcome::item_name.
 Result<ExportOutcome> export_to_file(
     const ExportRequest& request, std::string_view object, std::string_view item_name,
     const std::function<Result<uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
         write);
 
-// Adds a warning if single calls are missing in an export.
+// Adds a warning to the outcome if single calls are missing because the profiler dropped them.
 void warn_of_dropped(const Session& session, ExportOutcome& outcome);
 
 }  // namespace penstock

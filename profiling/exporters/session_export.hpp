@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// How much of a session was exported.
+// How much of a session an exporter wrote.
 struct ExportCounts {
   // Darshan: records of POSIX and STDIO; TensorBoard: scalars, histograms and texts
   uint64_t records = 0;
@@ -18,8 +18,9 @@ struct ExportCounts {
 };
 
 // Writes a CSV row for each wanted file, in the order of FileSums. The first line names the columns: path,
-// type, size, processes, threads, first_ns, last_ns (since 1970). Then come the members of a file in `profile
-// report --json`, for all layers together, and the bytes of each layer. Returns the number of rows.
+// type, size, processes, threads, first_ns, last_ns (since 1970). Further columns are the members that a file
+// has in `profile report --json`, for all layers together, and the bytes of each layer. Returns the number of
+// rows.
 Result<uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
 
 // Writes a trace for Chrome and Perfetto ("traceEvents"), with times in microseconds since the session's
@@ -38,8 +39,8 @@ Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums
 
 // Writes files for TensorBoard. `events` gets bandwidth and operations over time, histograms of the sizes of
 // reads, writes and files, and tables as text. `trace` gets an XSpace for the profile plugin, with a line for
-// each thread and each file. It contains at most the kMostTracedCalls longest calls. Null: no trace is
-// written.
+// each thread and each file. It contains at most the kMostTracedCalls longest calls. If `trace` is null, no
+// trace is written.
 inline constexpr uint64_t kMostTracedCalls = 1'000'000;
 Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
                                         const SessionFilter& filter, WholeFile& events, WholeFile* trace);

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 struct TierSum {
   std::string_view name;
-  bool is_named = false;  // the user named the tier with --tier
+  bool is_named = false;  // true: the user named the tier with --tier
   std::string root;
   LayerSum all;
   uint64_t files = 0;
@@ -135,7 +135,7 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   return record;
 }
 
-// The reason why the figures are too small; "" if nothing is known to be missing.
+// Returns the reason why the figures of a record are too small; "" if no data are known to be missing.
 std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",

@@ -1,5 +1,5 @@
-// Converts sessions to result records (docs/records.md). With them `penstock report` can draw the bandwidth
-// of any program over its threads and its tiers.
+// Converts sessions to result records (docs/records.md). From these records `penstock report` can draw the
+// bandwidth of any program over its threads and its tiers.
 #pragma once
 
 #include <string>
@@ -31,9 +31,9 @@ Result<NamedTier> parse_named_tier(std::string_view text);
 // reads, files.
 //
 // Some programs report spans of reading, as our mini-apps do. If such a program reads from one tier only,
-// payload, wall_s and threads come from the spans, and preparations do not count. Spans without a sample's
-// number belong to repeats of a measurement, which differ by epoch. Each repeat has a rate, and the time
-// between repeats is left out.
+// payload, wall_s and threads come from the spans, so reads outside spans (such as preparations) do not
+// count. Spans without the number of a sample belong to repeats of a measurement; their epoch is the number
+// of the repeat. The record then has a rate for each repeat, and the time between repeats does not count.
 std::vector<Record> records_of(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                const std::vector<NamedTier>& tiers, const std::vector<std::string>& argv);
 

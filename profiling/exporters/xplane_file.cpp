@@ -28,7 +28,8 @@ constexpr unsigned kHostNamesField = 4;
 constexpr unsigned kLinesField = 3;
 constexpr unsigned kEventNamesField = 4;
 constexpr unsigned kStatNamesField = 5;
-// Field numbers of XLine, XPlane and of names.
+// Field numbers of XLine. Id and name have the same numbers in XPlane and in the entries of maps from numbers
+// to names.
 constexpr unsigned kIdField = 1;
 constexpr unsigned kNameField = 2;
 constexpr unsigned kEventsField = 4;
@@ -55,14 +56,14 @@ struct Event {
   uint64_t offset = UINT64_MAX;
   uint64_t number = PENSTOCK_NO_NUMBER;
   uint32_t name_number = 0;
-  uint32_t line_of_thread = kNoLine;  // line number of its thread, from 0
+  uint32_t line_of_thread = kNoLine;  // index of the line of its thread
   uint32_t line_of_file = kNoLine;
   uint32_t thread = 0;
   uint16_t error_number = 0;
 };
 
-// The format has times in picoseconds. 64 bits of picoseconds cover about half a year; later times are set to
-// the largest value.
+// Converts a time to picoseconds since the begin, the unit of the format. 64 bits of picoseconds cover about
+// half a year; later times are set to the largest value.
 uint64_t picoseconds(int64_t ns, int64_t begin_ns) {
   constexpr double kMostPs = 1.6e19;
   const double ns_since_begin = double(ns) - double(begin_ns);
@@ -116,7 +117,8 @@ class Trace {
     xspace.message(kPlanesField, make_plane(1, "/host:CPU", thread_names_, &Event::line_of_thread));
     PENSTOCK_TRY(to.write(xspace.text()));
     xspace.clear();
-    // The plugin takes this name for a device and shows it next to the host's threads.
+    // The plugin takes a plane with a name like this for a device. So it shows the files as a device, next to
+    // the threads of the host.
     xspace.message(kPlanesField, make_plane(2, "/device:CUSTOM:files", file_names_, &Event::line_of_file));
     xspace.bytes(kHostNamesField, host);
     return to.write(xspace.text());
@@ -196,7 +198,7 @@ class Trace {
   std::vector<Event> events_;
 };
 
-// Selects the `most` longest calls, by ticks.
+// Selects the longest recorded calls, at most `most` of them. Durations are in ticks.
 class LongestCalls {
  public:
   LongestCalls(const Session& session, const NamedFiles& files, uint64_t most) : ties_left_(most) {
@@ -207,21 +209,23 @@ class LongestCalls {
     if (ticks.size() <= most) return;
     const auto border = ticks.begin() + ptrdiff_t(most);
     std::nth_element(ticks.begin(), border, ticks.end(), std::greater<>());
-    shortest_selected_ = *border;
-    ties_left_ -= uint64_t(
-        std::count_if(ticks.begin(), border, [&](uint64_t one) { return one > shortest_selected_; }));
+    selection_border_ = *border;
+    ties_left_ -=
+        uint64_t(std::count_if(ticks.begin(), border, [&](uint64_t one) { return one > selection_border_; }));
   }
-  // Must be called exactly once for each recorded call; the order does not matter.
+  // Returns true if a call of this duration is selected. Must be called exactly once for each recorded call,
+  // in any order.
   bool selects(uint64_t ticks) {
-    if (ticks != shortest_selected_) return ticks > shortest_selected_;
+    if (ticks != selection_border_) return ticks > selection_border_;
     if (ties_left_ == 0) return false;
     --ties_left_;
     return true;
   }
 
  private:
-  uint64_t shortest_selected_ = 0;  // the shortest selected duration
-  uint64_t ties_left_;              // how many calls of exactly that duration can still be selected
+  // all calls longer than this are selected, and ties_left_ calls of exactly this duration
+  uint64_t selection_border_ = 0;
+  uint64_t ties_left_;  // how many calls of exactly this duration may still be selected
 };
 
 }  // namespace

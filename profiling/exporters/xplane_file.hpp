@@ -13,8 +13,8 @@
 namespace penstock {
 
 // Writes the `most` longest recorded calls, each on the line of its thread and on the line of its file. Also
-// writes up to `most` spans of the program. Uses 64 bytes of memory for each. Adds the numbers of calls that
-// were written and left out to `counts`.
+// writes up to `most` spans of the program. Uses 64 bytes of memory for each call and span. Adds to `counts`
+// how many calls were written and how many were left out.
 Result<void> write_xplane(const Session& session, const NamedFiles& files, int64_t begin_ns, uint64_t most,
                           WholeFile& to, ExportCounts& counts);
 

@@ -87,7 +87,8 @@ struct ZlibStream::ZlibPacker : ZlibStream::Packer {
   ~ZlibPacker() override { deflateEnd(&stream); }
 
   Result<void> add(std::span<const std::byte> bytes) override {
-    constexpr size_t kMostInputBytes = size_t{1} << 30U;  // zlib counts in 32 bits
+    // zlib takes at most this many bytes at once, because it counts in 32 bits
+    constexpr size_t kMostInputBytes = size_t{1} << 30U;
     while (!bytes.empty()) {
       const size_t input_bytes = std::min(bytes.size(), kMostInputBytes);
       // zlib's pointer to the input is not const, but zlib only reads it.

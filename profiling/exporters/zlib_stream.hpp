@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-// Not thread-safe.
+// Packs bytes and gives them to a sink. Only one thread may use an object.
 class ZlibStream {
  public:
-  // Receives a stream in pieces. A piece is valid only during the call.
+  // Receives the bytes of a packed stream, in several calls. `bytes` is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
   enum class Packing {
     smallest,  // compressed with zlib if the build has it
@@ -24,7 +24,8 @@ class ZlibStream {
   explicit ZlibStream(Sink sink, Packing packing = Packing::smallest);
   ~ZlibStream();
 
-  // The first add() after construction or end() begins a stream. Errors are the sink's, or `exhausted`.
+  // Packs the bytes and passes them on to the sink. The first add() after the construction or after end()
+  // begins a new stream. Errors: those of the sink; exhausted if no memory is left.
   Result<void> add(std::span<const std::byte> bytes);
   // Ends the stream. If nothing was added, this writes an empty stream.
   Result<void> end();

@@ -7,8 +7,9 @@
 
 namespace penstock {
 
-// The folder of a running process. It is found from the process's mappings, or else from its environment. ""
-// if the process is not watched, or if this user may not inspect it.
+// Returns the folder into which a running process records: the folder of the session file that it has mapped,
+// or else the one that its environment names. Returns "" if the process is not watched, or if this user may
+// not inspect it.
 std::string recording_folder_of(uint32_t pid);
 // The folders of all processes of this machine that record.
 std::vector<std::string> recording_folders();

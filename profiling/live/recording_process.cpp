@@ -1,4 +1,4 @@
-// Finds recording processes and writes their trace switch.
+// Finds recording processes and switches their traces.
 //
 // Two processes share a session's file: the recorded process has it mapped and writes it; the code here reads
 // it with pread(). The only write here is the one in set_trace(). The library's side of the switch is in
@@ -75,7 +75,7 @@ Error not_recording_error(const RecordingProcess& process) {
                     process.file);
 }
 
-// Maps (host, pid) of a process to the pid from which it inherited its trace switch.
+// (host, pid) of a process -> pid of the process from which it inherited its trace switch.
 using Inheritance = std::map<std::pair<std::string, uint32_t>, uint32_t>;
 
 void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
@@ -161,7 +161,8 @@ Result<RecordingProcess> recording_process(int pid) {
   if (!running) return not_watched_error(pid);
   RecordingProcess process = describe_process(running->header, running->file, this_host());
   process.on_this_machine =
-      true;  // its mappings contain the file, even if the host's name in the file differs
+      // true although the host's name in the file may differ: a process of this machine has the file mapped
+      true;
   return process;
 }
 
@@ -188,12 +189,13 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!is_running && on) return not_recording_error(process);
   const uint32_t control = on ? header.control | 1U : header.control & ~1U;
-  // The four bytes are within one page, so the process sees either the old value or the new one.
+  // The process cannot see a half-written value: the four bytes are within one page.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
       ssize_t(sizeof control))
     return errno_error(errno, "cannot write", process.file);
-  // A process that stops this file changes `state` before it copies the trace switch to its next file. So if
-  // the file is still running, the next file gets the new value.
+  // Checks that the switch was not written too late. A process that goes on to its next file first changes
+  // `state` in this file and then copies the trace switch from it. So if `state` is still PENSTOCK_RUNNING
+  // after the write, the next file will get the new value.
   if (!is_running || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING)
     return not_recording_error(process);
   return success();

@@ -26,26 +26,27 @@ struct RecordingProcess {
   int64_t file_begin_ns = 0;       // when this file began, since 1970
   bool trace = false;              // the process records every call
   uint64_t trace_limit_bytes = 0;  // limit for recorded calls, in bytes; 0: none
-  // The pids from which a fork's child inherited its trace switch: its parent, that one's parent, and so on.
+  // For a process that was forked: the pids from which it inherited its trace switch. First comes its parent,
+  // then the parent's parent, and so on.
   std::vector<uint32_t> inherited_from;
-  // True if the process runs on this machine, so that its trace can be switched. For processes of other
-  // machines only their files are known. A process that was killed there seems to be still running.
+  // True if the process runs on this machine, so that its trace can be switched. If false, only the process's
+  // file is known. A process that was killed on another machine still looks like a running one.
   bool on_this_machine = false;
 };
 
-// The processes that record into this folder, sorted by rank and pid; those without a rank come last. Error:
-// not_found if the folder does not exist. Empty if none records.
+// Returns the processes that record into this folder, or an empty list if there are none. They are sorted by
+// rank and pid; processes without a rank come last. Error: not_found if the folder does not exist.
 Result<std::vector<RecordingProcess>> recording_processes(const std::filesystem::path& folder);
-// `recording`: the result of recording_processes(). `between_files` are running processes of this machine
-// whose newest file is stopped. Soon they either continue with another file, which inherits the trace switch,
-// or are not watched any more.
+// The processes of a session's folder. `recording`: the result of recording_processes(). `between_files`:
+// running processes of this machine that have ended their newest file. Such a process either soon begins
+// another file, which inherits the trace switch, or is not watched any more.
 struct SessionProcesses {
   std::vector<RecordingProcess> recording;
   std::vector<RecordingProcess> between_files;
 };
 Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
-// Errors: not_found: no such process, it is not watched, or its session was removed. permission_denied: it
-// belongs to another user.
+// Finds the process `pid` of this machine and its session file. Errors: not_found: no such process, it is not
+// watched, or its session was removed. permission_denied: it belongs to another user.
 Result<RecordingProcess> recording_process(int pid);
 
 // Text for a watched process whose session was removed: the consequence and the remedy.

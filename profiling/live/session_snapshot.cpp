@@ -1,8 +1,8 @@
 // Copies the files of a session while their processes write to them.
 //
 // Threads: the main thread of a penstock command. The recorded processes do not wait for the copy, and do not
-// notice it. So a file may change during the copy. The code copies, compares and copies again until the parts
-// match.
+// notice it. So a file may change during the copy. After the first copy, the code copies the changed parts
+// again, and discards segments that were replaced meanwhile.
 // Locks: none.
 // Memory: may allocate.
 // Ctrl-C: sets a flag that copy_bytes() checks; the unfinished copy is then removed.
@@ -52,7 +52,7 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   return view;
 }
 
-// Maps the offset of each block of segments to the number of times that the writer has emptied it.
+// Offset of a block of segments -> how many times the recorded process has emptied the block to use it again.
 using EmptiedCounts = std::map<uint64_t, uint64_t>;
 Result<EmptiedCounts> emptied_counts(int fd, const std::string& path) {
   EmptiedCounts counts;
@@ -64,9 +64,10 @@ Result<EmptiedCounts> emptied_counts(int fd, const std::string& path) {
   return counts;
 }
 
-// A block that was emptied during the copy contains old and new segments. Such blocks are emptied in the
-// copy, and their segments are counted as dropped. `dropped`: the source's own number of dropped segments
-// when `counts_after` was read.
+// Empties, in the copy, the blocks of segments that the recorded process emptied and used again during the
+// copy. Such a block in the copy may be a mixture of old and new segments. The segments that are lost in this
+// way are added to the number of dropped segments in the copy's header. `dropped`: this number in the
+// source's header when `counts_after` was read.
 Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
                                  const EmptiedCounts& counts_after, uint64_t dropped, const std::string& to) {
   const auto count_at = [](const EmptiedCounts& counts, uint64_t offset) {
@@ -82,7 +83,7 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
     if (::pread(copy, &used, sizeof used, used_offset) != ssize_t(sizeof used) ||
         ::pwrite(copy, &zero, sizeof zero, used_offset) != ssize_t(sizeof zero))
       return errno_error(errno, "cannot write", to);
-    // If the block was emptied again since, the source has counted these segments itself.
+    // If the block was emptied once more after it was copied, `dropped` already contains its segments.
     if (count_at(counts_after, offset) == copied) dropped += used / sizeof(penstock_segment);
   }
   if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
@@ -119,8 +120,10 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
   }
 }
 
-// The kernel's counts and the header at the same moment. The library adds the bytes that it writes to the
-// session's file to kernel_begin. So this repeats until kernel_begin is the same in two readings.
+// Reads the kernel's counts and the header so that they belong together. The kernel also counts the bytes
+// that the library writes to the session's file. The library adds these bytes to kernel_begin, so that the
+// difference does not contain them. Both are read again until kernel_begin does not change between two
+// readings.
 std::optional<penstock_kernel_io> current_kernel_io(int session, penstock_session_header& header) {
   constexpr int kMostTries = 100;
   penstock_kernel_io kernel{};
@@ -132,9 +135,9 @@ std::optional<penstock_kernel_io> current_kernel_io(int session, penstock_sessio
   return kernel;
 }
 
-// Updates a copy from its source. CopyPart::segments copies the blocks of segments that have changed.
-// CopyPart::other_blocks copies all blocks of other kinds and the header. Copying the other blocks takes much
-// less time than a whole copy, so the counters are all from nearly one moment.
+// Copies parts of the source again, to bring an older copy up to date. CopyPart::segments copies the blocks
+// of segments that have changed. CopyPart::other_blocks copies the header and all blocks that have no
+// segments. This second part is small and copied quickly, so all counters are from nearly the same moment.
 enum class CopyPart { segments, other_blocks };
 Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& source,
                           const std::string& target) {
@@ -155,7 +158,8 @@ Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& 
                             block.offset, target));
   }
   if (part == CopyPart::segments) return success();
-  // Blocks of segments that are new since the first copy become free blocks in the copy.
+  // The copy gets the length of the source. A block of segments that is newer than the first copy consists of
+  // zeros in the copy, and readers skip it.
   const auto end = off_t(view->header().file_end);
   struct stat status {};
   if (::fstat(copy, &status) != 0 || (status.st_size < end && ::ftruncate(copy, end) != 0))
@@ -163,7 +167,7 @@ Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& 
   return write_at(copy, bytes.data(), std::min(bytes.size(), sizeof(penstock_session_header)), 0, target);
 }
 
-// Deletes the added files and the folder in its destructor, unless keep() was called.
+// The files of an unfinished copy. The destructor deletes them and their folder, unless keep() was called.
 class PartialCopy {
  public:
   explicit PartialCopy(fs::path folder) : folder_(std::move(folder)) {}
@@ -183,9 +187,11 @@ class PartialCopy {
   bool is_kept_ = false;
 };
 
-// Copies one file of a session while its process may continue. The first copy has everything that the header
-// reported at that time. Then the kernel's counters are read, and directly afterwards the changes since the
-// first copy are copied. So the counters, the kernel's counts and the coverage are from the same moment.
+// Copies one file of a session while its process may continue to write. First the whole file is copied, which
+// may take long. If the process runs, three steps follow: 1. the changed blocks of segments are copied again;
+// 2. the kernel's counts of the process are read; 3. the header and all other blocks are copied again. Steps
+// 2 and 3 are so short that the kernel's counts and the session's counters are from nearly the same moment,
+// and the coverage is right.
 Result<void> copy_session_file(const fs::path& from, const fs::path& folder, PartialCopy& partial) {
   const fs::path to = folder / from.filename();
   const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -196,7 +202,7 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
   constexpr char kNoMagic[sizeof magic] = {};
   if (!S_ISREG(status.st_mode) || ::pread(in.get(), magic, sizeof magic, 0) != sizeof magic ||
       std::memcmp(magic, kNoMagic, sizeof magic) == 0)
-    return success();  // its process is still creating the file
+    return success();  // no error: its process is still creating the file
   const bool is_running = read_header(in.get(), header) && header.state == PENSTOCK_RUNNING;
   Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
   if (!out) return errno_error(errno, "cannot write", to.string());
@@ -211,8 +217,8 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
       kernel = current_kernel_io(in.get(), header);
     now_ns = span_ns(std::chrono::steady_clock::now());
     PENSTOCK_TRY(refresh_copy(CopyPart::other_blocks, in.get(), out.get(), from.string(), to.string()));
-    // `counts_after` and `dropped` should be from one moment. So the loop repeats until `dropped` does not
-    // change, at most kMostTries times.
+    // Reads `counts_after` and `dropped` so that they belong together: again until `dropped` does not change
+    // between two readings, but at most kMostTries times.
     constexpr int kMostTries = 100;
     EmptiedCounts counts_after;
     uint64_t dropped = header.dropped_segments;

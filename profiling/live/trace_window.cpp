@@ -58,8 +58,9 @@ bool is_in_target_folder(const TraceTargets& targets, const RecordingProcess& pr
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
 
-// All running processes in the targets' folders, and in the folders to which named processes write. A folder
-// that cannot be read is an error at the first call. Later it is skipped.
+// Lists the running processes of the targets' folders and of the folders into which the single target
+// processes record. A folder that cannot be read is an error if `is_first` is true (the first listing). Later
+// such a folder is skipped.
 Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_first) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
@@ -71,7 +72,7 @@ Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_fir
     for (RecordingProcess& process : found->recording) {
       process.on_this_machine =
           process.on_this_machine ||
-          contains(targets.processes, process);  // a target that was found through its mappings
+          contains(targets.processes, process);  // trace_targets() has found this process on this machine
       result.recording.push_back(std::move(process));
     }
     std::move(found->between_files.begin(), found->between_files.end(),
@@ -92,17 +93,20 @@ bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
   return contains(targets.processes, process) || is_in_target_folder(targets, process);
 }
 
-// Decides how often a session is inspected. A process copies its trace switch to its next file and to the
-// children that it forks. So one round may not reach all of them, and rounds repeat until nothing was left to
-// do.
+// Decides whether another round of listing and switching is needed. A process copies its trace switch to its
+// next file and to the children that it forks. It may do so just before the switch changes, so one round may
+// miss a file or a child. Rounds are repeated until one finds nothing to switch, or
+// until kMostWait has passed.
 class SwitchRounds {
  public:
   // True if another round is needed. `nothing_changed`: the last round changed nothing. `between_files`: some
   // process has stopped its file and may begin another.
   bool needs_another(bool nothing_changed, bool between_files) {
-    constexpr int kLeastRounds = 3;  // least number of rounds, for a slow machine where each takes long
+    // On a slow machine at least this many rounds are made, even if they take longer than kMostWait.
+    constexpr int kLeastRounds = 3;
     constexpr auto kPause = std::chrono::milliseconds(10);
-    // how long a process between two files is waited for: if its recording has ended, no other file comes
+    // After this time no more rounds are made. A process that has closed its session file usually begins the
+    // next one sooner. If its recording has ended, it begins none.
     constexpr auto kMostWait = std::chrono::milliseconds(500);
     ++rounds_;
     if (nothing_changed && !between_files) return false;
@@ -116,7 +120,8 @@ class SwitchRounds {
   int rounds_ = 0;
 };
 
-// Returns true if something was done: the switch was changed, or the process ended or began another file
+// Switches the trace of `process` and notes the result in `all`. Returns false if there was nothing to do or
+// if it failed. Returns true if the trace was switched, or if the process ended or began another file
 // meanwhile.
 bool switch_process(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
   TracedProcess* const existing = find_traced(all, process);
@@ -190,7 +195,8 @@ void TraceWindow::add_or_rearm(const RecordingProcess& process) {
     if (inherited) traced->from_ns = now_ns();
     if (process.trace) return;
   } else if (traced->process.file == process.file || traced->was_on || process.trace) {
-    // If the trace of the same file was switched off meanwhile, a user did that on purpose.
+    // The trace is not switched on again in the same file: if it is off, a user has switched it off on
+    // purpose.
     traced->process = process;
     return;
   }
@@ -200,7 +206,7 @@ void TraceWindow::add_or_rearm(const RecordingProcess& process) {
     traced->from_ns = traced->from_ns == 0 ? now_ns() : traced->from_ns;
     traced->process.trace = true;
     traced->error_text.clear();
-    // not_found: it has ended, or update() finds it again with its next file
+    // not_found is no failure: the process has ended, or the next update() finds it with its next file
   } else if (switched_on.error().code != Errc::not_found) {
     traced->error_text = switched_on.error().message();
   }
@@ -213,7 +219,8 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
       traced.to_ns = 0;
       continue;
     }
-    // The process is between two files, is not watched any more, or is about to end.
+    // The process records nothing now: it has ended, it is between two files, or it is not watched any more.
+    // Only the first is noted in `ended`.
     traced.ended =
         !traced.process.on_this_machine || !process_runs(traced.process.pid, traced.process.start_ticks);
     if (traced.to_ns == 0) traced.to_ns = now_ns();
@@ -235,7 +242,8 @@ size_t TraceWindow::running_count() const {
   }));
 }
 
-// Returns true if nothing was left to do.
+// Switches the trace off in the running processes in which this object switched it on, and in their children.
+// Returns true if there was nothing to switch off.
 bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   bool nothing_changed = true;
   for (const RecordingProcess& process : running) {
@@ -258,8 +266,9 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   return nothing_changed;
 }
 
-// Children that have not recorded anything yet copy the trace switch from the header of a parent that has
-// ended. So it is switched off there as well.
+// Switches the trace off in the files of processes that have ended. A child that has not recorded anything
+// yet will copy the trace switch from its parent's file, even if the parent has ended. Returns true if there
+// was nothing to switch off.
 bool TraceWindow::disarm_ended() {
   bool nothing_changed = true;
   for (TracedProcess& traced : traced_) {

@@ -16,8 +16,9 @@ namespace penstock {
 // The processes to switch.
 struct TraceTargets {
   std::vector<std::filesystem::path> folders;  // all processes that record into these folders
-  std::vector<RecordingProcess> processes;     // single processes, also after they begin another file
-  std::vector<uint64_t> ranks;                 // only these ranks of the folders' processes; empty: all
+  // single processes; they remain targets when they begin another file
+  std::vector<RecordingProcess> processes;
+  std::vector<uint64_t> ranks;  // only these ranks of the folders' processes; empty: all
 };
 // Parses arguments: process ids and folders of sessions. Error: not_found for a process that is not watched,
 // or a folder that does not exist.
@@ -26,17 +27,17 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments);
 // The result for one target process: how long it recorded its calls, or why it did not.
 struct TracedProcess {
   RecordingProcess process;  // described by its most recent file
-  // time of the switch, since 1970; 0: not switched, because it was on before or the process has ended
+  // when TraceWindow or switch_trace() switched the trace on or off, since 1970; 0: not switched, because
+  // tracing was on before or the process has ended
   int64_t from_ns = 0;
   int64_t to_ns = 0;       // end of the window, since 1970; 0: the window has not ended
   bool was_on = false;     // tracing was on before the window, which leaves it on
-  bool ended = false;      // false: the process runs, but it may not be recording
+  bool ended = false;      // true: the process has ended; false: it runs, even if it does not record any more
   std::string error_text;  // why its trace could not be switched; "" if it could
 };
 
-// Switches the trace of all running targets. Scans again until nothing new is found. So session files that a
-// target begins, and children that it forks, during the call are switched too. Error: not_found if no target
-// runs.
+// Switches the trace of all running targets on or off. If a target begins another session file or forks a
+// child during the call, that file or child is switched too. Error: not_found if no target runs.
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
@@ -61,12 +62,13 @@ class TraceWindow {
  private:
   // True if the process inherited its trace switch from a process in which this object switched it on.
   bool inherited_from_traced(const RecordingProcess& process) const;
-  // Handles one recording process that was found: switches its trace on if it is a target.
+  // Adds `process` to traced_ if it is a target or a child of a traced process, and switches its trace on.
+  // Switches it on again if a known process has begun another file.
   void add_or_rearm(const RecordingProcess& process);
-  // Marks the processes that are not in `running` as ended.
+  // Notes when the processes that are not in `running` stopped recording, and which of them have ended.
   void note_ended(const std::vector<RecordingProcess>& running);
-  // disarm_all() switches the trace off in running processes, disarm_ended() in the files of ended ones. True
-  // if nothing was left to do.
+  // disarm_all() switches the trace off in running processes, disarm_ended() in the files of processes that
+  // have ended. They return true if there was nothing to switch off.
   bool disarm_all(const std::vector<RecordingProcess>& running);
   bool disarm_ended();
 

@@ -38,7 +38,7 @@ void append_key(std::string& out, std::string_view name) {
 template <class Integer>
 void append_number(std::string& out, std::string_view name, Integer value) {
   append_key(out, name);
-  if (value >= 0 && value < 10) {  // most values are 0 or 1
+  if (value >= 0 && value < 10) {  // a faster way for one digit, because most values are 0 or 1
     const char digit[] = {char('0' + value), ',', ' '};
     out.append(digit, sizeof digit);
     return;
@@ -48,7 +48,7 @@ void append_number(std::string& out, std::string_view name, Integer value) {
   out.append(", ", 2);
 }
 
-// Rounded to a nanosecond; the values are not more exact.
+// Appends a time in seconds, rounded to a nanosecond, because the recorded times are not more exact.
 void append_seconds(std::string& out, std::string_view name, double ns) {
   append_key(out, name);
   const double bounded_ns = std::isfinite(ns) ? std::clamp(ns, 0.0, 9e18) : 0;
@@ -86,7 +86,7 @@ void end_line(std::string& out) {
   out += '\n';
 }
 
-// Appends an object: `append` appends its members.
+// Appends a JSON object with the key `name`. `append` is called to append its members.
 void append_object(std::string& out, std::string_view name, auto append) {
   append_key(out, name);
   out += '{';
@@ -95,7 +95,7 @@ void append_object(std::string& out, std::string_view name, auto append) {
   out += ", ";
 }
 
-// Appends a list: `append` appends one of its values.
+// Appends a JSON list with the key `name`. `append` is called for each value, to append it.
 void append_list(std::string& out, std::string_view name, const auto& values, auto append) {
   append_key(out, name);
   out += '[';
@@ -117,7 +117,7 @@ void append_histogram(std::string& out, std::string_view name,
   }();
   append_object(out, name, [&] {
     if (std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; })) {
-      out += all_zeros;  // the most frequent case, because most files are never written
+      out += all_zeros;  // a prepared text for the most frequent case: most files are never written
     } else {
       for (size_t i = 0; i < counts.size(); ++i) append_number(out, size_bucket_name(i), counts[i]);
     }
@@ -341,8 +341,9 @@ void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& 
   end_line(out);
 }
 
-// Several threads make the texts of consecutive parts, each in a string of its own. After they are joined,
-// this thread writes the strings in order. So memory is limited, and the output has the order of FileSums.
+// Divides the files into many parts. In each round, each thread makes the text of one part, and then the
+// calling thread writes the texts in order. So only a few parts are in memory at a time, and the output has
+// the order of FileSums.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
   const size_t part_count = std::max<size_t>(1, sums.entries() / kEntriesPerPart);
   std::vector<std::string> texts(std::min(part_count, summing_thread_count()));

@@ -9,7 +9,8 @@
 
 namespace penstock {
 
-// Replaces an existing file. The page is written whole or not at all.
+// Writes the page to a file, which replaces an existing one. On an error the existing file is kept, and no
+// half-written page is left.
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                 const Output& output, const std::string& file);
 

@@ -6,9 +6,10 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kMostListedFiles = 10'000;  // files in a list; their sums stay in memory
+// the most files in one list of a report; the sums of these files are kept in memory
+constexpr size_t kMostListedFiles = 10'000;
 
-// The results of one thread.
+// What one thread has added up for its part of the files.
 struct ThreadResults {
   explicit ThreadResults(size_t most)
       : most_bytes(most, by_bytes), most_time(most, by_time), biggest(most, by_size) {}

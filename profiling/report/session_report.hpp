@@ -14,7 +14,7 @@ struct SessionReport {
   MountTable mount_table;  // owns the texts to which `mounts` refers
   SessionSummary summary;
   std::vector<RollUp> mounts;
-  std::vector<RollUp> rows;           // by mount or by directory, according to `by`
+  std::vector<RollUp> rows;           // one row for each mount or directory, as the argument `by` selects
   std::vector<ProcessSum> processes;  // all processes, sorted by bytes and then by time
   uint64_t rows_not_shown = 0;
   TopFiles most_bytes;
@@ -22,8 +22,8 @@ struct SessionReport {
   TopFiles biggest;
 };
 
-// `by`: "file", "mount", "process", "directory" or "all". With "all" the rows are directories. Each list has
-// at most `most` entries.
+// `by`: what the report lists: "file", "mount", "process", "directory" or "all". With "all" `rows` are
+// directories. `rows` and the lists of files have at most `most` entries each.
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, size_t most);
 

@@ -45,7 +45,7 @@ std::string program_text(const SessionProcess& first) {
   return command.empty() ? printable_path(first.last().executable()) : command;
 }
 
-// The programs of a session. For each folder, the process that started first.
+// The command lines that a session recorded: in each folder, that of the process that began first.
 std::string programs_text(const Session& session) {
   std::set<std::filesystem::path> folders;
   std::string programs;
@@ -126,7 +126,8 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
                      filter.all_files ? "" : "; --all shows them");
 }
 
-// Example: " (the session could not grow: No space left on device)"; "" if the session could grow.
+// Says why records were dropped: " (the session could not grow: No space left on device)". "" if the
+// session's files could grow.
 std::string grow_error_text(const Drops& drops) {
   if (drops.grow_errno == 0) return "";
   return fmt::format(" (the session could not grow: {})", ::strerror(int(drops.grow_errno)));
@@ -185,8 +186,8 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   return text;
 }
 
-// How many calls are recorded, and for which time. It is shown if the trace was on for only a part of the
-// run, or if the oldest calls were dropped.
+// Says how many calls were recorded one by one, and from when to when. A report has this line only if the
+// trace was on for a part of the run, or if the oldest calls were dropped.
 std::string trace_extent_text(const SessionSummary& summary) {
   const SegmentFacts& segments = *summary.segments;
   const auto seconds = [](int64_t ns) { return format_seconds(double(ns) / 1e9); };
@@ -205,7 +206,7 @@ bool path_exists(std::string_view path) {
 std::string printable_path(std::string_view path) {
   const bool is_plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   if (is_plain) return std::string(path);
-  // A conversion to JSON and back replaces all invalid UTF-8.
+  // Replaces bytes that are not valid UTF-8: the conversion to JSON and back does that.
   std::string out = Json::parse(one_line(path)).get<std::string>();
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';

@@ -24,7 +24,7 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
 struct Rows {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;
-  uint64_t not_shown = 0;  // rows that the limit left out
+  uint64_t not_shown = 0;  // number of rows that are not in the table because of the limit
 };
 Rows file_rows(const TopFiles& files, const Output& output);
 Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output,
@@ -41,8 +41,8 @@ std::string not_shown_text(const Rows& rows);
 std::string dropped_calls_text(const Drops& drops);
 // A rate in the unit that `output` selects, such as MiB/s. Below 1 MiB/s it has a smaller unit.
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
-// The part of the kernel's bytes (`word`: "read" or "written") that was recorded. It is a percentage. If only
-// some KiB are missing, their number is given instead.
+// Says which part of the bytes that the kernel counted was recorded, as a percentage. If only some KiB are
+// missing, gives their number instead. `word`: "read" or "written".
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);

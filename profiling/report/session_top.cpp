@@ -29,7 +29,7 @@ SessionProgress::FileProgress difference(SessionProgress::FileProgress current,
   return current;
 }
 
-// The order of SessionProgress::files. Two names may have the same key, so the path decides between them.
+// True if `a` comes before `b` in SessionProgress::files: sorted by key, and by path if the keys are equal.
 bool is_before(const SessionProgress::FileProgress& a, const SessionProgress::FileProgress& b) {
   return a.file != b.file ? a.file < b.file : a.path < b.path;
 }

@@ -34,19 +34,20 @@ struct SessionProgress {
 };
 SessionProgress measure_progress(Session session, const SessionFilter& filter);
 
-// The difference between two SessionProgress objects. Without an earlier one, everything since the begin.
+// What a session did between two SessionProgress objects. If there is only one, what it did since its begin.
 struct Change {
   double seconds = 0;
   SessionProgress::FileProgress all;
   uint64_t files = 0;  // files with at least one operation
   std::vector<SessionProgress::FileProgress>
-      hottest;  // sorted by bytes, then by operations; values are the difference
+      // the files with the most bytes in this time, sorted by bytes and then by operations
+      hottest;
 };
 Change change_of(const SessionProgress* previous, const SessionProgress& current, size_t most);
 
 std::string change_text(const SessionProgress& current, const Change& change, const Output& output);
 Json change_json(const SessionProgress& current, const Change& change);
-// The files in `hottest`.
+// Makes a JSON list of the files in Change::hottest.
 Json hottest_json(const Change& change);
 
 }  // namespace penstock

@@ -10,7 +10,7 @@
 namespace penstock {
 
 Rows window_rows(const std::vector<SessionWindow>& windows, size_t most, const Output& output);
-// Appends one line.
+// Appends one line of JSON for a window.
 void append_window_json(std::string& out, const SessionWindow& window);
 
 }  // namespace penstock

@@ -29,8 +29,8 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-// Returns the text after the scheme "Bearer", which may be in upper or lower case (RFC 9110, 11.1). "" for
-// another scheme.
+// Returns the token in an Authorization header: the text after the word "Bearer", which may be in upper or
+// lower case (RFC 9110, 11.1). Returns "" if the header begins with another word.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
   if (!equals_ignoring_case(header.substr(0, kScheme.size()), kScheme)) return "";
@@ -56,7 +56,8 @@ Result<std::string> make_token() {
 }
 
 bool same_secret(std::string_view one, std::string_view other) {
-  // The lengths need not be secret. The number of loops depends only on the length of the client's text.
+  // The time must not depend on where the texts differ. The loop never ends early: it runs once for each
+  // character of `one`, which is the client's text. The lengths of the texts are not secret.
   unsigned difference = one.size() == other.size() ? 0 : 1;
   for (size_t i = 0; i < one.size(); ++i) {
     const char other_char = other.empty() ? '\0' : other[i % other.size()];
@@ -76,7 +77,7 @@ bool has_token(const HttpRequest& request, std::string_view token) {
 bool is_for_this_server(const HttpRequest& request, uint16_t port) {
   const auto host = request.header("host");
   const auto is_own_name = [&](std::string_view name) {
-    // Browsers leave out the default port of http.
+    // Browsers leave the port out of the name if it is 80, the default of http.
     if (port == kHttpPort && (name == "127.0.0.1" || name == "localhost")) return true;
     return name == fmt::format("127.0.0.1:{}", port) || name == fmt::format("localhost:{}", port);
   };
@@ -97,11 +98,11 @@ std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends
   };
   while (!table.empty()) {
     std::string_view line = take_part(table, '\n');
-    next_word(line);  // skips the number of the row
+    next_word(line);  // skips the number of the line
     if (!is_end(next_word(line), local_end) || !is_end(next_word(line), remote_end)) continue;
     for (int i = 0; i < 4; ++i) next_word(line);  // skips state, queues, timer, retransmits
     const std::optional<uint64_t> uid = parse_digits<uint64_t>(next_word(line));
-    next_word(line);  // skips the timeouts
+    next_word(line);  // skips the count of timeouts
     const std::optional<uint64_t> inode = parse_digits<uint64_t>(next_word(line));
     if (uid && *uid <= UINT32_MAX && inode && *inode != 0) return static_cast<uid_t>(*uid);
   }
@@ -119,8 +120,8 @@ std::optional<uid_t> peer_of(int fd) {
     return std::nullopt;
   const SocketEnds ends{peer_address.sin_addr.s_addr, ntohs(peer_address.sin_port),
                         own_address.sin_addr.s_addr, ntohs(own_address.sin_port)};
-  // The kernel returns the table in several reads. A row may move meanwhile and be missed, so the table is
-  // read up to three times.
+  // Reads the table up to kMostTries times, because one reading may miss the connection: the kernel returns
+  // the table in several pieces, and a row may move between them.
   for (int i = 0; i < kMostTries; ++i) {
     for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
       std::ifstream in(name, std::ios::binary);

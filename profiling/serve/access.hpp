@@ -18,15 +18,15 @@ namespace penstock {
 // random bits.
 Result<std::string> make_token();
 
-// Compares two secrets. It takes the same time wherever the first difference is, so an attacker learns
-// nothing from the time.
+// Returns true if the two secrets are equal. It takes the same time wherever they first differ, so an
+// attacker learns nothing from the time.
 bool same_secret(std::string_view one, std::string_view other);
 // True if the request has the token, as `?token=` or as `Authorization: Bearer`.
 bool has_token(const HttpRequest& request, std::string_view token);
 
 // True if the request's Host header names this server, and its Origin header, if present, does too. This
-// refuses pages of other sites, also those whose domain name resolves to this machine: the browser sends
-// their name.
+// refuses requests from pages of other sites. It also refuses a site whose domain name an attacker has made
+// to point to this machine, because the browser sends that domain name.
 bool is_for_this_server(const HttpRequest& request, uint16_t port);
 
 // Both ends of a connection, as /proc/net/tcp has them: addresses in network byte order, ports in the
@@ -37,11 +37,12 @@ struct SocketEnds {
   uint32_t remote_address = 0;
   uint16_t remote_port = 0;
 };
-// Finds the user of a socket in `table`, the text of /proc/net/tcp or tcp6 (IPv4 addresses within IPv6).
-// nullopt if no row matches, or if no process holds the socket any more: the kernel then reports root.
+// Returns the user who owns a socket. `table` is the text of /proc/net/tcp, or of tcp6, which has IPv4
+// addresses inside IPv6 addresses. nullopt if no row matches. nullopt also if no process has the socket open
+// any more, because the kernel then wrongly names root as the user.
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends);
-// The user at the other end of `fd`, an accepted connection from this machine. nullopt if the user is not
-// known.
+// Returns the user who opened the other end of `fd`, an accepted connection from this machine. nullopt if the
+// user is not known.
 std::optional<uid_t> peer_of(int fd);
 
 }  // namespace penstock

@@ -9,7 +9,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kUpdateInterval{50};
-constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
+// after an update, the next one waits at least this many times as long as the update took
+constexpr int kPausePerUpdateTime = 10;
 constexpr size_t kMostProcesses = 1000;
 
 }  // namespace
@@ -41,9 +42,10 @@ void ArmedTrace::update() {
   if (!armed()) return;
   if (now >= until_) return disarm();
   if (now < next_update_) return;
-  static_cast<void>(window_->update());  // an error is ignored: if the folder was deleted, nothing is traced
+  // errors are ignored: if the folder was deleted, there is nothing to trace
+  static_cast<void>(window_->update());
   const Clock::time_point updated = Clock::now();
-  next_update_ = updated + std::max<Clock::duration>(kUpdateInterval, kMostTimeShare * (updated - now));
+  next_update_ = updated + std::max<Clock::duration>(kUpdateInterval, kPausePerUpdateTime * (updated - now));
 }
 
 Json ArmedTrace::json() const {

@@ -1,4 +1,5 @@
-// A trace that was requested in the page. It covers all processes of a session for a limited time.
+// A trace that the user started in the page of `penstock profile serve`. It records the calls of all
+// processes of a session for a limited time.
 #pragma once
 
 #include <chrono>
@@ -12,22 +13,23 @@
 
 namespace penstock {
 
-// Used by one thread only. The destructor switches off all that arm() switched on.
+// Only one thread may use an object. The destructor switches the trace off in all processes in which this
+// object switched it on.
 class ArmedTrace {
  public:
   explicit ArmedTrace(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Traces from this moment for `time`, which replaces the time of an earlier call. Error: not_found if no
-  // process of the session runs.
+  // Switches the trace on now, for the duration `time`. If it is on already, it now ends after `time`. Error:
+  // not_found if no process of the session runs.
   Result<void> arm(std::chrono::seconds time);
   void disarm();
-  // Switches the trace on in new processes, and off when its time is over. Must be called about every 50 ms
-  // while armed.
+  // Switches the trace on in processes that are new since the last call, and switches it off in all processes
+  // when the time is over. Must be called about every 50 ms while armed.
   void update();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 
-  // A JSON object: the remaining time, and for each process how long its calls were recorded. After the end
-  // it describes the last trace.
+  // Returns a JSON object with the remaining time and, for each process, how long its calls were recorded.
+  // When no trace is on, it describes the last one.
   Json json() const;
 
  private:

@@ -25,7 +25,7 @@ bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// True if the text is a token according to RFC 9110, 5.6.2.
+// True if the text is a "token" of RFC 9110 (5.6.2): not empty, and without blanks and separators.
 bool is_token(std::string_view text) {
   constexpr std::string_view kOtherTokenCharacters = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
@@ -56,7 +56,8 @@ std::optional<std::string_view> find(const std::vector<std::pair<std::string, st
   return std::nullopt;
 }
 
-// Splits the target into path and query. Returns the reason why it is invalid; "" if it is valid.
+// Splits the target of the request ("/path?query") into path and query. Returns the reason why it is invalid;
+// "" if it is valid.
 std::string_view read_target(std::string_view target, HttpRequest& request) {
   if (target.empty() || target.front() != '/') return "the target must be a path";
   if (std::any_of(target.begin(), target.end(), [](char c) { return is_control(c) || c == '#'; }))
@@ -77,7 +78,8 @@ std::string_view read_target(std::string_view target, HttpRequest& request) {
   return "";
 }
 
-// Parses the first line. Returns a refusal, or nullopt if the line is valid.
+// Parses the first line ("GET /path HTTP/1.1"). Returns a refusal with status and reason, or nullopt if the
+// line is valid.
 std::optional<ParsedRequest> read_line(std::string_view line, HttpRequest& request, bool& version_1_1) {
   const size_t first_blank = line.find(' ');
   const size_t last_blank = line.rfind(' ');
@@ -112,7 +114,8 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
   return "";
 }
 
-// Finds the length of the body in the headers. Returns a refusal, or nullopt if the headers are valid.
+// Sets `bytes` to the length of the body, from the headers. Returns a refusal with status and reason, or
+// nullopt if the headers are valid.
 std::optional<ParsedRequest> read_length(const HttpRequest& request, size_t& bytes) {
   if (request.header("transfer-encoding")) return refuse(501, "chunked bodies are not read here");
   if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
@@ -159,7 +162,7 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_b
 ParsedRequest parse_request(std::string_view received) {
   constexpr std::string_view kHeadEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
-  // A request is refused at once if no further bytes can make it valid.
+  // Refuses a request as soon as no further bytes can make it valid, before it is whole.
   const size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
     return bad_request("a line that does not end as lines do");

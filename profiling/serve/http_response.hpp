@@ -15,13 +15,13 @@
 
 namespace penstock {
 
-// A body that is read in pieces. Used by one thread only.
+// A body that is read in pieces while it is sent. Only one thread may use an object.
 class BodySource {
  public:
   virtual ~BodySource() = default;
   virtual uint64_t bytes() const = 0;
-  // Reads the next bytes and returns how many. The number is less than the size of `out` only at the end, and
-  // 0 after that.
+  // Reads the next bytes and returns how many. A number smaller than the size of `out` means that the body
+  // ends there; all later calls return 0.
   virtual Result<size_t> read(std::span<char> out) = 0;
 };
 
@@ -31,7 +31,8 @@ Result<std::unique_ptr<BodySource>> file_body(Fd fd);
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::vector<std::pair<std::string, std::string>> headers;  // headers besides those that every answer has
+  // further headers, in addition to those that every answer has
+  std::vector<std::pair<std::string, std::string>> headers;
   std::string text;
   std::unique_ptr<BodySource> body;  // if not null, sent instead of `text`
   // The value of the header Content-Security-Policy: what a browser lets the body do. The default is the

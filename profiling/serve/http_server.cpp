@@ -22,11 +22,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kChunkBytes = 256U << 10U;
 constexpr int kMostChunksPerStep = 4;  // most pieces of one answer that step() sends
-// most bytes that are read from a client after its request was answered
+// most bytes that are still read from a client after it has got its answer
 constexpr size_t kMostDrainedBytes = 1U << 20U;
-constexpr std::chrono::seconds kMostDrainTime{1};  // most time for reading what a client still sends
+constexpr std::chrono::seconds kMostDrainTime{1};  // longest time for reading these bytes
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr int kMostAcceptedPerStep = 8;  // so that new connections do not delay answers
+constexpr int kMostAcceptedPerStep = 8;  // a limit, so that many new connections do not delay answers
 
 }  // namespace
 
@@ -40,7 +40,7 @@ struct HttpServer::Connection {
   bool head_only = false;
   Clock::time_point deadline;
   std::string received;
-  std::string output;  // the bytes to send next
+  std::string output;  // head or piece of the body that is being sent; sent_bytes of it are sent
   size_t sent_bytes = 0;
   std::unique_ptr<BodySource> body;
   size_t drained_bytes = 0;
@@ -53,7 +53,8 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        return POLLRDHUP;  // also waits for a client that closes its sending half
+        // waits until the client closes the connection, or only its sending half
+        return POLLRDHUP;
     }
   }
 };
@@ -91,7 +92,8 @@ void HttpServer::accept_new() {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!fd) {
-      // No descriptor is free. The waiting connections would wake poll() again at once, so accepting pauses.
+      // Accepting failed, for example because no descriptor is free. The waiting connection would wake poll()
+      // again at once, in an endless loop. So the server accepts nothing for a short time.
       if (errno != EAGAIN && errno != EWOULDBLOCK) accept_after_ = Clock::now() + kAcceptPause;
       return;
     }
@@ -137,8 +139,8 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
   const ParsedRequest parsed = parse_request(connection.received);
   if (parsed.state == ParsedRequest::State::incomplete) {
     constexpr std::string_view kContinueLine = "HTTP/1.1 100 Continue\r\n\r\n";
-    // These are the first bytes that this server sends to the client, so the socket's buffer has space for
-    // them. If not all are sent, the client is gone.
+    // Nothing was sent to this client before, so the socket's buffer has space for the line. If not all of it
+    // is sent, the client is gone.
     if (parsed.wants_continue && ::send(connection.fd.get(), kContinueLine.data(), kContinueLine.size(),
                                         MSG_NOSIGNAL) != ssize_t(kContinueLine.size()))
       connection.state = Connection::State::closed;
@@ -160,8 +162,8 @@ void HttpServer::reply(uint64_t id, HttpResponse response) {
       return begin_answer(*connection, std::move(response), connection->head_only);
 }
 
-// Sends until the socket's buffer is full, at most kMostChunksPerStep pieces. Then other connections are
-// served.
+// Sends the answer, or as much as the socket's buffer takes now. Sends at most kMostChunksPerStep pieces of
+// the body in one call, so that other connections need not wait long.
 void HttpServer::send(Connection& connection) {
   for (int chunks = 0; chunks < kMostChunksPerStep;) {
     if (connection.sent_bytes == connection.output.size()) {
@@ -170,7 +172,8 @@ void HttpServer::send(Connection& connection) {
         connection.output.resize(kChunkBytes);
         const Result<size_t> read = connection.body->read(std::span(connection.output.data(), kChunkBytes));
         if (!read.ok()) {
-          // the client notices the error: the answer is shorter than its Content-Length
+          // closes in the middle: the client notices the error, because the answer is shorter than its
+          // Content-Length
           connection.state = Connection::State::closed;
           return;
         }
@@ -180,8 +183,8 @@ void HttpServer::send(Connection& connection) {
       connection.output.resize(got);
       connection.sent_bytes = 0;
       if (got == 0) {
-        // If the socket were closed while input is unread, the kernel would discard the answer. So the input
-        // is read first.
+        // All is sent, but the socket is not closed yet. If it were closed while bytes of the client are
+        // unread, the kernel would discard the end of the answer. So drain() reads them first.
         ::shutdown(connection.fd.get(), SHUT_WR);
         connection.state = Connection::State::draining;
         connection.deadline = Clock::now() + kMostDrainTime;
@@ -211,8 +214,9 @@ void HttpServer::drain(Connection& connection) {
   if (got <= 0 || connection.drained_bytes > kMostDrainedBytes) connection.state = Connection::State::closed;
 }
 
-// Ends connections whose time is over, and removes connections that have ended. No other function removes
-// connections, so the lists in step() stay valid until this call.
+// Handles connections whose deadline has passed: one that has not sent a whole request gets status 408, any
+// other is closed. Then removes all closed connections from connections_. No other function removes any,
+// because step() uses their indexes until it calls this function.
 void HttpServer::close_expired() {
   const Clock::time_point now = Clock::now();
   for (const auto& connection : connections_) {
@@ -244,7 +248,8 @@ void HttpServer::step(std::chrono::milliseconds timeout, const Answer& answer) {
       } else if (connection.state == Connection::State::draining) {
         drain(connection);
       } else {
-        connection.state = Connection::State::closed;  // the client closed the connection while it waited
+        // the client has closed the connection before its answer was ready
+        connection.state = Connection::State::closed;
       }
     }
     if (poll_entries.back().revents != 0) accept_new();

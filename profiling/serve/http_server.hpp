@@ -16,12 +16,12 @@
 
 namespace penstock {
 
-constexpr size_t kMostConnections = 32;  // further connections get status 503
-constexpr std::chrono::seconds kMostRequestTime{10};
-constexpr std::chrono::seconds kMostIdleTime{60};  // limit for a client that does not read its answer
+constexpr size_t kMostConnections = 32;               // if more clients connect, they get status 503
+constexpr std::chrono::seconds kMostRequestTime{10};  // limit for a client to send its whole request
+constexpr std::chrono::seconds kMostIdleTime{60};     // limit for a client that does not read its answer
 
-// Used by one thread only. Every answer closes its connection. All users except this process's own and root
-// get 403 for every request.
+// The server. Only one thread may use an object. Every connection is closed after its answer. All users
+// except this process's own and root get 403 for every request.
 class HttpServer {
  public:
   // Port 0 selects a free port. Error: already_exists if another program uses the port.
@@ -33,10 +33,10 @@ class HttpServer {
   uint16_t port() const { return port_; }
 
   // Makes the answer to a request, or returns nullopt if the answer comes later by reply(). If the client
-  // closes its connection before that, or only its sending half, it gets no answer.
+  // closes its connection before the reply, or only its sending half, it gets no answer.
   using Answer = std::function<std::optional<HttpResponse>(const HttpRequest&, uint64_t connection)>;
-  // Waits up to `timeout` for an event. Then does a limited amount of work without waiting, so that many
-  // clients cannot keep step() busy.
+  // Waits up to `timeout` until a client connects, sends something or can receive more. Then handles what is
+  // ready. The work in one call is limited, so step() returns soon even if there are many clients.
   void step(std::chrono::milliseconds timeout, const Answer& answer);
   // Sends a late answer. Does nothing if the client has closed the connection.
   void reply(uint64_t connection, HttpResponse response);

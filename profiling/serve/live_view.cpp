@@ -24,7 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kViewInterval{1};
-constexpr int kViewShareDivisor = 4;  // an inspection takes at most 1/4 of the time
+// inspections take at most 1/4 of the time; the pause after one is at least 3 times as long as it took
+constexpr int kViewShareDivisor = 4;
 // Points in the history of a running session: ten minutes, if an inspection is made each second.
 constexpr size_t kMostHistoryPoints = 600;
 constexpr double kMostRunPoints = 300;  // points in the history of a whole run
@@ -35,8 +36,8 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// True if both paths lead to the same file, for example through a link. Each stat() may wait for a remote
-// file system.
+// True if both paths lead to the same file, for example through a link. May take long: each stat() may wait
+// for a remote file system.
 bool is_same_file(const std::string& one, const std::string& other) {
   struct stat a {};
   struct stat b {};
@@ -52,7 +53,7 @@ Json process_json_of(const RecordingProcess& process) {
 
 }  // namespace
 
-// The members of the object are published before the thread begins, so json() always returns an object.
+// Publishes a first JSON object before the thread begins, so that json() always has one to return.
 LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
     : folder_(std::move(folder)), filter_(std::move(filter)) {
   publish({{"looked", false}, {"running", false}, {"error", ""}});
@@ -63,33 +64,36 @@ LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
 // while all members that the thread uses still exist.
 LiveView::~LiveView() = default;
 
-// Runs in the main thread. mutex_ is held only while the pointer is copied.
+// Returns the newest JSON object. mutex_ is held only while the pointer is copied, so any thread may call
+// this; the main thread does.
 std::shared_ptr<const Json> LiveView::json() const {
   const std::scoped_lock lock(mutex_);
   return json_members_;
 }
 
-// Runs in the inspecting thread, which does not hold the lock. The new object is complete before the lock is
-// taken. The old object is freed after the lock is released.
+// Replaces the JSON object that json() returns. Runs in the inspecting thread, and once in the main thread,
+// in the constructor. The caller must not hold mutex_. To hold mutex_ only briefly, the new object is made
+// before it is locked, and the old object is freed after it is unlocked.
 void LiveView::publish(Json members) {
   auto published = std::make_shared<const Json>(std::move(members));
   const std::scoped_lock lock(mutex_);
   json_members_.swap(published);
 }
 
-// Runs in the main thread. The stop is requested first: it wakes inspect_until_stopped(), which then needs
-// the lock. A stop between inspect_until_stopped()'s test and its wait is not lost, because wait_until()
-// tests the stop token itself.
+// Asks the inspecting thread to end, and waits until it has ended or `timeout` has passed. Runs in the main
+// thread. The stop is requested before mutex_ is locked: the request wakes inspect_until_stopped(), which
+// then needs mutex_. A request just before that function begins to wait is not lost, because wait_until()
+// itself tests the stop token.
 bool LiveView::end(std::chrono::milliseconds timeout) {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
   return ended_changed_.wait_for(lock, timeout, [this] { return has_ended_; });
 }
 
-// The inspecting thread's main function. An error is published like a result, and the next inspection tries
-// again. After each inspection the thread waits three times as long as the inspection took. So a large
-// session uses at most a quarter of a processor. has_ended_ is set under the lock, as the last action: after
-// that, end() may let the process exit.
+// The inspecting thread's main function. If an inspection fails, its error is published in place of a result,
+// and the next inspection tries again. After each inspection the thread waits three times as long as the
+// inspection took. So a large session uses at most a quarter of a processor. has_ended_ is set as the last
+// action, while mutex_ is locked: after that, end() may let the process exit.
 void LiveView::inspect_until_stopped(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
@@ -106,7 +110,7 @@ void LiveView::inspect_until_stopped(const std::stop_token& stop) {
 }
 
 // True if the process writes to this session. A copy of a session also contains files of running processes,
-// but they write to the original. The result is stored for each file, because finding it requires reading
+// but they write to the original. The answer is kept in writes_here_, because finding it requires reading
 // /proc/PID/maps.
 bool LiveView::writes_to_this_session(const RecordingProcess& process) {
   if (!process.on_this_machine) return true;
@@ -119,8 +123,9 @@ bool LiveView::writes_to_this_session(const RecordingProcess& process) {
   return known->second;
 }
 
-// An exception that leaves a thread would end the process, and no trace could then be switched off. The
-// exception may mean that memory is short, so the previous SessionProgress is freed first.
+// Calls inspect() and turns exceptions into errors. An exception that left the thread would end the process,
+// and a trace that is on could not be switched off. The exception may mean that memory is short, so the
+// previous SessionProgress is freed first.
 Result<void> LiveView::try_inspect() {
   try {
     return inspect();
@@ -131,10 +136,10 @@ Result<void> LiveView::try_inspect() {
   }
 }
 
-// Makes one inspection, in the inspecting thread. The lock is not held, except in publish(). The processes
-// are listed before the session is read. So a process that ends between the two is inspected once more. In
-// the other order its last writes would be missed. An error in reading the session leaves the state
-// unchanged.
+// Makes one inspection, in the inspecting thread. mutex_ is not held, except in publish(). The processes are
+// listed before the session is read, so that the last writes of a process are never missed: a process that
+// ends after the list was made counts as running and is inspected once more. If the session cannot be read,
+// the last result and the history do not change.
 Result<void> LiveView::inspect() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
   std::erase_if(processes, [&](const RecordingProcess& process) { return !writes_to_this_session(process); });
@@ -148,7 +153,7 @@ Result<void> LiveView::inspect() {
                                     double(change.all.bytes_written), double(change.all.operations)}));
     if (history_.size() > kMostHistoryPoints) history_.pop_front();
   }
-  if (run_inspected_) {  // a process of the session runs again
+  if (run_inspected_) {  // the session had ended, but a process of it runs again
     history_.clear();
     history_is_exact_ = true;
   }
@@ -183,7 +188,7 @@ void LiveView::show_whole_run(const Session& session) {
                                     bytes_read[i], bytes_written[i], operations[i]}));
 }
 
-// Runs in the inspecting thread. Makes the members of the JSON object, and changes no state.
+// Runs in the inspecting thread. Makes the members of the JSON object from the result of an inspection.
 Json LiveView::members_of(const SessionProgress& progress, const Change& change,
                           const std::vector<RecordingProcess>& processes) const {
   Json process_list = Json::array();

@@ -1,6 +1,6 @@
 // Shows the present activity of a session. A thread of its own inspects the session about once a second. All
-// readers get the same object, so more readers cost nothing more. If no process of the session runs, the
-// object describes the whole run.
+// pages that show the session get the same JSON object, so a second page costs nothing more. If no process of
+// the session runs, the object describes the whole run.
 //
 // Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread
 // (inspect_until_stopped()) is the only one that uses the members from previous_progress_ to
@@ -36,7 +36,8 @@ class LiveView {
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
-  // Returns the members of a JSON object ("running": true, ...). Any thread may call this.
+  // Returns the newest members of the page's JSON object ("running": true, ...). Any thread may call this;
+  // the server calls it in its main thread.
   std::shared_ptr<const Json> json() const;
   // Ends the inspections. False if one is still running after `timeout`. Called in the main thread.
   bool end(std::chrono::milliseconds timeout);
@@ -55,10 +56,11 @@ class LiveView {
   const SessionFilter filter_;
   // The result of the last inspection. Used only by the inspecting thread.
   std::unique_ptr<SessionProgress> previous_progress_;
-  std::deque<Json> history_;  // [end in seconds since 1970, length, bytes read, bytes written, operations]
-  // files of running processes: true if the process writes to this session (writes_to_this_session())
+  // one point: [end, in seconds since 1970; its length in seconds; bytes read; bytes written; operations]
+  std::deque<Json> history_;
+  // path of a running process's file -> true if the process writes to this session (writes_to_this_session())
   std::map<std::string, bool> writes_here_;
-  // no process runs, and the session was inspected after the last one ended
+  // true: no process runs, and the session was inspected after the last process ended
   bool run_inspected_ = false;
   // true: the history has the times of single calls; false: it has estimates
   bool history_is_exact_ = true;

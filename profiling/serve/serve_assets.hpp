@@ -1,4 +1,5 @@
-// The parts of the page as text, which CMake builds into the program.
+// The parts of the page of `penstock profile serve`. CMake builds the files with these parts into the
+// program.
 #pragma once
 
 #include <string_view>

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kOutputPlaceholder = "{made}";  // SideJob replaces this by the output file's path
+// a word in a job's arguments; SideJob replaces it with the path of the output file
+constexpr std::string_view kOutputPlaceholder = "{made}";
 constexpr uint64_t kMostTraceSeconds = 3600;
 
 // A report has scripts and contains names of unknown files. This policy keeps the scripts from sending
@@ -78,7 +79,7 @@ bool ServeSession::end(std::chrono::milliseconds timeout) {
   trace_.disarm();
   const auto snapshot = jobs_.find(JobKind::snapshot);
   const fs::path partial_snapshot = snapshot == jobs_.end() ? fs::path() : snapshot->second.new_snapshot;
-  jobs_.clear();  // the destructors of the jobs end them
+  jobs_.clear();  // the destructor of each job ends its process
   remove_partial_snapshot(partial_snapshot);
   return live_view_.end(timeout);
 }
@@ -153,7 +154,8 @@ HttpResponse ServeSession::download_archive(const HttpRequest& /*request*/) {
 
 std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, uint64_t connection) {
   if (const auto at = jobs_.find(kind); at != jobs_.end()) {
-    at->second.waiting_connections.push_back(connection);  // the running job also answers this request
+    // such a job runs already: its output is the answer to this request as well
+    at->second.waiting_connections.push_back(connection);
     return std::nullopt;
   }
   std::vector<std::string> arguments{"profile"};

@@ -22,13 +22,13 @@ namespace penstock {
 struct ServeOptions {
   std::filesystem::path folder;               // absolute path of the session's folder
   SessionFilter filter;                       // the files that the live view shows
-  std::vector<std::string> report_arguments;  // the same filter and units as options of `profile report`
+  std::vector<std::string> report_arguments;  // options that give `profile report` the same filter and units
   bool si_units = false;
   std::string token;
   uint16_t port = 0;
 };
 
-// Used by one thread only.
+// The state of the server: the live view, the trace and the running jobs. Only one thread may use an object.
 class ServeSession {
  public:
   explicit ServeSession(ServeOptions options);
@@ -36,10 +36,11 @@ class ServeSession {
   ServeSession(const ServeSession&) = delete;
   ServeSession& operator=(const ServeSession&) = delete;
 
-  // Has the signature of HttpServer::Answer.
+  // Makes the answer to a request. Returns nullopt if a job makes the answer; update() sends it later. See
+  // HttpServer::Answer.
   std::optional<HttpResponse> answer(const HttpRequest& request, uint64_t connection);
-  // Continues the trace and the jobs. Sends the results of finished jobs to the connections that wait for
-  // them.
+  // Does what is due: updates the trace, and sends the results of finished jobs to the connections that wait
+  // for them.
   void update(HttpServer& server);
   // True if update() must be called often: a trace or a job runs.
   bool busy() const { return trace_.armed() || !jobs_.empty(); }
@@ -51,8 +52,9 @@ class ServeSession {
   enum class JobKind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool needs_post;             // true if the request changes something: then only POST is accepted
-    std::optional<JobKind> job;  // the job that makes the answer; nullopt: answered at once
+    bool needs_post;  // true if the request changes something: then only POST is accepted
+    // the kind of job that makes the answer; nullopt: no job is needed, and the answer is made at once
+    std::optional<JobKind> job;
     HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };
   static const std::array<Page, 7> kPages;

@@ -82,7 +82,8 @@ Result<SideJob> SideJob::begin(std::vector<std::string> arguments, const std::st
 SideJob::SideJob(SideJob&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), folder_(std::exchange(other.folder_, {})) {}
 
-// The job is killed and waited for before its folder is removed, so it cannot write there afterwards.
+// Kills the job if it still runs. Its folder is removed only after the job has ended, because it could
+// otherwise write there again.
 SideJob::~SideJob() {
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
@@ -92,8 +93,9 @@ SideJob::~SideJob() {
   if (!folder_.empty()) fs::remove_all(folder_, ignored_error);
 }
 
-// Does not wait (WNOHANG). After a waitpid() that succeeds, pid_ is -1: the kernel may give the id to another
-// process, which the destructor must not kill.
+// Looks whether the job has ended, without waiting (WNOHANG). When waitpid() has reported the end, pid_ is
+// set to -1. The destructor must not kill this pid any more, because the kernel may give it to another
+// process.
 std::optional<Result<Fd>> SideJob::poll() {
   int status = 0;
   const pid_t ended_pid = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });

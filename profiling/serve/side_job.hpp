@@ -1,5 +1,5 @@
-// Runs a long penstock command in a separate process. So the command delays no other request, and it can be
-// ended.
+// Runs a long penstock command in a separate process. So the server can answer other requests meanwhile, and
+// can kill the command.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Runs `penstock WORDS`. Used by one thread only. The destructor ends the process if it still runs, and
-// removes its temporary output.
+// One run of `penstock ARGUMENTS` in a process of its own. Only one thread may use an object. The destructor
+// ends the process if it still runs, and removes its temporary output.
 class SideJob {
  public:
   // `output` is the word in `arguments` that is replaced by the path of the output file, or "" if the job

@@ -17,15 +17,16 @@ namespace penstock {
 // the folder are left out.
 class TarStream : public BodySource {
  public:
-  // All files are in the folder `prefix` of the archive. Inspects all files at once: the archive has each
-  // file with its present size, even if the file grows later. If a file is cut later, zeros replace the
-  // missing bytes. The note is read at once, because it may be rewritten. Error: not_found if the folder does
-  // not exist or contains no session.
+  // Makes the archive of the session in `folder`; its files are in the folder `prefix` of the archive. The
+  // size of each file is fixed at this call: what is added to a file later is not in the archive, and if a
+  // file is cut later, zeros replace the missing bytes. The note is read completely at this call, because it
+  // may be rewritten later. Error: not_found if the folder does not exist or contains no session.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 
   uint64_t bytes() const override { return bytes_; }
-  // An error if a file was deleted or replaced.
+  // Reads the next bytes of the archive (see BodySource). Fails if a file of the session was deleted or
+  // replaced meanwhile.
   Result<size_t> read(std::span<char> out) override;
 
  private:

@@ -31,9 +31,10 @@ EntryOfFile entry_at(const Session& session, const CountersPosition& at) {
   return entry;
 }
 
-// The kind of a file according to all its entries. open() does not know the kind, so it records a regular
-// file; any other kind comes from a stat and is right. Exception: a name that was a directory can later be a
-// file with bytes that were read or written.
+// Returns the kind of a file (regular, directory or other) from all its entries. open() does not know the
+// kind, so its entries always say "regular". Any other kind comes from stat() and is trusted. One exception:
+// if bytes of a regular file with this name were moved, the name was a directory only at another time, so the
+// file is regular.
 unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   bool is_directory = false;
   bool is_regular = false;
@@ -47,7 +48,7 @@ unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   return is_directory && !(is_regular && moved) ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
 }
 
-// Adds entries of one file and one name.
+// Makes the FileSum of one file from its entries.
 class FileSumBuilder {
  public:
   void add(const EntryOfFile& entry) {
@@ -64,7 +65,7 @@ class FileSumBuilder {
       sum_.first_read_ns = std::min(sum_.first_read_ns, clock.realtime_at(counters.first_read_ticks));
     sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
-    // Entries of one process and thread are mostly next to each other. count_distinct() handles the others.
+    // The lists may have the same process or thread several times; count_distinct() counts each only once.
     processes_.push_back(entry.process_file->header().pid);
     threads_.push_back(uint64_t{entry.process_file->header().pid} << 32U | counters.thread);
   }
@@ -87,7 +88,7 @@ class FileSumBuilder {
   }
 
   void clear() {
-    sum_.layers_used = 0;  // the sums are cleared at their next use
+    sum_.layers_used = 0;  // add() clears the sum of a layer when it is used again
     sum_.first_ns = sum_.first_read_ns = INT64_MAX;
     sum_.last_ns = INT64_MIN;
     sum_.size = sum_.mapped_bytes = 0;
@@ -165,7 +166,7 @@ FileSums::FileSums(const Session& session) : session_(&session) {
     const uint64_t file_index_bits = uint64_t{i} << kOffsetBits;
     session.process_files[i]->view().each<penstock_counters>(
         PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t offset) {
-          // The writer was killed before its first operation, so the entry is empty.
+          // An empty entry: the process was killed after it made the entry and before its first operation.
           if (counters.file == 0 && counters.first_ticks == PENSTOCK_NEVER &&
               counters.last_ticks == PENSTOCK_NEVER)
             return;
@@ -179,7 +180,7 @@ FileSums::FileSums(const Session& session) : session_(&session) {
 }
 
 void FileSums::add_groups() {
-  constexpr size_t kMostEntries = UINT32_MAX;  // more than a terabyte of entries
+  constexpr size_t kMostEntries = UINT32_MAX;  // Group has 32-bit indexes
   if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
   for (size_t from = 0, to = 0; from < entries_.size(); from = to) {
     while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
@@ -230,7 +231,8 @@ void FileSums::each_of_part(size_t part, size_t parts, const FileFilter& wanted,
     group.clear();
     for (const CountersPosition& position : std::span(entries_).subspan(entries.from, entries.count))
       group.push_back(entry_at(*session_, position));
-    // Entries of one key with two names belong to two files. Entries without a name belong to the first.
+    // If entries have the same key but different names, each name is a file of its own. Entries without a
+    // name are added to the file whose name comes first in the alphabet.
     const auto text = [](const EntryOfFile& entry) { return entry.name.text; };
     const auto has_other_name = [&](const EntryOfFile& entry) {
       return !text(entry).empty() && !text(group.front()).empty() &&
@@ -258,7 +260,7 @@ void FileSums::each_of_part(size_t part, size_t parts, const FileFilter& wanted,
 void FileSums::each_entry(const EachEntry& each) const {
   std::vector<EntryOfFile> group;
   for (const Group& entries : groups_) {
-    // Entries without a name get the name of any other entry of their key.
+    // The first name of this key. Entries without a name of their own get it.
     std::string_view name;
     group.clear();
     for (const CountersPosition& position : std::span(entries_).subspan(entries.from, entries.count)) {
@@ -269,7 +271,7 @@ void FileSums::each_entry(const EachEntry& each) const {
     unsigned kind = PENSTOCK_REGULAR;
     for (const EntryOfFile& entry : group) {
       const std::string_view entry_name = entry.name.text.empty() ? name : entry.name.text;
-      if (entry_name != last_name) {  // seldom: most keys have only one name
+      if (entry_name != last_name) {  // seldom true after the first entry: most keys have only one name
         kind = kind_of(entry_name, group);
         last_name = entry_name;
       }

@@ -1,5 +1,6 @@
 // Adds up what the processes of a session did to each file. A session has counters for each thread, file and
-// layer. FileSums groups them by file, and keeps only a few words of memory for each entry and each file.
+// layer. FileSums groups these counters by file. It needs only 16 bytes of memory for each entry of counters
+// and 16 for each file.
 #pragma once
 
 #include <array>
@@ -33,12 +34,12 @@ struct LayerSum {
   uint64_t consecutive_reads = 0;
   uint64_t sequential_writes = 0;
   uint64_t consecutive_writes = 0;
-  // The number of threads' first reads and first writes in a file, which have no operation before them. At
-  // the file's begin Darshan counts such an operation as neither sequential nor consecutive.
+  // How many of the reads and writes were the first of a thread in a file. No operation comes before them, so
+  // they are counted as neither sequential nor consecutive. Darshan does the same at the begin of a file.
   uint64_t first_reads = 0;
   uint64_t first_writes = 0;
   uint64_t read_write_switches = 0;
-  double read_ns = 0;  // the sum over all threads
+  double read_ns = 0;  // of all threads together, so it may exceed the elapsed time
   double write_ns = 0;
   double meta_ns = 0;
   std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};
@@ -53,16 +54,17 @@ struct LayerSum {
 
  private:
   template <class Counts>
-  // adds the counts that have the same names in both types
+  // `Counts` is LayerSum or penstock_counters; adds the members that both have
   void add_counts(const Counts& more);
 };
 
 struct FileSum {
-  uint64_t file = 0;        // the file's key; 0 for all files without a known name
+  uint64_t file = 0;        // the file's key (penstock_name::file); 0 for all files whose name is not known
   std::string_view path;    // points into a mapped file; "" if the name is unknown
-  bool shares_key = false;  // a file of another name has the same key
+  bool shares_key = false;  // true: a file of another name has the same key
   unsigned kind = PENSTOCK_REGULAR;
-  LayerSum all;  // the program's own bytes: the sum of the layers below MPI-IO and HDF5
+  // the sum of all layers except MPI-IO and HDF5, whose bytes the layers below them count as well
+  LayerSum all;
   std::array<LayerSum, PENSTOCK_LAYERS> layers;
   unsigned layers_used = 0;      // bit i is set if the program used layer i
   int64_t first_ns = INT64_MAX;  // since 1970
@@ -74,14 +76,14 @@ struct FileSum {
   uint32_t threads = 0;
 };
 
-// One entry of counters and its position.
+// Where one entry of counters is: the key of its file, and its position in the session.
 struct CountersPosition {
   uint64_t file = 0;
   uint64_t packed_position = 0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
-// The filter of each(): true if what this process file did to this file counts. `moved`: some process read,
-// wrote or mapped bytes of the file.
+// Selects what each() counts: returns true if the calls of this process on this file count. `moved`: at least
+// one process read, wrote or mapped bytes of the file.
 using FileFilter =
     std::function<bool(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file)>;
 
@@ -92,17 +94,18 @@ class FileSums {
 
   size_t entries() const { return entries_.size(); }
 
-  // Calls `each` for every file with entries that `wanted` accepts, and `left_out` for every file with
-  // entries that it rejects. Files come in the order of their first entry, process file by process file, so
-  // that the mappings are read from begin to end. Any thread may call it, several at once. The FileSum is
-  // valid only during the call.
+  // Calls `each` with the sum of the entries that `wanted` accepts, once for every file that has such
+  // entries. Calls `left_out` in the same way with the rejected entries. Files come in the order of their
+  // first entry in the session, so that the mappings are read from begin to end. Several threads may call
+  // each() at the same time. The FileSum is valid only during the call.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
-  // each() for one part of the files: part number `part`, from 0, of `parts` parts of equal size. Together
-  // the parts are all files.
+  // Does what each() does, for a part of the files. The files are divided into `parts` parts of nearly equal
+  // size; `part` is the number of the part, from 0.
   void each_of_part(size_t part, size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
-  // Calls `each` for every single entry: what one thread of one process did to a file.
+  // Calls `each` for every single entry. An entry is what one thread of one process did to a file through one
+  // layer.
   using EachEntry =
       std::function<void(const penstock_counters&, const ProcessFile&, std::string_view path, unsigned kind)>;
   void each_entry(const EachEntry& each) const;

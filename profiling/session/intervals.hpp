@@ -1,6 +1,6 @@
-// Counts time only once when several threads spend it at the same work. The method is that of the
-// post-processors of Chowdhury et al. (NERSC): sort the intervals by begin, merge those that overlap or
-// touch, and add their lengths.
+// Adds up the time of several threads so that a moment counts once, even if many threads work in it. The
+// method is that of the post-processors of Chowdhury et al. (NERSC): sort the intervals by begin, merge those
+// that overlap or touch, and add their lengths.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals);
 
 // The total length of a result of merged().
 int64_t length(std::span<const TimeInterval> merged);
-// The length of the time that is in both of two results of merged().
+// The length of the time that is in `merged` and also in `other`; both are results of merged().
 int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other);
 
 }  // namespace penstock

@@ -46,7 +46,8 @@ bool read_kernel_io(uint32_t pid, penstock_kernel_io& io) {
 }
 
 std::string this_host() {
-  // Cut to the size of the header's field, as the library does it.
+  // The library cuts the name to the size of the header's field, so it is cut here too: callers compare the
+  // two names.
   std::array<char, sizeof(penstock_session_header::host)> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();

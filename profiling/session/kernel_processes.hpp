@@ -12,10 +12,10 @@ namespace penstock {
 bool read_kernel_io(uint32_t pid, penstock_kernel_io& io);
 // The start time of a process in the kernel's ticks, from /proc/PID/stat; 0 if no such process exists.
 uint64_t process_start(uint32_t pid);
-// True if the process with this start time still runs. A process that has ended does not run, whether or not
-// its parent has waited for it.
+// True if the process with this pid and start time still runs. False for a zombie (ended, but its parent has
+// not waited for it).
 bool process_runs(uint32_t pid, uint64_t start);
-// The name of this machine, as the headers of sessions contain it.
+// The name of this machine in the form that session headers have (`host`).
 std::string this_host();
 
 }  // namespace penstock

@@ -8,13 +8,14 @@
 
 namespace penstock {
 
-// True for layers that use descriptors, through calls or through rings. Darshan calls them POSIX.
+// True for layers whose calls name a file by its descriptor: posix and ring (io_uring, libaio). Darshan puts
+// both into its module POSIX.
 constexpr bool is_of_descriptors(unsigned layer) {
   return layer == PENSTOCK_POSIX || layer == PENSTOCK_RING;
 }
 
-// True if no other layer counts the same bytes. MPI-IO and HDF5 use other layers, so it is false for them. It
-// is also false for an unknown layer, which may do the same.
+// True if no other layer counts the bytes of this layer. False for MPI-IO and HDF5, which read and write
+// through other layers. Also false for an unknown layer, because it may do the same.
 constexpr bool moves_bytes_of_its_own(unsigned layer) {
   return is_of_descriptors(layer) || layer == PENSTOCK_STDIO;
 }

@@ -1,4 +1,5 @@
-// Finds the files that a filter wants by their keys. It serves data that contain only keys, such as segments.
+// Finds a file by its key, if the filter wants it. Segments, for example, contain only the key of their file
+// and not its name.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,20 @@ namespace penstock {
 struct NamedFile {
   uint64_t file = 0;
   std::string_view path;              // points into a mapped file
-  bool is_wanted_for_python = false;  // what Python programs did to the file is wanted
-  // what other programs did to the file is wanted
+  bool is_wanted_for_python = false;  // the filter wants the calls of Python programs on this file
+  // the filter wants the calls of other programs on this file
   bool is_wanted_for_others = false;
 };
 
-// Uses 32 bytes for each file. If several names have the same key, the first is used for all.
+// The files that the filter wants, 32 bytes of memory for each. If several names have the same key, find()
+// returns the first of them.
 class NamedFiles {
  public:
   NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter);
 
-  // Returns null if the filter does not want what this process file did to the file.
+  // Returns the file with the key `file`; null if the filter does not want the calls of this process on it.
   const NamedFile* find(uint64_t file, const ProcessFile& process_file) const;
-  // The number of a file that find() returned, from 0.
+  // The index of a file that find() returned, from 0.
   size_t number(const NamedFile& file) const { return size_t(&file - files_.data()); }
 
  private:

@@ -1,5 +1,5 @@
-// Parses a process id where an argument may be a process or a session. A word of digits alone is a process
-// id. A folder with such a name is written as "./4711".
+// Parses an argument that is a process id or a session. A word of digits only is a process id; a user writes
+// a folder with such a name as "./4711".
 #pragma once
 
 #include <string_view>

@@ -23,7 +23,7 @@ class MountTable {
   // The mount point of an absolute path; "" for any other text. The result is valid as long as the table.
   std::string_view mount_of(std::string_view path) const;
   // True for a mount point whose files are made by the kernel: /proc, /sys and mounts below them, /dev (but
-  // not /dev/shm). Known only for this machine.
+  // not /dev/shm). Mounts of another machine are not known, so it is false for them.
   bool is_pseudo(std::string_view mount) const { return pseudo_mounts_.contains(mount); }
 
  private:
@@ -40,7 +40,7 @@ struct RollUp {
   uint64_t largest_bytes = 0;
 };
 
-// The rows of a roll-up by name. Each thread fills a RollUps of its own; at the end they are added up.
+// Collects the rows of a roll-up. Each thread fills its own RollUps; at the end these are added up.
 class RollUps {
  public:
   void add(std::string_view name, const FileSum& file);
@@ -65,19 +65,20 @@ struct ProcessSum {
   uint32_t threads = 0;  // threads that did any I/O
   LayerSum all;
 };
-// One entry for each process of the session, in the same order.
+// Returns an entry for each process of the session, in the order of Session::processes.
 std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
                                        const SessionFilter& filter);
 
-// Keeps the `max_files` files with the highest values of `figure`.
+// Selects the files with the highest values of `figure`, at most `max_files` of them.
 class TopFiles {
  public:
   TopFiles(size_t max_files, double (*figure)(const FileSum&)) : max_files_(max_files), figure_(figure) {}
   void add(const FileSum& file);
   void add(const TopFiles& more);
-  // the highest first, without files whose figure is 0
+  // returns the selected files, the highest first; files whose figure is 0 are not selected
   std::vector<FileSum> ranked() const;
-  uint64_t skipped() const { return counted_files_ - heap_.size(); }  // how many files rank below them
+  // the number of files that were not selected although their figure is not 0
+  uint64_t skipped() const { return counted_files_ - heap_.size(); }
 
  private:
   bool ranks_higher(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
@@ -85,7 +86,7 @@ class TopFiles {
   size_t max_files_;
   uint64_t counted_files_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);
-  std::vector<FileSum> heap_;  // a heap with the lowest file in front
+  std::vector<FileSum> heap_;  // the selected files as a heap: the one with the lowest figure is in front
 };
 
 double by_bytes(const FileSum& file);

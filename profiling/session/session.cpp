@@ -49,13 +49,13 @@ bool is_earlier(const ProcessFile& a, const ProcessFile& b) {
   return key(a) < key(b);
 }
 
-// True for two states of one file: the file itself, and a snapshot or a copy of it.
+// True if `a` and `b` are two states of the same process file, such as the file and a snapshot of it.
 bool same_process_file(const ProcessFile& a, const ProcessFile& b) {
   return same_process(a, b) && a.header().begin.monotonic_ns == b.header().begin.monotonic_ns &&
          a.header().begin.ticks == b.header().begin.ticks;
 }
 
-// A later state of the same file compares greater.
+// Returns a value to compare two states of the same process file: the later state has the greater value.
 auto progress_of(const ProcessFile& process_file) {
   const penstock_session_header& header = process_file.header();
   return std::tuple(header.state != PENSTOCK_RUNNING, process_file.end_monotonic_ns(),
@@ -67,8 +67,9 @@ bool is_better(const ProcessFile& a, const ProcessFile& b) {
   return a_is_whole != b_is_whole ? a_is_whole : progress_of(a) > progress_of(b);
 }
 
-// Two states of one file would count the same calls twice. Keeps the later of them, but prefers a state that
-// is whole. The message names folders and not files, because a session may have thousands of files.
+// Keeps one state of each process file, because two states (a file and its snapshot) would count the same
+// calls twice. A state without missing bytes is preferred to one with missing bytes, and otherwise the later
+// state is kept. The message names folders and not files, because a session may have thousands of files.
 void leave_out_earlier_states(Session& session) {
   auto& process_files = session.process_files;
   std::stable_sort(process_files.begin(), process_files.end(),
@@ -82,7 +83,9 @@ void leave_out_earlier_states(Session& session) {
     }
     if (is_better(*process_file, *latest_states.back())) std::swap(latest_states.back(), process_file);
     if (progress_of(*process_file) > progress_of(*latest_states.back())) {
-      ++session.unread_files;  // the later state was cut short, which open_session() has already reported
+      // the state that is not kept is the later one, but bytes of it are missing; open_session() has reported
+      // that
+      ++session.unread_files;
       continue;
     }
     ++left_out[{process_file->path().parent_path(), latest_states.back()->path().parent_path()}];
@@ -114,9 +117,10 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
   return files;
 }
 
-// All processes of a machine have the same two clocks. The earliest and the latest reading of any of them
-// give the most exact rate. A process that ran long and was killed may otherwise have only its own measured
-// rate.
+// Makes the conversion of ticks to nanoseconds more exact. All processes of a machine have the same tick
+// counter and the same monotonic clock. So the earliest and the latest reading of both clocks, by any
+// process, give the most exact nanoseconds per tick. Without this, a process that was killed after a long
+// time may have readings only from a short time at its begin.
 void refine_clocks(Session& session) {
   std::map<std::string_view, std::vector<penstock_moment>> host_moments;
   for (const auto& process_file : session.process_files) {
@@ -148,8 +152,8 @@ void group_processes(Session& session) {
 
 void find_unwatched(Session& session) {
   std::vector<std::tuple<std::string_view, uint32_t, int64_t>> begins;
-  // Processes to which a user attached. The library is not in their environment, so programs that they start
-  // are not watched.
+  // The processes to which a user attached. Their LD_PRELOAD does not name the library, so programs that they
+  // start are not watched.
   std::set<std::pair<std::string_view, uint32_t>> attached_to;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
@@ -157,8 +161,9 @@ void find_unwatched(Session& session) {
     if (header.begun == PENSTOCK_START_REASON_ATTACHED) attached_to.emplace(process_file->host(), header.pid);
   }
   std::sort(begins.begin(), begins.end());
-  // True if a process with this id has a file that was started at `since` or later. For a spawned child
-  // `since` is the begin of its parent's file, because the child may start before the parent notes the spawn.
+  // True if the process `pid` on the machine of `by` has a process file that began at `since` or later. For a
+  // spawned child `since` is the begin of its parent's file and not the time of the spawn, because the child
+  // may start before the parent records the spawn.
   const auto is_watched = [&](const ProcessFile& by, uint32_t pid, int64_t since) {
     const auto found = std::lower_bound(begins.begin(), begins.end(), std::tuple(by.host(), pid, since));
     return found != begins.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
@@ -168,8 +173,8 @@ void find_unwatched(Session& session) {
     const bool is_attached =  // a user attached to the process, or to the process that forked it
         attached_to.contains({process_file->host(), header.pid}) ||
         (header.forked != 0 && attached_to.contains({process_file->host(), header.parent_pid}));
-    // An exec that succeeds ends the process file. So only the last one can have succeeded; all earlier ones
-    // failed.
+    // The program of the last exec in this process file. An exec that succeeds ends the file, so all earlier
+    // ones failed.
     UnwatchedProgram executed_program;
     process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
@@ -241,8 +246,9 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
       return errno_error(failed, "cannot map", path.string());
   const Result<void> parsed = process_file->parse(process_file->file_.bytes(), next_data_of(fd.get(), size));
   if (!parsed.ok()) return with_path(parsed.error(), path);
-  // A running process makes its file longer first and changes the header afterwards. So a size that is read
-  // after the header must be at least file_end. If it is not, the file was cut.
+  // Finds out whether the file was cut. A running process first makes its file longer and then raises
+  // file_end in the header. So a size that is read after the header is at least file_end, unless the file was
+  // cut.
   const uint64_t file_end = process_file->header().file_end;
   if (file_end > size && ::fstat(fd.get(), &status) == 0 && uint64_t(status.st_size) < file_end)
     process_file->missing_bytes_ = file_end - uint64_t(status.st_size);
@@ -349,7 +355,7 @@ Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kerne
                            int64_t end_monotonic_ns) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
   if (!fd) return errno_error(errno, "cannot open", file.string());
-  // kernel_end_known is written last. A reader that sees it also finds the two values that it announces.
+  // kernel_end_known is written last: a reader that sees it set also finds kernel_end and end_monotonic_ns.
   const uint32_t end_is_known = 1;
   const auto write_at = [&](size_t offset, const void* value, size_t bytes) {
     return ::pwrite(fd.get(), value, bytes, off_t(offset)) == ssize_t(bytes);

@@ -17,7 +17,8 @@
 
 namespace penstock {
 
-// One file of a session. It covers a process from its begin, a fork or an exec to its end or its next exec.
+// One file of a session: what a process did in one part of its life. The file begins with the process, a fork
+// or an exec, and ends with the process or its next exec.
 class ProcessFile {
  public:
   // Errors: not_found, permission_denied ...; corrupt or unsupported if it is no session file.
@@ -28,8 +29,8 @@ class ProcessFile {
   const std::filesystem::path& path() const { return path_; }
   const SessionView& view() const { return view_; }
   const penstock_session_header& header() const { return view_.header(); }
-  // The bytes that the header promises and the file does not have; usually 0. Only a file that was cut or
-  // copied in part lacks bytes.
+  // The number of bytes that the file should have according to its header, but does not have. It is 0 unless
+  // the file was cut or only a part of it was copied.
   uint64_t missing_bytes() const { return missing_bytes_; }
   bool cut_while_read() const { return file_.lost(); }  // then the bytes after the cut are read as zeros
 
@@ -38,9 +39,10 @@ class ProcessFile {
   std::string_view program() const { return base_name(executable()); }
   bool is_python() const { return is_python_; }
   std::vector<std::string_view> command() const;
-  // When recording ended. If the file does not have this, the time of the last recorded operation.
+  // When recording ended. If the file does not say when, this is the time of the last recorded operation.
   int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
-  // Calls SessionClock::refine(). Times that were read from this process file before are then out of date.
+  // Makes the conversion of ticks more exact (SessionClock::refine()). It changes the times of this process
+  // file, so a caller must read them again afterwards.
   void refine_clock(const penstock_moment& moment);
 
  private:
@@ -65,8 +67,9 @@ struct SessionProcess {
   const ProcessFile& last() const { return *process_files.back(); }
 };
 
-// A program that a watched process started and that wrote no file. Most of these are static or setuid
-// programs, or were started by a process to which a user attached.
+// A program that a watched process started, but that was not watched itself: it wrote no file. Usual reasons:
+// it is a static or setuid program, or the process that started it was attached to and has no LD_PRELOAD for
+// the library.
 struct UnwatchedProgram {
   uint32_t pid = 0;
   std::string_view program;  // points into a mapping; "" if unknown
@@ -79,10 +82,10 @@ struct Session {
   std::vector<UnwatchedProgram> unwatched;
   // exit codes of the programs that were run, from session.json; -1: not known
   std::vector<int> exit_codes;
-  // for each run: when the user detached from it, UTC; "" if the user did not
+  // for each run in session.json: the time (UTC) when the user detached, or "" if the user did not
   std::vector<std::string> detach_times;
   std::vector<std::string> problems;  // which files were not read fully, and why
-  // files that were not read fully, and of which no other copy was read either
+  // files that were not read fully, and of which no complete copy was read instead
   size_t unread_files = 0;
 };
 

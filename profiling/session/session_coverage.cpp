@@ -15,20 +15,22 @@
 namespace penstock {
 namespace {
 
-// The counts of one process for the comparison. The counts of children are subtracted from their parent, so
-// an unsigned sum may wrap below zero in between. It is right again at the end.
+// The bytes of one process according to the kernel and according to the recorded calls. The kernel adds the
+// counts of a child to its parent, so they are subtracted from the parent here. A sum may wrap below zero in
+// between; it is right again when all children are handled.
 struct ProcessCounts {
   uint64_t kernel_read = 0;
   uint64_t kernel_written = 0;
   uint64_t recorded_read = 0;
   uint64_t recorded_written = 0;
-  bool has_known_end = true;                 // the end of the last process file is known
-  bool lacks_known_end = false;              // a process file before the last one has no known end
+  bool all_ends_known = true;                // the kernel's counts at the end of every process file are known
+  bool lacks_earlier_end = false;            // they are not known for a process file before the last one
   bool is_cut = false;                       // the file was cut, so recorded calls are missing
-  std::optional<size_t> counted_in_process;  // the process whose counters contain this one's final counts
+  std::optional<size_t> counted_in_process;  // index of the parent whose kernel counts contain this process's
 };
 
-// The final counters of the process file. If it has none and the process runs, the kernel's current counters.
+// Returns the kernel's counts at the end of the process file, or its current counts if the process still
+// runs. nullopt if the process was killed and could not write them.
 std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_file, const std::string& host) {
   if (process_file.header().kernel_end_known != 0) return process_file.header().kernel_end;
   penstock_kernel_io current{};
@@ -67,8 +69,8 @@ class ProcessTree {
     }
   }
 
-  // The process that started `child`. If that process left no file (it only forked), the result is the
-  // recorded process that started it.
+  // Returns the process that started `child`. If that process wrote no file (it only forked), returns the
+  // recorded process from which it was forked.
   std::optional<size_t> parent_of(size_t child) const {
     const ProcessFile& first = processes_[child].first();
     const auto parent = key(first, first.header().parent_pid);
@@ -87,9 +89,9 @@ class ProcessTree {
   using Key = std::pair<std::string_view, uint32_t>;
   static Key key(const ProcessFile& process_file, uint32_t pid) { return {process_file.host(), pid}; }
 
-  // The newest process with this id that is not later than the child. Pids are used again, so there may be
-  // several. The begin of a process is compared, not its first I/O: that may be later than the end of the
-  // child.
+  // Returns the newest of the processes in `among` with this pid that began no later than the child. Several
+  // processes may have had the same pid, because the kernel uses pids again. The begins of processes are
+  // compared, not their first I/O: a parent's first I/O may be later than the end of its child.
   std::optional<size_t> find_latest(const std::multimap<Key, size_t>& among, const Key& pid,
                                     size_t child) const {
     std::optional<size_t> newest;
@@ -111,7 +113,7 @@ class ProcessTree {
   const std::vector<SessionProcess>& processes_;
   std::multimap<Key, size_t> by_pid_;
   std::multimap<Key, size_t> starters_;
-  std::set<std::pair<size_t, uint32_t>> children_;  // (number of the parent, pid of the child)
+  std::set<std::pair<size_t, uint32_t>> children_;  // (index of the parent in processes_, pid of the child)
   std::set<std::pair<size_t, uint32_t>> reaped_;
 };
 
@@ -120,8 +122,8 @@ void add_kernel(const SessionProcess& process, const std::string& host, ProcessC
   for (const ProcessFile* const process_file : process.process_files) {
     const auto end_counts = final_counts_of(*process_file, host);
     if (!end_counts) {
-      counts.has_known_end = false;
-      counts.lacks_known_end = counts.lacks_known_end || process_file != process.process_files.back();
+      counts.all_ends_known = false;
+      counts.lacks_earlier_end = counts.lacks_earlier_end || process_file != process.process_files.back();
       continue;
     }
     counts.kernel_read += end_counts->rchar - process_file->header().kernel_begin.rchar;
@@ -129,7 +131,8 @@ void add_kernel(const SessionProcess& process, const std::string& host, ProcessC
   }
 }
 
-// The counts that the kernel added to the parent when it waited for this process, as far as they are known.
+// Returns the counts that the kernel added to the parent when the parent waited for this process. If the
+// final counts are not known, returns those at the begin of the last process file.
 penstock_kernel_io counts_given_to_parent(const SessionProcess& process, const std::string& host) {
   return final_counts_of(process.last(), host).value_or(process.last().header().kernel_begin);
 }
@@ -138,16 +141,17 @@ bool is_negative(uint64_t sum) {
   return sum > uint64_t(INT64_MAX);
 }
 
-// Corrects the case of a parent that died before it waited for all its children. The counts of a child that
-// was not waited for must not be subtracted from its parent. Such a case shows as a parent with counts below
-// zero. Then children are added back, beginning with the one that ended last, until no count is below zero.
+// Adds back counts of children that were wrongly subtracted from their parent. If a parent died before it
+// waited for a child, the kernel did not add the child's counts to it. The sign of such a case is a parent
+// with counts below zero. Then the counts of its children are added back, the child that ended last first,
+// until no count is below zero.
 void restore_unreaped_children(const std::vector<SessionProcess>& processes, const std::string& host,
                                std::vector<ProcessCounts>& all_counts,
                                std::map<size_t, std::vector<size_t>>& reaped_by) {
   for (auto& [parent, children] : reaped_by) {
     ProcessCounts& counts = all_counts[parent];
     std::ranges::sort(children, {}, [&](size_t child) { return processes[child].last().end_monotonic_ns(); });
-    while (!children.empty() && counts.has_known_end &&
+    while (!children.empty() && counts.all_ends_known &&
            (is_negative(counts.kernel_read) || is_negative(counts.kernel_written))) {
       const size_t child = children.back();
       const penstock_kernel_io child_counts = counts_given_to_parent(processes[child], host);
@@ -159,12 +163,14 @@ void restore_unreaped_children(const std::vector<SessionProcess>& processes, con
   }
 }
 
-// True if the final counters of this process are known, or are contained in those of a process that has them.
+// True if the kernel's counts and the recorded bytes of this process can be compared. For this its final
+// counts must be known, or be contained in the known final counts of its parent (or that one's parent, and so
+// on).
 bool is_comparable(const std::vector<ProcessCounts>& counts, size_t process) {
   constexpr int kMostSteps = 64;
   for (int steps = 0; steps < kMostSteps; ++steps) {
-    if (counts[process].lacks_known_end || counts[process].is_cut) return false;
-    if (counts[process].has_known_end) return true;
+    if (counts[process].lacks_earlier_end || counts[process].is_cut) return false;
+    if (counts[process].all_ends_known) return true;
     if (!counts[process].counted_in_process) return false;
     process = *counts[process].counted_in_process;
   }
@@ -193,7 +199,8 @@ SessionCoverage coverage_of(const Session& session) {
   const std::string host = this_host();
   const ProcessTree tree(session);
   std::vector<ProcessCounts> counts(session.processes.size());
-  std::map<size_t, std::vector<size_t>> reaped_by;  // the children of each parent
+  // index of a parent -> indexes of the children that it waited for
+  std::map<size_t, std::vector<size_t>> reaped_by;
   for (size_t i = 0; i < counts.size(); ++i) {
     for (const ProcessFile* const process_file : session.processes[i].process_files)
       add_recorded(*process_file, counts[i], coverage);
@@ -213,12 +220,12 @@ SessionCoverage coverage_of(const Session& session) {
                             process.last().header().state != PENSTOCK_STOPPED &&
                             !writer_runs(process.last(), host) && !tree.was_not_reaped(*parent, i);
     if (!was_reaped) continue;
-    if (counts[i].lacks_known_end)
-      counts[*parent].lacks_known_end = true;  // its counts contain bytes of an unknown process
+    if (counts[i].lacks_earlier_end)
+      counts[*parent].lacks_earlier_end = true;  // its counts contain bytes of the child that are not known
     const penstock_kernel_io child_counts = counts_given_to_parent(process, host);
     counts[*parent].kernel_read -= child_counts.rchar;
     counts[*parent].kernel_written -= child_counts.wchar;
-    if (!counts[i].has_known_end) counts[i].counted_in_process = parent;
+    if (!counts[i].all_ends_known) counts[i].counted_in_process = parent;
     reaped_by[*parent].push_back(i);
   }
   restore_unreaped_children(session.processes, host, counts, reaped_by);

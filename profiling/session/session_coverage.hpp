@@ -1,10 +1,10 @@
-// Calculates coverage: which part of the I/O that the kernel counted was recorded. It compares two numbers
-// for each process. One is the kernel's counters (/proc/PID/io) since the library was loaded, minus those of
-// children that the process waited for. The other is the bytes that the recorded calls moved.
+// Calculates coverage: the part of the kernel's I/O counts that the profiler recorded. It compares two
+// numbers for each process. One is the kernel's counters (/proc/PID/io) since the library was loaded, minus
+// those of children that the process waited for. The other is the bytes that the recorded calls moved.
 //
 // A process that was killed could not read its final counters. If its parent continued and waited for it, the
-// parent's counters contain those of the child, and the two are compared together. Otherwise the process is
-// left out of the comparison and counted as unknown.
+// parent's counters contain those of the child, and the sum of parent and child is compared. Otherwise the
+// process is left out of the comparison and counted as unknown.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 namespace penstock {
 
 struct Coverage {
-  uint64_t kernel_bytes = 0;    // bytes that the kernel counted for the processes that are known
-  uint64_t recorded_bytes = 0;  // bytes of their recorded calls
+  uint64_t kernel_bytes = 0;    // bytes that the kernel counted for the processes in the comparison
+  uint64_t recorded_bytes = 0;  // bytes of the recorded calls of these processes
   // recorded_bytes / kernel_bytes. 1 if both are 0; NaN if `kernel_bytes` is 0 and `recorded_bytes` is not.
   double fraction() const;
 };
@@ -27,11 +27,12 @@ struct SessionCoverage {
   uint64_t ring_bytes = 0;  // io_uring and libaio
   uint64_t spliced_bytes = 0;
   uint64_t mapped_bytes = 0;
-  size_t unknown_processes = 0;  // including cut_processes
-  size_t cut_processes = 0;      // processes with a file that was cut
+  size_t unknown_processes = 0;  // processes left out of the comparison, including cut_processes
+  size_t cut_processes = 0;      // processes with a file from which bytes are missing
   size_t running_processes = 0;  // processes that run on this machine at present
   size_t threads = 0;
-  uint64_t missed_calls = 0;  // failed calls with a file name that the calling thread had not used before
+  // failed calls that were counted for no file, because the thread had not used the file's name before
+  uint64_t missed_calls = 0;
   double missed_ns = 0;
 };
 

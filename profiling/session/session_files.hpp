@@ -11,14 +11,16 @@
 
 namespace penstock {
 
-// O_NONBLOCK: if the file is a pipe, the open must not wait for a writer.
+// Flags to open a session file. Without O_NONBLOCK, open() could wait for ever if an attacker puts a pipe in
+// place of the file.
 inline constexpr int kSessionOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-// The paths of all files in the folder with the suffix of session files, sorted by name. The system's error
+// The paths of all files in the folder with the suffix of session files, sorted by name. Error: the system's,
 // if the folder cannot be read.
 Result<std::vector<std::filesystem::path>> session_files(const std::filesystem::path& folder);
-// Reads the header; neither closes the descriptor nor moves its file position. False if it is no session file
-// of this version and byte order. `header` then contains the bytes that could be read.
+// Reads the header; neither closes the descriptor nor moves its file position. Returns false if the file is
+// no session file of this version and byte order. In that case `header` contains as many bytes as could be
+// read.
 bool read_header(int fd, penstock_session_header& header);
 
 }  // namespace penstock

@@ -36,7 +36,9 @@ bool is_code_file(std::string_view path) {
          path.find(".so.") != std::string_view::npos;
 }
 
-// Only the last part of the path is compared, because these files are in many folders.
+// True for configuration files and the standard library's archive (python3X.zip), which a Python interpreter
+// looks for when it starts. Only the name of the file is compared, because the interpreter looks in many
+// folders.
 bool is_interpreters_own(std::string_view path) {
   const std::string_view name = base_name(path);
   return name == "pyvenv.cfg" || name == "pybuilddir.txt" || name.ends_with("._pth") ||

@@ -27,7 +27,7 @@ bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes);
 struct SessionFilter {
   std::vector<std::string> include;  // empty: all files
   std::vector<std::string> exclude;
-  bool all_files = false;  // include pipes, sockets, devices and the start of Python
+  bool all_files = false;  // true: also pipes, sockets, devices and the files that Python reads to start
 
   bool wants(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) const;
   FileFilter wanted() const { return std::bind_front(&SessionFilter::wants, this); }

@@ -95,7 +95,8 @@ SessionNote read_note(const fs::path& folder) {
   if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNoteBytes) return {};
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  // Our notes are never deeper. A deep file from an attacker could exhaust the stack.
+  // Refuses JSON that is nested deeper than 8 levels, which Penstock never writes: a forged file could
+  // exhaust the stack.
   const auto is_shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
   const Json note = Json::parse(text, is_shallow, false);
   if (!note.is_object()) return {};

@@ -18,7 +18,7 @@ struct SessionNote {
   std::vector<std::string> exclude;
   bool trace = false;
   std::string started;  // UTC, ISO 8601
-  // "" if the run has not ended or its end is unknown. If exit_code is -1, this is the time of the detach.
+  // when the run ended (UTC), or when the user detached (exit_code is then -1); "" if this is not known
   std::string ended;
   int exit_code = -1;  // 128 + signal if a signal ended it; -1: not known
 };
@@ -30,9 +30,9 @@ std::string default_session_name();
 // path. Error: already_exists if the folder is not empty (the message has a remedy).
 Result<std::filesystem::path> make_session_folder(const std::filesystem::path& wanted);
 
-// Writes the whole file or nothing, mode 0600.
+// Writes session.json with mode 0600. On an error an existing session.json stays as it was.
 Result<void> write_note(const std::filesystem::path& folder, const SessionNote& note);
-// An empty note if the file does not exist or cannot be read.
+// Returns an empty note if session.json does not exist or cannot be read.
 SessionNote read_note(const std::filesystem::path& folder);
 
 }  // namespace penstock

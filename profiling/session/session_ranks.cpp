@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-constexpr uint32_t kMostRanks = 1U << 22U;  // a larger number is an error in the file
+constexpr uint32_t kMostRanks = 1U << 22U;  // a file with a rank above this is damaged
 
 // The header of the first process file that has a valid rank; null if none has.
 const penstock_session_header* header_with_rank(const SessionProcess& process) {

@@ -1,4 +1,5 @@
-// Gives each process of a session a rank: that of its launcher, or the next free number.
+// Gives each process of a session a rank: the one that a launcher (such as mpirun) gave it, or else the next
+// free number.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 namespace penstock {
 
 // A process with a rank from a launcher keeps that rank, and so do the processes that it starts. All other
-// processes get the ranks after those of the launcher, in the order in which they began. Without a launcher
-// all processes are numbered so.
+// processes get the numbers after the launcher's highest rank, in the order in which they began. If no
+// launcher was used, the processes are numbered from 0 in this order.
 class SessionRanks {
  public:
   explicit SessionRanks(const Session& session);

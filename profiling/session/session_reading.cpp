@@ -7,14 +7,15 @@
 namespace penstock {
 namespace {
 
-// The largest number of intervals that contain the same moment.
+// Returns the largest number of intervals that contain one moment.
 uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   std::vector<std::pair<int64_t, int>> changes;
   for (const TimeInterval& time : times) {
     changes.emplace_back(time.begin, 1);
     changes.emplace_back(std::max(time.begin, time.end), -1);
   }
-  // At the same moment begins come before ends, so that intervals that touch are counted together.
+  // If an interval begins where another ends, the begin comes first. So two intervals that touch count as
+  // overlapping.
   std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
@@ -24,7 +25,7 @@ uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   return uint64_t(most_open);
 }
 
-// The spans of one repeat.
+// When the program read in one repeat of its measurement, and how many bytes.
 struct Repeat {
   std::vector<TimeInterval> times;
   uint64_t bytes = 0;

@@ -24,8 +24,8 @@ const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counter
                                  const ProcessFile& process_file);
 
 // The largest number of threads that read at the same time. A thread reads from its first read to its last.
-// So a thread pool that is created again for each epoch counts once. A thread with less than 1% of all bytes
-// does not count; it read a configuration file, for example.
+// So if a program creates its threads anew for each epoch, only the threads of one epoch count. A thread with
+// less than 1% of all bytes does not count; it read a configuration file, for example.
 uint64_t threads_at_once(const ThreadReadings& threads, uint64_t all_bytes);
 
 // How a program read, according to its spans.
@@ -34,13 +34,15 @@ struct Reading {
   double wall_s = 0;
   double busy_s = 0;  // time in spans, added over threads
   uint64_t threads = 0;
-  std::vector<double> bytes_per_s{};  // the rate of each repeat; empty if the spans distinguish no repeats
+  // the read rate in each repeat of a measurement; empty if the spans do not belong to repeats
+  std::vector<double> bytes_per_s{};
 };
 
-// Calculates a Reading from the spans of kind PENSTOCK_READ; 0 bytes if the session has none. A span of one
-// sample has the sample's number. The time of these spans is from the first begin to the last end. Spans
-// without a number belong to repeats of a measurement, and their epoch is the number of the repeat. For them
-// the time between spans does not count.
+// Calculates a Reading from the spans of kind PENSTOCK_READ; its `bytes` are 0 if the session has no such
+// spans. There are two kinds of spans. A span with a number is the read of the sample with that number. The
+// time of all such spans together runs from the first begin to the last end. A span without a number belongs
+// to a repeat of a measurement, and its epoch is the number of the repeat. For spans without a number, the
+// time between spans does not count.
 Reading reading_of_spans(const Session& session);
 
 }  // namespace penstock

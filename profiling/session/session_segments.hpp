@@ -11,12 +11,12 @@
 
 namespace penstock {
 
-// Calls `each` for all segments, process file by process file, in the order in which each process file has
-// them.
+// Calls `each` for all segments: one process file after another, and within each in the order of the file.
 void each_segment(const Session& session,
                   const std::function<void(const penstock_segment&, const ProcessFile&)>& each);
 
-// Calculates the union of intervals while they are added. Memory grows with the number of separate intervals.
+// Adds up the time that at least one of the added intervals covers. Memory grows with the number of intervals
+// that neither overlap nor touch.
 class IntervalUnion {
  public:
   void add(int64_t begin, int64_t end);
@@ -28,20 +28,20 @@ class IntervalUnion {
   size_t merge_size_ = size_t{1} << 20U;
 };
 
-// The length of the intervals of a series that covers `wall_s`. It is 1, 2 or 5 times a power of ten, at
-// least a millisecond, and gives no more than `most_points` intervals.
+// Returns the length, in seconds, of the intervals into which a chart divides `wall_s`. It is 1, 2 or 5 times
+// a power of ten and at least a millisecond. `wall_s` has at most `most_points` such intervals.
 double series_interval(double wall_s, double most_points);
-// Adds an amount to a series, distributed evenly over the time from begin_s to end_s.
+// Distributes `amount` evenly over the time from begin_s to end_s: each interval of `series` gets its part.
 void add_evenly(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
 
 struct SegmentFacts {
   uint64_t segments = 0;
   uint64_t reads_and_writes = 0;
   double io_s = 0;       // time in which at least one thread of any process was in a call
-  int64_t first_ns = 0;  // begin of the first call, since 1970
-  int64_t last_ns = 0;   // end of the last call
+  int64_t first_ns = 0;  // begin of the first recorded call, since 1970
+  int64_t last_ns = 0;   // end of the last recorded call, since 1970
   double interval_s = 1;
-  std::vector<double> bytes_read;  // in each interval from the session's begin
+  std::vector<double> bytes_read;  // one value for each interval, counted from the session's begin
   std::vector<double> bytes_written;
 };
 

@@ -29,10 +29,10 @@ struct Drops {
   uint64_t records = 0;
   uint64_t operations = 0;
   uint64_t segments = 0;
-  bool oldest_segments = false;  // some segments were dropped because newer ones replaced them
+  bool oldest_segments = false;  // true: segments were dropped because newer ones replaced them
   uint32_t grow_errno = 0;       // errno if a file could not grow; 0: all files could
   uint64_t spans = 0;
-  uint64_t unnamed_operations = 0;  // operations that were counted, but could not be assigned to a file
+  uint64_t unnamed_operations = 0;  // operations that were counted, but whose file is not known
 };
 
 Drops drops_of(const Session& session);
@@ -40,14 +40,15 @@ Drops drops_of(const Session& session);
 struct SessionSummary {
   FilesSum included;                                            // files that the filter wants
   FilesSum left_out;                                            // files that the filter left out
-  uint64_t failed_names = 0;                                    // names for which every call failed
+  uint64_t failed_names = 0;                                 // names of files for which every call failed
   std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> files_by_size{};  // read or written files, by size
   int64_t begin_ns = 0;                                         // begin of the first process, since 1970
   // seconds from begin_ns to the last process's end
   double span_s = 0;
-  double wall_s = 0;  // seconds in which any session ran: span_s without the time between sessions
+  double wall_s = 0;  // seconds in which at least one session ran: span_s without the pauses between sessions
   double io_s = 0;
-  bool io_is_union = false;  // io_s counts each moment of a process once; false: it is the sum over threads
+  // true: io_s counts a moment once, however many threads were in a call; false: it adds up the threads
+  bool io_is_union = false;
   std::optional<SegmentFacts> segments;
   Drops drops;
   SessionCoverage coverage;

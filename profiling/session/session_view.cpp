@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr uint32_t kMostGranuleBytes = 1U << 30U;
-// From this distance of two readings on, interpolation between them is more exact than ticks_per_s.
+// The least time between two clock readings whose ticks per second are more exact than header.ticks_per_s.
 constexpr int64_t kLeastDistanceNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
@@ -53,9 +53,9 @@ Result<void> check_header(const penstock_session_header& header) {
 }  // namespace
 
 uint64_t times_emptied(const std::byte* block) {
-  // The process that owns the file may write this field at the same time. The volatile reads make sure that
-  // the field is read again at each call. The two fences keep the order: after all earlier reads of the
-  // block, and before all later ones.
+  // The recorded process may change this field during the read. `volatile` makes the compiler read the field
+  // again at each call. The two fences keep the order of reads: earlier reads of the block happen before this
+  // one, and later reads after it.
   uint64_t renewed = 0;
   memory_fence(std::memory_order_acquire);
   const auto* const from =
@@ -88,7 +88,8 @@ SessionClock::SessionClock(const penstock_session_header& header)
 }
 
 void SessionClock::refine(const penstock_moment& moment) {
-  // Two rates agree if their relative difference is at most this. A measured rate is exact to 0.001.
+  // The largest relative difference between the known rate of the ticks and one from `moment`. If it is
+  // larger, `moment` is not believed. Measured rates are exact to 0.001.
   constexpr double kRateTolerance = 0.005;
   if (ticks_are_ns_ || !rate_is_known_ || moment.ticks == begin_.ticks) return;
   int64_t passed_ns = 0;
@@ -140,12 +141,14 @@ Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const N
   return view;
 }
 
-// Lists the blocks without trusting the file. At every granule without a valid header it continues at the
-// next granule. `at` grows in every round, so the loop ends.
+// Lists the blocks of the file, which may be damaged. A granule is the unit of blocks: each block begins a
+// whole number of granules (header.granule bytes) after the header. Where no valid block header is found, the
+// loop goes to the next granule. `at` grows in every round, so the loop ends.
 void SessionView::find_blocks(const NextData& next_data) {
   const uint64_t granule = header_.granule;
   const uint64_t first = header_.header_bytes;
-  // If the process was killed, file_end may be slightly too small. If the file was cut, it is too large.
+  // No block begins at or after `end`. After a kill, file_end may be slightly smaller than the data; in a cut
+  // file it is larger than the file, so the smaller number counts.
   const uint64_t end =
       header_.file_end == 0 ? bytes_.size() : std::min<uint64_t>(header_.file_end, bytes_.size());
   for (uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {

@@ -22,27 +22,29 @@ namespace penstock {
 // A block of entries of one kind, without gaps between them.
 struct SessionBlock {
   unsigned kind = PENSTOCK_BLOCK_FREE;
-  uint64_t offset = 0;                 // offset of the block in the file
-  uint64_t bytes = 0;                  // size of the block, as far as the file has it
-  size_t entry_bytes = 0;              // the size in the block's header; 0 if each entry has its own size
-  uint64_t times_emptied = 0;          // the number in the block's header before `entries` was read
-  std::span<const std::byte> entries;  // whole entries, according to the block's `used`
+  uint64_t offset = 0;     // offset of the block in the file
+  uint64_t bytes = 0;      // size of the block without bytes that a cut file lacks
+  size_t entry_bytes = 0;  // size of an entry, from the block's header; 0 if each entry states its own size
+  uint64_t times_emptied = 0;          // result of times_emptied() from before `entries` was read
+  std::span<const std::byte> entries;  // the part of the block that has entries (penstock_block::used)
 };
 
-// How often the writer has emptied this block for newer entries. Bytes that were read from the block are
-// valid if this number is the same before and after the read.
+// Returns how many times the recorded process has emptied this block to use it again for newer entries. Read
+// it before and after the block's bytes: if the numbers are equal, the bytes are valid.
 uint64_t times_emptied(const std::byte* block);
 
-// Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by linear interpolation.
+// Converts the ticks of a process file to CLOCK_MONOTONIC, and CLOCK_MONOTONIC to CLOCK_REALTIME, by linear
+// interpolation.
 class SessionClock {
  public:
   SessionClock() = default;
   explicit SessionClock(const penstock_session_header& header);
 
-  // Uses a reading of the same two clocks by another process of this machine. The interpolation uses two
-  // points: `begin` and the reading that is furthest from it. So this reading becomes the second point if it
-  // is further from `begin` than all others, and agrees with the present rate. A longer distance is more
-  // exact.
+  // Makes the conversion more exact with `moment`, a reading of ticks and CLOCK_MONOTONIC by another process
+  // of the same machine. The interpolation uses two points: the reading at the begin of this file and a
+  // second one. `moment` becomes the second point if it is further from the begin than the present one,
+  // because a longer distance is more exact. It is ignored if its ticks per second contradict the present
+  // rate.
   void refine(const penstock_moment& moment);
 
   int64_t monotonic_ns(uint64_t ticks) const;
@@ -57,14 +59,14 @@ class SessionClock {
  private:
   penstock_moment begin_{};
   int64_t begin_realtime_ns_ = 0;
-  int64_t baseline_ns_ = 0;  // between the two points of the interpolation
+  int64_t baseline_ns_ = 0;  // time between the two readings that the interpolation uses
   double ns_per_tick_ = 1;
   bool ticks_are_ns_ = true;
   bool rate_is_known_ = true;
 };
 
-// Returns the offset of the next data at or after `offset`, which skips holes of sparse files. Returns the
-// file's size if no data follow.
+// Returns the offset of the first data at or after `offset`, so that a reader can skip the holes of a sparse
+// file. Returns the file's size if only a hole follows.
 using NextData = std::function<uint64_t(uint64_t offset)>;
 
 class SessionView {
@@ -73,7 +75,7 @@ class SessionView {
   // version, or another byte order.
   static Result<SessionView> parse(std::span<const std::byte> bytes, const NextData& next_data = {});
 
-  // A copy of the header, made when the view was made.
+  // A copy of the header from the moment when the view was made; the file's header may change later.
   const penstock_session_header& header() const { return header_; }
   const SessionClock& clock() const { return clock_; }
   SessionClock& clock() { return clock_; }
@@ -88,10 +90,10 @@ class SessionView {
   };
   Name name_at(uint64_t offset) const;
 
-  // The counters at an offset that each() passed. All zeros if the bytes end before it.
+  // The counters at `offset`, which each() gave to its callback. All zeros if the file is shorter.
   penstock_counters counters_at(uint64_t offset) const;
-  // The segment at an offset that each() passed. All zeros if the bytes end before it; nullopt if the writer
-  // has replaced it by a newer one.
+  // The segment at `offset`, which each() gave to its callback. All zeros if the file is shorter; nullopt if
+  // the process has replaced the segment by a newer one.
   std::optional<penstock_segment> segment_at(uint64_t offset) const;
 
   // Calls `each(entry, offset)` for all entries of a kind. If an entry is longer than `Entry`, its end is
@@ -119,7 +121,7 @@ class SessionView {
 
 // The last part of a path; the whole path if it has no slash.
 constexpr std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // without a slash: npos + 1 is 0
+  return path.substr(path.rfind('/') + 1);  // if there is no slash, npos + 1 is 0
 }
 // The text of a fixed-size field, which ends with NUL or at the field's end.
 std::string_view field_text(const char* field, size_t bytes);
@@ -152,14 +154,14 @@ inline uint64_t last_ticks_of(const penstock_counters& counters) {
 
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  // A later version may write longer entries. If the block states a size below kLeastEntryBytes,
-  // sizeof(Entry) is used.
+  // The distance from one entry to the next. It is the size in the block's header, because another version
+  // may write longer entries. A size below kLeastEntryBytes is not believed, and sizeof(Entry) is used.
   const size_t entry_step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
   for (size_t at = 0; at + entry_step <= block.entries.size(); at += entry_step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, entry_step));
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
         times_emptied(block.entries.data() - sizeof(penstock_block)) != block.times_emptied)
-      return;  // the writer has replaced the remaining segments by newer ones
+      return;  // the process has replaced the remaining segments by newer ones
     each(entry, block.offset + sizeof(penstock_block) + at);
   }
 }

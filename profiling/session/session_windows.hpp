@@ -1,5 +1,5 @@
-// The windows of a session. A window is a file that starts and ends while its process continues: because a
-// user attached to the process, or because the program or its training steps asked for a window.
+// The windows of a session. A window is a session file that begins and ends while its process continues. It
+// is made if a user attached to the process, if the program asked for it, or for a range of training steps.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct SessionWindow {
   double read_bytes_per_s() const { return wall_s > 0 ? double(all.bytes_read) / wall_s : 0; }
 };
 
-// One entry for each file of the session, sorted by begin. The files between windows are included.
+// Returns an entry for each file of the session, sorted by begin. Files that record the time between two
+// windows are included.
 std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter);
 
 }  // namespace penstock

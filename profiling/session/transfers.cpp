@@ -29,13 +29,14 @@ void each_recorded_call(const Session& session, const NamedFiles& wanted, const 
                       segment.length,
                       1};
     transfer.end_ns = std::max(transfer.begin_ns, transfer.end_ns);
-    // for example, the length of a mapping is no number of moved bytes
+    // `length` of such a call is not a number of moved bytes; for mmap() it is the size of the mapping
     if (transfer.kind == TransferKind::metadata) transfer.bytes = 0;
     each(transfer);
   });
 }
 
-// Calls `each` for the transfers of one thread and one file, which are calculated from the counters.
+// Calls `each` for the reads, the writes and the metadata operations of one thread on one file: at most three
+// transfers, made from the counters.
 void each_counted_transfer(const penstock_counters& counters, const ProcessFile& process_file,
                            const EachTransfer& each) {
   const SessionClock& clock = process_file.view().clock();
@@ -68,8 +69,8 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
   }
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    // The argument for `moved` is true, because find() has already filtered by the bytes of the whole file.
-    // An entry without bytes must not change the result.
+    // The third argument (`moved`) is true because find() has already checked whether any process moved bytes
+    // of the file. This single entry may have no bytes although the file has.
     if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, process_file) != nullptr &&
         filter.wants(path, kind, true, process_file))
       each_counted_transfer(counters, process_file, each);

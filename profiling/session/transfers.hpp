@@ -1,6 +1,6 @@
-// Lists operations and bytes over time. If every call was recorded (`profile run --trace`), each transfer is
-// one call. Otherwise a transfer is all that one thread did to one file with operations of one kind, from its
-// first to its last.
+// Lists the transfers of a session: what was moved, how much, from when to when. If every call was recorded
+// (`profile run --trace`), a transfer is one call. Otherwise it is all reads, all writes or all metadata
+// operations of one thread on one file, from the first to the last.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace penstock {
 
 enum class TransferKind { read, write, metadata };
 
-// Operations of one kind, taken as evenly distributed over their time. Only layers whose bytes no other layer
-// counts have transfers (layers.hpp).
+// Operations of one kind. Charts show them as evenly distributed from begin_ns to end_ns. MPI-IO and HDF5
+// have no transfers, because the layers below them count the same bytes (layers.hpp).
 struct Transfer {
   const ProcessFile* process_file = nullptr;
   unsigned layer = PENSTOCK_POSIX;
@@ -32,8 +32,8 @@ using EachTransfer = std::function<void(const Transfer&)>;
 void each_transfer(const Session& session, const FileSums& sums, const SessionFilter& filter, bool every_call,
                    const EachTransfer& each);
 
-// Adds up amounts for each interval of a time that begins at `begin_ns`. An amount outside this time goes to
-// the first or the last interval.
+// Divides a time that begins at `begin_ns` into equal intervals, and adds up the bytes or operations in each.
+// What lies outside this time is added to the first or the last interval.
 class TransferSeries {
  public:
   TransferSeries(int64_t begin_ns, double wall_s, double most_points);

@@ -37,8 +37,8 @@ class alignas(64) SpanBuffer {
   // Writes to the memory of all spans, so that add() causes no page faults.
   explicit SpanBuffer(size_t capacity) : spans_(capacity) {}
 
-  // If the buffer is full, the span is counted as dropped. If the process runs under the profiler, the span
-  // also goes to the profiler's session.
+  // Adds a span. If the buffer is full, the span is only counted as dropped. If the process runs under the
+  // profiler, the span also goes to the profiler's session.
   void add(const penstock_span& span) noexcept {
     if (penstock_profile_span != nullptr) [[unlikely]]
       penstock_profile_span(&span);

@@ -116,7 +116,7 @@ std::string_view TimelineFile::stage_name(const penstock_span& span) const {
              : component_name(span.component);
 }
 
-// Uses TimeLogger's name for the action, if it has one.
+// The text of the column Action Name: TimeLogger's own name for the activity, if it has one.
 std::string TimelineFile::action_name(const penstock_span& span) const {
   switch (span.component) {
     case PENSTOCK_READ:

@@ -35,7 +35,7 @@ Result<TimelineFormat> timeline_format(std::string_view path);
 struct TimelineNames {
   std::vector<std::string> stage_names;   // names of the transform's stages: "decode", "resize"
   std::string read_action = "File Read";  // name of a read; "HDF5 File Read" for HDF5, as in TimeLogger
-  std::string shuffle_action = "Global Shuffle";  // name of a shuffle
+  std::string shuffle_action = "Global Shuffle";  // action name of a PENSTOCK_SHUFFLE span
   // Returns the name of the object that contains a sample. The function may build the name in `scratch`.
   std::function<std::string_view(uint64_t sample, std::string& scratch)> object;
   int64_t start_ns = 0;            // the run's time 0, on the clock of the spans
@@ -46,7 +46,7 @@ struct TimelineRank {
   int rank = 0;
   int64_t process_id = 0;
   std::string host;
-  std::vector<std::pair<uint32_t, std::string>> threads;  // threads that have names
+  std::vector<std::pair<uint32_t, std::string>> threads;  // thread id and name of named threads
 };
 
 // Each span is written when it is added; only one line is in memory. Used by one thread only.
@@ -55,7 +55,7 @@ class TimelineFile {
   // Replaces an existing file.
   static Result<TimelineFile> create(const std::string& path, TimelineFormat format);
 
-  // Must be called before the first rank.
+  // Writes what comes before all spans, such as the CSV header. Must be called before begin_rank().
   Result<void> begin(TimelineNames names);
   Result<void> begin_rank(TimelineRank rank);  // the spans that are added next are of this rank
   Result<void> add(std::span<const penstock_span> spans);

@@ -1,5 +1,5 @@
-// What the subcommands of `penstock profile` share. All of it runs in the command's main thread, without
-// locks.
+// Functions that several subcommands of `penstock profile` use. They run in the command's main thread,
+// without locks.
 // Signals: stop_on_hangup() installs a handler for SIGHUP. It only sets the flag of interrupt.hpp, as for
 // SIGINT. A SIGHUP that was ignored at the start (nohup) stays ignored.
 #include "profiling/subcommands/profile_arguments.hpp"
@@ -27,7 +27,7 @@ namespace penstock {
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions) {
   std::error_code failed;
   const std::filesystem::path target = std::filesystem::weakly_canonical(output, failed);
-  if (failed) return success();  // no check is possible; writing the output will report the error
+  if (failed) return success();  // the path cannot be resolved; writing the output will report the error
   for (const std::string& argument : sessions) {
     const std::filesystem::path session = std::filesystem::weakly_canonical(argument, failed);
     if (!failed && std::ranges::mismatch(session, target).in1 == session.end())

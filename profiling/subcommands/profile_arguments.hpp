@@ -1,5 +1,5 @@
-// The parts that the subcommands of `penstock profile` share: options, the sessions and processes in their
-// arguments, and output.
+// Functions and options that several subcommands of `penstock profile` use: for the sessions and processes in
+// their arguments, and for output.
 #pragma once
 
 #include <cstdint>
@@ -72,11 +72,11 @@ constexpr OptionSpec output_option(std::string_view value, std::string_view help
           .alias = "o"};
 }
 
-// The value of --top, or `otherwise` if it is not given.
+// Returns the value of --top (the most rows of a table), or `otherwise` if it is not given.
 size_t row_limit_of(const Options& options, size_t otherwise);
-// The folder of a new session: --output, or a default name.
+// Returns the folder for a new session: the value of --output, or a default name.
 std::string session_name_of(const Options& options);
-// The note of a run or an attach that begins at this moment.
+// Returns the content of session.json for a run or an attach that begins now.
 SessionNote new_note(const Options& options, std::vector<std::string> command);
 // Writes session.json. A failure is only a warning, because a session can be read without it.
 void update_note(const std::filesystem::path& folder, const SessionNote& note);
@@ -84,30 +84,32 @@ void update_note(const std::filesystem::path& folder, const SessionNote& note);
 // Opens the sessions. Prints a warning for each file that cannot be read.
 Result<Session> open_named_sessions(ProfileArguments arguments);
 
-// Error: invalid_argument if the output is a session's folder or is inside it. It could overwrite the
-// session's files.
+// Checks that the output cannot overwrite files of a session. Error: invalid_argument if `output` is the
+// folder of one of the sessions or is inside it.
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions);
 
-// The filter from --include, --exclude and --all. If none is given, the filter that `profile run` noted.
+// The filter from --include, --exclude and --all. If none of them is given, the filter that was given to
+// `profile run` (from session.json).
 SessionFilter filter_of(const Options& options, ProfileArguments arguments);
 
 // Parses the argument of a subcommand that accepts only a PID.
 Result<int> parse_pid(const std::string& argument);
 
-// The absolute path of libpenstock_profile.so, or of the file in PENSTOCK_PROFILE_LIBRARY.
+// Returns the absolute path of libpenstock_profile.so, or of the library that the variable
+// PENSTOCK_PROFILE_LIBRARY names.
 Result<std::string> profile_library();
-// The value of --trace-limit in bytes, if given; 0: no limit. Error: invalid_argument for a limit between 1
-// byte and 128 KiB.
+// Returns the value of --trace-limit in bytes, where 0 means no limit. nullopt if the option is not given.
+// Error: invalid_argument for a limit between 1 byte and 128 KiB.
 Result<std::optional<uint64_t>> trace_limit_of(const Options& options);
 
-// Makes SIGHUP (a closed terminal) end the command as Ctrl-C does, for commands that must undo something at
-// the end.
+// Makes SIGHUP (the terminal was closed) stop the command as Ctrl-C does. Without this, SIGHUP would kill the
+// command before it could undo what it did, such as switching a trace off.
 void stop_on_hangup();
 
 // Prints a line and a newline to stdout.
 void print_line(std::string_view text);
 
-// Example: "rank 0, process 4711 (python train.py)".
+// Names a process for people: "rank 0, process 4711 (python train.py)".
 std::string process_text(const RecordingProcess& process);
 Json process_json(const RecordingProcess& process);
 

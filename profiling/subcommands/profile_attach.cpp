@@ -1,4 +1,4 @@
-// penstock profile attach PID
+// `penstock profile attach PID`: begins to record a program that already runs.
 //
 // Threads: the command's main thread, the only one: attach_to() forks a helper (remote_thread.hpp).
 // Locks: none.
@@ -35,7 +35,7 @@ std::vector<std::string> command_line_of(int pid) {
   return arguments;
 }
 
-// Creates the session's folder. The other process writes there, so its user must own the folder.
+// Creates the session's folder and gives it to the user of the target process, which will write there.
 Result<fs::path> folder_for(const Target& target, const Options& options) {
   PENSTOCK_ASSIGN(fs::path folder, make_session_folder(session_name_of(options)));
   if (target.uid() != ::geteuid() && ::chown(folder.c_str(), target.uid(), target.gid()) != 0) {
@@ -47,13 +47,13 @@ Result<fs::path> folder_for(const Target& target, const Options& options) {
   return folder;
 }
 
-// Called after a signal to stop, when the other process has already completed the attach. Detaches again.
-// Returns false if detaching failed.
+// Detaches from the process again and removes the session. Called if the user asked to stop (Ctrl-C) but the
+// attach was already complete. Returns false if detaching failed.
 bool undo_attach(const Target& target, const fs::path& folder) {
   const std::atomic<bool> never_stop{false};
   const IgnoreInterrupt ignore_interrupt(never_stop);
   const auto detached = [&]() -> Result<AttachOutcome> {
-    // inspected again, because the process has loaded the library since the first inspection
+    // inspects the process again: it has loaded the library since `target` was made
     PENSTOCK_ASSIGN(const Target current, Target::inspect(target.pid()));
     return detach_from(current);
   }();
@@ -82,7 +82,8 @@ Result<int> attach(const CommandContext& context) {
   const Result<AttachOutcome> attached = attach_to(target, fs::weakly_canonical(library).string(), folder,
                                                    context.options.flag("trace"), trace_limit);
   if (!attached.ok()) {
-    ::rmdir(folder.c_str());  // fails if the process has created a file there
+    // removes the folder if it is empty; fails if the process has already created a file there
+    ::rmdir(folder.c_str());
     return attached.error();
   }
   if (interrupted() && undo_attach(target, folder))

@@ -8,8 +8,8 @@ namespace penstock {
 
 const Registry<CommandInfo>& profile_registry();
 
-// Parameters that `export --to records` reads from a session. They are no part of the work: two sessions of
-// the same program did the same work.
+// Parameters of the records of `export --to records` that do not describe the work. Two sessions of the same
+// program did the same work, although these parameters differ.
 constexpr std::string_view kFindings[] = {"session", "processes"};
 
 extern const CommandInfo command_profile;

@@ -1,4 +1,4 @@
-// penstock profile detach PID
+// `penstock profile detach PID`: ends the recording that an attach began. The program continues.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// penstock profile export --to FORMAT SESSION... -o FILE
+// `penstock profile export --to FORMAT SESSION... -o FILE`: writes sessions to a file for another tool.
 #include <fmt/format.h>
 
 #include <string>
@@ -62,7 +62,7 @@ Result<int> run_export(const CommandContext& context) {
   return 0;
 }
 
-// Not constexpr, because the list of exporters depends on the build.
+// Not constexpr: the help texts name the exporters, and which exporters exist depends on the build.
 const OptionSpec kExportOptions[] = {
     output_option("PATH", "the file, or for records and tensorboard the folder"),
     kIncludeOption,

@@ -1,4 +1,4 @@
-// penstock profile report SESSION...
+// `penstock profile report SESSION...`: shows what was recorded, as text, as JSON or as a page.
 #include <fmt/format.h>
 
 #include <cstdio>

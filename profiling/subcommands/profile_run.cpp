@@ -1,4 +1,4 @@
-// penstock profile run [-o SESSION] [--trace] -- COMMAND...
+// `penstock profile run [-o SESSION] [--trace] -- COMMAND...`: runs a program and records its I/O.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The exit codes that shells use.
+// The exit codes with which shells report that a program cannot be executed, or does not exist.
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
@@ -38,7 +38,7 @@ void print_message(std::string_view text) {
   print_text(fmt::format("penstock profile: {}\n", text), stderr);
 }
 
-// All words of the command line after "--"; without "--" the positional arguments.
+// Returns the command to run: all words after "--", or the arguments of `profile run` if there is no "--".
 std::vector<std::string> command_of(const CommandContext& context) {
   const auto separator = std::find(context.argv.begin(), context.argv.end(), "--");
   if (separator != context.argv.end()) return {separator + 1, context.argv.end()};

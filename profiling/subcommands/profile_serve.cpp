@@ -1,4 +1,4 @@
-// penstock profile serve SESSION|PID [--port N]
+// `penstock profile serve SESSION|PID [--port N]`: serves a page that shows a session in a browser.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostPort = 65535;
 constexpr std::chrono::milliseconds kShortInterval{25};  // longest wait in step() while a trace or a job runs
 constexpr std::chrono::milliseconds kLongInterval{250};  // longest wait in step() otherwise
-constexpr std::chrono::milliseconds kEndTimeout{400};    // time limit for an inspection that runs at the end
+// how long the command waits, at its end, for an inspection that still runs
+constexpr std::chrono::milliseconds kEndTimeout{400};
 
 Result<fs::path> session_folder_of(ProfileArguments arguments) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
@@ -78,8 +79,8 @@ Result<int> run_serve(const CommandContext& context) {
     server.step(serve_session.busy() ? kShortInterval : kLongInterval, answer);
     serve_session.update(server);
   }
-  // An inspection of millions of files takes some seconds, and its result is not needed. So the process exits
-  // without waiting for it.
+  // If an inspection still runs after kEndTimeout, the process exits without waiting for it: it may take some
+  // seconds, and its result is not needed. The destructors would wait, so _exit() is used.
   if (!serve_session.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
   return 0;
 }

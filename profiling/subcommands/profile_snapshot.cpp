@@ -1,4 +1,4 @@
-// penstock profile snapshot PID|SESSION
+// `penstock profile snapshot PID|SESSION`: copies what was recorded so far, while the program continues.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// penstock profile status PID|SESSION...
+// `penstock profile status PID|SESSION...`: says whether and how processes are recorded.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -43,7 +43,8 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
   PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
   const Result<Target> target = Target::inspect(pid);
-  // A process that cannot be attached to (stopped or static) still has a status.
+  // A process to which a user cannot attach (it is stopped, or linked statically) is no error here: its
+  // status is printed.
   if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
       target.error().code != Errc::busy)
     return target.error();

@@ -1,4 +1,4 @@
-// penstock profile top [PID...|SESSION...]
+// `penstock profile top [PID...|SESSION...]`: shows again and again what running programs read and write.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
     PENSTOCK_ASSIGN(const int pid, process_number(argument));
     fs::path folder = recording_folder_of(uint32_t(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
-      // If the process records into no folder, this returns the error with the reason.
+      // No folder was found. If the process is not watched, this returns the error that says why.
       PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
       folder = fs::path(process.file).parent_path();
     }
@@ -78,7 +78,8 @@ Result<int> run_top(const CommandContext& context) {
     PENSTOCK_ASSIGN(Session session, open_session(folders));
     auto current = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter));
     const bool has_ended = current->processes == 0;
-    // With --once the rates need two inspections, unless no process runs any more.
+    // With --once nothing is printed after the first inspection, because rates need two. But if no process
+    // runs any more, totals are printed at once.
     if (!once || has_ended || previous != nullptr) print_change(context, previous.get(), *current);
     if (has_ended || (once && previous != nullptr)) return 0;
     previous = std::move(current);

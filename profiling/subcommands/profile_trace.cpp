@@ -1,4 +1,5 @@
-// penstock profile trace on|off PID|SESSION... [--for TIME]
+// `penstock profile trace on|off PID|SESSION... [--for TIME]`: records every single call from now on, or ends
+// that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,13 +25,14 @@ double seconds_of(const TracedProcess& traced) {
   return traced.from_ns == 0 ? 0 : double(traced.to_ns - traced.from_ns) / 1e9;
 }
 
-// Examples: "at most 256 MiB of them", "without a limit".
+// Says how many calls may be recorded: "at most 256 MiB of them", or "without a limit".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
   if (process.trace_limit_bytes == 0) return "without a limit";
   return fmt::format("at most {} of them", format_bytes(double(process.trace_limit_bytes), output));
 }
 
-// Prints the text of each process ("" for none), and the error of each that failed. Returns the exit code.
+// Prints a line for each process: text_of() of it, or its error if the trace could not be switched. If
+// text_of() returns "", no line is printed. Returns the exit code.
 int report_traced(const CommandContext& context, std::span<const TracedProcess> processes, bool by_window,
                   const std::function<std::string(const TracedProcess&)>& text_of) {
   int code = 0;
@@ -81,7 +83,8 @@ std::string window_text(const TracedProcess& traced) {
 
 Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
   constexpr auto kLeastPause = std::chrono::milliseconds(50);
-  constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
+  // the pause after an update is at least this many times as long as the update took
+  constexpr int kPausePerUpdateTime = 10;
   stop_on_hangup();
   const auto begin = steady_clock::now();
   TraceWindow window(std::move(targets));
@@ -98,7 +101,8 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
       progress.set_note(count_of(window.running_count(), "process", "processes"));
       progress.advance(passed_s - shown_s);
       shown_s = passed_s;
-      const auto pause = std::max<steady_clock::duration>(kLeastPause, kMostTimeShare * (now - update_begin));
+      const auto pause =
+          std::max<steady_clock::duration>(kLeastPause, kPausePerUpdateTime * (now - update_begin));
       stopped = !sleep_until(std::min(begin + time, now + pause)).ok();
     } while (!stopped && !window.finished() && steady_clock::now() < begin + time);
     window.end();

@@ -19,7 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostScriptDepth = 4;  // the same limit as in the kernel
+// limit for scripts whose interpreter is a script, and so on; the kernel has the same limit
+constexpr int kMostScriptDepth = 4;
 constexpr size_t kMostProgramHeaders = 512;
 
 struct Loader {
@@ -36,8 +37,8 @@ bool is_loader(std::string_view path) {
   return name.starts_with("ld-linux") || name.starts_with("ld.so") || name.starts_with("ld-2.");
 }
 
-// True for a program that gets more rights than its caller. The dynamic loader ignores the caller's
-// LD_PRELOAD for it.
+// True for a program that gets more rights than its caller (setuid, setgid or capabilities). Such a program
+// cannot be watched: the dynamic loader ignores LD_PRELOAD for it.
 bool gains_rights(const std::string& program, const struct stat& status) {
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != ::geteuid()) return true;
   if ((status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 && status.st_gid != ::getegid())
@@ -89,7 +90,8 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
   return success();
 }
 
-// The interpreter: "/usr/bin/env" for "#!/usr/bin/env python3".
+// Returns the interpreter of a script: "/usr/bin/env" for "#!/usr/bin/env python3". "" if the script names
+// none.
 std::string interpreter_of(const std::string& first_bytes) {
   const std::string line = first_bytes.substr(2, first_bytes.find('\n') - 2);
   const size_t from = line.find_first_not_of(" \t");
@@ -102,7 +104,8 @@ Result<void> check_program(const std::string& program, int depth) {
   if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot look at", program);
   const bool has_more_rights = gains_rights(program, status);
   const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
-  // A program may be executable but not readable. Then it cannot be checked, and the run tries it.
+  // A program that may be executed but not read cannot be checked. It is accepted, unless its mode shows that
+  // it gets more rights.
   if (!fd)
     return has_more_rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
                            : success();
@@ -152,7 +155,8 @@ Result<std::string> find_program(std::string_view word) {
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     if (is_executable_file(path, error)) return path;
     was_denied =
-        // a folder on PATH that we may not search does not count: access() fails there
+        // true only if the file exists but may not be executed; access() fails if the folder itself may not
+        // be searched
         was_denied || (error == EACCES && ::access(path.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest = rest.substr(colon + 1);

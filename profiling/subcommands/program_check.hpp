@@ -9,12 +9,14 @@
 
 namespace penstock {
 
-// The program that a shell would run for `word`. A word with a slash is the path itself. Otherwise it is the
-// first executable file of that name on PATH. Errors: not_found; permission_denied if it may not be executed.
+// Returns the path of the program that a shell would run for `word`: `word` itself if it has a slash,
+// otherwise the first executable file of that name on PATH. Errors: not_found; permission_denied if it may
+// not be executed.
 Result<std::string> find_program(std::string_view word);
 
-// Errors: invalid_argument if the program would not load the library (the message has the reason and a
-// remedy); permission_denied if the system cannot execute it. For a script, its interpreter is checked.
+// Checks that a program would load the profiler's library. For a script, its interpreter is checked. Errors:
+// invalid_argument if the program would not load the library (the message has the reason and a remedy);
+// permission_denied if the system cannot execute it.
 Result<void> check_watchable(const std::string& program);
 
 }  // namespace penstock

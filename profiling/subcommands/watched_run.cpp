@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<int, 8> kForwardedSignals{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                                SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
-// Blocks the signals that sigwaitinfo() waits for. The destructor restores the old mask.
+// Blocks the signals that run_watched() receives with sigwaitinfo(). The destructor restores the old mask.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -33,7 +33,8 @@ class BlockedSignals {
     ::pthread_sigmask(SIG_BLOCK, &blocked_, &old_mask_);
   }
   ~BlockedSignals() {
-    // Discards pending signals that came too late for the program; they were not meant for this process.
+    // Discards signals that arrived after the program had ended. They were meant for the program, and must
+    // not end this process when they are unblocked.
     struct timespec no_wait {};
     while (::sigtimedwait(&blocked_, nullptr, &no_wait) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
@@ -53,7 +54,7 @@ class SpawnAttributes {
   explicit SpawnAttributes(const sigset_t& mask) {
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setsigmask(&attributes_, &mask);
-    // This program ignores SIGXFSZ; the child must not inherit that.
+    // Penstock ignores SIGXFSZ. The child would inherit this, so the signal gets its default action there.
     sigset_t default_signals{};
     sigemptyset(&default_signals);
     sigaddset(&default_signals, SIGXFSZ);
@@ -78,7 +79,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return result;
 }
 
-// WNOWAIT: the child remains a zombie, so its pid and /proc/PID/io still exist when on_end is called.
+// True if the child has ended. With WNOWAIT it remains a zombie, so its pid and /proc/PID/io still exist when
+// on_end is called.
 bool has_ended(pid_t child) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -99,12 +101,12 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
                                        argument_pointers.data(), variable_pointers.data());
       failed != 0)
     return errno_error(failed, "cannot run", program);
-  // A SIGCHLD that arrives between has_ended() and sigwaitinfo() stays pending, because it is blocked. So it
-  // is not missed.
+  // Waits for the end of the child. Its SIGCHLD cannot be missed: it is blocked, so if it arrives between
+  // has_ended() and sigwaitinfo(), it remains pending and sigwaitinfo() returns it.
   while (!has_ended(child)) {
     siginfo_t info{};
     const int signal = ::sigwaitinfo(&signals.blocked(), &info);
-    // Signals from a terminal come from the kernel, which sends them to the child as well.
+    // Forwards the signal, except one from the terminal (Ctrl-C): the kernel sends that to the child as well.
     if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) ::kill(child, signal);
   }
   if (on_end) on_end(uint32_t(child));

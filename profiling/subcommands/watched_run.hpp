@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// `program` is the path, `argv` the arguments including the first. `on_end` is called after the program has
-// ended and before its pid can be given to another process.
+// Runs `program` (a path) with the arguments `argv`, of which the first is the program's name. `on_end` is
+// called after the program has ended and before its pid can be given to another process.
 //
 // Waits for the program and returns its exit code, or 128 + signal if a signal killed it. Signals that other
 // processes send to this process are forwarded to the program. Signals from the terminal reach the program

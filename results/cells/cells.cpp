@@ -184,7 +184,7 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// The back end and the options of the data tier; "" if the record does not have them.
+// What kind of place the data tier is: its back end and its options. "" if the record does not have them.
 std::string tier_kind(const Record& record) {
   const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"), kNoNamedTiers);
   if (!tier) return "";

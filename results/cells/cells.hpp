@@ -15,7 +15,8 @@
 
 namespace penstock {
 
-// Each of these functions returns "", nullopt or nullptr if the record does not have the value.
+// The following functions read one value of a record. They return "", nullopt or nullptr if the record does
+// not have it.
 std::string parameter_text(const Record& record, std::string_view name);  // as text, whatever its type
 std::optional<double> parameter_number(const Record& record, std::string_view name);
 std::optional<double> metric_value(const Record& record, std::string_view name);
@@ -26,44 +27,48 @@ inline std::optional<double> metric_value(const Record& record, const MetricInfo
 inline const Metric* find_metric(const Record& record, const MetricInfo& metric) {
   return find_metric(record, metric.name);
 }
-// The throughput of the record: payload bytes per second, else samples per second; nullptr if it has neither.
+// The throughput of the record: payload bytes per second, or samples per second if it has no payload rate.
+// nullptr if it has neither.
 const Metric* throughput(const Record& record);
-// The ratio of two metrics. If both metrics have the same number of repeats, it is the median of the repeats'
-// ratios. Nothing if a metric is missing or `denominator` is 0.
+// The ratio of two metrics. If both have the same number of repeats, it is the median of the repeats' ratios.
+// Absent if a metric is missing or `denominator` is 0.
 std::optional<double> ratio_of(const Metric* numerator, const Metric* denominator);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
 std::string corpus_text(const Record& record, std::string_view name);
 
-// All labels in one line: "disk=old".
+// The record's labels in one line: "disk=old".
 std::string label_text(const Record& record);
-// Makes a title for each row: only the columns in which the rows differ, joined by commas. All rows have the
-// same columns.
+// Makes a title for each row of texts. It has only those columns in which the rows differ, joined by commas.
+// All rows must have the same number of columns.
 std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& rows);
 
 // The data tier's name; "data" if the record has none.
 std::string tier_name(const Record& record);
 
-// The name of the tier in a role; "" if the record has no such tier.
+// The name of the tier that has this role in the record, such as "checkpoint"; "" if there is none.
 std::string role_name(const Record& record, std::string_view role);
-// Renames data tiers that have the same name but another back end or other options: "disk (posix)" and "disk
-// (posix, direct=1)". A different path alone is ignored: the next run uses another folder on the same disk.
+// Makes the names of different data tiers different. If two have the same name but another back end or other
+// options, they become "disk (posix)" and "disk (posix, direct=1)". Tiers that differ only in the path keep
+// their name, because the next run uses another folder on the same disk.
 void distinguish_tiers(std::span<Record* const> records);
-// The recipe of the corpus as its name; "data" if the record has none.
+// A name for the corpus: its recipe; "data" if the record has none.
 std::string corpus_name(const Record& record);
-// The requested cache state: the parameter `cache`, else the state of the client's data cache.
+// The requested cache state: the parameter `cache`. If the record lacks it, the actual state of the client's
+// data cache.
 std::string cache_name(const Record& record);
-// The cache state that was found: the requested one, or "in memory", "cache bypassed", "no client cache", or
-// "cold unverified" if the machine does not report what is cached.
+// The actual cache state, as text. It is the requested state if that was reached. Otherwise it is "in
+// memory", "cache bypassed", "no client cache", or "cold unverified" if the machine does not report what is
+// cached.
 std::string cache_state(const Record& record);
 
-// The options that make the data tier slower, smaller or faulty: "limit=50MB/s, latency=2ms"; "" for a real
-// tier.
+// The options that make the data tier slower, smaller or faulty: "limit=50MB/s, latency=2ms". "" if it has
+// none of them.
 std::string emulation(const Record& record);
-std::string emulation(const Json& tier);  // `tier` has the facts of one tier
+std::string emulation(const Json& tier);  // the same for one tier of a record; `tier` has its facts
 
-// Groups records by `key`; a record whose key is "" is left out. Groups, and the records in them, are in
-// order of appearance.
+// Puts records into groups with equal `key`. A record whose key is "" is left out. Groups, and the records in
+// each, are in the order in which they first appear.
 using RecordList = std::vector<const Record*>;
 std::vector<RecordList> grouped(std::span<const Record* const> records,
                                 const std::function<std::string(const Record&)>& key);
@@ -71,23 +76,23 @@ std::vector<RecordList> grouped(std::span<const Record> records,
                                 const std::function<std::string(const Record&)>& key);
 RecordList first_records(const std::vector<RecordList>& groups);
 
-// Whether the record's numbers may be shown and compared: the verdict leaves it a number (verdict_exit_code()
-// is 0).
+// Whether the record's numbers may be shown and compared. They may not if its verdict makes them invalid
+// (verdict_exit_code() is not 0).
 bool is_usable(const Record& record);
 
-// A parameter as a whole number. Nothing if the record is not usable, or the number is below `least` or above
+// A parameter as a whole number. Absent if the record is not usable, or the number is below `least` or above
 // 1e9.
 std::optional<uint64_t> whole_number(const Record& record, std::string_view name, double least);
-// Replaces `newest` by `record` unless `newest` was started later. Used to keep only the newest record of the
-// same work.
+// Sets `newest` to `record`, unless `newest` was started later. So only the newest record of the same work is
+// shown.
 void keep_newer(const Record*& newest, const Record& record);
-// "imagenet of 300 samples".
+// The corpus as a text: "imagenet of 300 samples".
 std::string corpus_title(const Record& record);
 
-// "4 threads"; "" if the record does not give the number.
+// The thread count as a text: "4 threads"; "" if the record does not give it.
 std::string threads_label(const Record& record);
 
-// A figure for a table's cell; "-" if it is absent.
+// Text for a table's cell: the figure, formatted by `format`, or "-" if it is absent.
 template <class Format>
 std::string or_dash(const std::optional<double>& value, Format format) {
   return value ? format(*value) : std::string("-");

@@ -1,5 +1,5 @@
-// Decides by which metrics records are compared, if the user names none: the metrics that a record marks as
-// headlines.
+// Decides by which metrics records are compared if the user names none. These are the headlines: the metrics
+// that a record marks as most important.
 #pragma once
 
 #include <set>
@@ -14,15 +14,15 @@
 
 namespace penstock {
 
-using Commands = std::span<const CommandInfo* const>;  // the commands of command_registry()
+using Commands = std::span<const CommandInfo* const>;  // all commands of this build: command_registry()
 
-// The table of metrics of a command, or of a tool whose results can be imported. Empty if the name is
-// unknown.
+// All metrics that records of a command can have. `command` may also be the name of a tool whose results can
+// be imported. Empty if the name is unknown.
 std::span<const MetricInfo> metrics_of(std::string_view command, Commands commands);
 
-// Collects the headlines of several records of one command. `table` is the command's table. For a record
-// without any mark (an earlier version wrote it), the headlines of the table are added. If no headline is
-// found at all, every metric counts as one.
+// Collects the headlines of several records of one command, whose table of metrics is `table`. Earlier
+// versions marked no headlines in their records. For such a record the headlines of the table are added. If
+// no headline is found at all, every metric counts as a headline.
 class Headlines {
  public:
   explicit Headlines(std::span<const MetricInfo> table) : table_(table) {}
@@ -36,9 +36,9 @@ class Headlines {
   std::vector<MetricInfo> declared_;
 };
 
-// The name of the metric that represents the record when only one figure is shown. It is the first of `table`
-// that the record has, else a headline, else any metric. Metrics without a direction are skipped. "" if none
-// is left.
+// The name of the one metric that represents the record when only one figure is shown. It is the first metric
+// of `table` that the record has, else a headline, else any metric. Metrics of which neither direction is
+// better are skipped. "" if none is left.
 std::string first_metric(const Record& record, std::span<const MetricInfo> table);
 
 }  // namespace penstock

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// As a fraction of the median rate. Smaller differences are not reported.
+// A difference between ranks is reported if it is at least this fraction of the median rate.
 constexpr double kLeastRankDifference = 0.1;
 
 }  // namespace

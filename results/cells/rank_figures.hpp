@@ -1,4 +1,5 @@
-// The rates of the single ranks of a job: how they are measured, stored in a record, read back and described.
+// The rates of the single ranks of a job: what is measured, how it is stored in a record, read back and
+// described.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct RankFigures {
   double bytes_per_s() const { return wall_s > 0 ? double(bytes) / wall_s : 0.0; }
 };
 
-// The rates of the slowest, the median and the fastest rank.
+// Three metrics: the rates of the slowest, the median and the fastest rank.
 struct RankMetrics {
   MetricInfo least;
   MetricInfo median;
@@ -35,8 +36,8 @@ inline constexpr RankMetrics kRankRatesOfRepeat{{"rank_min_bytes_per_s", "B/s", 
                                                 {"rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
                                                 {"rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
 
-// Adds one sample of each of `metrics` to the trial. If the metrics are families, `part` replaces the star in
-// their names. Adds nothing without ranks.
+// Adds one value of each of `metrics` to the trial. If the name of a metric has a star (it is a family of
+// metrics), `part` replaces the star. Adds nothing if `ranks` is empty.
 void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
                   std::string_view part = "");
 
@@ -49,11 +50,12 @@ struct RankRates {
 
 RankRates rank_rates(std::span<const RankFigures> ranks);
 
-// Reads back what record_ranks() stored under names with this prefix: the medians of the repeats.
+// Reads the rates that record_ranks() stored, each as the median of the repeats. `prefix` is the start of
+// their names.
 RankRates rank_rates(const Record& record, std::string_view prefix = "");
 
-// A sentence if the ranks differ by more than 10% of the median rate: "<whose> lie 30% apart: the slowest at
-// 80.0 MiB/s, the fastest at 110.0". Else "", also if nothing is known.
+// A sentence that reports ranks whose rates differ by more than 10% of the median rate: "<whose> lie 30%
+// apart: the slowest at 80.0 MiB/s, the fastest at 110.0". "" if they differ less, or if no rates are known.
 std::string rank_difference_text(std::string_view whose, const RankRates& rates, const Output& output);
 
 }  // namespace penstock

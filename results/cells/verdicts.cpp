@@ -57,7 +57,8 @@ using verdicts::enumerate;
 
 using Names = std::map<const Record*, std::string>;
 
-// The name of each record in a sentence, from its view. The command's name if it has no view.
+// The name of each record in a sentence. It comes from the record's view; without a view it is the command's
+// name.
 Names names_of(ShownRecords records) {
   std::map<std::string, std::vector<const Record*>> by_command;
   for (const Record* const record : records) by_command[record->command].push_back(record);
@@ -71,7 +72,7 @@ Names names_of(ShownRecords records) {
   return names;
 }
 
-// The names of the records in order, without repetitions.
+// The names of the records, in the records' order, each only once.
 std::vector<std::string> distinct_names(ShownRecords records, const Names& names) {
   std::vector<std::string> distinct;
   std::set<std::string> seen_names;
@@ -80,8 +81,8 @@ std::vector<std::string> distinct_names(ShownRecords records, const Names& names
   return distinct;
 }
 
-// The reason in brackets if all records have the same. Else the reason of the first record, marked as the
-// first.
+// The reason of the records, in brackets. If their reasons differ, it is the reason of the first record, and
+// the text says so.
 std::string reason_text(const std::vector<const Record*>& records) {
   std::string reason = records.front()->reason;
   const bool same_reason = std::all_of(records.begin(), records.end(),
@@ -91,7 +92,7 @@ std::string reason_text(const std::vector<const Record*>& records) {
   return same_reason || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
 }
 
-// What a sentence says about each verdict, in the order of the enum Verdict.
+// The words of a sentence for each verdict, in the order of the enum Verdict.
 constexpr std::string_view kVerdictTexts[] = {"",
                                               "measured for too short a time",
                                               "limited by this machine's own processors, not by the tier",
@@ -119,7 +120,8 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
 }
 
 void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
-  std::map<std::pair<std::string, std::string>, size_t> cells;  // key: tier and requested cache state
+  // (tier, requested cache state) -> number of its records.
+  std::map<std::pair<std::string, std::string>, size_t> cells;
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
       ++cells[{tier_name(*record), cache_name(*record)}];

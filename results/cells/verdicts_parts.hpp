@@ -15,8 +15,8 @@
 
 namespace penstock::verdicts {
 
-// Joins texts: "a", "a and b", "a, b and c". If more than one would be left after the first `most`: "a, b and
-// 5 more".
+// Joins texts to "a", "a and b" or "a, b and c". At most `most` texts are named, and the others are counted
+// ("a, b and 5 more"). If only one text would be counted, it is named too.
 std::string enumerate(const std::vector<std::string>& texts, size_t most = 4);
 std::string threads_text(uint64_t threads);  // "1 thread", "8 threads"
 std::optional<uint64_t> threads_of(const Record& record);
@@ -28,11 +28,11 @@ void add_sentence(std::vector<Sentence>& out, Tone tone, std::string kind, fmt::
   out.push_back({tone, std::move(kind), fmt::format(text, std::forward<Args>(args)...)});
 }
 
-// Links the sentences from index `first_index` on to `anchor`, unless they already have an anchor.
+// Gives `anchor` (a link target) to the sentences from index `first_index` on, unless they already have an
+// anchor.
 void link_sentences(const std::string& anchor, size_t first_index, std::vector<Sentence>& out);
 
-// Calls `describe` for each group of a section, and links the sentences that it adds to that group on the
-// page.
+// Calls `describe` for each group of a section. The sentences that it adds link to that group on the page.
 template <typename Group, typename Describe>
 void describe_each(std::string_view section, const std::vector<Group>& groups, std::vector<Sentence>& out,
                    Describe describe) {

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kEnoughExtremeOrders = 20;
 
-// Ranks minus their mean, so that they sum to 0. Equal values share the mean of their ranks.
+// The rank of each value, minus the mean of all ranks, so that the results sum to 0. Equal values share the
+// mean of their ranks.
 std::vector<double> centred_ranks(std::span<const double> values) {
   const double mean = (double(values.size()) + 1) / 2;
   std::vector<double> ranks;
@@ -38,8 +39,9 @@ LargestSum largest_sum(std::span<const double> ranks) {
   return largest;
 }
 
-// Writes a random order of the values to `out`: the series, closed to a ring, is cut into blocks from a
-// random start, and the blocks are shuffled. `starts` is scratch space.
+// Writes the values to `out` in a random order in which blocks of neighbours stay together. The series is
+// closed to a ring, cut into blocks from a random start, and the blocks are shuffled. `starts` is scratch
+// space.
 void shuffle_blocks(std::span<const double> ring, size_t block, const RandomStream& draw,
                     std::vector<size_t>& starts, std::vector<double>& out) {
   const size_t n = ring.size();

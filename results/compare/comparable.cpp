@@ -23,14 +23,16 @@ Values values_of(std::span<const Record* const> records, Read read) {
   return values;
 }
 
-// A sentence on how the values of the two sides differ. "" if they are equal, or if a side has none.
+// Says in a sentence how the values of base and candidate differ. "" if they are equal, or if base or
+// candidate has no values.
 std::string difference(std::string_view subject, const Values& base, const Values& candidate) {
   if (base.empty() || candidate.empty() || base == candidate) return "";
   return fmt::format("{}: {} in the base, {} in the candidate", subject, fmt::join(base, " and "),
                      fmt::join(candidate, " and "));
 }
 
-// A fact of a record's environment: its member `name`, or the member `name` of its object `object`.
+// A fact of a record's environment: the environment's member `name`, or, if `object` is set, member `name` of
+// the object `object`.
 struct Fact {
   std::string_view description;
   std::string_view name;
@@ -59,7 +61,7 @@ constexpr Fact kRemarkFacts[] = {
     {"the versions", "versions"},
 };
 
-// A sentence on how the two sides differ in a fact; "" if they do not.
+// Says in a sentence how base and candidate differ in a fact; "" if they do not.
 std::string difference(const Fact& fact, std::span<const Record* const> base,
                        std::span<const Record* const> candidate) {
   const auto fact_of = [&](const Record& record) {
@@ -95,7 +97,9 @@ std::string file_system_difference(const Cell& cell) {
 std::string machine_difference(const Cell& cell) {
   for (const Fact& fact : kMachineFacts)
     if (std::string found = difference(fact, cell.base, cell.candidate); !found.empty()) return found;
-  constexpr double kMemoryTolerance = 0.05;  // kernels reserve different amounts for themselves
+  // Memory sizes that differ by no more than this are equal: kernels reserve different amounts for
+  // themselves.
+  constexpr double kMemoryTolerance = 0.05;
   const auto base_bytes = memory_of(cell.base);
   const auto candidate_bytes = memory_of(cell.candidate);
   if (base_bytes && candidate_bytes &&

@@ -1,4 +1,5 @@
-// Decides whether the two sides of a cell may be compared, and lists what else differs between them.
+// Decides whether the base and the candidate of a cell may be compared, and lists what else differs between
+// them.
 #pragma once
 
 #include <span>
@@ -11,17 +12,18 @@
 
 namespace penstock {
 
-// Describes the first difference between the machines: "another host: a in the base, b in the candidate"; ""
-// if the records show none. A machine is: host, architecture, processor, the allowed processors and memory
-// nodes, the limits of its control group, memory (within 5%), and for each tier the kind of file system.
+// Describes how the machine of the candidate differs from that of the base: "another host: a in the base, b
+// in the candidate". Only the first difference is described; "" if the records show none. What counts: host,
+// architecture, processor, the allowed processors and memory nodes, the limits of the control group, memory
+// (within 5%), and for each tier the kind of file system.
 std::string machine_difference(const Cell& cell);
 
-// Describes the first difference of the work although the parameters are the same: other bytes in the corpus,
-// or another cache state. "" if there is none.
+// Describes a difference of the work although the parameters are the same: other bytes in the corpus, or
+// another cache state. Only the first difference is described. "" if there is none.
 std::string work_difference(const Cell& cell);
 
-// Differences that may explain a change but do not forbid a comparison, one sentence each: kernel, operating
-// system, governor, build, versions.
+// Differences that may explain a change, but do not forbid a comparison: kernel, operating system, governor,
+// build, versions. Each is one sentence.
 std::vector<std::string> environment_remarks(std::span<const Record* const> base,
                                              std::span<const Record* const> candidate);
 

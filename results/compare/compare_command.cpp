@@ -1,4 +1,5 @@
-// penstock compare BASE NEW: the regression gate. The rules are in comparison.hpp.
+// penstock compare BASE NEW: tells whether NEW is worse than BASE (the regression gate). The rules are in
+// comparison.hpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,8 +99,8 @@ std::string arms_text(const std::set<std::string>& arms) {
   return arms.empty() ? "no arms" : fmt::format("the arms '{}'", fmt::join(arms, "', '"));
 }
 
-// The names of the two arms to compare: those given with --arms. Else both arms if there are only two and one
-// is called "base".
+// The names of the two arms to compare: those given with --arms. Without --arms there must be exactly two
+// arms, and one of them must be called "base".
 Result<std::pair<std::string, std::string>> choose_arms(const std::string& named, const RecordSet& set) {
   std::set<std::string> arms;
   for (const StoredRecord& stored : set.records)
@@ -133,7 +134,8 @@ struct Sides {
   std::vector<std::string> remarks;
 };
 
-// Reads records, and fails if any of them cannot be read: it may be the one that got slower.
+// Reads records, and fails if any of them cannot be read: the record that cannot be read may be the one that
+// shows a regression.
 Result<RecordSet> read_complete(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   if (set.problems.empty()) return set;
@@ -142,8 +144,8 @@ Result<RecordSet> read_complete(std::span<const fs::path> paths) {
   return make_error(Errc::corrupt, "{}{}; move it away to compare what is left", set.problems[0], more_text);
 }
 
-// Removes from the candidate the records that the base has too, such as a baseline and the folder that it
-// refers to. They are not new measurements.
+// Removes from the candidate all records that the base also has. They are not new measurements. This happens
+// if, for example, NEW is a folder that contains the records of BASE.
 Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
   std::set<std::string> base_ids;
   for (const StoredRecord& stored : base.records)
@@ -182,7 +184,8 @@ Result<Sides> read_sides(const CommandContext& context) {
   return remove_shared_records(std::move(base), std::move(candidate));
 }
 
-// Appends to the summary of the GitHub step, a file to which all programs of the step write.
+// Appends the text to the summary of a GitHub workflow step. That is a file to which all programs of the step
+// append.
 Result<void> add_to_step_summary(const std::string& text) {
   const char* const path = std::getenv("GITHUB_STEP_SUMMARY");
   if (path == nullptr || *path == '\0') return success();
@@ -195,7 +198,7 @@ Result<void> add_to_step_summary(const std::string& text) {
   return success();
 }
 
-// One comparison in every output format.
+// The texts of one comparison, in every output format.
 struct Outputs {
   std::string text;
   std::string json;
@@ -215,7 +218,8 @@ Result<void> publish(const CommandContext& context, const Outputs& outputs) {
     print_text(outputs.annotations, context.output.json ? stderr : stdout);
     PENSTOCK_TRY(add_to_step_summary(outputs.markdown));
   }
-  // Flush here: an error at the end of the process would give exit code 1, which means a regression.
+  // Flush here, where an error becomes exit code 2. An error when the process ends would give exit code 1,
+  // which means a regression.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     return errno_error(errno, "cannot write the comparison to", "standard output");
   return success();
@@ -262,7 +266,8 @@ Result<int> history(const CommandContext& context) {
   return 0;
 }
 
-// Exit code 1 means a regression, so every error of the comparison itself becomes exit code 2.
+// Runs the comparison and returns its exit code. Exit code 1 means a regression, so every error of the
+// comparison itself becomes exit code 2.
 Result<int> run_compare(const CommandContext& context) {
   Result<int> code = context.options.flag("history") ? history(context) : compare(context);
   if (!code.ok() && code.error().code != Errc::interrupted) code.error().code = Errc::invalid_argument;

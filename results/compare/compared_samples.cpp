@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLogOfZero = -1e6;
 
-// Why two samples are not of the same kind, as text; "" if they are.
+// Says why the samples of two metrics cannot be compared, such as different units; "" if they can.
 std::string mismatch(const Metric& one, const Metric& other) {
   if (one.unit != other.unit)
     return fmt::format("the unit is '{}' here and '{}' there", one.unit, other.unit);
@@ -25,7 +25,7 @@ std::string mismatch(const Metric& one, const Metric& other) {
   return "";
 }
 
-using PairKey = std::pair<std::string, std::string>;  // suite and index of a pair
+using PairKey = std::pair<std::string, std::string>;  // the suite and the index in a record's `pair`
 
 }  // namespace
 
@@ -83,8 +83,9 @@ double log_or_zero(double value) {
 }
 
 std::optional<double> change_of(double shift) {
-  // The shift contains the logarithm of zero if a value was zero. It contains only half of it if it is the
-  // mean of two differences, of which one has a zero. So the limit is a quarter.
+  // A change from or to zero has no ratio. Then the shift contains kLogOfZero, or only half of it: it may be
+  // the mean of two differences, of which only one has a zero. So everything beyond a quarter of kLogOfZero
+  // is such a change.
   if (shift > -kLogOfZero / 4) return std::nullopt;
   return std::expm1(std::max(shift, kLogOfZero));
 }

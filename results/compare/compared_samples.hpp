@@ -1,4 +1,5 @@
-// Collects the samples of one metric of one cell from both sides, in the form that the tests need.
+// Collects the samples of one metric of one cell, from base and candidate, in the form that the statistical
+// tests need.
 #pragma once
 
 #include <cstddef>
@@ -12,33 +13,34 @@
 
 namespace penstock {
 
-// Finite samples only, in the order of the records.
+// The samples of base and candidate. Only finite samples, in the order of the records.
 struct ComparedSamples {
   std::string unit;
   Better better = Better::neither;
-  std::vector<double> base;  // every sample
+  std::vector<double> base;  // every sample of the base
   std::vector<double> candidate;
-  std::vector<double> base_runs;  // one median for each run that has samples
+  std::vector<double> base_runs;  // one median for each run of the base that has samples
   std::vector<double> candidate_runs;
-  // Medians of paired runs: entry i of both vectors is from the same suite and index. Empty if no runs were
-  // interleaved.
+  // Medians of paired runs: entry i of base_pairs and entry i of candidate_pairs are from runs with the same
+  // suite and index. Empty if no runs were interleaved.
   std::vector<double> base_pairs;
   std::vector<double> candidate_pairs;
-  size_t unpaired_runs = 0;  // interleaved runs without a partner
+  size_t unpaired_runs = 0;  // interleaved runs whose suite and index no run of the other side has
 };
 
-// Absent, with the reason in `why`, if any two records differ in unit, direction or what one sample is.
-// Records without the metric are skipped.
+// Collects the samples of `metric`. Absent if any two records differ in the unit, in which direction is
+// better, or in what one sample is. Then `why` tells the reason. Records without the metric are skipped.
 std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why);
 
-// Whether the metric is a count that can be compared exactly: unit "B" or "1", whole numbers, and the same
-// value in every sample of the base.
+// Whether the metric is a count that can be compared exactly. It has the unit "B" or "1", all samples are
+// whole numbers, and all samples of the base are equal.
 bool is_count(const ComparedSamples& samples);
 
-// ln(value). For 0 it is a very large negative number, so that two zeros are equal and every change from or
-// to zero is beyond measure.
+// ln(value), or a very large negative number for 0. So two zeros are equal, and a change from or to zero is
+// larger than any other change.
 double log_or_zero(double value);
-// exp(shift) - 1 for a difference of two results of log_or_zero(); absent if one of the two values was zero.
+// The relative change exp(shift) - 1, where `shift` is the difference of two results of log_or_zero(). Absent
+// if one of the two values was zero.
 std::optional<double> change_of(double shift);
 
 }  // namespace penstock

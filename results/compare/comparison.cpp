@@ -22,18 +22,20 @@ std::string count_text(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// A row that can be decided only when the number of all tests is known, since p is adjusted by that number.
+// A row whose outcome depends on the number of all tests, because p is adjusted by that number. It is decided
+// after all rows are collected.
 struct UndecidedRow {
   size_t row_index = 0;
   ComparedSamples samples;
-  std::vector<double> differences;  // one for each pair; positive is worse
-  std::vector<double> base;         // logarithms, with the sign turned so that more is worse
+  std::vector<double> differences;  // one for each pair of runs; a positive difference is worse
+  // Logarithms, negated if a higher value is better, so that more is always worse.
+  std::vector<double> base;
   std::vector<double> candidate;
   bool has_enough = false;
 };
 
-// Removes the records without usable numbers. Returns a text with their number and the first one's verdict
-// and reason; "" if none was removed.
+// Removes the records without usable numbers. Returns a text with how many were removed, and the verdict and
+// reason of the first of them; "" if none was removed.
 std::string remove_unusable(std::vector<const Record*>& records) {
   const size_t count_before = records.size();
   std::string first_problem;
@@ -72,7 +74,8 @@ class Comparator {
   Comparison& comparison_;
   std::vector<UndecidedRow> undecided_;
   std::set<std::string> metric_names_;
-  std::set<std::string> without_direction_;  // requested metrics of which neither direction is better
+  // Metrics that the user requested, but of which neither a higher nor a lower value is better.
+  std::set<std::string> without_direction_;
   bool unpaired_ = false;
 };
 

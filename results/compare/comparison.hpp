@@ -1,22 +1,25 @@
 // Compares two sets of records, cell by cell and metric by metric, and decides which changes are significant.
 //
 // The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in matched_cells.hpp):
-//  - If both sides have a `pair` of the same suite with different arms, run i of the base is compared with
-//    run i of the candidate, each by its median: d = ln(candidate / base), with the sign turned so that
-//    positive is worse.
-//  - Otherwise a rank-sum test is used, and the comparison remarks "unpaired: drift not excluded". If both
-//    sides have enough runs, it takes one median per run, since the repeats of one run resemble each other.
-//    Else it takes every sample.
-//  - A regression needs both: a one-sided exact p of at most `alpha`, Holm-adjusted over all M tested
-//    metrics, and a Hodges-Lehmann effect of at least `least_effect`. "Better" is the same with the sign
-//    turned.
-//  - Fewer than ceil(log2(M / alpha)) values on a side are inconclusive, whatever the values are.
-//  - A zero is smaller than any other number and equal to another zero: a change from or to it is beyond
-//    measure.
-//  - Counts (unit "B" or "1", whole numbers, the same in every sample of the base) are compared exactly.
-//    Another count is a regression if it is worse, better if it is better, and else "differs".
-//  - A cell that only the base has is missing. A cell is failed if a run of the candidate has no usable
-//    numbers. It is incomparable if the machine, data, unit or direction differs.
+// - Paired test: records of interleaved runs say in their field `pair` from which call of `sweep` they are
+//   (the suite), which arm they measured and the number of the run. If both sides are arms of one suite, run
+//   i of the base is compared with run i of the candidate, each by its median. The difference is d =
+//   ln(candidate / base), with the sign turned so that positive is worse.
+// - Otherwise a rank-sum test is used, and the comparison remarks "unpaired: drift not excluded". If both
+//   sides have enough runs, it takes one median per run, since the repeats of one run resemble each other.
+//   Else it takes every sample.
+// - A regression needs two things: a one-sided exact p of at most `alpha`, Holm-adjusted over all M tested
+//   metrics, and a Hodges-Lehmann effect of at least `least_effect`. "Better" is the same with the sign
+//   turned.
+// - With fewer than ceil(log2(M / alpha)) values on a side, the outcome is inconclusive, whatever the values
+//   are.
+// - A zero is smaller than any other number and equal to another zero. The size of a change from or to zero
+//   is not given.
+// - Counts (unit "B" or "1", whole numbers, the same in every sample of the base) are compared exactly. If
+//   the count changed, the outcome is a regression if it got worse, better if it got better, and "differs" if
+//   neither direction is better.
+// - A cell that only the base has is missing. A cell is failed if a run of the candidate has no usable
+//   numbers. It is incomparable if the machine, data, unit or direction differs.
 #pragma once
 
 #include <array>
@@ -42,11 +45,12 @@ enum class GateOutcome : uint8_t {
   inconclusive,  // too few samples to say anything
   better,
   differs,  // the count changed, but neither direction is better
-  same,     // no significant change; `detectable` is the smallest change that would have been found
-  added,    // only the candidate has this cell or metric
+  // No significant change; ComparedMetric::detectable is the smallest change that would have been found.
+  same,
+  added,  // only the candidate has this cell or metric
 };
 
-// The names of an outcome in each output format, in the order of GateOutcome.
+// The names of one outcome in each output format. kOutcomes has them in the order of GateOutcome.
 struct OutcomeNames {
   std::string_view name;         // its name in JSON and CSV
   std::string_view text;         // its text in the table of `compare`
@@ -71,15 +75,16 @@ constexpr const OutcomeNames& names_of(GateOutcome outcome) {
 
 struct CompareSettings {
   double alpha = 0.01;
-  double least_effect = 0.05;  // as a fraction: 0.05 is 5%
+  double least_effect = 0.05;  // the least change that counts, as a fraction: 0.05 is 5%
   std::vector<std::string> metrics =
-      {};                             // glob patterns of metric names; empty: the headlines of the records
-  bool allow_other_machines = false;  // compare although the machines differ
-  // The tables of these commands define the headlines of records without marks (results/cells/headlines.hpp).
+      // Glob patterns of the metrics to compare. Empty: the headlines of the records.
+      {};
+  bool allow_other_machines = false;  // whether to compare although the machines differ
+  // Tables of all commands. They name the headlines of records that do not mark their own headlines
+  // (results/cells/headlines.hpp).
   Commands commands = {};
 
-  // Whether the settings select this metric. `headlines` are the headlines of the records that have the
-  // metric.
+  // Whether `metric` is to be compared. `headlines` are the headlines of the records that have this metric.
   bool selects(const std::string& metric, const Headlines& headlines) const;
 };
 
@@ -93,29 +98,32 @@ struct ComparedMetric {
   bool is_exact_count = false;
   size_t base_samples = 0;
   size_t candidate_samples = 0;  // if paired, as many as base_samples
-  double base = 0;               // median; `candidate` as well
+  double base = 0;               // median of the base; `candidate` is that of the candidate
   double candidate = 0;
   // Hodges-Lehmann estimate of candidate / base - 1: 0.1 is 10% more, whether that is better or worse. Absent
-  // if one side is zero.
+  // if base or candidate is zero.
   std::optional<double> change;
   std::optional<Interval> interval;  // the 95% confidence interval of `change`
-  std::optional<double> p;           // Holm-adjusted p of a change for the worse
+  // How likely chance alone makes the candidate look that much worse: a p-value, Holm-adjusted for the number
+  // of tests.
+  std::optional<double> p;
   std::optional<double> detectable;  // the smallest change for the worse that is found with 90% probability
 };
 
 struct Comparison {
-  std::vector<ComparedMetric> rows;  // by outcome, regressions first; then in the order of the base's records
+  // Sorted by outcome, regressions first; within an outcome in the order of the base's records.
+  std::vector<ComparedMetric> rows;
   std::vector<std::string> remarks;  // "unpaired: drift not excluded"; differences other than figures
-  size_t tested_metrics = 0;         // the number M of tested metrics
-  size_t least_samples = 0;          // values that each side needs: ceil(log2(M / alpha))
-  // 0 no regression, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable. If several apply, the
-  // first of 5, 4, 1, 3 wins.
+  size_t tested_metrics = 0;         // the number M of tested metrics in the rules above
+  size_t least_samples = 0;          // how many values base and candidate each need: ceil(log2(M / alpha))
+  // The exit code: 0 no regression, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable. If
+  // several apply, the first of 5, 4, 1, 3 that applies wins.
   int exit_code() const;
   size_t count(GateOutcome outcome) const;
 };
 
-// An error only if nothing could be compared at all: a side has no record, no metric matches, or the settings
-// are invalid.
+// Compares all metrics that the settings select. Fails only if nothing could be compared: base or candidate
+// has no record, no metric matches, or the settings are invalid.
 Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candidate,
                                    const CompareSettings& settings);
 

@@ -29,7 +29,7 @@ Json settings_json(const CompareSettings& settings) {
       {"alpha", settings.alpha}, {"least_effect", settings.least_effect}, {"metrics", settings.metrics}};
 }
 
-// Escapes text for an element or attribute of XML. A character that XML 1.0 cannot contain becomes '?'.
+// Escapes text for an XML element or attribute. A character that XML 1.0 does not allow becomes '?'.
 std::string escape_xml(const std::string& text) {
   return with_escapes(text, [](char c) -> std::string_view {
     return c == '&'                               ? "&amp;"
@@ -44,7 +44,7 @@ std::string escape_xml(const std::string& text) {
   });
 }
 
-// Describes a row in one sentence.
+// Describes a row of the comparison in one sentence.
 std::string sentence(const ComparedMetric& row, const Output& output) {
   std::string text = outcome_text(row);
   if (row.metric.empty() || row.unit.empty()) return text;
@@ -72,7 +72,7 @@ std::string escaped(std::string_view text, std::string_view characters) {
   return out;
 }
 
-// Replaces bytes that are not valid UTF-8: names of files and tiers may contain them.
+// Replaces bytes that are not valid UTF-8. Such bytes occur in names of files and tiers.
 std::string replace_invalid_utf8(const std::string& text) {
   return Json::parse(one_line(text)).get<std::string>();
 }

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Runs of one cell, machine and arm, in order of time.
+// The records of one cell, machine and arm, one for each run, in order of time.
 struct RunSeries {
   std::string name;
   std::vector<const StoredRecord*> records;
@@ -55,9 +55,9 @@ std::vector<RunSeries> series_of(const RecordSet& set, std::vector<std::string>&
   return series;
 }
 
-// Makes the row of one metric. Unit and direction are those of the latest record; runs with another unit or
-// direction are left out. Nothing if no run has the metric, or it has no direction. p and `changed` are final
-// only after the adjustment over all series.
+// Makes the row of one metric of a series. It has the unit and the direction of the latest record; runs with
+// another unit or direction are left out. Returns nothing if no run has the metric, or if neither direction
+// of it is better. p and `changed` are only final after the adjustment over all series.
 std::optional<HistoryRow> row_of(const RunSeries& series, const std::string& metric,
                                  const CompareSettings& settings) {
   const Metric* newest = nullptr;

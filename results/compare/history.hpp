@@ -1,5 +1,6 @@
-// Finds where a result changed along many runs. There is one series for each cell, metric and machine, with
-// one value per run. It is advice and not a gate: runs of many days differ in more than the program.
+// Finds where a result changed over many runs. There is one series for each cell, metric and machine, with
+// one value per run. The result is advice and decides nothing: between runs of many days, more than the
+// program changes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@
 namespace penstock {
 
 struct HistoryRow {
-  std::string cell;  // its name, then the machine if there are several, then the arm if runs were interleaved
+  // Name of the cell, then the machine if there are several, then the arm if runs were interleaved.
+  std::string cell;
   std::string metric;
   std::string unit;
   Better better = Better::neither;
@@ -30,14 +32,14 @@ struct HistoryRow {
 };
 
 struct History {
-  // Changes for the worse first, then other changes, then suspicions in the same order, then the rest in the
-  // order of the records.
+  // In this order: changes for the worse, other changes, suspected changes for the worse, other suspected
+  // changes, and the rest in the order of the records.
   std::vector<HistoryRow> rows;
   std::vector<std::string> remarks;
 };
 
-// `settings.allow_other_machines` is ignored: every machine has a series of its own. An error if there is no
-// record or no metric matches.
+// Looks for a change in each series. `settings.allow_other_machines` is ignored, because every machine has a
+// series of its own. Fails if there is no record or no metric matches.
 Result<History> inspect_history(const RecordSet& set, const CompareSettings& settings);
 
 }  // namespace penstock

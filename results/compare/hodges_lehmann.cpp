@@ -12,17 +12,19 @@
 namespace penstock {
 namespace {
 
-// Maps doubles to whole numbers in the same order, so that a binary search ends at an exact double.
+// Maps a double to a whole number such that the order is kept. So a binary search over whole numbers ends at
+// an exact double.
 uint64_t ordered_bits(double value) {
-  const auto bits = std::bit_cast<uint64_t>(value + 0.0);  // adding 0.0 turns -0 into 0
+  // Adding 0.0 turns -0 into 0, so that both have the same bits.
+  const auto bits = std::bit_cast<uint64_t>(value + 0.0);
   return bits >> 63 == 0 ? bits | (uint64_t{1} << 63) : ~bits;
 }
 double double_of_bits(uint64_t bits) {
   return std::bit_cast<double>(bits >> 63 == 1 ? bits & ~(uint64_t{1} << 63) : ~bits);
 }
 
-// The k-th smallest (from 0) of a set of numbers between `low` and `high`. The set is known only by
-// count_up_to(limit): how many of its numbers are at most `limit`.
+// The k-th smallest number of a set (k counts from 0). All numbers of the set are between `low` and `high`.
+// The set itself is not given, only count_up_to(limit): how many of its numbers are at most `limit`.
 template <class CountUpTo>
 double kth_smallest(size_t k, double low, double high, CountUpTo count_up_to) {
   uint64_t from = ordered_bits(low);
@@ -37,7 +39,8 @@ double kth_smallest(size_t k, double low, double high, CountUpTo count_up_to) {
   return double_of_bits(from);
 }
 
-// The median of `count` numbers, and the interval that leaves out `leave_out` of them on each side.
+// The median of a set of `count` numbers, which is given as for kth_smallest(). Also the interval that leaves
+// out the `leave_out` smallest and largest of them.
 template <class CountUpTo>
 Shift shift_of(size_t count, double low, double high, std::optional<size_t> leave_out,
                CountUpTo count_up_to) {
@@ -57,7 +60,7 @@ std::optional<Shift> one_sample_shift(std::span<const double> differences, doubl
   const size_t n = x.size();
   const auto count_up_to = [&](double limit) {
     size_t count = 0;
-    size_t first_above = n;  // for each j >= first_above, (x[i] + x[j]) / 2 exceeds the limit
+    size_t first_above = n;  // (x[i] + x[j]) / 2 exceeds the limit for every j from here on
     for (size_t i = 0; i < n; ++i) {
       while (first_above > 0 && (x[i] + x[first_above - 1]) / 2 > limit) --first_above;
       if (first_above <= i) break;

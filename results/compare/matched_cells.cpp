@@ -18,7 +18,8 @@
 namespace penstock {
 namespace {
 
-// The facts that begin the name of a cell, the most important first, with the words before the value.
+// The facts with which the name of a cell begins, the most important first. The second text of each is
+// written before the value.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFacts{{
     {"app", ""},
     {"recipe", ""},
@@ -33,7 +34,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFa
     {"cache", "cache "},
 }};
 
-// Fact to value, both as text: "threads" to "4", "tier data" to "disk (posix)".
+// Maps a fact to its value, both as text: "threads" to "4", "tier data" to "disk (posix)".
 using Facts = std::map<std::string, std::string>;
 
 constexpr std::string_view kOptionsFactPrefix = "options of ";
@@ -48,7 +49,7 @@ Facts facts_of(const Record& record) {
     facts["corpus"] = corpus;
   }
   for (const auto& [role, tier] : record.tiers.items()) {
-    // Records of fio have only the path of a tier.
+    // Records of fio have no name of a tier, only its path, which cannot be matched.
     if (!tier.is_object() || tier.empty() || record.command == "fio") continue;
     const std::string name = member_any_text(tier, "name");
     const std::string backend = member_any_text(tier, "backend");
@@ -64,7 +65,7 @@ Facts facts_of(const Record& record) {
   return facts;
 }
 
-// The records of one command on one side of the comparison.
+// The records of one command in the base or in the candidate.
 struct Side {
   std::vector<const Record*> records;
   std::vector<Facts> facts;  // the facts of each record
@@ -75,8 +76,8 @@ struct Side {
     facts.push_back(facts_of(record));
     for (const auto& [name, value] : facts.back()) values[name].insert(value);
   }
-  // Earlier versions recorded a flag only when it was given. So a record without this flag gets the value ""
-  // for it, which means off.
+  // Gives the value "" (off) for the flag `name` to each record that lacks it: earlier versions recorded a
+  // flag only when it was given.
   void add_absent_flag(const std::string& name) {
     for (size_t i = 0; i < records.size(); ++i)
       if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsFactPrefix) &&
@@ -93,7 +94,7 @@ struct Side {
   const std::string& single_value(const std::string& name) const { return *values.at(name).begin(); }
 };
 
-// Whether the command line of a record has the option of this parameter.
+// Whether the command line of any record of the side has the option of the parameter `name`.
 bool is_on_command_line(const Side& side, const std::string& name) {
   std::string option = "--" + name;
   std::replace(option.begin(), option.end(), '_', '-');
@@ -111,8 +112,8 @@ std::string value_or_none(const std::string& value) {
   return value.empty() ? "none" : value;
 }
 
-// The names of the facts that distinguish the cells of one command. For each difference that is ignored, adds
-// the reason to `remarks`.
+// The names of the facts that distinguish the cells of one command. If base and candidate differ in a fact
+// that is ignored, the reason is added to `remarks`.
 std::set<std::string> distinguishing_facts(const Side& base, const Side& candidate, bool arms,
                                            std::vector<std::string>& remarks) {
   std::set<std::string> names;
@@ -123,12 +124,13 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     std::erase_if(names, [&](const std::string& name) {
       if (side.value_count(name) > 1) return false;
       if (name.starts_with(kOptionsFactPrefix)) return true;
-      // Only newer programs have this option. Where it was not given, they do what older programs do.
+      // Some records lack this parameter, because older programs did not have the option. If it is on no
+      // command line, newer programs did what older ones do, so it distinguishes nothing.
       return !side.every_record_has(name) && !is_on_command_line(side, name);
     });
     return names;
   }
-  // "base" or "candidate" -> parameters that only this side has, and without a value.
+  // "base" or "candidate" -> parameters that only this side has, and that have no value there.
   std::map<std::string, std::vector<std::string>> without_value;
   std::erase_if(names, [&](const std::string& name) {
     const bool varies = base.value_count(name) > 1 || candidate.value_count(name) > 1;
@@ -171,7 +173,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
   return names;
 }
 
-// Names for the cells of one command. `facts` has those of the first record of each cell.
+// Names for the cells of one command. `facts` has, for each cell, the facts of its first record.
 std::vector<std::string> cell_names(const std::string& command, const std::vector<Facts>& facts,
                                     const std::set<std::string>& distinguishing) {
   std::vector<std::string> names;
@@ -211,8 +213,9 @@ std::string key_of(const Facts& facts, const std::set<std::string>& distinguishi
   return key;
 }
 
-// The records that are matched together. With arms these are the records of one suite, since arms of other
-// suites may differ in other options. Else they are all records.
+// The records of base and candidate that are matched with each other. If the two are arms, these are the
+// records of one suite, because arms of other suites may differ in other options. Else they are all records
+// of one command.
 struct Sides {
   Side base;
   Side candidate;
@@ -257,7 +260,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
   }
 }
 
-// The arms that one side has of a suite, and the time from its first to its last record.
+// What base or candidate has of one suite: its arms, and the times of its first and its last record.
 struct SuiteOfSide {
   std::set<std::string> arms;
   std::string first;
@@ -305,7 +308,8 @@ bool are_arms(std::span<const Record* const> base, std::span<const Record* const
 MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate) {
   const bool arms = are_arms(base, candidate);
   std::vector<std::string> commands;
-  std::map<std::string, std::map<std::string, Sides>> groups;  // command -> suite -> sides
+  // Command -> suite ("" if the sides are not arms) -> records.
+  std::map<std::string, std::map<std::string, Sides>> groups;
   const auto add = [&](std::span<const Record* const> records, Side Sides::*side) {
     for (const Record* const record : records) {
       const auto [at, fresh] = groups.try_emplace(record->command);

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// A key that is the same for records of one sweep, arm and machine. "" for a record that no sweep made, and
-// for checkpoint saves, which are compared pair by pair.
+// A text that is equal for records of one sweep, arm and machine. "" for a record that no sweep made. Also ""
+// for checkpoint saves, because they are compared pair by pair.
 std::string sweep_of(const Record& record) {
   if (!record.label.contains("sweep") || record.command == "checkpoint") return "";
   return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
@@ -29,7 +29,7 @@ void append_samples(Record& pooled, const Record& round) {
   add_verdict(pooled.verdict, pooled.reason, round.verdict, round.reason);
 }
 
-// Makes one record of the rounds of a cell, which are in order of time.
+// Makes one record of all rounds of a cell. `rounds` is in order of time.
 Record pool(const std::vector<const Record*>& rounds) {
   Record pooled = *rounds.back();
   pooled.metrics.clear();

@@ -1,5 +1,5 @@
-// Puts the rounds of a sweep together into one record per cell. Each round is a run of its own; together
-// their samples give the spread and the intervals of all rounds.
+// Joins the rounds of a sweep into one record per cell. Each round of a sweep is a run that has its own
+// record. Only the samples of all rounds together show the spread and the intervals of the whole sweep.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace penstock {
 
-// Pools the records of one cell: the same label `sweep`, the same other labels, arm and machine, the same
-// work (matched_cells.hpp), and usable numbers. The pooled record replaces the latest one and has its facts.
-// Its samples are in order of time, and its verdict is the worst of all. All other records stay as they are.
-// Returns how many records were merged into others: 0 if none.
+// Joins the records of each cell of a sweep into one. Records are of one cell if they have usable numbers,
+// the same labels (one of them is `sweep`), the same arm and machine, and the same work (matched_cells.hpp).
+// The joined record replaces the latest of them and has its facts. Its samples are in order of time, and its
+// verdict is the worst of all. All other records remain unchanged. Returns how many records were merged into
+// others: 0 if none.
 size_t pool_rounds(std::vector<StoredRecord>& records);
 
 }  // namespace penstock

@@ -31,7 +31,8 @@ double upper_tail(double z) {
   return std::erfc(z / std::sqrt(2.0)) / 2;
 }
 
-// For every s: the probability that the sum is s, if each of `ranks` is added with probability 1/2.
+// The distribution of a sum to which each of `ranks` is added with probability 1/2. Entry s of the result is
+// the probability that the sum is s.
 std::vector<double> subset_sum_chances(std::span<const size_t> ranks) {
   const size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), size_t{0});
   std::vector<double> chances(most_sum + 1, 0.0);
@@ -45,12 +46,13 @@ std::vector<double> subset_sum_chances(std::span<const size_t> ranks) {
   return chances;
 }
 
-// For every s: the probability that the sum of `count` of the ranks is s, if all choices are equally likely.
+// The distribution of the sum of `count` of the ranks, if all choices are equally likely. Entry s of the
+// result is the probability that the sum is s.
 std::vector<double> choice_sum_chances(std::span<const size_t> ranks, size_t count) {
   const size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), size_t{0});
-  // chances[k][s] is the probability that k of the ranks seen so far were chosen, with the sum s. Rank i
-  // joins k chosen ones with probability (count - k) / (ranks left). Choosing one by one avoids binomials,
-  // which overflow.
+  // chances[k][s] is the probability that k of the ranks seen so far were chosen and have the sum s. If k are
+  // chosen, rank i joins them with probability (count - k) / (ranks left). Choosing one rank after another
+  // needs no binomial coefficients, which would overflow.
   std::vector<std::vector<double>> chances(count + 1, std::vector<double>(most_sum + 1, 0.0));
   chances[0][0] = 1;
   size_t largest_sum_so_far = 0;
@@ -76,7 +78,8 @@ double tail_from(const std::vector<double>& chances, size_t from) {
   return std::min(tail, 1.0);
 }
 
-// The largest cut for which the probability of a sum of at most cut - 1 is within (1 - confidence) / 2.
+// How many order statistics an interval may leave out on each side: the largest r for which the probability
+// of a sum of at most r is within (1 - confidence) / 2. chances[s] is the probability of the sum s.
 std::optional<size_t> cut_of(const std::vector<double>& chances, double confidence) {
   double tail = 0;
   size_t cut = 0;
@@ -174,7 +177,8 @@ std::optional<size_t> moses_cut(size_t first, size_t second, double confidence) 
   if (first == 0 || second == 0) return std::nullopt;
   if (first + second <= kMostExactSamples) {
     std::vector<double> chances = choice_sum_chances(first_numbers(first + second), second);
-    // Shift the distribution so that the smallest possible sum of ranks is at 0 (the statistic U).
+    // Shift the distribution so that the smallest possible sum of ranks is at index 0. The sum becomes the
+    // statistic U.
     chances.erase(chances.begin(), chances.begin() + ptrdiff_t(second * (second + 1) / 2));
     return cut_of(chances, confidence);
   }

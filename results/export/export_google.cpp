@@ -22,7 +22,7 @@ constexpr double kMostThreads = 1e9;
 
 struct Cell {
   std::string name;
-  std::vector<const Record*> records;  // in the order of the record set
+  std::vector<const Record*> records;  // the cell's records, in the order of the record set
 };
 
 std::string without_slash(std::string text) {
@@ -40,7 +40,7 @@ std::string short_name(const Record& record) {
   return name;
 }
 
-// Everything that may distinguish a cell from others: its work parameters and its labels.
+// Everything that may tell a cell from others: its work parameters and its labels.
 Json cell_parameters(const Record& record) {
   Json parameters = Json::object();
   for (const std::string& name : work_parameters(record)) parameters[name] = record.parameters.at(name);
@@ -48,11 +48,11 @@ Json cell_parameters(const Record& record) {
   return parameters;
 }
 
-// The cells have the same name. Adds the parameters in which they differ to their names.
+// Makes the names of cells different which have the same name: adds the parameters in which they differ.
 void distinguish_names(std::vector<Cell*>& cells) {
   std::vector<Json> parameters;
   for (const Cell* cell : cells) parameters.push_back(cell_parameters(*cell->records.front()));
-  std::map<std::string, std::vector<std::string>> values;  // key -> the value of each cell
+  std::map<std::string, std::vector<std::string>> values;  // parameter -> its value in each cell
   for (const Json& one : parameters)
     for (const auto& [key, value] : one.items()) values[key].resize(cells.size());
   for (auto& [key, of_cells] : values)
@@ -65,7 +65,8 @@ void distinguish_names(std::vector<Cell*>& cells) {
 
 std::vector<Cell> cells_of(const RecordSet& set) {
   std::vector<Cell> cells;
-  std::map<std::pair<std::string, std::string>, size_t> cell_index;  // (name, parameters) -> index
+  // (name, parameters) -> index of the cell.
+  std::map<std::pair<std::string, std::string>, size_t> cell_index;
   for (const StoredRecord& stored : set.records) {
     const std::string name = short_name(stored.record);
     const auto [at, fresh] =
@@ -80,7 +81,8 @@ std::vector<Cell> cells_of(const RecordSet& set) {
   return cells;
 }
 
-// The seconds that represent a sample; nothing if it has no finite value, direction or known unit.
+// The seconds that stand for a sample. Absent if the value is not finite, if neither direction is better, or
+// if the unit is unknown.
 std::optional<double> seconds_of(const Metric& metric, double sample) {
   if (!std::isfinite(sample) || metric.better == Better::neither) return std::nullopt;
   if (metric.unit == "s") return sample;

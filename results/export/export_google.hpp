@@ -1,9 +1,10 @@
-// Writes records in the JSON of Google Benchmark, for tools that read it, above all its own tools/compare.py.
+// Writes records as the JSON of Google Benchmark, for tools that read it. The most important one is Google
+// Benchmark's own tools/compare.py.
 //
 // A benchmark is one metric of one cell, and each sample is a repetition. compare.py compares only times, so
 // every sample becomes seconds. A metric in s or ns is converted directly. A rate becomes the seconds for one
 // unit (for B/s: for one MiB), and the rate itself is added as a counter. `cpu_time` repeats `real_time`,
-// since records have no processor time. A failed record becomes an entry with its reason.
+// because records have no processor time. A failed record becomes an entry with its reason.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 namespace penstock {
 
 // The whole JSON text. Names are like "read/disk/threads:4/cache:cold/samples_per_s". They are made from the
-// requested parameters, so the same cells of two sets have the same names. Records of one cell are
-// repetitions of it.
+// requested parameters, so a cell has the same name in every set of records. The records of one cell are its
+// repetitions.
 std::string google_benchmark_json(const RecordSet& set);
 
 }  // namespace penstock

@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-// "mixed" is the sum of all three (unified_rw_reporting)
+// "mixed" is the sum of read, write and trim (fio's option unified_rw_reporting)
 constexpr std::array<std::string_view, 4> kDirections{"read", "write", "trim", "mixed"};
 constexpr std::string_view kSumOfClients = "All clients";
 constexpr double kMostErrno = 4096;
 constexpr double kMostCount = 1e9;
 
-// The value of an option: the job's own, else the global one; "" if it was not given.
+// The value of a fio option: that of the job, or the global one if the job has none; "" if neither gives it.
 std::string option(const Json& fio, const Json& job, std::string_view name) {
   const std::string job_value = member_text(member_object(job, "job options"), name);
   return job_value.empty() ? member_text(member_object(fio, "global options"), name) : job_value;
@@ -39,16 +39,17 @@ double parse_number(const std::string& text) {
   return parsed.ec == std::errc() && number >= 0 ? number : 0;
 }
 
-// A number of jobs or of operations in flight; 1 if the text is empty or invalid.
+// Parses a number of jobs or of operations in flight. 1 if the text is empty or invalid.
 uint64_t count_of(const std::string& text) {
   const double number = parse_number(text);
   return number >= 1 && number <= kMostCount ? uint64_t(number) : 1;
 }
 
-// The results of all clones of one job in one direction.
+// The results of one job in one direction, one for each of its clones (numjobs).
 using Clones = std::vector<const Json*>;
 
-// Before 2.99 fio reported bytes in KiB, rates in KiB/s and latencies in microseconds.
+// Whether the result is from fio before 2.99, which reported bytes in KiB, rates in KiB/s and latencies in
+// microseconds.
 bool is_early(const Json& direction) {
   return member(direction, "io_kbytes") == nullptr && member(direction, "bw_bytes") == nullptr;
 }
@@ -76,8 +77,8 @@ struct Latencies {
   double ns_per_unit = 1;
 };
 
-// The total latencies if all clones have their percentiles (lat_percentiles). Else the completion latencies
-// if all clones have theirs. Else nothing.
+// The total latencies (lat_percentiles) if all clones have their percentiles. Otherwise the completion
+// latencies if all clones have theirs. Absent if neither is so.
 std::optional<Latencies> latencies_of(const Clones& clones) {
   for (const auto& [name, fio_name, ns_per_unit] :
        {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
@@ -93,7 +94,8 @@ std::optional<Latencies> latencies_of(const Clones& clones) {
   return std::nullopt;
 }
 
-// The smallest time in which `percent` of the operations of all clones were done.
+// A percentile of all clones together: the smallest latency within which `percent` of their operations were
+// done.
 std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
   std::map<double, double> bins;
   double total = 0;
@@ -149,7 +151,7 @@ void add_rates(Record& record, const Clones& clones) {
     bytes_per_s = bytes / seconds;
     ops_per_s = ios / seconds;
   }
-  if (clones.size() == 1) {  // fio's own rates of a single clone, exact to the microsecond
+  if (clones.size() == 1) {  // a single clone: take fio's own rates, which are exact to the microsecond
     const Json& only_clone = *clones.front();
     const auto rate = member_number(only_clone, "bw_bytes");
     bytes_per_s = rate ? *rate : member_number(only_clone, "bw").value_or(bytes_per_s / 1024) * 1024;
@@ -161,8 +163,8 @@ void add_rates(Record& record, const Clones& clones) {
   add_sample(record, kWallTime, seconds);
 }
 
-// Records the size of one operation. If fio has one size for each direction (read, write, trim), records that
-// of this direction, or for "mixed" all of them as text.
+// Records the block size, the size of one operation. fio can have a size for each direction (read, write,
+// trim). Then the size of this direction is recorded, or for "mixed" all sizes as one text.
 void add_block(Record& record, const std::string& text, size_t direction) {
   std::vector<std::string> sizes;
   for (size_t begin = 0; begin <= text.size();) {
@@ -179,14 +181,14 @@ void add_block(Record& record, const std::string& text, size_t direction) {
 void add_tier(Record& record, const Json& fio, const Json& job) {
   const std::string folder = option(fio, job, "directory");
   std::string path = option(fio, job, "filename");
-  path = path.substr(0, path.find(':'));  // only the first of several paths
+  path = path.substr(0, path.find(':'));  // if the job has several paths, take the first
   if (!folder.empty() && !path.starts_with('/')) path = path.empty() ? folder : folder + "/" + path;
   if (path.empty()) return;
   record.parameters["tier"] = path;
   record.tiers["data"] = Json{{"name", path}, {"backend", option(fio, job, "ioengine")}, {"root", path}};
 }
 
-// Records the options of the job.
+// Records the options of the job as parameters.
 void add_parameters(Record& record, const Json& fio, const Json& job, size_t direction, size_t clones) {
   add_tier(record, fio, job);
   Json& parameters = record.parameters;
@@ -237,7 +239,7 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, size_t d
       utc_time(member_number(first, "job_start").value_or((end_time_s - seconds_of(clones)) * 1e3) * 1e-3);
   add_rates(record, clones);
   add_latencies(record, clones);
-  // The tier is where a job works and not part of the work.
+  // The tier is where a job works, so it is not part of the work.
   record.work.emplace();
   for (const auto& [name, value] : record.parameters.items())
     if (name != "tier") record.work->push_back(name);
@@ -253,7 +255,7 @@ bool has_work(const std::vector<const Json*>& jobs, size_t direction) {
   });
 }
 
-// The direction that the job's options ask for first. It is used for the record of a job that did nothing.
+// The direction that the job's options ask for first. A job that did nothing gets a record of this direction.
 size_t requested_direction(const Json& fio, const Json& job) {
   const std::string pattern = first_option(fio, job, {"rw", "readwrite"});
   return pattern.find("trim") != std::string::npos ? 2 : pattern.find("write") != std::string::npos ? 1 : 0;

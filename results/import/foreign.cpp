@@ -13,12 +13,14 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostForeignDepth = 32;              // levels of JSON nesting; these tools need six
-constexpr double kLatestUnixTime_s = 32503680000;  // the year 3000
-constexpr std::string_view kRootMount = "/";  // the root mount contains every path, so it identifies no tier
+// How deep JSON may be nested; results of these tools need six levels.
+constexpr int kMostForeignDepth = 32;
+constexpr double kLatestUnixTime_s = 32503680000;  // times after the year 3000 are errors
+// The root's mount point contains every path, so it says nothing about the tier.
+constexpr std::string_view kRootMount = "/";
 
-// The JSON object in the text: from the first '{' at the start of a line to the last '}' at the start of a
-// line.
+// Finds the JSON object in the text. It reaches from the first '{' that starts a line to the last '}' that
+// starts a line.
 std::string_view find_json_object(std::string_view text) {
   size_t begin = 0;
   if (!text.starts_with('{')) {
@@ -31,7 +33,7 @@ std::string_view find_json_object(std::string_view text) {
                                                       : text.substr(begin, end + 2 - begin);
 }
 
-// Replaces NaN and Infinity by null: Google Benchmark writes them although JSON does not allow them.
+// Replaces NaN and Infinity by null. Google Benchmark writes them, although JSON does not allow them.
 std::string replace_odd_numbers(std::string_view text) {
   std::string json;
   bool in_string = false;
@@ -59,9 +61,10 @@ bool is_below(const std::filesystem::path& path, const std::filesystem::path& fo
   return !relative.empty() && *relative.begin() != "..";
 }
 
-using TierFolders = std::map<std::string, std::string>;  // folder -> the name of the tier
+using TierFolders = std::map<std::string, std::string>;  // folder -> name of the tier in it
 
-// The tier whose folder is the nearest one above `path`; "" if there is none.
+// The name of the tier whose folder contains `path`. If several do, it is the one with the longest path; ""
+// if none does.
 std::string nearest_tier(const TierFolders& folders, const std::string& path) {
   std::string_view nearest;
   std::string name;

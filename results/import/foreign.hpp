@@ -28,30 +28,31 @@ struct Imported {
   std::vector<std::string> problems;  // what could not be imported, and why
 };
 
-// Imports the output of either tool; nothing if `text` is from neither. Text before and after the JSON (notes
-// of fio) is skipped.
+// Imports the output of Google Benchmark or of fio. Absent if `text` is from neither. Text before and after
+// the JSON (notes of fio) is skipped.
 std::optional<Imported> import_foreign(std::string_view text);
 
-// The check and the import for each tool. Call import_x() only if is_x() is true. `id` is the prefix of the
-// records' ids.
+// Recognizes and imports the JSON of each tool. import_x() may only be called if is_x() returned true. `id`
+// is the prefix of the records' ids.
 bool is_google_benchmark(const Json& json);
 Imported import_google_benchmark(const Json& json, const std::string& id);
 bool is_fio(const Json& json);
 Imported import_fio(const Json& json, const std::string& id);
 
-// A time in seconds since 1970 in the format of records; "" for an impossible time.
+// Formats a time, given in seconds since 1970, as records write it. "" for a time that cannot be right.
 std::string utc_time(double seconds);
 
-// The rate of fio's operations; fio does not count samples.
+// The rate of fio's operations. They are not called samples, because fio does not know samples.
 inline constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
 
-// All metrics that the records of each tool can have, in order of importance.
+// All metrics that records of Google Benchmark can have, in order of importance. The next function returns
+// those of fio.
 std::span<const MetricInfo> google_benchmark_metrics();
 std::span<const MetricInfo> fio_metrics();
 
-// Names the tiers of fio's records, which have only a path. A tier gets the name that penstock's records of
-// the same place use: by the tier's root, else by the mount point. So results of both tools are next to each
-// other.
+// Gives names to the tiers of fio's records, which have only a path. A tier gets the name that penstock's own
+// records use for the nearest root above this path, or else for the nearest mount point above it. So the
+// results of both tools are shown together.
 void name_fio_tiers(std::span<Record* const> records);
 
 }  // namespace penstock

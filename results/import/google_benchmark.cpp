@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// The standard members of an entry; every other number is a counter.
+// The members that every entry may have. Any other number is a counter.
 constexpr std::array<std::string_view, 17> kStandardMembers{"family_index",  "per_family_instance_index",
                                                             "repetitions",   "repetition_index",
                                                             "threads",       "iterations",
@@ -35,7 +35,7 @@ std::optional<double> seconds_of(std::string_view unit) {
   return std::nullopt;
 }
 
-// "2026-11-20T10:30:00+01:00" (and "2026-11-20 10:30:00" of early versions) in UTC.
+// Converts a date to UTC: "2026-11-20T10:30:00+01:00", or "2026-11-20 10:30:00" of early versions.
 std::string utc_of_date(const std::string& date) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, offset_hours = 0, offset_minutes = 0;
   char sign = '+';
@@ -49,8 +49,8 @@ std::string utc_of_date(const std::string& date) {
   return utc_time(double(midnight + hour * 3600 + minute * 60 + second - offset));
 }
 
-// Whether an entry is an aggregate. Early versions do not mark them: then "BM_x_mean" is one if "BM_x"
-// exists.
+// Whether an entry is an aggregate, such as a mean. Early versions do not mark aggregates. So "BM_x_mean"
+// also counts as an aggregate if "BM_x" exists.
 bool is_aggregate(const Json& entry, const std::set<std::string>& names) {
   if (const std::string type = member_text(entry, "run_type"); !type.empty()) return type != "iteration";
   const std::string name = member_text(entry, "name");
@@ -64,8 +64,8 @@ std::string run_name(const Json& entry) {
   return name.empty() ? member_text(entry, "name") : name;
 }
 
-// Whether the aggregate belongs to `run`: it is an aggregate of this run, or of all runs of its family
-// (complexity), as "BM_x" is of "BM_x/8" and "BM_x/64".
+// Whether the aggregate belongs to `run`. It may be an aggregate of this run, or of all runs of its family:
+// the aggregate "BM_x" (complexity) belongs to "BM_x/8" and "BM_x/64".
 bool belongs_to(const std::string& run, const std::string& aggregate) {
   return run == aggregate || run.starts_with(aggregate + "/");
 }
@@ -152,7 +152,7 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
   const Json& context = json.at("context");
   std::set<std::string> names;
   for (const Json& entry : json.at("benchmarks")) names.insert(member_text(entry, "name"));
-  std::vector<std::string> run_names;        // one for each record
+  std::vector<std::string> run_names;        // the name of each record's run
   std::vector<std::string> aggregated_runs;  // run names that have aggregates
   for (const Json& entry : json.at("benchmarks")) {
     const std::string name = run_name(entry);

@@ -21,11 +21,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRecordSuffix = ".jsonl";
 constexpr std::string_view kForeignSuffix = ".json";
-constexpr int kMostRecordDepth = 32;  // levels of JSON nesting; records need five
+constexpr int kMostRecordDepth = 32;  // how deep JSON may be nested; records need five levels
 
 class RecordReader {
  public:
-  // `is_argument` is true if the user named the file, and false if it was found in a folder.
+  // Reads one file of records. `is_argument` is true if the user named the file, and false if it was found in
+  // a folder.
   void read_file(const fs::path& path, bool is_argument);
   RecordSet finish() &&;
 
@@ -38,7 +39,8 @@ class RecordReader {
   }
 
   RecordSet record_set_;
-  std::set<std::pair<dev_t, ino_t>> files_read_;  // a file that two paths lead to counts once
+  // Files that were read, so that a file to which two paths lead is read once.
+  std::set<std::pair<dev_t, ino_t>> files_read_;
 };
 
 void RecordReader::read_file(const fs::path& path, bool is_argument) {
@@ -168,7 +170,8 @@ Result<RecordSet> read_records(std::span<const fs::path> paths) {
 }
 
 std::vector<fs::path> with_folders(const fs::path& path) {
-  constexpr int kMostFolderLevels = 1;  // levels of folders below the folders in `path`
+  // The folders in `path` are searched, and this many levels of folders below them.
+  constexpr int kMostFolderLevels = 1;
   std::vector<fs::path> paths{path};
   std::error_code code;
   if (!fs::is_directory(path, code)) return paths;

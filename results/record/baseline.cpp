@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBaselinesFolder = "baselines";
 constexpr std::string_view kBaselinePrefix = "baseline:";
-constexpr int kMostBaselineDepth = 8;  // levels of JSON nesting
+constexpr int kMostBaselineDepth = 8;  // most levels of nesting in a baseline's JSON
 constexpr size_t kReadBlockBytes = 1U << 16;
 
 Result<void> check_name(const std::string& name) {
@@ -30,7 +30,7 @@ Result<void> check_name(const std::string& name) {
                     "'{}' is no name for a baseline: letters, digits, '_', '-' and '.'", name);
 }
 
-// The current size and checksum of a file; its path is left empty.
+// Returns a file's current size and checksum, without its path.
 Result<Baseline::File> inspect_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error(errno, "cannot open", path.string());

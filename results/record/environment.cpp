@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBlanks = " \t\n";
 
-// The text of a file without blanks at both ends; absent if it cannot be read.
+// The text of a file, without white space at both ends; absent if it cannot be read.
 std::optional<std::string> file_text(const fs::path& path) {
   std::ifstream in(path);
   if (!in) return std::nullopt;
@@ -87,7 +87,8 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   const auto has_controller = [&](std::string_view name) {
     return comma_separated.find("," + std::string(name) + ",") != std::string::npos;
   };
-  // Inside a container the host's path may not exist. The mounted root is then the group of this process.
+  // The folder of the process's cgroup for a controller. Inside a container the host's path may not exist.
+  // Then the root of the mounted file system is the group of this process.
   const auto group_folder = [&](std::string_view controller) {
     const fs::path controller_folder = mount / controller;
     const fs::path folder = controller_folder / fs::path(path).relative_path();
@@ -95,7 +96,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     return fs::exists(folder, ignored) ? folder : controller_folder;
   };
   if (has_controller("memory")) {
-    // The kernel writes "no limit" as a huge number rounded to pages.
+    // "No limit" is a huge number here: the kernel rounds it to whole pages.
     if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
       if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60))
         keep_smaller(limits, "memory_bytes", *number);
@@ -128,7 +129,8 @@ int cpu_count() {
 
 std::string cpu_model() {
   std::string model = line_value("/proc/cpuinfo", "model name");
-  if (model.empty()) model = line_value("/proc/cpuinfo", "CPU implementer");  // ARM gives only a number
+  // On ARM the file has no model name, only numbers such as this one.
+  if (model.empty()) model = line_value("/proc/cpuinfo", "CPU implementer");
   return model;
 }
 

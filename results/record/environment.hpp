@@ -1,5 +1,5 @@
-// Describes the machine that a measurement ran on. This part of a record decides whether two records may be
-// compared.
+// Describes the machine on which a measurement ran, for the record. Two records may be compared only if these
+// facts fit.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace penstock {
 struct CacheState;
 struct Tier;
 
-// An object with: host, kernel, machine, os, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory
-// nodes), governor, memory_bytes, cgroup (limits), build (compiler, type, flags, sanitizer), versions,
-// clock_read_ns. A fact that the machine does not report is "" or absent. Takes a few milliseconds.
+// The facts about this machine as a JSON object with: host, kernel, machine, os, cpu, cpus (allowed, "0-3"),
+// cpu_count, numa (allowed memory nodes), governor, memory_bytes, cgroup (limits), build (compiler, type,
+// flags, sanitizer), versions, clock_read_ns. A fact that the machine does not report is "" or absent. Takes
+// a few milliseconds.
 Json inspect_environment();
 
 // The cgroup limits of this process; {} if there are none. With version 2 they are the tightest limits of its
@@ -23,15 +24,15 @@ Json inspect_environment();
 // tests.
 Json cgroup_limits(const std::filesystem::path& root);
 
-// The median cost of one steady_clock read.
+// How long one call of steady_clock::now() takes, in nanoseconds: the median of several.
 double clock_read_ns();
 
 // This machine's memory in bytes, 0 if unknown.
 uint64_t memory_bytes();
 
-// The memory in bytes that this process can use now, so that the system does not have to end a process: the
-// smaller of MemAvailable and the cgroup's limit. Page cache counts as available, files in tmpfs do not. 0 if
-// unknown.
+// The memory in bytes that this process can use now without the risk that the system kills it: the smaller of
+// MemAvailable and what the cgroup's limit leaves. Page cache counts as available, files in tmpfs do not. 0
+// if unknown.
 uint64_t available_memory();
 
 // The current facts of a tier: how it was opened, its file system and ceilings, and the times of its calls if

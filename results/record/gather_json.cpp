@@ -1,6 +1,6 @@
 // Ranks: gather_json() and gather_ranks() are collective. One thread of each rank calls them.
-// Memory: everything allocates. If rank 0 throws before the broadcast, the other ranks wait.
-// Ctrl-C: no call ends because of it. gather_json() passes a signal at one rank on to all.
+// Memory: everything allocates. If rank 0 throws before the broadcast, the other ranks wait for ever.
+// Ctrl-C: no call ends because of it. If one rank got a signal, gather_json() passes it on to all ranks.
 #include "results/record/gather_json.hpp"
 
 #include <cstdint>
@@ -22,8 +22,8 @@ int first_signal(const std::vector<int>& signals) {
 
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join) {
-  // Each rank sends its signal with its JSON, and the answer has the first signal of any rank. So every rank
-  // knows of a signal when this call returns, and the ranks can stop together.
+  // Each rank sends the signal that it received, with its JSON. The answer has the signal of the lowest rank
+  // that has one. So when this call returns, every rank knows of the signal, and all can stop together.
   const std::vector<uint8_t> bytes = Json::to_cbor(Json::array({interrupt_signal(), mine}));
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   std::vector<std::byte> answer;
@@ -42,7 +42,7 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
   PENSTOCK_TRY(ranks.broadcast(answer));
   Json message = Json::from_cbor(answer);
   GatheredJson result{std::move(message[1]), message[0].get<int>()};
-  // Simulate the signal on the ranks that did not receive it.
+  // Makes interrupted() true on the ranks that did not receive the signal themselves.
   if (result.signal != 0 && !interrupted()) simulate_interrupt(result.signal);
   return result;
 }
@@ -53,7 +53,7 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
                   {"host", host},
                   {"rank_on_node", ranks.rank_on_node()},
                   {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
-  // Rank 0 gets one entry for each rank; the others get none and return [].
+  // Rank 0 gets one entry from each rank; the other ranks get none and return [].
   const std::vector<uint8_t> bytes = Json::to_cbor(mine);
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   Json rows = Json::array();

@@ -1,5 +1,5 @@
-// Exchanges JSON between the ranks of a job: each rank sends its JSON to rank 0, and all get one answer.
-// Every rank makes these calls in the same order.
+// Exchanges JSON between the ranks of a job: each rank sends its JSON to rank 0, and all ranks get one
+// answer. Every rank must make these calls, in the same order.
 #pragma once
 
 #include <functional>
@@ -16,20 +16,21 @@ struct GatheredJson {
   int signal = 0;  // the signal of the lowest rank that received one; 0: none
 };
 
-// Collective: rank 0 calls `join` with the JSON of all ranks, in rank order, and every rank gets the result.
-// If a rank received a signal, interrupted() is true on every rank when this returns.
+// Sends `mine` to rank 0, which calls `join` with the JSON of all ranks in rank order. Every rank gets the
+// result of `join`. Collective. If one rank received a signal, interrupted() is true on every rank when this
+// returns.
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join);
 
-// Collective: returns on rank 0 an array with an entry for each rank: its number, its `host`, its rank on the
-// node, and the offset of its clock from rank 0's. `before` is the result of an earlier call: its clock
-// offsets are put before the new one. Returns [] on the other ranks.
+// Returns on rank 0 an array with an entry for each rank: its number, its `host`, its rank on the node, and
+// the offset of its clock from rank 0's clock. On the other ranks it returns []. `before` is the result of an
+// earlier call: its clock offsets come before the new ones in each entry. Collective.
 Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before);
 
 Json error_json(const Error& error);
 Error error_from_json(const Json& json);
 
-// An absent number is null in JSON.
+// The number as JSON; null if it is absent.
 Json number_json(const std::optional<double>& number);
 std::optional<double> number_from_json(const Json& json);
 

@@ -16,7 +16,7 @@ inline const Json* member(const Json& json, std::string_view name) {
   return at == json.end() ? nullptr : &*at;
 }
 
-// The member if it is an object, else an empty object.
+// The member `name` if it is an object, else an empty object.
 inline const Json& member_object(const Json& json, std::string_view name) {
   static const Json kEmptyObject = Json::object();
   const Json* const found = member(json, name);

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRecordFileSuffix = ".jsonl";
 constexpr size_t kShortIdChars = 8;
 
-// In the order of the enum Verdict.
+// The names of the verdicts, in the order of the enum Verdict.
 constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_bound", "ceiling_invalid",
                                               "degraded",  "not_warm", "not_cold",     "wrong_bytes",
                                               "timed_out", "failed",   "skipped",      "interrupted"};
@@ -41,8 +41,8 @@ Json metric_json(const Metric& metric) {
   return json;
 }
 
-// "2026-11-20T09:30:00Z" becomes "20261120T093000Z". Drops all other characters, so that a name from a record
-// cannot leave the folder.
+// Makes a text safe as a part of a file name: keeps letters, digits and `also_allowed`. So
+// "2026-11-20T09:30:00Z" becomes "20261120T093000Z", and a name from a record cannot lead out of the folder.
 std::string file_name_part(std::string_view text, std::string_view also_allowed) {
   std::string out;
   for (const char c : text) {
@@ -52,9 +52,10 @@ std::string file_name_part(std::string_view text, std::string_view also_allowed)
   return out;
 }
 
-// Makes a file in `folder` and removes it; returns 0 or the errno of the step that failed. Missing folders
-// are made below a unique name: another process that checks or writes must not find a folder that is removed
-// again. `made` gets the folders that were made, the outermost first; the caller removes them.
+// Tests whether a file can be made in `folder`: makes one and removes it. Returns 0 or the errno of the step
+// that failed. Missing folders are made below a unique name. Their real names would be a danger: another
+// process that checks or writes at the same time could use such a folder just before it is removed.
+// `made_folders` gets the folders that were made, the outermost first; the caller removes them.
 int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
   std::error_code code;
   fs::path existing = folder;
@@ -66,7 +67,7 @@ int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
     if (::mkdtemp(unique_folder.data()) == nullptr) return errno;
     made_folders.push_back(existing = unique_folder);
     for (const fs::path& name : missing) {
-      if (name.empty()) continue;  // the empty name after a slash at the end
+      if (name.empty()) continue;  // a slash at the end of the path gives an empty name
       existing /= name;
       if (::mkdir(existing.c_str(), 0777) != 0) return errno;
       made_folders.push_back(existing);
@@ -85,7 +86,7 @@ std::string_view verdict_name(Verdict verdict) {
 }
 
 int verdict_exit_code(Verdict verdict) {
-  if (verdict <= Verdict::degraded) return 0;  // the record has a number
+  if (verdict <= Verdict::degraded) return 0;  // the figures of the record can be used
   return verdict == Verdict::skipped ? 77 : 1;
 }
 
@@ -155,7 +156,8 @@ std::string record_line(const Record& record) {
 }
 
 std::string seal_line(std::string_view record, size_t line, size_t lines) {
-  std::string sealed(record.substr(0, record.size() - 1));  // the record without its last '}'
+  // The record without its last '}', to which the seal is appended.
+  std::string sealed(record.substr(0, record.size() - 1));
   sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, lines);
   return sealed + seal_checksum(sealed);
 }

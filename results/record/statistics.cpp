@@ -48,9 +48,9 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
   const std::vector<double> values = sorted_samples(samples);
   const size_t n = values.size();
   if (n == 0) return std::nullopt;
-  // An interval without the k outermost samples at each end misses the median with probability 2 P(B <= k),
-  // where B is binomial with n trials of 1/2. lgamma keeps the terms from underflowing for thousands of
-  // samples.
+  // Consider the interval without the k outermost samples at each end. It misses the median with probability
+  // 2 P(B <= k), where B is binomial with n trials of probability 1/2. lgamma keeps the terms from
+  // underflowing for thousands of samples.
   const auto count = double(n);
   double tail = 0;
   std::optional<size_t> cut;

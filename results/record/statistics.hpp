@@ -9,16 +9,17 @@
 
 namespace penstock {
 
-// The finite samples, in their order. sorted_samples() sorts them.
+// Returns the finite samples: finite_samples() in their original order, sorted_samples() sorted.
 std::vector<double> finite_samples(std::span<const double> samples);
 std::vector<double> sorted_samples(std::span<const double> samples);
 
-// The middle one of the sorted samples, or the mean of the two middle ones if their number is even; 0 when
-// empty.
+// The sample in the middle of the sorted samples, or, if their number is even, the mean of the two in the
+// middle. 0 if there are none.
 double median(std::span<const double> samples);
 
-// A percentile by linear interpolation between order statistics (type 7 of Hyndman and Fan, Sample Quantiles
-// in Statistical Packages, 1996). `percent` is in [0, 100]; 0 when empty.
+// The value that `percent` of the samples do not exceed; `percent` is in [0, 100]. 0 if there are no samples.
+// It interpolates linearly between order statistics (type 7 of Hyndman and Fan, Sample Quantiles in
+// Statistical Packages, 1996).
 double percentile(std::span<const double> samples, double percent);
 
 struct Interval {
@@ -26,23 +27,23 @@ struct Interval {
   double high = 0;
 };
 
-// A distribution-free interval that covers the median with at least `confidence`: the narrowest symmetric
-// pair of order statistics, from the binomial distribution (David and Nagaraja, Order Statistics, 7.1).
-// Absent if even the range of all samples is not enough: below 6 samples at 0.95.
+// An interval that covers the median with at least the probability `confidence`, whatever the distribution:
+// the narrowest symmetric pair of order statistics, from the binomial distribution (David and Nagaraja, Order
+// Statistics, 7.1). Absent if even the range of all samples is not enough: below 6 samples at 0.95.
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence = 0.95);
 
 // (max - min) / median: how much repeats differ. 0 for fewer than two samples or a median of 0.
 double spread(std::span<const double> samples);
 
-// The median ratio of repeats that were measured alternately, and its interval.
+// The median of the ratios of two things that were measured alternately, and its interval.
 struct PairedRatio {
   double median = 0;
-  std::optional<Interval> interval;  // 95% confidence interval; absent below 6 pairs
+  std::optional<Interval> interval;  // 95% confidence interval of the median; absent below 6 pairs
   size_t pairs = 0;
 };
 
-// Pairs sample i of `numerators` with sample i of `denominators`. A sample without a partner, or with a
-// partner of 0, is left out. Absent if no pair is left.
+// Divides sample i of `numerators` by sample i of `denominators`, for all i. A sample without a partner, or
+// with a partner of 0, is left out. Absent if no pair is left.
 std::optional<PairedRatio> paired_ratio(std::span<const double> numerators,
                                         std::span<const double> denominators);
 

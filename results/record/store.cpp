@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Reads the fields of one JSON object. `path` comes before the field names in errors.
+// Reads the fields of one JSON object. Errors name a field as `path` followed by its name.
 class Fields {
  public:
   Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -42,13 +42,13 @@ class Fields {
     if (value == nullptr || !value->is_array()) return field_error(name, "list of numbers");
     std::vector<double> numbers;
     for (const Json& entry : *value) {
-      // JSON has no notation for a number that is not finite, so it is null.
+      // null is a number that was not finite: JSON has no notation for it.
       if (!entry.is_number() && !entry.is_null()) return field_error(name, "list of numbers");
       numbers.push_back(entry.is_null() ? std::nan("") : entry.get<double>());
     }
     return numbers;
   }
-  // The list must exist. `expected` describes it in errors: "list of words".
+  // A list of texts, which must exist. In errors, `expected` says what it should be: "list of words".
   Result<std::vector<std::string>> texts(std::string_view name, std::string_view expected) const {
     const Json& value = *find(name);
     if (!value.is_array()) return field_error(name, expected);
@@ -59,7 +59,7 @@ class Fields {
     }
     return texts;
   }
-  // A missing object counts as an empty one.
+  // A JSON object; if it is missing, an empty one.
   Result<Json> object(std::string_view name) const {
     const Json* value = find(name);
     if (value == nullptr) return Json(Json::object());

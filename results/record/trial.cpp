@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Options that all commands share, and that are not work, have a field of their own in the record or none.
+// Whether an option is not stored with the parameters: it is common to all commands and does not describe the
+// work. Such an option has a field of its own in the record, or none.
 bool has_own_field(const OptionSpec& option) {
   if (option.role == OptionRole::work) return false;
   for (const OptionTable table : {common_options(), measuring_options()})
@@ -31,8 +32,8 @@ bool has_own_field(const OptionSpec& option) {
   return false;
 }
 
-// The value of an option as JSON of its type. `text` is as Options::visit() passes it: nullptr if the option
-// has no value.
+// The value of an option as JSON of the option's type. `text` is what Options::visit() passes: nullptr if the
+// option has no value.
 Json typed_value(OptionType type, const std::string* text) {
   if (text == nullptr) return type == OptionType::flag ? Json(false) : Json();
   switch (type) {
@@ -43,7 +44,7 @@ Json typed_value(OptionType type, const std::string* text) {
     case OptionType::size:
     case OptionType::rate:
     case OptionType::real: {
-      // "4096" and "0.5" are also valid JSON numbers.
+      // Numbers such as "4096" and "0.5" have the same form in JSON.
       Json number = Json::parse(*text, nullptr, false);
       if (number.is_number()) return number;
       break;
@@ -64,7 +65,7 @@ Json typed_value(OptionType type, const std::string* text) {
   return *text;
 }
 
-// A repeated option becomes a list from its second value on.
+// Adds a parameter. If an option is given several times, its parameter becomes a list.
 void add_parameter(Json& parameters, const std::string& name, Json value) {
   if (!parameters.contains(name)) {
     parameters[name] = std::move(value);
@@ -90,7 +91,7 @@ Json pair_json(std::string_view suite, uint64_t index, std::string_view arm) {
   return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
 }
 
-// Parses "SUITE,INDEX,ARM"; the suite may contain commas. "" is no pair.
+// Parses "SUITE,INDEX,ARM"; the suite may contain commas. "" means that there is no pair: {}.
 Result<Json> parse_pair(const std::string& text) {
   if (text.empty()) return Json::object();
   const auto index_end = text.rfind(',');
@@ -103,7 +104,7 @@ Result<Json> parse_pair(const std::string& text) {
   return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
 }
 
-// The device of `path`, or of its nearest parent that exists.
+// Sets `device` to the device of `path`, or of its nearest parent that exists. False if there is none.
 bool device_of(fs::path path, dev_t& device) {
   std::error_code code;
   path = fs::absolute(path, code);
@@ -220,7 +221,7 @@ void Run::add(Trial trial) {
 void Run::check_tier(const Tier& tier) {
   if (root())
     for (const std::string& remark : tier.remarks()) context_.log(tier.name + ": " + remark);
-  // The results folder cannot be on a tier without a file system.
+  // A tier without a file system cannot contain the results folder.
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;
   dev_t results_device = 0;
   dev_t tier_device = 0;

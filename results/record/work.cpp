@@ -26,8 +26,8 @@ const OptionSpec* option_of(const CommandInfo& command, std::string_view paramet
   return nullptr;
 }
 
-// Earlier versions recorded the options of all subcommands of a command. Options that the record's own
-// subcommand does not take do not describe what was measured.
+// Whether an option belongs only to other subcommands than the record's. Earlier versions recorded the
+// options of all subcommands of a command; such an option does not describe what was measured.
 bool is_of_another_subcommand(const Record& record, std::string_view name) {
   const CommandInfo* const command = command_called(record.command);
   if (command == nullptr || command->subcommands == nullptr) return false;
@@ -66,7 +66,7 @@ std::string work_text(const Record& record, std::string_view name) {
 }
 
 std::string work_key(const Record& record, std::span<const std::string_view> excluded) {
-  // Sorted by name, because another version's option table may have another order.
+  // The values by name. They are sorted, because another version's option table may have another order.
   std::map<std::string, std::string> values;
   for (const std::string& name : work_parameters(record))
     if (std::find(excluded.begin(), excluded.end(), name) == excluded.end())
@@ -76,7 +76,7 @@ std::string work_key(const Record& record, std::span<const std::string_view> exc
 
 std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
                                                 std::span<const std::string_view> excluded) {
-  std::vector<std::string> names;  // in the order of the first records that have them
+  std::vector<std::string> names;  // sorted by the first record that has the parameter
   for (const Record* const record : records)
     for (std::string& name : work_parameters(*record))
       if (std::find(excluded.begin(), excluded.end(), name) == excluded.end() &&

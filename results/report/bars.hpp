@@ -17,7 +17,7 @@ struct Bar {
   std::vector<Segment> segments;
 };
 
-// All bars have one scale, and the segments of the first bar make the legend. `buttons` (finished HTML)
+// Draws the bars, all on one scale. The segments of the first bar make the legend. `buttons` (finished HTML)
 // follow the caption. "" if all bars have length 0.
 std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, const std::string& buttons);
 

@@ -19,7 +19,7 @@ Json numbers_json(const std::vector<std::optional<double>>& values) {
   return list;
 }
 
-// In the order of the enum Stroke.
+// The script's name for each Stroke, in the order of the enum.
 constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};
 
 }  // namespace

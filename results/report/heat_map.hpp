@@ -1,5 +1,5 @@
-// A heat map as a table: numbers in cells, with a background colour for their size. The colour adds no
-// information, so the map is readable without it.
+// A heat map as a table: numbers in cells, each with a background colour for its size. The numbers alone say
+// everything, so the map is readable without colour.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace penstock::report {
 struct HeatCell {
   std::optional<double> value;
   std::string text;                // the number as text
-  const Record* record = nullptr;  // the record that has the number
+  const Record* record = nullptr;  // the record that contains the number
 };
 
 struct HeatMap {
@@ -23,13 +23,14 @@ struct HeatMap {
   std::vector<std::string> column_names;
   std::vector<std::string> row_names;
   std::vector<std::vector<HeatCell>> cells;  // one vector for each row
-  double highest = 1;                        // the value with the brightest colour; 0 has the darkest
+  double highest = 1;                        // the value that gets the brightest colour; 0 gets the darkest
   std::string lowest_text;
   std::string highest_text;
 };
 
-// The colours are ten steps of cividis, whose brightness rises evenly for all readers, also colour-blind ones
-// (Nunez, Anderton, Renslow: Optimizing colormaps with consideration for color vision deficiency, 2018).
+// The map as HTML. The colours are ten steps of cividis, whose brightness rises evenly for all readers, also
+// colour-blind ones. (Nunez, Anderton, Renslow: Optimizing colormaps with consideration for color vision
+// deficiency, 2018.)
 std::string heat_map_html(const HeatMap& map, PageState& state);
 
 }  // namespace penstock::report

@@ -1,4 +1,4 @@
-// Writes HTML so that no text of a record can become markup.
+// Writes HTML. Text of a record can never become markup.
 #pragma once
 
 #include <string>
@@ -13,33 +13,34 @@ namespace penstock::report {
 // and invalid UTF-8 become U+FFFD.
 std::string escape(std::string_view text);
 
-// JSON for a <script type="application/json">: ASCII only, without '<', '>' and '&', so that nothing in it
-// can end the element or start a comment.
+// JSON as the content of <script type="application/json">. It is ASCII without '<', '>' and '&', so nothing
+// in it can end the element or start a comment.
 std::string script_json(const Json& json);
 
-// Text that is already HTML. Only this class, literals and escape() write to the page, so all other text is
-// escaped.
+// Text that is already HTML. Only this class, literals and escape() make such text, so any other text that
+// reaches the page is escaped.
 struct Markup {
   std::string html;
   std::string cell_class = {};  // CSS class of a table's cell: one of the page's own class names
 };
 Markup text(std::string_view text);
 
-// A data table with a caption, column heads and its own horizontal scrolling.
+// A table of data with a caption and column heads. A wide table scrolls sideways on its own.
 class HtmlTable {
  public:
   enum class Kind { words, number };
   struct Column {
     std::string title;
     Kind kind = Kind::number;
-    std::string hint = {};  // what the column means, shown on hover
+    std::string hint = {};  // explains the column; shown when the pointer is on its head
   };
   HtmlTable(std::string caption, std::vector<Column> columns);
-  // `row_class` is one of the page's own class names, or "". `id` must not come from a record.
+  // Adds a row. `row_class` is one of the page's own class names, or "". `id` must not come from a record.
   void row(std::vector<Markup> cells, std::string_view row_class = "", std::string_view id = "");
   void row(const std::vector<std::string>& cells, std::string_view row_class = "");
   bool empty() const { return rows_ == 0; }
-  // Sets the CSS class of the whole table, and finished HTML that follows the caption.
+  // Sets the CSS class of the whole table, and HTML (such as a button) that follows the caption.
+  // `after_caption` must be finished HTML.
   void set_class_and_button(std::string_view table_class, std::string after_caption);
   std::string html() const;
 

@@ -67,7 +67,7 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   state.output = output;
   state.sentences = sentences(records, output);
   state.first_record = records.data();
-  // The calls must stay in this order: it decides colours, chart numbers and contents.
+  // The sections must be made in this order: it decides colours, chart numbers and the table of contents.
   std::string body = headline_section(records, set.problems, state);
   body += comparison_section(comparisons, state);
   for (const RecordView* const view : ordered_views()) body += view->section(records, state);

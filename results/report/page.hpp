@@ -14,9 +14,10 @@
 namespace penstock::report {
 
 struct Page {
-  std::string html;                 // always the same, except for the nonce of the script policy
+  // The same input always gives the same text, except for the nonce of the script policy.
+  std::string html;
   std::vector<Sentence> sentences;  // the sentences on the page
-  std::vector<Sheet> sheets;        // the numbers of its charts, bars and heat maps, in order
+  std::vector<Sheet> sheets;        // the numbers of the page's charts, bars and heat maps, in their order
 };
 
 // Makes the report of all records of `set`. `title` is the heading of the page.

@@ -11,7 +11,8 @@ namespace penstock::report {
 namespace {
 
 constexpr size_t kUnfoldedParts = 8;
-constexpr size_t kMostRangesPerCell = 6;  // ranges of record numbers in one cell of a table
+// How many ranges of record numbers ("1 to 25") one cell of a table shows.
+constexpr size_t kMostRangesPerCell = 6;
 
 const Sentence* first_of(const std::vector<Sentence>& sentences, std::string_view kind) {
   for (const Tone tone : {Tone::finding, Tone::caution})

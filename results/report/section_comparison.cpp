@@ -14,19 +14,19 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr size_t kMostRowsPerTable = 100;  // more rows are folded
+constexpr size_t kMostRowsPerTable = 100;  // After this many rows, a table is folded (it opens by a click).
 
 std::string signed_percent(double fraction) {
   const std::string size = format_percent(std::abs(fraction));
   return (fraction < 0 ? "\u2212" : "+") + size;
 }
 
-// The position of a change on a scale from -limit to +limit, in percent of the scale's width.
+// Where a change is on a bar that reaches from -limit to +limit, in percent of the bar's width.
 double bar_position(double change, double limit) {
   return 50 + 50 * std::clamp(change / limit, -1.0, 1.0);
 }
 
-// A bar with a mark at the change, its interval, and a line at "no change".
+// The HTML of a bar that shows a change: its interval, a mark at the change, and a line at "no change".
 std::string change_bar(const ComparedMetric& row, double limit) {
   if (!row.change || !std::isfinite(*row.change)) return "";
   const double low = bar_position(row.interval ? row.interval->low : *row.change, limit);
@@ -54,7 +54,7 @@ std::string change_text(const ComparedMetric& row) {
                     : fmt::format("{} ({})", row.metric, row.cell);
 }
 
-// The names of the first two changes with this outcome, and how many more there are.
+// Names the first two changes with this outcome, and tells how many more there are.
 std::string first_changes(const Comparison& comparison, GateOutcome outcome) {
   std::vector<std::string> names;
   for (const ComparedMetric& row : comparison.rows)
@@ -102,7 +102,8 @@ std::vector<std::string> sheet_row(const ComparedMetric& row) {
           row.reason};
 }
 
-// p is that of a change for the worse, so it is not shown for a change for the better.
+// The text for p: "exact" for a count, "-" for a change for the better. There p is not shown, because it is
+// the probability of a change for the worse.
 std::string p_text(const ComparedMetric& row) {
   if (row.is_exact_count) return "exact";
   return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";

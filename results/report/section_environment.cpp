@@ -1,4 +1,4 @@
-// The section about tiers and environments, which marks the facts in which they differ.
+// The section about the tiers and environments of the records. It marks the facts in which they differ.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::string fact_value(const std::string& name, const Json& value, const Output&
   return any_text(value);
 }
 
-// Puts the members of nested objects into one map: "build.flags" -> text. The reader of records limits the
-// nesting, so the recursion is bounded.
+// Puts the members of nested objects into one map: "build.flags" -> text. The recursion is bounded, because
+// the reader of records limits how deep objects are nested.
 void flatten(const Json& json, const std::string& prefix, const Output& output, Facts& facts,
              std::vector<std::string>& order) {
   for (const auto& [key, value] : json.items()) {
@@ -36,7 +36,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
       flatten(value, name, output, facts, order);
       continue;
     }
-    // These facts differ between runs, but do not make runs incomparable.
+    // Leave out these facts: they differ between runs, but the runs are still comparable.
     if (name == "clock_read_ns" || name == "results" || name == "warnings" || name == "ranks") continue;
     const std::string text = fact_value(name, value, output);
     if (text.empty()) continue;
@@ -69,9 +69,9 @@ std::string tiers_html(const std::vector<Record>& records) {
   return table.empty() ? "" : table.html();
 }
 
-// The distinct environments in order of appearance, each with the numbers of its records.
+// The distinct environments in the order of the records, each with the numbers of its records.
 struct Environments {
-  std::vector<std::string> fact_names;  // names of facts, in order of appearance
+  std::vector<std::string> fact_names;  // names of all facts, in the order in which they first appear
   std::vector<std::pair<Facts, std::vector<size_t>>> distinct;
 };
 
@@ -98,9 +98,10 @@ std::string fact_text(std::string name) {
 
 constexpr const char* kUnknownValue = "<span class=\"none\">not said</span>";
 
-using Values = std::map<std::string, std::vector<size_t>>;  // value -> numbers of the records that have it
+// Value -> numbers (on the page) of the records that have it.
+using Values = std::map<std::string, std::vector<size_t>>;
 
-// The facts that differ between records, with their values.
+// The facts in which records differ. Each has its values, with the records that have them.
 std::vector<std::pair<std::string, Values>> differences(const Environments& environments,
                                                         const std::vector<Record>& records) {
   std::vector<std::pair<std::string, Values>> different_facts;
@@ -146,7 +147,8 @@ std::string differences_html(const std::vector<std::pair<std::string, Values>>& 
 }
 
 std::string environments_html(const Environments& environments) {
-  constexpr size_t kMostEnvironments = 6;  // the table of differences above covers more environments
+  // With more environments than this, only the table of differences above shows them all.
+  constexpr size_t kMostEnvironments = 6;
   if (environments.distinct.empty()) return "";
   const size_t shown_count = std::min(environments.distinct.size(), kMostEnvironments);
   std::vector<HtmlTable::Column> columns{{"", Kind::words}};

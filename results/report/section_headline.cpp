@@ -12,7 +12,8 @@ namespace penstock::report {
 namespace {
 
 constexpr size_t kMostTiles = 6;
-constexpr size_t kMostSentences = 16;  // sentences of one tone; more are folded
+// Sentences of one tone (findings, cautions or failures) that are shown; further ones are folded.
+constexpr size_t kMostSentences = 16;
 
 std::string sentence_list(const std::vector<Sentence>& sentences, Tone tone, std::string_view tone_class,
                           std::string_view title) {

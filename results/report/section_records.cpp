@@ -1,5 +1,5 @@
-// The sections for everything that was measured: byte series, commands without a section of their own, and
-// every record with its verdict.
+// The sections that show all records: bytes over time, commands without a section of their own, and every
+// record with its verdict.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr size_t kLeastIntervals = 5;     // a shorter series gets no chart
-constexpr size_t kMostLinesPerChart = 8;  // more byte series could not be distinguished
+constexpr size_t kLeastIntervals = 5;     // a series of bytes over time with fewer intervals gets no chart
+constexpr size_t kMostLinesPerChart = 8;  // with more lines than this, a reader could not tell them apart
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
@@ -49,8 +49,8 @@ std::string main_value(const Record& record, const Output& output) {
 
 using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
 
-// A sentence about the series whose slowest interval is furthest below its median. The last interval is
-// ignored, since it may be shorter. "" without series.
+// A sentence about the most uneven series: the one whose slowest interval is furthest below its median. The
+// last interval is ignored, because it may be shorter. "" if there is no series.
 std::string least_even_series(const SeriesByWork& charts) {
   double lowest_fraction = 2;
   std::string name;
@@ -98,7 +98,7 @@ std::string cell_label(const Record& record) {
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {
-  SeriesByWork charts;  // key: what the lines of a chart have in common
+  SeriesByWork charts;  // what the lines of a chart have in common -> the records of its lines
   for (const Record& record : records) {
     const auto at = record.series.find(std::string(shared_metrics::kPayloadSeries));
     if (at == record.series.end() || at->second.values.size() < kLeastIntervals || at->second.interval_s <= 0)
@@ -188,7 +188,8 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
 
 namespace {
 
-constexpr size_t kMostRecordsPerTable = 250;  // more records are folded
+// After this many records, the table is folded (it opens by a click).
+constexpr size_t kMostRecordsPerTable = 250;
 
 std::string usable_text(const std::vector<Record>& records) {
   const auto usable = size_t(std::count_if(records.begin(), records.end(), is_usable));

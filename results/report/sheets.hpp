@@ -1,4 +1,5 @@
-// The numbers of every picture of the page as tables for other programs: CSV as in RFC 4180.
+// Sheets: the numbers of every picture of the page, as tables for other programs. They are written as CSV
+// (RFC 4180).
 #pragma once
 
 #include <string>
@@ -10,20 +11,20 @@
 namespace penstock::report {
 
 struct Sheet {
-  std::string id;    // id of the picture on the page, never from a record
+  std::string id;    // id of the picture's element on the page; it never comes from a record
   std::string name;  // name of the file: "chart-1-bandwidth-against-threads-cold"
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  bool is_of_chart = false;  // the script already has these numbers
+  bool is_of_chart = false;  // the picture is a chart, so the script already has these numbers
 };
 
-// The table as CSV. Lines end in CR LF; a field with a comma, a quote or a line break is quoted.
+// The table as CSV. Lines end in CR LF. A field that contains a comma, a quote or a line break is quoted.
 std::string csv_text(const Sheet& sheet);
 
 // Turns text into a part of a file name: lower-case letters, digits and dashes, at most 60 characters.
 std::string file_name_part(std::string_view words);
 
-// The shortest text that reads back as exactly this number.
+// The shortest text from which exactly this number can be read back.
 std::string plain_number(double value);
 
 // The numbers of a chart, one row for each x. A series with a range also has the ends of the range and its

@@ -1,9 +1,9 @@
-// Threads: one thread at a time calls these functions, and waits for its child.
+// Threads: only one thread at a time may call these functions. It waits for its child.
 // Lock: none.
 // Memory: the parent makes the list of arguments before the fork. The child allocates nothing before
 // execvp().
 // Signals: run_child() passes a signal of this process on to the child as `stop_signal` says, and still waits
-// for its end. run_tool() passes the signal on unchanged.
+// for its end. run_tool() passes the same signal on.
 // Crash: if the thread that called fork() ends, the kernel sends SIGTERM to the child (PR_SET_PDEATHSIG). The
 // log has what the child wrote; it is not synced.
 #include "results/sweep/child.hpp"
@@ -28,9 +28,9 @@ namespace {
 
 constexpr int kCannotRunCode = 127;
 
-// The child between fork() and execvp(). It must not allocate or take a lock: another thread of the parent
-// may have held that lock at the fork. The kernel sends SIGTERM when the parent dies. getppid() finds a
-// parent that died before prctl() was called.
+// What the child does between fork() and execvp(). It must not allocate or take a lock: if another thread of
+// the parent held a lock at the fork, no thread of the child would release it. The kernel sends SIGTERM to
+// the child when the parent dies. If the parent died before prctl() was called, getppid() shows it.
 [[noreturn]] void run_program_in_child(char* const* argv, int out, int err, pid_t parent) {
   const int null_device = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null_device < 0 || ::dup2(null_device, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
@@ -46,7 +46,7 @@ constexpr int kCannotRunCode = 127;
 }
 
 Result<pid_t> start_child(std::span<const std::string> argv, int out, int err) {
-  // Made before the fork, because the child must not allocate.
+  // The list is made before the fork, because the child must not allocate.
   std::vector<char*> child_argv;
   for (const std::string& word : argv) child_argv.push_back(const_cast<char*>(word.c_str()));
   child_argv.push_back(nullptr);
@@ -57,7 +57,7 @@ Result<pid_t> start_child(std::span<const std::string> argv, int out, int err) {
   return child;
 }
 
-// A temporary file without a name for the output of a tool.
+// A temporary file without a name, for the output of a tool.
 using File = std::unique_ptr<std::FILE, FreeBy<std::fclose>>;
 
 std::string text_of(const File& file) {
@@ -75,7 +75,7 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error(errno, "cannot open", log.string());
   const Result<pid_t> child = start_child(argv, fd, fd);
-  // The child has the file as its standard output and standard error.
+  // Only the parent's descriptor is closed: the child has the file as its standard output and standard error.
   ::close(fd);
   PENSTOCK_TRY(child);
   return wait_for_child(*child, argv[0], stop_signal);

@@ -1,4 +1,5 @@
-// Starts the processes of a sweep: its runs, and the tools of Slurm. Call these from one thread at a time.
+// Starts the processes of a sweep: its runs, and the tools of Slurm. Only one thread at a time may call these
+// functions.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +10,11 @@
 
 namespace penstock {
 
-// Runs argv[0] (found in PATH) with the other arguments, waits for it, and returns its exit code. The exit
-// code is 128 + signal if a signal killed it. It is 127 if the program cannot be run, and `log` then has the
+// Runs the program argv[0] (found in PATH) with the other arguments, waits for it, and returns its exit code.
+// If a signal killed it, that is 128 + signal. If the program cannot be run, it is 127, and `log` has the
 // reason. The standard input of the program is empty, and all that it prints is appended to the file `log`.
-// The program gets SIGTERM if this process dies. `stop_signal` is as in wait_for_child(): the signal that the
-// child gets when this process is asked to stop.
+// If this process dies, the program gets SIGTERM. `stop_signal` is the signal that the program gets when this
+// process is asked to stop, as in wait_for_child().
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal);
 
 struct ToolOutput {
@@ -22,7 +23,7 @@ struct ToolOutput {
   std::string err;
 };
 
-// Runs a program that ends soon, and returns what it printed.
+// Runs a program that is expected to end soon, and returns its exit code and what it printed.
 Result<ToolOutput> run_tool(std::span<const std::string> argv);
 
 // The path of the first executable file of this name in PATH; "" if there is none.

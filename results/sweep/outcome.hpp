@@ -18,40 +18,40 @@
 
 namespace penstock {
 
-// One figure for each record of a run: the value of `metric`, or if `metric` is "", of the metric that
-// first_metric() chooses (results/cells/headlines.hpp).
+// Returns one figure for each record of a run: the value of `metric`. If `metric` is "", it is the metric
+// that first_metric() chooses (results/cells/headlines.hpp).
 std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
                                     std::span<const MetricInfo> table);
 
-// The turns of one cell, sorted by round.
+// The turns of one cell that are done, sorted by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);
 
-// Whether a cell needs no more turns: every median is known well enough. Its 95% interval must be at most as
-// wide as the sweep's file says in `until`. Without arms, each figure of the cell's runs has such a median.
-// With arms, the medians are those of the ratios of every other arm to the first, turn by turn. Always false
-// before six turns.
+// Whether a cell needs no more turns, because all its medians are known well enough: their 95% intervals are
+// at most as wide as the sweep's file says in `until`. Without arms, these are the medians of each figure of
+// the cell's runs. With arms, these are the medians of ratios: every other arm divided by the first arm, turn
+// by turn. Always false before six turns.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 
-// One line of the final table: a figure of an arm over all turns of a cell.
+// One line of the final table: one figure of one arm, over all turns of a cell.
 struct SweepRow {
   const SweepCell* cell = nullptr;
   std::string arm;
-  SweepFigure figure;          // only its `label`, `metric` and `unit` count
-  std::vector<double> values;  // one for each turn that has this figure
+  SweepFigure figure;          // which figure it is; only `label`, `metric` and `unit` are used
+  std::vector<double> values;  // one value for each turn that has this figure
   size_t turns = 0;
-  std::optional<Interval> interval;  // confidence interval of the median
-  Verdict verdict = Verdict::ok;     // the worst of all turns
+  std::optional<Interval> interval;  // 95% confidence interval of the median
+  Verdict verdict = Verdict::ok;     // the worst verdict of all turns
   std::string reason;
 };
 std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCell> cells,
                                  const SweepHistory& history);
 std::string sweep_table(std::span<const SweepRow> rows, const Output& output);
 std::string sweep_row_line(const SweepRow& row);  // one line of JSON
-// The exit code of a sweep: 1 if a run failed, else 77 if a run was skipped, else 0.
+// The exit code of a sweep: 1 if any run failed, otherwise 77 if any was skipped, otherwise 0.
 int sweep_exit_code(const SweepHistory& history);
 
-// Estimates how long a turn of a cell takes, in seconds: the median of the cell's own turns. A cell without
-// turns gets the median of all turns or `guess`, whichever is larger.
+// Estimates how long a turn of a cell takes, in seconds: the median of the cell's own turns. For a cell
+// without turns it is the median of all turns or `guess`, whichever is larger.
 class SweepTimes {
  public:
   explicit SweepTimes(const SweepHistory& history);
@@ -66,7 +66,7 @@ class SweepTimes {
   double median_of_all_ = 0;
 };
 
-// The shortest time in seconds that a run with these arguments can take, by its options; 0 if unknown.
+// The shortest time in seconds that a run with these arguments can take, as its options show; 0 if unknown.
 double least_seconds(const CommandInfo& command, std::span<const std::string> words);
 
 // A time as rough text: "45 s", "3 min", "1 h 20 min".

@@ -1,9 +1,9 @@
-// Threads: one thread calls everything. It has at most one child process at a time.
+// Threads: only one thread calls these functions. It has at most one child process at a time.
 // Lock: the caller holds the lock of the journal (SweepState).
 // Memory: everything allocates.
-// Ctrl-C: a plain run gets the same signal, and the launcher of ranks gets SIGTERM. The runner waits for the
-// end of the run. It drops the runs of the unfinished turn, and run_sweep() returns why it ended. The command
-// `after` gets no signal.
+// Ctrl-C: a run without a launcher gets the same signal, and a launcher of ranks gets SIGTERM. The runner
+// waits for the end of the run. It drops the runs of the unfinished turn, and run_sweep() returns why it
+// ended. The command `after` gets no signal.
 // Crash: a turn counts only after SweepState::record_turn() has synced it. The next sweep process makes other
 // turns again.
 #include "results/sweep/runner.hpp"
@@ -41,7 +41,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kOutputFile = "output";  // the file with a run's output, next to its records
+// Name of the file with a run's output; it is next to the run's records.
+constexpr std::string_view kOutputFile = "output";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -51,8 +52,8 @@ std::string arm_name(const SweepSpec& spec, size_t arm) {
   return arm < spec.arms.size() ? spec.arms[arm].name : "";
 }
 
-// The seed of all runs of a round. It is the same for all cells and arms, so that they do not differ by their
-// random orders.
+// The seed of all runs of a round. All cells and arms have the same seed, so that different random orders
+// cannot make them differ.
 uint64_t round_seed(uint64_t seed, uint64_t round) {
   return RandomStream(seed, "runs").bits(round) & 0x7fffffffU;
 }
@@ -65,7 +66,7 @@ std::string last_line(const fs::path& file) {
   return last_text.substr(0, 500);
 }
 
-// The arguments that the sweep adds to each run.
+// The arguments that the sweep itself adds to each run.
 std::vector<std::string> arguments_of_run(const SweepWork& work, size_t arm, uint64_t round,
                                           const fs::path& results) {
   const SweepSpec& spec = work.spec;
@@ -82,25 +83,26 @@ std::vector<std::string> arguments_of_run(const SweepWork& work, size_t arm, uin
   return arguments;
 }
 
-// The shortest time in seconds that a turn can take, by its options.
+// The shortest time in seconds that a turn can take, as its options show.
 double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
   const std::vector<std::string> arguments = run_arguments(work.spec, cell, 0, *work.command);
   return double(runs_per_turn(work.spec)) * least_seconds(*work.command, std::span(arguments).subspan(1));
 }
 
-// The program of the arm, or this program if the arm names none.
+// The program that the arm runs: its own, or this program if it names none.
 std::string program_of(const SweepWork& work, size_t arm) {
   const std::vector<SweepArm>& arms = work.spec.arms;
   return arm >= arms.size() || arms[arm].program.empty() ? work.program.string() : arms[arm].program;
 }
 
-// The programs of all arms, with size and time of change, so that a replaced program is noticed.
+// The programs of all arms, each with its size and time of change. If they differ at the next start, a
+// program was replaced.
 std::map<std::string, std::string> programs_of(const SweepWork& work) {
   std::map<std::string, std::string> programs;
   const auto add = [&](const std::string& program) {
     std::error_code failed;
     const uintmax_t bytes = fs::file_size(program, failed);
-    if (failed) return;  // found in PATH, or missing: then its run fails with a message
+    if (failed) return;  // not a file here: it is found in PATH, or missing, and then its run fails
     const auto changed = fs::last_write_time(program, failed);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
@@ -135,7 +137,7 @@ class Runner {
   }
 
  private:
-  // Runs all rounds. Returns the reason if it ended early, else "".
+  // Runs all rounds. Returns the reason if it ended early, otherwise "".
   Result<std::string> all_rounds() {
     for (uint64_t round = 0; round < work_.spec.repeats; ++round) {
       for (const size_t index : round_order(work_.cells, work_.seed, round)) {
@@ -170,8 +172,8 @@ class Runner {
                                    rough_duration(seconds_left(work_, history, times_)), cell.title));
   }
 
-  // Runs one turn and enters it in the journal. False if this process was asked to stop: the runs of the turn
-  // are then dropped.
+  // Runs one turn and enters it in the journal. If this process is asked to stop, it removes the runs of the
+  // turn and returns false.
   Result<bool> execute_turn(const SweepCell& cell, uint64_t round) {
     show_progress(cell);
     SweepTurn turn{.cell = cell.key, .round = round, .runs = {}};
@@ -184,15 +186,15 @@ class Runner {
       turn.runs.push_back(*std::move(run));
     }
     times_.add(turn);
-    // The turn counts only when record_turn() has made it durable.
+    // Only when record_turn() has made the turn durable does it count.
     PENSTOCK_TRY(state_.record_turn(turn));
     progress_.advance(1);
     if (output_.json) print_turn(cell, turn);
     return true;
   }
 
-  // Makes one run in a folder of its own. A run that a signal ended is made once more. Returns nothing if
-  // this process was asked to stop or soon will be. The run is then dropped.
+  // Makes one run in a folder of its own. If a signal ended the run, it is made once more. Returns nothing,
+  // and removes the run, if this process was asked to stop or will soon be.
   Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, size_t arm, uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
@@ -209,7 +211,7 @@ class Runner {
       PENSTOCK_TRY(clean_up(cell, folder));
       PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&run_folder, 1)));
       const bool ended_by_signal = was_ended_by_signal(code, records);
-      // A run that was cut off does not count: the next sweep process makes its turn again.
+      // A run that was cut off does not count. The next process of this sweep makes its turn again.
       if (interrupted() || (ended_by_signal && will_be_stopped())) {
         state_.remove_run(folder);
         return std::optional<SweepRun>();
@@ -235,8 +237,8 @@ class Runner {
     return success();
   }
 
-  // Whether a signal ended the run, by its record or its exit code. When an allocation ends, srun may also
-  // fail with other exit codes.
+  // Whether a signal ended the run, as its record or its exit code shows. In a Slurm job any unusual exit
+  // code without a record counts, too: when the allocation ends, srun may fail with other codes.
   bool was_ended_by_signal(int code, const RecordSet& records) const {
     const bool record_is_interrupted =
         std::any_of(records.records.begin(), records.records.end(),
@@ -245,8 +247,8 @@ class Runner {
            (!work_.job.empty() && records.records.empty() && code != 0 && code != 2 && code != 77);
   }
 
-  // Whether the signal that ended a run will soon reach this process too. A terminal, a launcher or a cluster
-  // signals the processes one after the other, so this waits for a short time.
+  // Whether the signal that ended a run will soon reach this process, too. A terminal, a launcher or a
+  // cluster sends it to one process after another, so this function waits for a short time.
   bool will_be_stopped() const {
     const auto deadline = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
     while (!interrupted() && Clock::now() < deadline)
@@ -280,8 +282,8 @@ class Runner {
     return success();
   }
 
-  // Writes the record of a run that left none, with the parameters that its command would have recorded, and
-  // the reason.
+  // Writes a record for a run that left none. It has the parameters that the run's command would have
+  // recorded, and the reason of the failure.
   Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, size_t arm, uint64_t round,
                              const std::vector<std::string>& line, const Error& why) {
     std::vector<std::string> arguments = run_arguments(work_.spec, cell, arm, *work_.command);
@@ -298,7 +300,7 @@ class Runner {
     record.verdict = why.code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     record.reason = why.what;
     record.label = {{"sweep", work_.spec.name}};
-    if (parsed.ok()) {  // the options of another program may be unknown here
+    if (parsed.ok()) {  // false if the arm has another program, whose options are unknown here
       const std::unique_ptr<Communicator> communicator = single_process();
       const CommandContext context{.options = parsed->options,
                                    .positionals = parsed->arguments,

@@ -1,5 +1,5 @@
-// Executes a sweep: one run after another, each as a process of its own, with every finished turn in the
-// journal.
+// Executes a sweep: one run after another, each as a process of its own. The journal gets every finished
+// turn.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Reasons why a sweep process ends before all turns are done (SweepEnd::reason).
+// Values of SweepEnd::reason: why a sweep process ended before all turns were done.
 inline constexpr std::string_view kEndedByBudget = "the budget";
 inline constexpr std::string_view kEndedByAllocation = "the time of the allocation";
 inline constexpr std::string_view kEndedByInterrupt = "an interrupt";
@@ -28,32 +28,32 @@ struct SweepWork {
   SweepSpec spec;
   std::vector<SweepCell> cells;
   uint64_t seed = 0;
-  std::string suite;                     // the name of the pairs' suite (SweepHistory)
+  std::string suite;                     // name of the suite to which its pairs belong (SweepHistory::suite)
   const CommandInfo* command = nullptr;  // the command that the runs execute
-  std::filesystem::path program;         // the program of arms that name none
-  bool no_config = false;                // runs ignore site files too
+  std::filesystem::path program;         // the program for arms that name none
+  bool no_config = false;                // also run each run with --no-config
   bool uses_srun = false;
-  std::span<const std::string> launcher = {};  // see CommandContext::launcher
+  std::span<const std::string> launcher = {};  // the launcher of the site files (CommandContext::launcher)
   std::string job;  // the Slurm job in whose allocation this process runs; "" if in none
-  // The time limit of this call from its start, in seconds. The end of the allocation also limits it.
+  // For how many seconds this process may run turns. The end of the Slurm allocation limits it, too.
   std::optional<double> budget_s;
-  std::string_view budget_reason = kEndedByBudget;  // what sets the limit, or kEndedByAllocation
-  std::function<void(std::string_view)> warn;       // gets each warning when it is due
+  std::string_view budget_reason = kEndedByBudget;  // what set budget_s: kEndedByBudget or kEndedByAllocation
+  std::function<void(std::string_view)> warn;       // prints a warning; called as soon as there is one
 };
 
-// The complete command line of one run. `run` replaces {run} in it.
+// The complete command line of one run. The word `run` replaces {run} in it.
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, size_t arm, uint64_t round,
                                   const std::filesystem::path& results, std::string_view run);
 
-// The number of turns that are not done and whose cell still needs them.
+// How many turns are still to be made: those that are not done and whose cell needs them.
 uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
-// An estimate of the seconds that the turns of turns_left() take.
+// Estimates how many seconds the turns that turns_left() counts will take.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 
 // Runs turns until all are done, the budget does not suffice for the next turn, or this process is asked to
-// stop. A failed run becomes a record, and the sweep continues. The reason for the end is in the journal.
-// With output.json it prints a line for each run to stdout, with output.progress a line to stderr. One
-// thread.
+// stop. A failed run becomes a record, and the sweep continues. The result, and the journal, say why it
+// ended. With output.json it prints a line for each run to stdout, with output.progress a line to stderr.
+// Only one thread may call it.
 Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output);
 
 }  // namespace penstock

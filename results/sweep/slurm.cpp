@@ -30,10 +30,11 @@ constexpr std::array<std::string_view, 4> kWaitingStates{"PENDING", "CONFIGURING
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kJournalPoll{250};      // pause between checks of the journal, which is only a file
-constexpr milliseconds kFirstSlurmPoll{1000};  // first pause between questions to Slurm's controller
+constexpr milliseconds kJournalPoll{250};  // pause between looks at the journal's size, which cost little
+// First pause between questions to Slurm's controller, which cost more.
+constexpr milliseconds kFirstSlurmPoll{1000};
 constexpr milliseconds kLastSlurmPoll{10'000};
-constexpr int kMostUnknownAnswers = 6;  // answers in a row after which an unknown job counts as over
+constexpr int kMostUnknownAnswers = 6;  // after this many answers "unknown" in a row, a job counts as over
 
 // The output of a tool, or "" if it fails.
 std::string answer_of(const std::vector<std::string>& argv) {
@@ -48,7 +49,8 @@ std::string value_after(const std::string& text, std::string_view key) {
   return text.substr(begin, text.find_first_of(" \n", begin) - begin);
 }
 
-// Quotes a value for an #SBATCH line: quotes are only for blanks, and a '%' in a file name is doubled.
+// Quotes a value for an #SBATCH line, if it has blanks. In a file name, '%' is doubled: sbatch would replace
+// it.
 std::string quoted(const std::string& text, bool file_name) {
   std::string value;
   for (const char c : text) value += file_name && c == '%' ? "%%" : std::string(1, c);
@@ -119,8 +121,8 @@ Result<std::string> submit_batch(const fs::path& script) {
   if (answer.exit_code != 0)
     return make_error(Errc::io, "sbatch does not take {}: {}", script.string(),
                       answer.err.empty() ? answer.out : answer.err);
-  // The last line has the number of the job: "12" or "12;cluster". A filter of the site may print lines
-  // before it.
+  // sbatch prints the number of the job in its last line: "12" or "12;cluster". A filter of the site may
+  // print other lines before it.
   const std::string last_line_text = answer.out.substr(answer.out.find_last_of('\n') + 1);
   std::string job = last_line_text.substr(0, last_line_text.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
@@ -144,14 +146,14 @@ JobPhase job_phase(std::string_view state) {
   if (state.empty()) return JobPhase::unknown;
   if (std::any_of(kEndedStates.begin(), kEndedStates.end(), starts_with_state)) return JobPhase::ended;
   if (std::any_of(kWaitingStates.begin(), kWaitingStates.end(), starts_with_state)) return JobPhase::waiting;
-  return JobPhase::running;  // also COMPLETING, SUSPENDED and other states before the end
+  return JobPhase::running;  // COMPLETING, SUSPENDED and other states before the end count as running
 }
 
 bool is_running(const std::string& job) {
   return inspect_job(job).starts_with("RUNNING");
 }
 
-std::optional<double> seconds_of_job_left(const std::string& job) {
+std::optional<double> job_seconds_left(const std::string& job) {
   return parse_slurm_time(answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%L"}));
 }
 
@@ -187,14 +189,14 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, ui
   auto next_question = Clock::now();
   bool ended_before = false;
   bool ended = false;
-  uintmax_t journal_bytes = 0;  // size of the journal at the last check; it only grows
+  uintmax_t journal_bytes = 0;  // size of the journal when it was last read; it only grows
   while (true) {
     PENSTOCK_TRY(check_interrupt());
     std::error_code unreadable;
     const uintmax_t bytes =
         std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
     if (unreadable || bytes == journal_bytes) {
-      // the journal has not changed
+      // The journal has not changed.
     } else if (const auto history = SweepState::read_history(spec.results, spec.name); history.ok()) {
       journal_bytes = bytes;
       const uint64_t turns_done = history->turns.size();

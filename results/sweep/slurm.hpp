@@ -1,4 +1,4 @@
-// Talks to Slurm for a sweep: writes a batch script, submits it, and asks about jobs.
+// Uses Slurm for a sweep: writes a batch script, submits it, and asks about jobs.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ Result<void> check_slurm();
 // The job in whose allocation this process runs; "" if in none.
 std::string own_slurm_job();
 
-// The files of a sweep's job: the script, and its output.
+// The files of a sweep's job: the batch script, and the file for its output.
 std::filesystem::path batch_file(const SweepSpec& spec);
 std::filesystem::path batch_log(const SweepSpec& spec);
 
-// A script that asks for one exclusive allocation with the largest number of nodes of any cell. In this
-// allocation it runs the sweep with the command line `line`.
+// Makes the text of a batch script. It asks for one exclusive allocation that is large enough for the cell
+// with the most nodes. In this allocation it runs the sweep with the command line `line`.
 std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line);
 
@@ -38,14 +38,15 @@ enum class JobPhase : uint8_t { waiting, running, ended, unknown };
 std::string inspect_job(const std::string& job);
 JobPhase job_phase(std::string_view state);
 bool is_running(const std::string& job);
-// The seconds until the job's time limit. Nothing if it has none, or Slurm does not report it.
-std::optional<double> seconds_of_job_left(const std::string& job);
+// How many seconds are left until the job's time limit. Nothing if it has no limit, or Slurm does not report
+// it.
+std::optional<double> job_seconds_left(const std::string& job);
 // Parses Slurm's times "29:59" and "1-02:03:04" to seconds; nothing for UNLIMITED and other text.
 std::optional<double> parse_slurm_time(std::string_view text);
 
 // Waits until the job is over or unknown to Slurm, and returns its last state. Errc::interrupted if this
-// process is asked to stop; the job then continues. With `progress` it shows a line on stderr: the state, and
-// how many of `turns` are done.
+// process is asked to stop; the job itself then continues. With `progress` it shows a line on stderr: the
+// state, and how many of the `turns` are done.
 Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, uint64_t turns, bool progress);
 
 }  // namespace penstock

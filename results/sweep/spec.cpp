@@ -18,9 +18,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kDocumentName = "sweep";  // the name of the whole document in messages
+constexpr std::string_view kDocumentName = "sweep";  // how error messages call the whole file
 constexpr uint64_t kMostRepeats = 100'000;
-constexpr uint64_t kMostRepeatsUntil = 50;  // the limit if only `until` decides when to stop
+constexpr uint64_t kMostRepeatsUntil = 50;  // most repeats if only `until` decides when to stop
 
 template <class Target>
 struct Key {
@@ -32,7 +32,7 @@ Error key_error(const std::string& path, std::string_view problem) {
   return make_error(Errc::invalid_argument, "'{}' {}", path, problem);
 }
 
-// Calls `handle(key, node)` for each pair of a mapping.
+// Calls `handle(key, node)` for each entry of a mapping.
 template <class Handle>
 Result<void> for_each_pair(const YAML::Node& node, const std::string& path, Handle handle) {
   if (!node.IsMap()) return key_error(path, "needs a mapping of keys to values");
@@ -86,8 +86,8 @@ Result<uint64_t> number_of(const YAML::Node& node, const std::string& path, uint
   return *number;
 }
 
-// A range such as "1..64*2" becomes its members. A path that contains ".." cannot be parsed as a range and
-// stays as it is.
+// Adds the values of one word. A range such as "1..64*2" becomes its members. A path that contains ".." is no
+// range and is added as it is.
 void add_values(std::vector<std::vector<std::string>>& values, const std::string& word) {
   if (word.find("..") != std::string::npos) {
     if (const auto members = parse_list(word); members.ok()) {
@@ -138,7 +138,7 @@ std::string option_name(std::string key) {
   return key;
 }
 
-// Fails if the key is an option that the sweep itself gives to each run.
+// Fails if the sweep itself gives this option to each run, so that the file must not set it.
 Result<void> check_not_reserved(const std::string& key, const std::string& path) {
   static constexpr std::array<std::string_view, 5> kReservedKeys{"results", "pair", "json", "progress",
                                                                  "no-config"};
@@ -159,14 +159,14 @@ Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std
   return settings;
 }
 
-// Reads the value of a key into a member of its target.
+// Reads the value of a key into the member `Member` of `target`.
 template <class Target, auto Member, auto Read>
 Result<void> read_into(Target& target, const YAML::Node& node, const std::string& path) {
   PENSTOCK_ASSIGN(target.*Member, Read(node, path));
   return success();
 }
 
-// The name becomes part of file names, and a label.
+// Reads the name of the sweep, which becomes part of file names, and a label.
 Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
   PENSTOCK_ASSIGN(spec.name, word_of(node, path));
   if (!is_plain_word(spec.name) || spec.name.size() > 100)
@@ -224,7 +224,8 @@ Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::stri
   return is_complete ? success() : key_error(path, "needs a metric and an interval");
 }
 
-// Converts a duration to minutes. Slurm's own formats ("1-00:00:00", "30") stay as they are.
+// Reads a time for Slurm, converting a duration to minutes. Slurm's own formats ("1-00:00:00", "30") are not
+// changed.
 Result<std::string> slurm_time(const YAML::Node& node, const std::string& path) {
   PENSTOCK_ASSIGN(const std::string word, word_of(node, path));
   if (!word.empty() && word.find_first_not_of("0123456789:-") == std::string::npos) return word;

@@ -1,21 +1,24 @@
-// The journal of a sweep: it stores which turns are done, so that a stopped sweep can continue.
+// The journal of a sweep: it stores which turns are done, so that a stopped sweep can continue. A turn is one
+// cell in one round, with the runs of all its arms (plan.hpp).
 //
-// RESULTS/sweep-NAME.state has one entry per line, each after its own checksum. An entry is written whole and
-// synced before anything depends on it. If a crash leaves a part of the last line, the next open() cuts it
-// off.
+// The file RESULTS/sweep-NAME.state has one entry in each line, after the entry's checksum. An entry is
+// written whole and synced before anything depends on it. If a crash leaves a part of the last line, the next
+// open() cuts it off.
 //
-// A run writes its records into a folder of its own below RESULTS/.sweep-NAME. record_turn() makes a turn
-// count in this order:
-//  - It syncs the names of the runs' folders.
-//  - It appends the turn's entry, which names these folders and the record files, and syncs the journal. From
-//    then on the turn counts.
-//  - It moves the files to RESULTS (with arms to RESULTS/NAME/ARM, so that arms can be compared), and syncs
-//    those folders.
-// After a crash the next open() moves the files that are left. It removes folders that no entry names, since
-// their runs never counted. So after any kill, the records of each turn are in RESULTS once or not at all.
+// A run writes its records into a folder of its own below RESULTS/.sweep-NAME. Then record_turn() does this,
+// in this order:
+// 1. It syncs the names of the runs' folders.
+// 2. It appends the turn's entry, which names these folders and the record files, and syncs the journal. From
+//    now on the turn counts.
+// 3. It moves the record files to RESULTS (with arms to RESULTS/NAME/ARM, so that arms can be compared), and
+//    syncs those folders.
 //
-// Use an object from one thread. open() locks the journal with flock() until the object is destroyed and all
-// children that inherited the lock have ended.
+// After a crash the next open() moves the files that are not moved yet. It removes folders that no entry
+// names, since their runs never counted. So after any kill, the records of each turn are in RESULTS once or
+// not at all.
+//
+// Only one thread may use an object. open() locks the journal with flock(). The lock is held until the object
+// is destroyed and all children that inherited the lock have ended.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +37,7 @@
 
 namespace penstock {
 
-// The part of one record of a run that the sweep needs.
+// What the sweep needs of one record of a run.
 struct SweepFigure {
   std::string label;  // distinguishes it from other records of its run: "fast, 4 threads"
   std::string metric;
@@ -49,34 +52,36 @@ Json figure_json(const SweepFigure& figure);
 
 struct SweepRun {
   std::string arm;                 // "" without arms
-  std::string folder;              // name of the run's folder in the work folder
-  std::vector<std::string> files;  // names of the record files
+  std::string folder;              // name of the run's folder, in the work folder of the sweep
+  std::vector<std::string> files;  // names of the record files in that folder
   double seconds = 0;
   int exit_code = 0;
   std::vector<SweepFigure> figures;
 };
 
 struct SweepTurn {
-  std::string cell;  // the key of the cell (SweepCell::key)
+  std::string cell;  // the key of its cell (SweepCell::key)
   uint64_t round = 0;
-  std::vector<SweepRun> runs;  // in the order in which they ran
+  std::vector<SweepRun> runs;  // the runs of its arms, in the order in which they ran
 };
 
 // How a sweep process ended, if it was not killed.
 struct SweepEnd {
   std::string job;          // of Slurm; "" if in none
-  uint64_t turns_left = 0;  // turns that are not done
+  uint64_t turns_left = 0;  // number of turns that are not done yet
   std::string reason;       // "" if all turns are done
 };
 
 struct SweepHistory {
-  Json identity;  // sweep_identity() of the last start; null if the sweep was never started
+  Json identity;  // sweep_identity() at the last start; null if the sweep was never started
   uint64_t seed = 0;
-  std::string suite;  // the suite of its pairs: the sweep's name and a random part, unique to each new sweep
+  // Name of the suite of its pairs: the sweep's name and a random part, new for each new sweep.
+  std::string suite;
   std::vector<SweepTurn> turns;
-  std::map<std::string, std::string> programs;  // program -> its size and time of change, at the last start
-  std::string job;                              // the Slurm job that was submitted last; "" if none was
-  std::optional<SweepEnd> end;                  // set only if the journal's last entry is an end
+  // For each program its size and time of change, at the last start.
+  std::map<std::string, std::string> programs;
+  std::string job;              // the Slurm job that was submitted last; "" if none was
+  std::optional<SweepEnd> end;  // how the last process ended; only if that is the journal's last entry
   bool has_turn(const std::string& cell, uint64_t round) const { return done_turns_.contains({cell, round}); }
   void add(SweepTurn turn);
 
@@ -86,20 +91,22 @@ struct SweepHistory {
 
 class SweepState {
  public:
-  // The paths of a sweep's journal and work folder.
+  // The paths of a sweep's journal and of its work folder, which holds the folders of the runs.
   static std::filesystem::path journal_file(const std::filesystem::path& results, std::string_view name);
   static std::filesystem::path work_folder(const std::filesystem::path& results, std::string_view name);
-  // The folder with the records of an arm; `arm` is "" without arms.
+  // The folder for the records of an arm. If the sweep has no arms, `arm` is "".
   static std::filesystem::path records_folder(const std::filesystem::path& results, std::string_view name,
                                               std::string_view arm);
 
-  // Reads the history without a lock and without any change, so another process may work on the sweep.
-  // not_found if there is no sweep. corrupt names a line that is not an entry although valid entries follow.
+  // Reads the history without a lock and without changing anything, so another process may work on the sweep.
+  // not_found if there is no sweep. corrupt names a line that is not an entry although valid entries follow
+  // it.
   static Result<SweepHistory> read_history(const std::filesystem::path& results, std::string_view name);
 
   // Opens a sweep for work: makes its folder and journal if they are missing, and locks the journal. If
-  // another process has the lock, calls `log` once, waits up to `patience_s` seconds, and then fails with
-  // busy. Cuts off a torn last line, finishes moves, and removes the folders of runs that do not count.
+  // another process has the lock, it calls `log` once and waits for at most `patience_s` seconds, then fails
+  // with busy. Cuts off a torn last line, finishes moving records, and removes the folders of runs that do
+  // not count.
   static Result<SweepState> open(const std::filesystem::path& results, std::string_view name,
                                  double patience_s, const std::function<void(std::string_view)>& log);
   ~SweepState();
@@ -108,19 +115,21 @@ class SweepState {
 
   const SweepHistory& history() const { return history_; }
 
-  // Each of the next five functions appends an entry, which is durable when the function returns.
+  // The next five functions each append an entry to the journal. It is durable when the function returns.
   Result<void> record_sweep(const Json& identity, uint64_t seed);
   Result<void> record_job(const std::string& job);
-  // Records the start of this sweep process: its Slurm job ("" if in none) and its programs
+  // Records the start of this sweep process: the Slurm job in which it runs ("" if none), and its programs
   // (SweepHistory::programs).
   Result<void> record_start(const std::string& job, const std::map<std::string, std::string>& programs = {});
-  Result<void> record_turn(SweepTurn turn);  // also moves the turn's records to the results folder
+  // Records a turn that is done, and moves its records to the results folder.
+  Result<void> record_turn(SweepTurn turn);
   Result<void> record_end(const SweepEnd& end);
 
-  // Makes a folder for the records and the output of one run. Returns its name in the work folder.
+  // Makes a new folder for the records and the output of one run, and returns its name. The folder is in the
+  // work folder.
   Result<std::string> run_folder();
   std::filesystem::path run_path(const std::string& folder) const { return work_folder_ / folder; }
-  // Removes the folder of a run that does not count.
+  // Removes the folder of a run whose turn does not count.
   void remove_run(const std::string& folder) const;
 
  private:

@@ -1,4 +1,5 @@
-// Sections for comparison: jobs with other numbers of ranks, and results of other programs on the same tiers.
+// Two sections of the report page: one compares jobs with different numbers of ranks, the other compares
+// `read` with other programs on the same tiers.
 #include <fmt/format.h>
 
 #include "benchmarks/read/read_metrics.hpp"

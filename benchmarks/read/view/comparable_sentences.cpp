@@ -1,4 +1,5 @@
-// Sentences that compare jobs with different numbers of ranks, and other programs on the same tier.
+// Sentences of two kinds: comparisons of jobs with different numbers of ranks, and of `read` with other
+// programs on the same tier.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -14,7 +14,7 @@ void append_part(std::string& text, const std::string& words) {
   if (!words.empty()) text += (text.empty() ? "" : ", ") + words;
 }
 
-// A block size as text. Records have it as a number of bytes or as text.
+// A record's block size as text. The record has it either as a number of bytes or already as text.
 std::string size_text(const Record& record, std::string_view name) {
   const auto bytes = parameter_number(record, name);
   if (!bytes) return parameter_text(record, name);
@@ -26,7 +26,7 @@ bool is_direct(const Record& record) {
   return direct == "1" || direct == "true";
 }
 
-// A record without a tier cannot be compared with any tier.
+// Whether the record names its tier. Without that, it cannot be compared with any tier.
 bool names_tier(const Record& record) {
   return record.parameters.contains("tier") || record.tiers.contains("data");
 }
@@ -58,8 +58,8 @@ std::string peer_work(const Record& record) {
   return work.empty() ? parameter_text(record, "benchmark") : work;
 }
 
-// Whether the record's rate is that of reads. A fio job that reads and writes has one record for the reads
-// and one for the writes.
+// Whether the record's rate is that of reads and not of writes. A fio job that does both has one record for
+// each.
 bool is_read_rate(const Record& record) {
   const std::string operation = parameter_text(record, "operation");
   const std::string direction = operation.empty() ? parameter_text(record, "rw") : operation;

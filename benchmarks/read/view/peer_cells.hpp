@@ -1,5 +1,5 @@
-// Finds records of other programs that measured the same tiers. They were imported from fio and Google
-// Benchmark.
+// Finds records of other programs (peers) that measured the same tiers. They were imported from fio and
+// Google Benchmark.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace penstock {
 
-// Whether this is a usable record of another program with a rate in bytes or operations.
+// Whether this is a usable record of another program than penstock, with a rate of bytes or operations.
 bool is_peer(const Record& record);
 
-// The program with its version from the record's label ("fio-3.33"), else only its name.
+// The name of the program. If the record's label has it, with its version: "fio-3.33".
 std::string peer_program(const Record& record);
 
-// The parameters of its work, as far as the record has them: "randread of 128k, depth 8, psync, direct".
+// What the program did, as far as the record has the parameters: "randread of 128k, depth 8, psync, direct".
 std::string peer_work(const Record& record);
 
-// The records of one program that did the same work on one tier, by thread count.
+// The records of one other program that did the same work on one tier, by thread count.
 struct PeerCurve {
   std::string tier;
   std::string name;  // "fio-3.33 on disk", followed by its work if two curves would have the same name
@@ -32,8 +32,8 @@ struct PeerCurve {
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 
-// Whether the curve may be shown in the chart of a group. It must read a tier of the group, and the group
-// must be of a single process. Direct I/O is not compared with reads from the page cache.
+// Whether the curve may be shown in the chart of `group`. It must be of a tier of the group, and the group
+// must be of a single process. Reads with direct I/O and reads from the page cache are not shown together.
 bool is_comparable(const PeerCurve& peer, const ReadGroup& group);
 
 }  // namespace penstock

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Records with the same key are in one group. "" for a record of no group.
+// A text that is equal for all records of one group. "" for a record that belongs to no group.
 std::string rank_key(const Record& record) {
   const bool has_counts = whole_number(record, "ranks", 1) && whole_number(record, "threads", 1);
   return record.command == "read" && has_counts && find_metric(record, read_metrics::kPayloadRate) != nullptr

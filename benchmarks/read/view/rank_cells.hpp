@@ -11,11 +11,11 @@
 namespace penstock {
 
 // Groups of records that differ only in tier, threads and ranks, with at least two different numbers of
-// ranks. Each curve is for a tier and a number of threads ("pfs, 4 threads a rank"). It maps a number of
-// ranks to the latest usable record. Only the title and the curves of a group are set.
+// ranks. Each curve of a group is for one tier and one number of threads ("pfs, 4 threads a rank"). It maps a
+// number of ranks to the latest usable record. Only the title and the curves of a group are set.
 std::vector<ReadGroup> rank_groups(std::span<const Record> records);
 
-// The number of nodes that the ranks of a record ran on; 1 if the record does not have it.
+// The number of nodes on which the ranks of a record ran. 1 if the record does not say it.
 size_t node_count(const Record& record);
 
 }  // namespace penstock

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// The parameters that a key or a title leaves out, because they vary within a chart or the title always names
-// them.
+// The parameters that are left out of a key or a title. Either they vary within a chart, or the title names
+// them anyway. `more` is one more of them.
 std::vector<std::string_view> excluded_parameters(std::string_view more) {
   std::vector<std::string_view> excluded{"threads", "cache"};
   if (!more.empty()) excluded.push_back(more);

@@ -1,4 +1,4 @@
-// Groups read records into cells (tier and threads) that may be compared.
+// Groups read records so that records of a group may be compared: they differ only in tier and threads.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace penstock {
 
-// The thread count of a usable record of `read` or of the profiler. Nothing for any other record.
+// The thread count of a usable record of `read` or of the profiler. Absent for any other record.
 std::optional<uint64_t> read_threads(const Record& record);
 
-// A key of everything that must be equal if two read records are compared, except tier, threads, cache and
-// labels. `also_excluded`: one more parameter that may differ.
+// A text that is equal for records that may be compared. It has everything that must be equal: all but tier,
+// threads, cache and labels. `also_excluded`: one more parameter that may differ.
 std::string read_work(const Record& record, std::string_view also_excluded = "");
-// Corpus, parameters, host and labels of each record as a row of texts, from which titles_of() makes titles.
+// For each record a row of texts: corpus, parameters, host and labels. titles_of() makes titles from them.
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view also_excluded = "");
 
-// The records of one tier by thread count (from rank_groups(): by number of ranks).
+// The records of one tier, by thread count. In a group of rank_groups(), by number of ranks.
 struct ReadCurve {
   std::string tier;
   std::map<uint64_t, const Record*> by_count;  // threads -> the latest usable record
@@ -33,19 +33,23 @@ struct ReadCurve {
 struct ReadGroup {
   std::string title;  // how this group differs from the others, such as "cold, order shuffled"; never ""
   std::string cache;
-  // Everything except the cache state: groups with equal `work_and_labels` are the same work, cold and warm.
+  // Everything that the records have in common except the cache state. Two groups with equal
+  // `work_and_labels` are the same work, cold and warm.
   std::string work_and_labels;
   std::string
-      work;  // `work_and_labels` without the labels: groups with equal `work` and cache differ only in labels
-  std::string label;       // the labels of its records, such as "disk=old"
-  bool open_loop = false;  // read at a given rate (`--rate`), so it does not show the highest possible rate
+      // `work_and_labels` without the labels. Two groups with equal `work` and cache state differ only in
+      // labels.
+      work;
+  std::string label;  // the labels of its records, such as "disk=old"
+  // Requests came at a given rate (`--rate`), so the group does not show the highest possible rate.
+  bool open_loop = false;
   std::vector<ReadCurve> curves;  // curves of the tiers, in the order of their first records
   const ReadCurve* find(std::string_view tier) const;
 };
 std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
-// The rate of `record` divided by the rate with the fewest threads. The rates are paired by repeat if
-// possible, because the repeats of a sweep are interleaved.
+// The rate of `record` divided by the curve's rate with the fewest threads. If possible it is the median of
+// the ratios of paired repeats, because the repeats of a sweep are interleaved.
 std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

@@ -51,7 +51,7 @@ const Record* record_at(const RecordsByCount& cells, double x) {
   return at == cells.end() ? nullptr : at->second;
 }
 
-// Adds the medians of the payload rate, each with the range of its repeats.
+// Adds a point for each record: the median of the payload rate, with the range of its repeats.
 void add_rates(ChartSeries& series, const std::vector<double>& xs, const RecordsByCount& cells, double unit) {
   for (const double x : xs) {
     const Record* const record = record_at(cells, x);
@@ -88,8 +88,8 @@ void add_curve(Chart& chart, const ReadCurve& curve, size_t colour, double unit)
 
 constexpr double kFarCeilingRatio = 5;
 
-// Removes a ceiling far above all other values. It would compress the lines below it. True if one was
-// removed.
+// Removes a ceiling that is more than `most_times` above all other values, because it would press the other
+// lines flat. Returns true if it removed one.
 bool drop_far_ceilings(Chart& chart, double most_times) {
   double highest = 0;
   for (const ChartSeries& series : chart.series)
@@ -112,7 +112,8 @@ Chart chart_against(std::string_view count, std::string_view what, const std::st
   return chart;
 }
 
-// The marks of other programs start here, so that they differ from those of the first tiers.
+// The marks (symbols in the chart) of other programs start with this number, so that they differ from the
+// marks of the first tiers.
 constexpr size_t kFirstPeerMark = 5;
 
 std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {

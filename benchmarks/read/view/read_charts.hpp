@@ -11,15 +11,16 @@
 
 namespace penstock::report {
 
-// Bandwidth over threads for one group. Each tier has a line, with its baseline (dashed) and ceiling (dotted)
-// if measured, and the rates of peers on the same tier (dash-dotted). Without values it has no series.
+// The chart of bandwidth over threads for one group. Each tier has a line. If they were measured, its
+// baseline (dashed), its ceiling (dotted) and the rates of other programs on this tier (dash-dotted) have
+// lines too. A chart without values has no series.
 Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
                       std::vector<std::string>& tiers, const Output& output);
 
 // Bandwidth over ranks for one group, with a line for each tier and number of threads.
 Chart ranks_chart(const ReadGroup& group, const Output& output);
 
-// The median and the 99th percentile of the time for one sample, by threads.
+// The chart of latency over threads: the median and the 99th percentile of the time for one sample.
 Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers);
 
 }  // namespace penstock::report

@@ -1,18 +1,18 @@
 // Writes the sentences and the parts of the report page about records of `read`.
 //
-// The rules:
-//  - A tier stops scaling at the first thread count after which no measured count is 10% faster. If the rate
-//    falls by 10% or more from its peak to the last count, the sentence reports that loss instead. Rates are
-//    relative to the fewest threads, paired by repeat if both rows have equally many repeats.
-//  - "A tier delivers X times the bandwidth of another" refers to the highest thread count at which both were
-//    measured. Tiers within 5% of each other count as equal.
-//  - Baseline: samples_per_s / baseline_samples_per_s, paired by repeat if both have equally many repeats.
-//  - A difference within the spread of the repeats ((max - min) / median of the compared rows) is not
-//    reported. A sentence about rows with one repeat says so and is a caution.
-//  - Ceiling: a tier's fastest row is compared with the highest ceiling of all its rows. If rows decode, the
-//    sentence reports how far decoding stays below the ceiling.
-//  - "At most N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says
-//  so.
+// The rules for the sentences (a row is one tier with one thread count):
+// - A tier stops scaling at the first thread count after which no measured count is 10% faster. If the rate
+//   falls by 10% or more from its peak to the last count, the sentence reports that loss instead. Rates are
+//   relative to the fewest threads, paired by repeat if both rows have equally many repeats.
+// - "A tier delivers X times the bandwidth of another" refers to the highest thread count at which both were
+//   measured. Tiers within 5% of each other count as equal.
+// - Baseline: the sentence reports samples_per_s / baseline_samples_per_s, paired by repeat if both have
+//   equally many repeats.
+// - A difference within the spread of the repeats ((max - min) / median of the compared rows) is not
+//   reported. If a row has only one repeat, the sentence says so and is a caution.
+// - Ceiling: a tier's fastest row is compared with the highest ceiling of all its rows. If rows decode, the
+//   sentence reports how far decoding stays below the ceiling.
+// - "At most N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says so.
 #pragma once
 
 #include <span>
@@ -29,8 +29,8 @@ namespace penstock::verdicts {
 
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out);
 void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out);
-// Compares the rates of other programs with those of `read`. The programs did other work, so the sentences
-// are cautions and not findings.
+// Compares the rates of other programs with those of `read`. The other programs did different work, so the
+// sentences are cautions and not findings.
 void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
                     std::vector<Sentence>& out);
 

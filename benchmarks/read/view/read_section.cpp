@@ -84,8 +84,8 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
   return table;
 }
 
-// A table of the groups that differ from `group` only in their labels, with a column for each. Empty unless
-// `group` is the first of at least two.
+// A table with a column for each of the groups that differ from `group` only in their labels. It is empty
+// unless `group` is the first of at least two such groups.
 HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& groups, const PageState& state) {
   std::vector<const ReadGroup*> compared;
   for (const ReadGroup& other : groups)

@@ -17,9 +17,9 @@ namespace {
 
 using namespace read_metrics;
 
-// Decoding is the limit if the ceiling is at least this many times the decoded rate.
+// If the ceiling is at least this many times the decoded rate, a sentence says that decoding is the limit.
 constexpr double kCeilingRatioIfDecodingLimits = 2;
-// The assumed rate at which one accelerator consumes samples, for "at most N accelerators".
+// How many samples per second one accelerator is assumed to use, for "at most N accelerators".
 constexpr double kAcceleratorImagesPerS = 200;
 
 std::optional<double> rate_of(const Record& record) {
@@ -27,7 +27,7 @@ std::optional<double> rate_of(const Record& record) {
   return rate != nullptr && rate->value() > 0 ? std::optional(rate->value()) : std::nullopt;
 }
 
-// Whether the cache was proven to be in the requested state, or was left as it was on request.
+// Whether the cache was proven to be in the requested state, or the user requested to leave it as it was.
 bool is_as_requested(const Record& record) {
   return cache_state(record) == cache_name(record);
 }
@@ -62,7 +62,8 @@ bool any_measured_once(const std::vector<const ReadCurve*>& curves) {
                      [](const ReadCurve* curve) { return measured_once(*curve); });
 }
 
-// A result of a single repeat is only a caution, because its spread is unknown.
+// The tone of a sentence about these curves. It is a caution if a result has a single repeat, because its
+// spread is unknown.
 Tone tone_of(const std::vector<const ReadCurve*>& curves) {
   return any_measured_once(curves) ? Tone::caution : Tone::finding;
 }
@@ -73,11 +74,11 @@ bool decodes(const ReadGroup& group) {
   return !decode.empty() && decode != "none";
 }
 
-// The text in brackets after a sentence: the proven cache state of its tiers, how this group differs from the
-// others, and what limits confidence in the result.
+// The text in brackets after a sentence. It has the proven cache state of the tiers, how this group differs
+// from other groups, and what makes the result less certain.
 std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve*>& curves,
                        const std::string& more = "") {
-  std::vector<std::string> states;  // states that differ from the requested one
+  std::vector<std::string> states;  // cache states other than the requested one
   std::string exceptions;
   bool any_as_requested = false;
   for (const ReadCurve* curve : curves) {
@@ -108,7 +109,7 @@ std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve
   return " (" + text + ")";
 }
 
-// A ratio as text: "3.1x" below 9.95, else "12x".
+// A ratio as text, with one decimal below 9.95 ("3.1x") and none above ("12x").
 std::string ratio_text(double ratio) {
   return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
 }
@@ -122,7 +123,8 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
-  // The sentence compares the rows from `from_threads` on, and claims a change of at least `difference`.
+  // The sentence compares the rows from `from_threads` to the last, and claims a change of at least
+  // `difference`.
   const ScalingPoint& previous = points[points.size() - 2];
   const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
                                 : scaling.still_gains       ? previous.threads
@@ -159,14 +161,14 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   out.push_back({tone_of({&curve}), "scaling", text + group_note(group, {&curve}) + "."});
 }
 
-// The rows of two curves at the highest thread count at which both were measured.
+// Two records of two curves, at the highest thread count at which both curves have one.
 struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
   std::string threads;         // the thread count as text: "4 threads"
-  double ratio = 0;            // rate of the second record / rate of the first
+  double ratio = 0;            // rate of the second record divided by that of the first
   double larger_spread = 0;    // the larger spread of the two records' repeats
-  bool single_repeat = false;  // one of the curves has a row with a single repeat
+  bool single_repeat = false;  // whether one of the two curves has a record of a single repeat
   double faster_ratio() const { return std::max(ratio, 1 / ratio); }
 };
 
@@ -190,7 +192,7 @@ std::string cannot_be_distinguished(const std::string& what, const RowPair& rows
                      format_percent(rows.larger_spread));
 }
 
-// Adds a sentence about one tier in two groups. `note` is added in brackets.
+// Adds a sentence about one tier in two groups, for example cold and warm. `note` follows in brackets.
 void describe_pair(const RowPair& rows, const std::string& text, const std::string& note, std::string key,
                    size_t group, std::vector<Sentence>& out) {
   std::string brackets = note;
@@ -220,7 +222,7 @@ void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
     }
 }
 
-// Compares groups that differ only in their labels, which shows the effect of a change.
+// Compares groups that differ only in their labels. So the effect of a change that the user labelled is seen.
 void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (size_t i = 0; i < groups.size(); ++i)
     for (size_t j = i + 1; j < groups.size(); ++j) {
@@ -242,7 +244,7 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
     }
 }
 
-// Reports ranks that read equal amounts but at different rates.
+// Reports that ranks read equal amounts of data, but at different rates.
 void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                     std::vector<Sentence>& out) {
   for (const auto& [threads, record] : curve.by_count) {
@@ -314,7 +316,8 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
     }
     const auto fraction = metric_value(*record, kCeilingFraction);
     if (fraction && *fraction > kCeilingTolerance && record->verdict != Verdict::ceiling_invalid)
-      // The sentence about the verdict ceiling_invalid already names the other records.
+      // Records with the verdict ceiling_invalid are left out here, because the sentence about that verdict
+      // names them.
       invalid_rows.push_back(threads_text(threads));
   }
   if (!invalid_rows.empty())
@@ -353,7 +356,7 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
         else if (rows->faster_ratio() < 1 + kSameRateTolerance)
           text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->threads);
-        // The title without the leading "cold, ": how this work differs from other work.
+        // cold.title starts with "cold, ". The rest says how this work differs from other work.
         const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
         describe_pair(*rows, text, work, "cold_warm", i, out);
       }
@@ -361,7 +364,7 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
   }
 }
 
-// Reports whether a tier kept up with the offered rate, and its latency.
+// Reports whether a tier kept up with the offered rate of an open loop, and its latency at that rate.
 void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   constexpr double kKeptUpIfAtLeast = 0.98;
   for (const auto& [threads, record] : curve.by_count) {

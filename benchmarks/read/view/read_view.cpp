@@ -1,4 +1,4 @@
-// The view of `read` records, together with sessions of the profiler and records of other programs.
+// The part of the report page about `read` records, sessions of the profiler and records of other programs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void add_superseded_reads(std::span<const Record> records, std::set<const Record
       for (const auto& [threads, record] : curve.by_count) out.erase(record);
 }
 
-// The name of each record: "disk cold at 4 threads".
+// For each record a name such as "disk cold at 4 threads".
 std::vector<std::string> read_names(ShownRecords records) {
   std::vector<std::string> names;
   for (const Record* const record : records) {
@@ -50,7 +50,8 @@ void describe_reading(std::span<const Record> records, const Output& output, std
   verdicts::describe_peers(peer_curves(records), groups, out);
 }
 
-// A tile with the best rate of each tier. The cold rate is preferred if there is one.
+// Makes a tile (a box with one number) for each tier: its best rate. The best cold rate is preferred if there
+// is one.
 std::vector<std::string> read_tiles(std::span<const Record> records, report::PageState& state) {
   std::vector<ReadGroup> groups = read_groups(records);
   std::vector<std::string> tiles;

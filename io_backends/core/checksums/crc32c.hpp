@@ -11,18 +11,19 @@
 namespace penstock {
 
 // Continues a CRC: `crc` is the CRC of the data before `bytes` (0 if there is none). Returns the CRC of that
-// data followed by `bytes`. Any thread.
+// data followed by `bytes`. Any thread may call it.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 // The CRC of A followed by B, given crc32c(A), crc32c(B) and B's length in bytes.
 uint32_t crc32c_combine(uint32_t a, uint32_t b, uint64_t b_bytes);
 
-// Makes an object that does crc32c_combine() for one fixed length of B with a few table look-ups. Any thread.
+// Makes an object that does crc32c_combine() for one fixed length of B with a few table look-ups. Any thread
+// may call it.
 CrcShift crc32c_fixed_shift(uint64_t b_bytes);
 
 // crc32c_combine() in two steps, for lengths that occur again and again. First compute power =
-// crc32c_power(bytes of B) once for each length. Then crc32c(A followed by B) = crc32c_shift(crc32c(A),
-// power) ^ crc32c(B).
+// crc32c_power(length of B in bytes) once for each length. Then crc32c(A followed by B) =
+// crc32c_shift(crc32c(A), power) ^ crc32c(B).
 uint32_t crc32c_power(uint64_t bytes);
 uint32_t crc32c_shift(uint32_t crc, uint32_t power);
 

@@ -12,7 +12,7 @@ namespace penstock {
 // Entry [k][b] is the change of the CRC by a byte b that is followed by k more bytes.
 using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 
-// `polynomial` has its bits reversed.
+// Makes the tables for a polynomial, which is given with its bits reversed.
 constexpr CrcTables make_crc_tables(uint32_t polynomial) {
   CrcTables tables{};
   for (uint32_t i = 0; i < 256; ++i) {
@@ -26,7 +26,8 @@ constexpr CrcTables make_crc_tables(uint32_t polynomial) {
   return tables;
 }
 
-// Returns the CRC register after `bytes`. Each step of the loop takes eight bytes.
+// Continues a CRC over `bytes` and returns the new CRC, without the inversion before and after. The first
+// loop takes eight bytes at a time.
 inline uint32_t crc_update(const CrcTables& tables, uint32_t crc, std::span<const std::byte> bytes) {
   while (bytes.size() >= 8) {
     std::array<uint8_t, 8> octets{};
@@ -52,7 +53,8 @@ constexpr uint32_t crc_multiply(uint32_t polynomial, uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^(8 n * 256^k) for each k and n. Multiplying by it advances a CRC by n * 256^k zero bytes.
+// Entry [k][n] is x^(8 * n * 256^k) modulo the polynomial. Multiplying a CRC by it gives the CRC after n *
+// 256^k more zero bytes.
 using CrcPowers = std::array<std::array<uint32_t, 256>, 8>;
 constexpr CrcPowers make_crc_powers(uint32_t polynomial) {
   CrcPowers powers{};
@@ -68,8 +70,9 @@ constexpr CrcPowers make_crc_powers(uint32_t polynomial) {
   return powers;
 }
 
-// Returns x^(8 * bytes). Multiplying by it advances a CRC by `bytes` zero bytes. `multiply(a, b)` is
-// crc_multiply() with the CRC's polynomial, or a faster function with the same result.
+// Returns x^(8 * bytes) modulo the polynomial. Multiplying a CRC by it gives the CRC after `bytes` more zero
+// bytes. `multiply(a, b)` is crc_multiply() with the CRC's polynomial, or a faster function with the same
+// result.
 template <class Multiply>
 uint32_t crc_power(const CrcPowers& powers, uint64_t bytes, Multiply multiply) {
   uint32_t power = powers[0][bytes & 0xffU];
@@ -77,10 +80,11 @@ uint32_t crc_power(const CrcPowers& powers, uint64_t bytes, Multiply multiply) {
   return power;
 }
 
-// Combines the CRCs of A and B, where B has one fixed length, with a few table look-ups. Any thread.
+// Combines the CRCs of A and B, where B has one fixed length, with a few table look-ups. Any thread may use
+// it.
 class CrcShift {
  public:
-  // `power`: crc_power() of B's length.
+  // `power` is the result of crc_power() for the length of B.
   CrcShift(uint32_t polynomial, uint32_t power) {
     for (uint32_t byte = 0; byte < 4; ++byte)
       for (uint32_t value = 0; value < 256; ++value)
@@ -92,7 +96,7 @@ class CrcShift {
   }
 
  private:
-  // Entry [k][v] is the value v in byte k of A's CRC, advanced by the length of B.
+  // Entry [k][v] is the part that byte k of A's CRC, with the value v, adds to the CRC of A followed by B.
   std::array<std::array<uint32_t, 256>, 4> shifted_{};
 };
 

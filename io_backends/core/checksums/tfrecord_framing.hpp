@@ -14,13 +14,14 @@ namespace penstock {
 inline constexpr size_t kTfRecordHeaderBytes = 12;
 inline constexpr size_t kTfRecordFooterBytes = 4;
 
-// Masks a CRC as TFRecord does: rotates it and adds a constant. Without that, the CRC of data that contains
-// its own CRC would always be the same.
+// Masks a CRC as TFRecord does: rotates it and adds a constant. Without that, the CRC of data that ends with
+// its own CRC would always be the same number.
 constexpr uint32_t tfrecord_masked(uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }
 
-// Make the header of a payload of `payload_bytes`, and the footer of a payload with this CRC32C.
+// tfrecord_header() makes the header before a payload of this length, and tfrecord_footer() the footer after
+// a payload with this CRC32C.
 std::array<std::byte, kTfRecordHeaderBytes> tfrecord_header(uint64_t payload_bytes);
 std::array<std::byte, kTfRecordFooterBytes> tfrecord_footer(uint32_t payload_crc32c);
 

@@ -24,8 +24,8 @@ struct Output {
 };
 
 struct CommandContext {
-  const Options& options;                    // values of the command's own options and of the common ones
-  std::span<const std::string> positionals;  // the words that are not flags, in order
+  const Options& options;                    // the values of all options
+  std::span<const std::string> positionals;  // the arguments: the words that are no options, in order
   std::span<const std::string> argv;         // the whole command line, for the record
   std::string_view command;
   Output output;
@@ -33,10 +33,11 @@ struct CommandContext {
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // the CommandInfo::metrics of this command
   std::span<const std::string_view> findings = {};  // the CommandInfo::findings of this command
-  // The tiers that site files (penstock.yaml) name: NAME -> TIER.
+  // The names that site files (penstock.yaml) give to tiers: NAME -> TIER.
   std::span<const OptionWord> named_tiers = {};
-  // The command that starts ranks, such as mpirun with its options, from the site files. One of its words
-  // contains {ranks}. Empty if no site file has it.
+  // The words of the command that starts a job's ranks, such as mpirun with its options. It comes from the
+  // site files (penstock.yaml); empty if none has it. One word contains {ranks}, which stands for the number
+  // of ranks.
   std::span<const std::string> launcher = {};
   // Show the user a note, or a warning, of one sentence; any thread calls them. If not set, they do nothing.
   std::function<void(std::string_view)> log = [](std::string_view) {};
@@ -46,9 +47,9 @@ struct CommandContext {
 // Describes a command or a subcommand.
 //
 // run() returns the exit code of finished work: 0 if it succeeded, 1 if a check failed, or a code of the
-// command's own. If run() returns an Error, the main program prints the error and exits with exit_code() of
-// it. An interrupted command writes its results so far and returns 0 or 1; the main program then exits with
-// 128 + the signal's number.
+// command's own. If run() returns an Error, the main program prints it and exits with the code that
+// exit_code() gives for it. A command that a signal interrupts writes the results that it has and returns 0
+// or 1; the main program then exits with 128 + the signal's number.
 struct CommandInfo {
   std::string_view name;  // the words after "penstock": "read", "checkpoint gc"
   std::string_view summary;
@@ -56,21 +57,23 @@ struct CommandInfo {
   Result<int> (*run)(const CommandContext& context) = nullptr;
   std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
   std::string_view examples[2];  // each: a command line, then its effect after '#'
-  // Text that --help prints after the examples: what the options do not explain, such as exit codes.
+  // Text that --help prints after the examples. It explains what the options do not, such as exit codes.
   std::string_view notes = {};
   // The arguments, one word for each: "CORPUS"; "": none. A word that begins with '[' is optional; one that
   // ends in "..." may be repeated: "NAME [RESULTS]...".
   std::string_view arguments = {};
-  bool measures = false;       // also has the options of measuring_options()
-  bool runs_on_ranks = false;  // may run as one job over several ranks
-  bool has_placement = false;  // has placement_options(), but not the other options of measuring commands
-  // Returns the subcommands of a command that has some. Options, arguments and run() then belong to the
-  // subcommands. `measures`, `runs_on_ranks`, `findings` and `metrics` of the command cover all of them.
+  bool measures = false;       // true: the command also has the options of measuring_options()
+  bool runs_on_ranks = false;  // true: the command may run as one job of several ranks
+  bool has_placement = false;  // true: the command has placement_options(), but is no measuring command
+  // Returns the subcommands; null if the command has none. If it has some, each subcommand has its own
+  // options, arguments and run(), and the command has none. But `measures`, `runs_on_ranks`, `findings` and
+  // `metrics` of the command cover all its subcommands.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
-  // Names of the parameters in its records that are results of the run. Any other parameter that is not an
-  // option describes the work.
+  // Names of the parameters in the command's records that the run found out. Of the other parameters, those
+  // that are not options describe the work.
   std::span<const std::string_view> findings = {};
-  // All metrics of its records, in order of importance: a sweep shows the first one that a record has.
+  // All metrics of the command's records, the most important first: a sweep shows the first metric that a
+  // record has.
   std::span<const MetricInfo> metrics = {};
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kHelpWidth = 110;
 constexpr size_t kHelpIndent = 32;
-constexpr int kManyArguments = 1 << 20;  // more arguments than a command line can have
+constexpr int kManyArguments = 1 << 20;  // a limit that no command line reaches
 
 std::string flag_names(const OptionSpec& spec) {
   std::string names = fmt::format("--{}", spec.name);
@@ -23,7 +23,7 @@ std::string flag_names(const OptionSpec& spec) {
   return names;
 }
 
-// The values that CLI11 collects for one option (`spec`).
+// The values of one option (`spec`) that CLI11 found on the command line.
 struct Collected {
   const OptionSpec* spec = nullptr;
   std::vector<std::string> values = {};
@@ -32,7 +32,7 @@ struct Collected {
   bool given_on_line() const { return flag_given || !values.empty(); }
 };
 
-// The row of the option `name`; null if there is none.
+// Returns the row of the option `name`; null if `rows` has none.
 const Collected* find_row(const std::vector<Collected>& rows, std::string_view name) {
   const auto row =
       std::find_if(rows.begin(), rows.end(), [&](const Collected& each) { return each.spec->name == name; });
@@ -56,8 +56,8 @@ Error unknown_flag(const CommandInfo& command, const std::string& word) {
                       valid_flags);
 }
 
-// CLI11 takes the value of an unknown flag for one argument too many. This function reports the unknown flag
-// instead.
+// Returns an error that names the first unknown flag, if there is one. CLI11's own message would be
+// misleading: it takes the value of an unknown flag for an argument too many.
 Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -88,8 +88,8 @@ Result<const CommandInfo*> find_subcommand(const CommandInfo& command, std::stri
   return unknown_name(fmt::format("subcommand of 'penstock {}'", command.name), word, names);
 }
 
-// Keeps only the options of `subcommand`, with its specifications of them. Fails if the command line has an
-// option of another subcommand.
+// Removes the rows of options that `subcommand` does not have, and gives the other rows its specifications.
+// Fails if the command line has an option that only other subcommands have.
 Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcommand,
                            std::vector<Collected>& rows) {
   for (Collected& row : rows) {
@@ -107,7 +107,7 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
 }
 
 // Converts flags of a configuration file to the form of the command line: min_time becomes --min-time, and a
-// sequence becomes a list ("1,2,4") unless the option may be repeated.
+// YAML sequence becomes a list ("1,2,4"), unless the option may be given several times.
 std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
                                          std::span<const OptionWord> config) {
   std::vector<OptionWord> words;
@@ -123,7 +123,8 @@ std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
   return words;
 }
 
-// Refuses a list for an option that takes one number. The message recommends a sweep.
+// Refuses a list of numbers for an option that takes only one. The error explains how to run a sweep over the
+// list.
 Result<void> check_single_numbers(const CommandInfo& command, const std::vector<Collected>& rows,
                                   std::span<const OptionWord> given_options) {
   for (const OptionWord& word : given_options) {
@@ -153,8 +154,8 @@ Result<void> check_argument_count(const CommandInfo& command, const std::vector<
   return success();
 }
 
-// The tables of `command` have all flags that a configuration file may contain. `selected` is the command or
-// the subcommand to run.
+// Makes the options from the command line (`rows`) and the configuration file (`config`). `selected` is the
+// command or subcommand that runs. The file may contain flags of every subcommand of `command`.
 Result<Options> options_from(const CommandInfo& command, const CommandInfo& selected,
                              const std::vector<Collected>& rows, std::span<const OptionWord> config) {
   std::vector<OptionWord> given_options;
@@ -275,8 +276,8 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line{.command = &command};
-  // Accepts any number of arguments here: CLI11 takes the value of a misspelt flag for an argument, and the
-  // error must name that flag and not the number of arguments.
+  // Accepts any number of arguments here: CLI11 takes the value of a misspelt flag for an argument. With a
+  // limit here, it would complain about the number of arguments and not about the flag.
   if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kManyArguments);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 parses the last word first

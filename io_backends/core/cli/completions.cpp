@@ -39,9 +39,10 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
   return words;
 }
 
-// What a shell offers for the value of an option, in the order of ValueKind. "{}" is replaced by the choices.
+// For each ValueKind (in its order), the text in a completion script that makes the shell offer values of
+// this kind. "{}" is replaced by the choices.
 using Offers = std::array<std::string_view, 6>;
-// Calls of shell functions that kBashHead defines.
+// These texts call shell functions that kBashHead defines.
 constexpr Offers kBashOffers{"_penstock_nothing", "_penstock_nothing", "_penstock_choices '{}'",
                              "_penstock_files",   "_penstock_folders", "_penstock_tiers"};
 constexpr Offers kZshOffers{" ", " ", "({})", "_files", "_files -/", "_penstock_tiers"};
@@ -162,7 +163,8 @@ void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
-// Adds the shell array for zsh's `_describe`: each command with its summary.
+// Adds a zsh array of the commands with their summaries to the script. zsh's function `_describe` shows it to
+// the user.
 void add_zsh_commands(std::string& out, std::string_view list, std::string_view indent,
                       std::span<const CommandInfo* const> commands) {
   out += fmt::format("{0}local -a {1}\n{0}{1}=(\n", indent, list);

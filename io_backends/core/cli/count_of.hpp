@@ -9,11 +9,11 @@
 
 namespace penstock {
 
-// For regular plurals: "1 object", "2 000 objects".
+// Adds an "s" for the plural: "1 object", "2 000 objects".
 inline std::string count_of(uint64_t count, std::string_view singular) {
   return format_count(count).append(" ").append(singular).append(count == 1 ? "" : "s");
 }
-// For other plurals: "1 process", "2 processes".
+// Takes the plural as given: "1 process", "2 processes".
 inline std::string count_of(uint64_t count, std::string_view singular, std::string_view plural) {
   return format_count(count).append(" ").append(count == 1 ? singular : plural);
 }

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Today's date, or the date in SOURCE_DATE_EPOCH, which makes builds reproducible.
+// Returns the date for the manuals: today, or the date in the variable SOURCE_DATE_EPOCH, with which
+// packagers get identical files from every build.
 std::string date_of_build() {
   std::time_t now = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr)

@@ -1,4 +1,5 @@
-// Makes man pages and shell completions from the option tables, from which --help comes as well.
+// Makes man pages and shell completions from the option tables of the commands (--help is made from the same
+// tables).
 #pragma once
 
 #include <filesystem>
@@ -12,8 +13,8 @@
 
 namespace penstock {
 
-// The valid values of the first argument of each command, by its name: "generate" -> its recipes. CommandInfo
-// does not have them.
+// Name of a command -> the valid values of its first argument, such as "generate" -> its recipes. Completions
+// need them, and CommandInfo does not have them.
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // Writes the manuals of these commands into `folder` and `folder`/man1/, which it creates: penstock.1,
@@ -35,13 +36,15 @@ std::string fish_completion(const std::vector<const CommandInfo*>& commands,
 
 // Returns each command, directly followed by its subcommands.
 std::vector<const CommandInfo*> with_subcommands(const std::vector<const CommandInfo*>& commands);
-// Returns "checkpoint-gc" for "checkpoint gc", with `separator` = '-'.
+// Returns the command's name with `separator` in place of blanks: "checkpoint-gc" for "checkpoint gc" and
+// '-'.
 std::string joined_name(const CommandInfo& command, char separator);
 
 // What a shell offers as the value of an option.
 enum class ValueKind : uint8_t { none, anything, words, file, folder, tier };
 ValueKind value_kind(const OptionSpec& spec);
-// The choices for ValueKind::words: "iec|si" becomes iec, si; a boolean has 0 and 1.
+// Returns the values to offer for an option of ValueKind::words: "iec" and "si" for "iec|si", 0 and 1 for a
+// boolean.
 std::vector<std::string_view> value_choices(const OptionSpec& spec);
 
 }  // namespace penstock

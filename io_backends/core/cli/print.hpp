@@ -1,5 +1,5 @@
-// Prints what commands write to stdout and other streams. A failed write leaves its error in the stream; the
-// main program reports an error of stdout at its end.
+// Prints what commands write to stdout and other streams. If a write fails, the stream keeps the error
+// (ferror()), and the main program reports an error of stdout before it exits.
 #pragma once
 
 #include <cstdio>

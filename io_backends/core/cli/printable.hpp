@@ -7,12 +7,12 @@
 
 namespace penstock {
 
-// The bytes of the first UTF-8 character, or 0 if the text starts with none (RFC 3629: no surrogates, no
-// overlong forms).
+// Returns the length in bytes of the UTF-8 character at the begin of the text; 0 if the text does not begin
+// with a valid one (RFC 3629: no surrogates, no overlong forms).
 size_t utf8_length(std::string_view text);
 
 // Returns the text as one line. Control characters and bytes that are not UTF-8 are escaped ("\n", "\x1b"),
-// so that no name can control the terminal. Escapes that the text contains already are not escaped again.
+// so that no name can control the terminal. A backslash in the text is not escaped.
 std::string printable(std::string_view text);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Threads: any thread calls all functions, except silence_notes(), which runs before other threads start.
+// Threads: any thread may call every function, except silence_notes(), which must be called before other
+// threads start.
 // Locks: Progress::mutex_ guards note_ and is held during a redraw. Terminal::mutex guards noted_texts. No
 // thread takes one of them while it holds the other.
 // Memory: every print allocates its line. A signal handler must not call these functions.
@@ -28,10 +29,11 @@ constexpr std::string_view kEraseLine = "\r\x1b[K";
 // What stderr shows. A process has one stderr, so it has one Terminal, which this file owns. It cannot belong
 // to one command or one Progress: a note of any thread must first erase the progress line of another thread.
 struct Terminal {
-  std::atomic<bool> progress_shown{false};  // a progress line is on the terminal
-  bool silent = false;                      // another rank prints the notes; written before threads start
-  std::mutex mutex;                         // guards `noted_texts`
-  std::set<std::string, std::less<>> noted_texts;  // texts of note_once()
+  std::atomic<bool> progress_shown{false};  // true: a progress line is on the terminal now
+  // true: print nothing, because another rank prints the notes; set before threads start
+  bool silent = false;
+  std::mutex mutex;                                // guards `noted_texts`
+  std::set<std::string, std::less<>> noted_texts;  // texts that note_once() has printed
 
   void print_line(std::string_view kind, std::string_view text) {
     if (silent) return;
@@ -71,8 +73,8 @@ void Progress::draw(bool force) {
   const int64_t now = now_ns();
   int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
   if (!force && now < due_ns) return;
-  // If several threads are here, only the one that wins this exchange draws. The others return at once,
-  // unless they were forced.
+  // If several threads want to draw at the same time, only the one whose exchange succeeds draws. The others
+  // return at once, unless `force` is true.
   if (!next_draw_ns_.compare_exchange_strong(due_ns,
                                              now + std::chrono::nanoseconds(kRedrawInterval).count()) &&
       !force)

@@ -16,8 +16,8 @@ namespace penstock {
 // printed if `shown` is false.
 class Progress {
  public:
-  // If `total` is 0, it is unknown: the line shows no percentage and no remaining time. `unit`: "files",
-  // "MiB" ...
+  // `total`: the amount of work; 0 if it is not known, and then the line shows no percentage and no remaining
+  // time. `unit`: what is counted, such as "files" or "MiB".
   Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -41,12 +41,13 @@ class Progress {
 };
 
 // warn() prints "penstock: warning: TEXT" on stderr, note() prints "penstock: TEXT"; the text is escaped by
-// printable(). If a progress line is shown, they erase it first, and its next redraw comes below. Any thread.
+// printable(). If a progress line is shown, they erase it first; its next redraw comes below the text. Any
+// thread may call them.
 void warn(std::string_view text);
 void note(std::string_view text);
 void note_once(std::string_view text);  // prints each text only once in this process
-// Silences these functions, for ranks of a job whose messages another rank prints. Call it before any thread
-// starts.
+// Makes warn(), note() and note_once() print nothing. The ranks of a job call it, except the one that prints
+// for all. Must be called before any other thread starts.
 void silence_notes();
 
 }  // namespace penstock

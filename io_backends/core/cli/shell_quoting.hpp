@@ -7,7 +7,8 @@
 
 namespace penstock {
 
-// Returns the word unchanged if a shell does not interpret it, else in single quotes.
+// Returns the word unchanged if no character of it has a special meaning in a shell, and in single quotes
+// otherwise.
 std::string shell_word(std::string_view word);
 // Quotes each word and joins them with blanks.
 std::string shell_line(std::span<const std::string> words);

@@ -1,5 +1,4 @@
-// Makes the output that people read on stdout: aligned tables, and bytes, rates and times in the units of the
-// user's choice.
+// Makes texts for people: aligned tables, and bytes, rates and times in the units that the user chose.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,9 @@ namespace penstock {
 
 enum class Align : uint8_t { left, right };
 
-// A text table: a line of titles, then rows. Two blanks separate columns, and no blanks follow the last.
-// Numbers are aligned to the right. Widths count UTF-8 code points. For one thread.
+// A text table: a line of titles, then rows. Two blanks separate columns, and no blanks follow the last. A
+// column is aligned to the right unless its Align is `left`. The width of a text is its number of UTF-8 code
+// points. Only one thread may use an object.
 class Table {
  public:
   struct Column {
@@ -23,7 +23,8 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Adds a row. Missing cells are empty; more cells than columns fail an assertion.
+  // Adds a row. If there are fewer cells than columns, the rest is empty. More cells than columns fail an
+  // assertion.
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   std::string text() const;  // ends in a newline

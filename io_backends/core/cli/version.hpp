@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// A plug-in or a library: present, or missing with a reason.
+// A plug-in or a library in the output of `penstock --version`: whether this build can use it, and if not,
+// the reason.
 struct VersionRow {
   std::string kind;
   std::string name;
@@ -29,9 +30,10 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
         {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
 }
 
-// The build, `rows` and the optional libraries, one line each. With `json` each is a JSON object.
+// Makes the output of `penstock --version`: a line for the build, for each of `rows` and for each optional
+// library. With `json` each line is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
-// version_text() with a row for each plug-in of `registries`.
+// Calls version_text(rows, json) with a row for each plug-in of `registries`.
 template <class... Infos>
 std::string version_text(bool json, const Registry<Infos>&... registries) {
   std::vector<VersionRow> rows;
@@ -39,8 +41,8 @@ std::string version_text(bool json, const Registry<Infos>&... registries) {
   return version_text(std::move(rows), json);
 }
 
-// The text that `penstock` prints without arguments: what the program does, how to call it, and the two
-// lists.
+// Makes the text that `penstock` prints without arguments: what the program does, how to call it, and the
+// lists of its commands and back ends.
 std::string overview_text(std::string_view commands, std::string_view back_ends);
 
 template <class Info>

@@ -1,5 +1,5 @@
-// Runs work over many objects on a few threads. generate and its recipes, scan, verify, copy and cache
-// control share this loop.
+// Runs work over many objects on a few threads. Generating, scanning, verifying, copying and the control of
+// the page cache all use it.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@
 
 namespace penstock {
 
-// Returns `wanted`. If that is 0, it returns the number of processors and at least 4, since most threads wait
-// for storage.
+// Returns the number of threads for work that waits for storage: `wanted`, or if that is 0 the number of
+// processors, but at least 4.
 unsigned worker_threads(uint64_t wanted);
 
-// Returns `wanted`. If that is 0, it returns the number of processors: for work that does not wait for
-// storage.
+// Returns the number of threads for work that only computes: `wanted`, or if that is 0 the number of
+// processors.
 unsigned compute_threads(unsigned wanted);
 
-// A run of consecutive indices for one thread: [begin, end). Empty if begin equals end.
+// The consecutive indices [begin, end) for one thread. There are none if begin equals end.
 struct IndexRun {
   uint64_t begin;
   uint64_t end;
 };
 
 // Takes the next indices below `count` for one of `threads` threads: up to `most` of them, and fewer towards
-// the end, so that all threads end at about the same time. Lock-free. `next_index` guards no other memory,
-// hence relaxed.
+// the end, so that all threads end at about the same time. Lock-free. Its atomic operations are relaxed,
+// because no other memory depends on `next_index`.
 inline IndexRun take_run(std::atomic<uint64_t>& next_index, uint64_t count, unsigned threads, uint64_t most) {
   uint64_t begin = next_index.load(std::memory_order_relaxed);
   while (begin < count) {
@@ -64,8 +64,8 @@ Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t most, Eac
   return on_threads(threads, work, IfFewer::go_on, stop);
 }
 
-// Like for_each_index(). Each thread also checks before each index whether the process is asked to stop, and
-// then returns `interrupted`.
+// Does the same as for_each_index(). Before each index it also checks whether the process is asked to stop,
+// and then returns `interrupted`.
 template <class Each>
 Result<void> parallel_for(uint64_t count, unsigned threads, uint64_t most, Each each) {
   return for_each_index(count, threads, most, [&](unsigned worker, uint64_t index) -> Result<void> {

@@ -3,8 +3,9 @@
 // collective call.
 // Locks: each BackgroundWork has one, for its outcome. None is held during a collective call.
 // Memory: every function may allocate.
-// Ctrl-C: no collective call ends because of it. all_ok() of long work passes a signal at one rank on to all.
-// The work checks for the signal and returns `interrupted`, and then the ranks exchange it as usual.
+// Ctrl-C: no collective call ends because of it. all_ok() with `stop` passes a signal at one rank on to all
+// ranks. The work on each rank checks for the signal and returns `interrupted`. all_ok() then exchanges that
+// error like any other.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/collectives.hpp"
 
@@ -45,7 +46,8 @@ Error unpack_error(std::span<const std::byte> bytes) {
   return error;
 }
 
-// Runs `work` on its own thread, which the destructor joins. The rank's main thread makes and uses it.
+// Runs `work` on its own thread, which the destructor joins. Only the rank's main thread makes and uses a
+// BackgroundWork.
 class BackgroundWork {
  public:
   // on_threads() turns an exception of the work into an error. If no thread can start, the outcome is set at
@@ -67,7 +69,8 @@ class BackgroundWork {
   }
 
  private:
-  // The last step of the thread. It notifies without the lock: the members exist until the thread is joined.
+  // Stores the outcome and wakes wait(), as the last step of the thread. finished_ still exists after the
+  // lock is released, because the destructor joins the thread before it destroys the members.
   void finish(Result<void> outcome) {
     {
       const std::lock_guard lock(mutex_);
@@ -79,13 +82,14 @@ class BackgroundWork {
   std::mutex mutex_;
   std::condition_variable finished_;
   std::optional<Result<void>> outcome_;
-  std::jthread thread_;  // last: it is joined before what it uses is destroyed
+  std::jthread thread_;  // last member: joined before the members that it uses are destroyed
 };
 
 }  // namespace
 
-// A rank that failed must call this, too, or the others wait for ever. After an error of the transport the
-// rank returns at once, and no collective call may follow on it.
+// The ranks send their errors to rank 0, which broadcasts the first one. A rank that failed must call this,
+// too, or the others wait for ever. If the transport (MPI) fails, this rank returns at once and may make no
+// more collective calls.
 Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
   if (ranks.size() == 1) return mine;
   PENSTOCK_ASSIGN(const auto all, ranks.gather(pack_error(mine)));
@@ -101,13 +105,14 @@ Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
       shared_error = pack_error(error);
     }
   }
-  // Broadcast also if no rank failed, so that all ranks make the same calls.
+  // This call is also made if no rank failed, because all ranks must make the same collective calls.
   PENSTOCK_TRY(ranks.broadcast(shared_error));
   if (shared_error.empty()) return success();
   return unpack_error(shared_error);
 }
 
-// The last byte of the broadcast is 1 for a value and 0 for an error.
+// Rank 0 broadcasts its bytes, or its packed error. One more byte at the end is 1 for bytes and 0 for an
+// error.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> root_bytes) {
   if (ranks.size() == 1) return root_bytes;
   std::vector<std::byte> bytes;
@@ -125,22 +130,24 @@ Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::ve
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop) {
   if (ranks.size() == 1) return work();
-  // One round about every 100 ms: wait, reduce, act. All ranks make the same number of rounds, because each
-  // ends the loop on a value that is the result of the reduction on all.
+  // Each round takes about 100 ms: wait for this rank's work, exchange the state of all ranks, act on it. All
+  // ranks make the same number of rounds, because each leaves the loop by the exchanged state, which is the
+  // same on all.
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& own_outcome = background.wait(std::chrono::milliseconds(100));
     std::array<uint64_t, 3> state{own_outcome ? 0U : 1U, own_outcome && !own_outcome->ok() ? 1U : 0U,
                                   uint64_t(interrupt_signal())};
     Result<void> reduced = ranks.all_reduce(std::span<uint64_t>(state), Reduction::max);
-    // stop() before the return: the destructor of `background` waits for the work.
+    // stop() makes the work end. Without it the return would block, because the destructor of `background`
+    // waits for the work.
     if (!reduced.ok()) {
       stop();
       return reduced;
     }
     const auto [working, failed, signal] = state;
     if (failed != 0) stop();
-    // Do not replace this rank's own signal, which decides its exit code.
+    // A signal from another rank does not replace this rank's own signal, which decides its exit code.
     if (signal != 0 && !interrupted()) simulate_interrupt(int(signal));
     if (working == 0) return all_ok(ranks, *own_outcome);
   }

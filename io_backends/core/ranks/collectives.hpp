@@ -19,8 +19,8 @@
 
 namespace penstock {
 
-// Returns the outcome of `work`. An exception becomes an error (error_of): a rank that threw would leave the
-// other ranks waiting.
+// Calls `work` and returns its outcome. An exception becomes an error (error_of), because a rank that left by
+// an exception would let the other ranks wait for ever.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
   try {
@@ -76,8 +76,8 @@ std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
     return value_from_bytes<typename Outcome::value_type>(bytes);
 }
 
-// The error of the lowest rank that has one, on every rank; success if none has. The text starts with "on
-// rank 2 of 4: " if only some ranks have one.
+// Returns the same outcome on every rank: success if all ranks succeeded, else the error of the lowest rank
+// that failed. If only some ranks failed, its text starts with "on rank 2 of 4: ".
 Result<void> all_ok(Communicator& ranks, const Result<void>& mine);
 template <class T>
 Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
@@ -88,10 +88,10 @@ template <class Work>
 requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
   return all_ok(ranks, outcome_of(guarded(work)));
 }
-// As all_ok(ranks, work), for long work without collective calls. It runs on its own thread on each rank
-// (with only one rank: on the calling thread). About ten times a second the ranks exchange their state. When
-// one has failed, each rank calls `stop` on the thread that called all_ok(), perhaps more than once. Then
-// `work` must soon return success. A signal at one rank reaches all.
+// Does the same as all_ok(ranks, work), for long work that makes no collective calls. It runs on its own
+// thread on each rank (with only one rank: on the calling thread). About ten times a second the ranks
+// exchange their state. When one has failed, each rank calls `stop` on the thread that called all_ok(),
+// perhaps more than once. Then `work` must soon return success. A signal at one rank reaches all.
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop);
 

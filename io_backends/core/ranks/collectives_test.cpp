@@ -138,7 +138,7 @@ TEST(Collectives, ASignalReachesARankInACollectiveCall) {
     EXPECT_EQ(interrupt_signal(), SIGTERM);
   });
   RankThreads::run(2,
-                   [](Communicator& ranks) {  // the signal is still pending, and its rank reports it
+                   [](Communicator& ranks) {  // the signal from above is still set, and rank 0 reports it
                      if (ranks.root()) {
                        const SignalsForAll signals(ranks);
                        EXPECT_TRUE(ranks.barrier().ok());

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The only rank, which waits for nothing. Any thread.
+// The Communicator of a job with one process. There is no other rank to wait for. Any thread may call it.
 class SingleProcess final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -35,15 +35,17 @@ class SingleProcess final : public Communicator {
   void abandon(int) override {}
 };
 
-// The thread of a SignalsForAll. It ends with the first signal or the destructor. So a second signal is not
-// passed on. The lock is only needed for the wait: no other thread takes it, so no thread waits for it during
-// the calls to `ranks`.
+// Runs on the thread of a SignalsForAll and passes one signal on: this rank's signal to the other ranks, or
+// another rank's signal to this process. Then it returns, so a second signal is not passed on. It also
+// returns when the destructor stops it. The mutex is only needed for the timed wait. No other thread takes
+// it, so it may be held during the calls to `ranks`.
 void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
   std::unique_lock lock(mutex);
   do {
-    // This rank's own signal first. A signal from another rank is already known to the rank that reported it.
+    // Only a signal that this process got itself is reported. One that another rank sent is known to all
+    // ranks.
     if (const int mine = interrupt_signal(); mine != 0) return ranks.report_signal(mine);
     if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
   } while (
@@ -57,7 +59,7 @@ SignalsForAll::SignalsForAll(Communicator& ranks) {
   try {
     thread_ = std::jthread([&ranks](const std::stop_token& stop) { pass_signals_on(ranks, stop); });
   } catch (const std::system_error&) {
-    // No thread can start. Then each rank sees only its own signal, until all_ok() of long work passes it on.
+    // If no thread can start, each rank sees only its own signal, until all_ok() of long work passes it on.
   }
 }
 

@@ -17,45 +17,50 @@ namespace penstock {
 
 enum class Reduction : uint8_t { sum, min, max };
 
-// Every rank makes the collective calls in the same order, from one thread at a time. Errors are those of the
-// transport, such as MPI.
+// The calls by which the ranks of a job exchange values and wait for each other. Every rank makes the
+// collective calls in the same order, from one thread at a time. Errors are those of the transport, such as
+// MPI.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int rank_on_node() const = 0;  // number among the ranks of this node, from 0
+  virtual int rank_on_node() const = 0;  // number of this rank among the ranks of its node, from 0
   bool root() const { return rank() == 0; }
 
   virtual Result<void> barrier() = 0;
-  // Reduces in place, element by element. Every rank gets the result.
+  // Combines the values of all ranks element by element, for example to their sums. Every rank gets the
+  // result in `values`.
   virtual Result<void> all_reduce(std::span<double> values, Reduction how) = 0;
   virtual Result<void> all_reduce(std::span<uint64_t> values, Reduction how) = 0;
-  // Rank 0 gets one entry for each rank, in rank order. The others get nothing.
+  // Sends each rank's bytes to rank 0. Rank 0 gets one entry for each rank, in rank order. The other ranks
+  // get nothing.
   virtual Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) = 0;
   // Copies rank 0's bytes into `bytes` of every rank.
   virtual Result<void> broadcast(std::vector<std::byte>& bytes) = 0;
 
-  // The monotonic clock of this rank minus that of rank 0, with the possible error. It comes from the
-  // exchange with the shortest round trip.
+  // The monotonic clock of this rank minus that of rank 0, with the largest possible error. Of several
+  // exchanges of messages, the one with the shortest round trip counts.
   struct ClockOffset {
     int64_t offset_ns = 0;
     int64_t error_ns = 0;
   };
   virtual Result<ClockOffset> clock_offset() = 0;
 
-  // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only the
-  // first call sends. heard_signal() returns the signal that another rank sent, or 0. The other ranks may
-  // receive it only after rank 0 has called heard_signal(). Any thread, also during a collective call. Both
-  // do nothing if only one thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
+  // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only its
+  // first call sends anything. heard_signal() returns the signal that another rank sent, or 0. The other
+  // ranks may receive it only after rank 0 has called heard_signal(). Any thread may call them, also during a
+  // collective call. Both do nothing if only one thread may use the transport (MPI below
+  // MPI_THREAD_SERIALIZED).
   virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
-  // Collective: whether all ranks called it within `patience`. If it returns false, no collective call may
+  // Collective. Returns whether all ranks called it within `patience`. After false, no collective call may
   // follow.
   virtual bool wait_for_all(std::chrono::milliseconds patience) = 0;
-  // Ends every rank, for a rank that cannot continue. Returns only for a single process.
+  // Ends all ranks of the job. A rank that cannot continue calls it. It returns only if the job has a single
+  // process.
   virtual void abandon(int exit_code) = 0;
 };
 

@@ -15,14 +15,17 @@ namespace penstock {
 struct Launch {
   int rank = 0;
   int ranks = 1;
-  std::string size_variable;  // "OMPI_COMM_WORLD_SIZE"; "" without a launcher
+  std::string size_variable;  // such as "OMPI_COMM_WORLD_SIZE"; "": no launcher
 };
 Launch look_for_launcher();
 
 // The functions of libpenstock_mpi.so. The function `penstock_mpi_module` of the library returns this table.
 struct MpiModule {
-  const char* version;  // version of the build; the classes of another build may have another layout
-  // Whether MPI can join the ranks, found without starting MPI. Every rank of the job gets the same answer.
+  // Penstock's version when the module was built. The program refuses a module of another version, because
+  // its classes may have another layout.
+  const char* version;
+  // Finds out without starting MPI whether MPI can join the ranks. Every rank of the job gets the same
+  // answer.
   Result<void> (*can_join)(const Launch& launch);
   // join() and files() start MPI in this process if it is not running. MPI is finalized when the process
   // exits. files() returns `unsupported` if MPI allows calls only from one thread.
@@ -32,17 +35,19 @@ struct MpiModule {
 inline constexpr const char* kMpiModuleSymbol = "penstock_mpi_module";
 using MpiModuleFunction = const MpiModule* (*)();
 
-// Opens the module, which is next to the program or in the library folder of the installation. It stays open.
-// `unsupported` with the remedy if it does not exist or belongs to another build. One thread.
+// Opens libpenstock_mpi.so, which is next to the program or in the library folder of the installation, and
+// returns its table. The library stays open. Fails with `unsupported` and the remedy if it does not exist or
+// belongs to another build. Only one thread may call this.
 Result<const MpiModule*> mpi_module();
 
-// Finds errors of the launcher that every rank finds, so that one rank can report them for all. `unsupported`
-// if MPI would end the process instead of joining the ranks. Errors that only some ranks find come from
-// join_ranks().
+// Finds the errors that are the same on every rank, so that one rank can report them for all. Fails with
+// `unsupported` if MPI would end the process instead of joining the ranks. join_ranks() reports the errors
+// that only some ranks find.
 Result<void> check_launch(const Launch& launch);
 
 // Joins the job of this process: a single process without a launcher or with one rank, else the ranks over
-// MPI. `unsupported` if MPI cannot join them, or has another number of ranks than the launcher.
+// MPI. Fails with `unsupported` if MPI cannot join them, or if MPI and the launcher have different numbers of
+// ranks.
 Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch);
 
 }  // namespace penstock

@@ -8,12 +8,13 @@
 namespace penstock {
 
 // Returns the path of `file` ("libpenstock_profile.so"): next to the program, or in the library folder of the
-// installation. `unsupported` if it is in neither; the message is half a sentence ("libpenstock_mpi.so is
-// neither ..."). Any thread.
+// installation. Fails with `unsupported` if it is in neither; the message is a part of a sentence
+// ("libpenstock_mpi.so is neither ..."). Any thread may call it.
 Result<std::string> module_path(const char* file);
 
 // Opens a library by dlopen() with RTLD_NOW and `flags`, and returns the address of `symbol` in it. The file
-// stays open. `unsupported` as for module_path(). Any thread.
+// stays open. Fails with `unsupported` if module_path() fails or the library cannot be opened. Any thread may
+// call it.
 Result<void*> module_symbol(const char* file, const char* symbol, int flags);
 
 }  // namespace penstock

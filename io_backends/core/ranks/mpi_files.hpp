@@ -18,7 +18,7 @@ namespace penstock {
 // Hints that the MPI library gets when it opens a file (MPI_Info): key and value.
 using MpiHints = std::vector<std::pair<std::string, std::string>>;
 
-// One file, open for reading. Any thread. Errors are of kind `io`, with MPI's text.
+// One file, open for reading. Any thread may call it. Errors are of kind `io`, with MPI's text.
 class MpiFile {
  public:
   virtual ~MpiFile() = default;
@@ -26,9 +26,9 @@ class MpiFile {
   // The present size of the file in bytes.
   virtual Result<uint64_t> size() = 0;
 
-  // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) until the end of the file. Returns the
-  // number of bytes read. With MpiSharing::shared every rank of the job calls it together, for at most 2^31 -
-  // 1 bytes; a rank that needs no bytes passes an empty span.
+  // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) of the file, or up to the end of the file.
+  // Returns the number of bytes read. With MpiSharing::shared every rank of the job calls it together, for at
+  // most 2^31 - 1 bytes; a rank that needs no bytes passes an empty span.
   virtual Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 };
 
@@ -37,17 +37,18 @@ enum class MpiSharing : uint8_t {
   shared,  // opened, read and closed by every rank of the job together, in the same order
 };
 
-// Opens files by MPI-IO. Any thread.
+// Opens files by MPI-IO. Any thread may call it.
 class MpiFiles {
  public:
   virtual ~MpiFiles() = default;
 
-  // `path` is absolute; messages contain `name`. A shared file is opened on every rank or fails on every
-  // rank.
+  // Opens a file to read it. `path` is absolute; messages contain `name`. A shared file is opened on every
+  // rank or fails on every rank.
   virtual Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                                 MpiSharing sharing) = 0;
 
-  // Whether several threads may call this MPI at once. If not, calls wait for each other here.
+  // Whether several threads may call this MPI at once. If not, this class lets the calls of several threads
+  // wait for each other.
   virtual bool many_threads() const = 0;
 };
 

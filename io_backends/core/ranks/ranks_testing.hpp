@@ -34,7 +34,8 @@ class RankThreads {
   struct Shared {
     explicit Shared(int ranks) : exchanged(size_t(ranks)), barrier(ranks) {}
     std::vector<Bytes> exchanged;  // the bytes that each rank gave to exchange()
-    std::barrier<> barrier;       // every exchange passes it twice; it makes `exchanged` visible to all ranks
+    // each exchange() waits here twice; the barrier makes `exchanged` visible to all ranks
+    std::barrier<> barrier;
     std::atomic<int> signal = 0;  // the first signal that a rank reported
   };
 

@@ -4,8 +4,8 @@
 namespace penstock {
 
 // Raises the soft limit (`ulimit -n`) to the hard limit, for this process and the children that it starts
-// later. Do not call it in commands that run other programs: some fail with descriptors above 1023 (select).
-// If the system refuses, nothing changes.
+// later. Do not call it in commands that run other programs: some of those use select(), which fails with
+// descriptors above 1023. If the system refuses, nothing changes.
 void raise_descriptor_limit();
 
 }  // namespace penstock

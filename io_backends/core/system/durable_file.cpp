@@ -28,8 +28,9 @@ Result<void> call_hook(const FileStepHook& hook, std::string_view step) {
   return hook ? hook(step) : success();
 }
 
-// Whether both paths are names of the same file. A network file system may make the second name although its
-// answer is lost. The repeated request then fails with EEXIST for the file's own name.
+// Whether both paths are names of the same file. If link() fails with EEXIST, this tells whether the link was
+// made after all: a network file system whose answer was lost repeats the request, and then finds the name
+// that it has just made.
 bool same_file(const fs::path& one, const fs::path& other) {
   struct stat one_status {};
   struct stat other_status {};
@@ -39,8 +40,8 @@ bool same_file(const fs::path& one, const fs::path& other) {
 
 // Renames without replacing; returns 0 or an errno. If the file system cannot do that in one call, it makes a
 // hard link and then removes the old name. If it has no hard links either, it checks and then renames.
-// Another writer could take the name in between, and then only the random id in the name prevents a
-// collision.
+// Between the check and the rename another writer could take the name. Only the random id in the name makes
+// that unlikely.
 int rename_noreplace(const fs::path& from, const fs::path& to) {
   if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
@@ -84,7 +85,7 @@ Result<void> write_durable_file(const fs::path& folder, const std::string& name,
   PENSTOCK_TRY(write_all(fd.get(), text, temporary_path));
   PENSTOCK_TRY(call_hook(hook, "sync"));
   if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary_path.string());
-  // Network file systems report write errors here.
+  // Network file systems may report a failed write only when the file is closed.
   if (const int failed = fd.close(); failed != 0)
     return errno_error(failed, "cannot close", temporary_path.string());
   PENSTOCK_TRY(call_hook(hook, "rename"));

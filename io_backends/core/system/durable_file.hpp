@@ -1,4 +1,5 @@
-// Writes a file that is complete and durable, or not there at all. WholeFile (whole_file.hpp) does not sync.
+// Writes a file that is complete and durable, or not there at all. (WholeFile in whole_file.hpp also writes
+// complete files, but does not sync them.)
 //
 // The file is written under a hidden temporary name and synced. It is then renamed, and the folder is synced.
 // There are no locks, so this works on network file systems and with many writers.
@@ -26,8 +27,8 @@ Result<void> write_durable_file(const std::filesystem::path& folder, const std::
 // Writes all of `text` to `fd`. `path` is for messages.
 Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& path);
 
-// Makes the names in `folder` durable. Succeeds without a sync on file systems that do it themselves and
-// refuse the call.
+// Makes the names in `folder` durable. Some network file systems do that themselves and refuse the call;
+// there this succeeds without a sync.
 Result<void> sync_folder(const std::filesystem::path& folder);
 
 }  // namespace penstock

@@ -24,12 +24,12 @@ std::atomic<int> caught_signal{0};
 std::atomic<int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
-// This thread ignores the signal until the flag is set; null: it does not ignore it. Only IgnoreInterrupt
-// writes it.
+// If not null, this thread ignores a request to stop until the flag that this points to becomes true. Only
+// IgnoreInterrupt sets it.
 thread_local const std::atomic<bool>* ignored_until = nullptr;
 
-// Handler of SIGINT and SIGTERM. Two signals at once: only one of them wins the exchange and stores its
-// number.
+// Handler of SIGINT and SIGTERM. Stores the number of the first signal. If two arrive at once, only one of
+// them wins the exchange and stores its number.
 void store_signal(int signal) {
   constexpr int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};
@@ -43,7 +43,8 @@ void store_signal(int signal) {
   }
 }
 
-// Handler of SIGBUS. Only a mapped file that became shorter causes it here.
+// Handler of SIGBUS. In this program the cause can only be a mapped file that another process has made
+// shorter.
 void report_lost_mapping(int /*signal*/) {
   constexpr char kMessage[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
   static_cast<void>(::write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0);
@@ -67,7 +68,7 @@ void catch_interrupts() {
 }
 
 int interrupt_signal() {
-  // Relaxed: the number guards no other memory.
+  // A relaxed load is enough, because no other memory depends on the number.
   return caught_signal.load(std::memory_order_relaxed);
 }
 

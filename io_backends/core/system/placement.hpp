@@ -10,8 +10,9 @@
 
 namespace penstock {
 
-// Each function pins the calling thread, and every thread that it starts later, to some processors.
-// invalid_argument if one of them does not exist or is not allowed; the message lists the allowed ones.
+// Both functions restrict the calling thread, and every thread that it starts later, to these processors.
+// They fail with invalid_argument if a processor does not exist or is not allowed; the message lists the
+// allowed ones.
 Result<void> run_on_cpus(std::span<const uint64_t> cpus);
 Result<void> run_on_numa_node(uint64_t node);
 

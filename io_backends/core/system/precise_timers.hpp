@@ -6,8 +6,8 @@
 namespace penstock {
 
 // The kernel may wake a sleeping thread up to 50 us late (timer slack), to save wake-ups. While this object
-// exists, sleeps of the thread that made it end without this delay. The same thread destroys it, which
-// restores the former slack. If the kernel refuses, nothing changes.
+// exists, sleeps of the thread that made it end without this delay. The same thread must destroy it; the
+// destructor restores the former slack. If the kernel refuses, nothing changes.
 class PreciseTimers {
  public:
   PreciseTimers() : former_slack_ns_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {

@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kLineBytes = 64;
-constexpr size_t kPrefetchBytes = 16 * kLineBytes;  // distance of the prefetch
+constexpr size_t kPrefetchBytes = 16 * kLineBytes;  // how far ahead of the copy the loop prefetches
 
 void stream_line(std::byte* to, const std::byte* from) {
   __m128i parts[kLineBytes / sizeof(__m128i)];

@@ -1,4 +1,4 @@
-// Threads: one thread makes each call, and waits for its child.
+// Threads: each call runs on the thread that makes it, which waits for its child.
 // Lock: none.
 // Memory: the list of arguments and errors allocate.
 // Signals: after the first signal that asks this process to stop, the child gets one signal, within 250 ms. A
@@ -23,8 +23,8 @@
 namespace penstock {
 
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal) {
-  // A descriptor that becomes readable when the child ends. Kernels before 5.3 lack it; then poll() is a
-  // short sleep.
+  // A descriptor that becomes readable when the child ends. Kernels before 5.3 do not have such descriptors;
+  // there, poll() below only sleeps for 5 ms.
   const Fd child_end(int(::syscall(SYS_pidfd_open, child, 0)));
   bool signal_sent = stop_signal == kNotSignalled;
   while (true) {
@@ -37,7 +37,8 @@ Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal
       signal_sent = true;
     }
     pollfd poll_request{child_end.get(), POLLIN, 0};
-    ::poll(&poll_request, child_end ? 1 : 0, child_end ? 250 : 5);  // a signal ends the wait, too
+    // a signal to this process also ends the wait
+    ::poll(&poll_request, child_end ? 1 : 0, child_end ? 250 : 5);
   }
 }
 

@@ -18,7 +18,7 @@ enum class IfFewer : uint8_t {
 // Runs work(0) ... work(threads - 1), each on its own thread; work(0) runs on the caller's. Returns after all
 // these calls have returned, with the first error. An exception of `work` becomes an error (error_of). After
 // an exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other calls of
-// `work` can end. Any thread may make this call, without a lock.
+// `work` can end. Any thread may call this, but without holding a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                         IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});
 

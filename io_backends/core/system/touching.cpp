@@ -3,7 +3,7 @@
 namespace penstock {
 namespace {
 
-// Uses the sum, so that the compiler keeps the loads.
+// Pretends to use `sum`. Otherwise the compiler would remove the loads whose sum it is.
 void use_value(unsigned sum) {
   asm volatile("" : : "r"(sum));
 }

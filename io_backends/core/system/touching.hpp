@@ -32,12 +32,13 @@ void for_each_line(std::span<const std::byte> bytes, Visit visit) {
   visit(bytes.back());
 }
 
-// Reads one byte of each page, so that all pages of a mapping are in memory. Most of their bytes are in no
-// cache of the processor, as after a device has read them from storage. Any thread, as touch_lines().
+// Reads one byte of each page, so that all pages of a mapping are in memory. Most of their bytes stay out of
+// the processor's caches, as after a device has written them to memory. Any thread may call this and
+// touch_lines().
 void touch_pages(std::span<const std::byte> bytes);
 
-// Reads one byte of each cache line, so that all lines pass through this processor, as in a copy that writes
-// nothing.
+// Reads one byte of each cache line, so that all lines pass through this processor, as in a copy, but nothing
+// is written.
 void touch_lines(std::span<const std::byte> bytes);
 
 }  // namespace penstock

@@ -14,7 +14,7 @@ using Touch = void (*)(std::span<const std::byte>);
 
 class Touching : public testing::TestWithParam<Touch> {
  protected:
-  // The pages that become resident when a part of fresh memory is touched.
+  // Returns the numbers of the pages that become resident when a part of fresh memory is touched.
   static std::vector<size_t> pages_behind(size_t offset, size_t length) {
     const auto page = size_t(::getpagesize());
     constexpr size_t kPages = 16;
@@ -45,7 +45,7 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
   EXPECT_EQ(pages_behind(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
 }
 
-// The bytes that are touched, as numbers of units from the start.
+// Returns the bytes that are touched, as numbers of units (pages or lines) from the start.
 template <class Each>
 std::set<uintptr_t> units_touched(Each each, size_t unit, size_t offset, size_t length) {
   alignas(kTouchedPageBytes) static const std::byte bytes[6 * kTouchedPageBytes]{};

@@ -2,7 +2,8 @@
 // their temporary files would have the same name.
 // Lock: none.
 // Memory: paths, the stream and errors allocate.
-// Ctrl-C: publish() checks for it before the rename, and then an existing file stays.
+// Ctrl-C: publish() checks for it before the rename. After a signal it fails, and an existing file remains
+// unchanged.
 // Crash: a kill leaves the existing file and perhaps a temporary file. Nothing is synced, so a power cut may
 // lose the new file.
 #include "io_backends/core/system/whole_file.hpp"
@@ -69,7 +70,8 @@ Result<void> WholeFile::write(std::string_view text) {
 }
 
 Result<void> WholeFile::publish() {
-  // Close before the rename: a full disk may be reported only here, and the old file must then stay.
+  // The file is closed before the rename, because a full disk may be reported only here. Then the old file
+  // must remain.
   if (std::fclose(file_.release()) != 0) return write_error(errno);
   if (temporary_.empty()) return success();
   PENSTOCK_TRY(check_interrupt());

@@ -75,7 +75,7 @@ TEST_F(FaultMatrix, Row22SlowTierIsGone) {
   };
   refused();
   std::filesystem::remove_all(slow_root());
-  std::filesystem::create_directory(slow_root());  // the folder below a mount point
+  std::filesystem::create_directory(slow_root());  // the empty folder that is below a mount point
   refused();
   EXPECT_TRUE(std::filesystem::is_empty(slow_root())) << "nothing is written there";
   std::filesystem::remove(slow_root());

@@ -75,7 +75,7 @@ TEST_F(FaultMatrix, Row09KillInRecovery) {
   for (int times = 1; times <= 5; ++times)
     EXPECT_TRUE(train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#1"}))
         << "recovery is killed again and again, each time at its first operation";
-  // Kill later and later in the recovery, until a recovery ends before its kill.
+  // Kills each recovery one operation later than the one before, until a recovery ends before its kill.
   uint64_t n = 2;
   while (n < 100 &&
          train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#" + std::to_string(n)}))

@@ -18,8 +18,8 @@ class PowerCuts : public FaultMatrix {
   Trained three(std::function<bool()> off) {
     return {.steps = {20, 40, 60}, .slow_options = "", .fast_options = "", .hopeless = std::move(off)};
   }
-  // After the power cut, every acknowledged checkpoint exists, with the fast tier (whose disk lost the same
-  // power) and without it.
+  // Checks that every acknowledged checkpoint exists after the power cut. The disk of the fast tier lost the
+  // same power. The callers then repeat the check without the fast tier.
   void expect_all_is_there(uint64_t operation) {
     SCOPED_TRACE("cut at operation " + std::to_string(operation));
     expect_nothing_lost();

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class FullTier : public FaultMatrix {
  protected:
-  // The capacity option for a fast tier that holds that many checkpoints and a half.
+  // The capacity option for a fast tier that holds `checkpoints` checkpoints and half of another one.
   std::string room_for(uint64_t checkpoints) const {
     return ",capacity=" + std::to_string(checkpoints * bytes_of_all() + bytes_of_all() / 2);
   }
@@ -149,7 +149,7 @@ class Hog {
   const std::filesystem::path file_;
 };
 
-// No checkpoint is drained, so only the training and this file use or free space.
+// No checkpoint is drained, so only the training and the file of Hog use or free space.
 TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   if (!own_file_system()) GTEST_SKIP() << "needs a file system of its own";
   const char* const stuck = ",fail=open/drain.:eio@1.0";
@@ -171,7 +171,7 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   EXPECT_TRUE(outcome.saves[1]->skipped);
   EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20});
 
-  // Space that the file frees must not be promised twice: another run has already been promised most of it.
+  // The file frees space, and most of it is then promised to another run. It must not be promised twice.
   hog.go();
   const Tier tier = fast();
   const auto store = CheckpointStore::open(tier).value();

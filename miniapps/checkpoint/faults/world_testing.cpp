@@ -188,7 +188,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
   return outcome;
 }
 
-// Collective. Between short waits it asks `hopeless` whether to stop.
+// Collective. Calls finalize() for short times, and asks `hopeless` between these calls whether to stop.
 Result<void> FaultMatrix::finalize(Checkpointer& saver, const Trained& trained, Communicator& all) const {
   if (!trained.hopeless) return saver.finalize(trained.finalize);
   for (;;) {

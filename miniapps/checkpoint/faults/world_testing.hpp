@@ -66,8 +66,8 @@ class FaultMatrix : public ::testing::Test {
   LoopDisk* disk() { return disk_.get(); }       // null on tmpfs
   bool own_file_system() const { return own_; }  // on which there are no other files
 
-  // train() runs in this process, train_is_killed() in its own: true if that was killed by SIGKILL, false if
-  // it ended.
+  // train() runs the training in this process. train_is_killed() runs it in a process of its own, and returns
+  // whether SIGKILL ended that process.
   Outcome train(const Trained& trained);
   bool train_is_killed(const Trained& trained);
 
@@ -92,7 +92,7 @@ class FaultMatrix : public ::testing::Test {
   // time it starts with fresh() and then calls expect_nothing_lost(). Returns the number of kills.
   uint64_t kill_at_each(const std::string& scope, bool on_fast, Trained trained);
   void fresh();          // empty tiers, empty log
-  void forget_stores();  // closes those that restart() keeps open
+  void forget_stores();  // closes the stores that restart() keeps open
 
   std::vector<std::byte> state(uint64_t step, int rank) const;
   // Changes bytes of a file in place, like a device that damages data without an error.

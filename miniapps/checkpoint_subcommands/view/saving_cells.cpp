@@ -34,14 +34,14 @@ std::string spec_of(const Record& record, std::string_view role) {
 
 constexpr std::array<std::string_view, 1> kArm{"arm"};
 
-// Records with the same key form a group. The key has the option `burst_buffer`, which is in the records of
-// all arms, and not the fast tier, which the direct arm does not have.
+// Records with the same key form a group. The option `burst_buffer` is part of the key, since the records of
+// all arms have it. The fast tier is not, since the direct arm does not have it.
 std::string saving_key(const Record& record) {
   return spec_of(record, "checkpoint") + "|" + parameter_text(record, "burst_buffer") + "|" +
          environment_text(record, "host") + "|" + label_text(record) + "|" + work_key(record, kArm);
 }
 
-// The part of the id that all records of one invocation share.
+// The part of the id that all records of one call of the command share.
 std::string invocation_of(const Record& record) {
   return record.id.substr(0, record.id.rfind('-'));
 }
@@ -70,7 +70,8 @@ bool has_skipped(const Record& record) {
   return skips != nullptr && skips->value() > 0;
 }
 
-// The texts by which groups may differ: one row for the first record of each group.
+// Returns the texts by which groups may differ. `records` has the first record of each group, and each gives
+// one row.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kAlreadyNamed{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kAlreadyNamed);
@@ -79,7 +80,7 @@ std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const
   return rows;
 }
 
-// `found` has the records of one invocation that did the same work.
+// Makes a group of `found`, the records of one call of the command that did the same work.
 SavingGroup group_of(std::vector<const Record*> found) {
   SavingGroup group{saved_payload(*found.front()), "", {}};
   std::stable_sort(found.begin(), found.end(),
@@ -195,7 +196,7 @@ bool ceilings_hold(std::span<const Record* const> runs) {
     const Record* const one[] = {record};
     for (const double share : samples_of(one, kDrainOfCeiling))
       if (share > kCeilingTolerance) return false;
-    // A copy in memory may block the training for less time than any tier could.
+    // Skips snapshots: the training waits for a copy in memory, which no ceiling of a tier limits.
     if (parameter_text(*record, "arm") == "snapshot") continue;
     for (const double times : samples_of(one, kBlockOfCeiling))
       if (times * kCeilingTolerance < 1) return false;

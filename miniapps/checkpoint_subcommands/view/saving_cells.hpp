@@ -14,21 +14,21 @@
 
 namespace penstock {
 
-// The usable records of runs that saved in the same way. The runs of an arm are in the order of their pairs.
+// The usable records of runs that saved in the same way, in the order of their pairs.
 struct SavingRuns {
   std::string arm;  // "direct", "burst-buffer", "snapshot"; "" for a training and a single save
   std::vector<const Record*> runs;  // never empty
   std::string name{};               // what a table row and a sentence call these runs
   const Record& first() const { return *runs.front(); }
 
-  // median_of(): the median of all samples of a metric; absent without samples. sum(): their sum.
+  // median_of(): the median of all samples of a metric; absent if there are no samples. sum(): their sum.
   std::optional<double> median_of(std::string_view metric) const;
   std::optional<double> median_of(const MetricInfo& metric) const { return median_of(metric.name); }
   double sum(const MetricInfo& metric) const;
 };
 
-// Records of `checkpoint bench` that differ only in arm and pair. All are from the latest invocation that did
-// this work.
+// Records of `checkpoint bench` that differ only in arm and pair. If the command did this work several times,
+// the group has only the records of the latest call.
 struct SavingGroup {
   std::string name;   // "alexnet-adam, steps 40": the payload, and what differs from the other groups
   std::string title;  // `name` and the tiers: "alexnet-adam, steps 40, to root behind shm"
@@ -37,10 +37,10 @@ struct SavingGroup {
 };
 std::vector<SavingGroup> saving_groups(std::span<const Record> records);
 
-// Whether it is a record of `checkpoint bench` that can be in a group.
+// Whether the record is one of `checkpoint bench` that can be in a group.
 bool is_saving(const Record& record);
 
-// Groups records of `checkpoint save` by payload and tiers; names such as "alexnet-adam through shm".
+// Groups records of `checkpoint save` by payload and tiers, with names such as "alexnet-adam through shm".
 std::vector<SavingRuns> single_saves(std::span<const Record> records);
 bool is_single_save(const Record& record);
 
@@ -51,7 +51,7 @@ std::string saved_payload(const Record& record);
 // The way it was saved: "straight to root", "through shm (volatile)", "by a copy in memory to root".
 std::string saved_how(const Record& record, std::string_view arm);
 
-// All samples of a metric over the runs, in order.
+// All samples of a metric, in the order of the runs.
 std::vector<double> samples_of(std::span<const Record* const> runs, std::string_view metric);
 inline std::vector<double> samples_of(std::span<const Record* const> runs, const MetricInfo& metric) {
   return samples_of(runs, metric.name);
@@ -59,16 +59,15 @@ inline std::vector<double> samples_of(std::span<const Record* const> runs, const
 
 // Whether no save and no drain of the runs was faster than the ceiling of its tier.
 bool ceilings_hold(std::span<const Record* const> runs);
-// Seconds that a save of these bytes needs at the ceiling of the tier for which the training waits: the fast
-// one or, without one, the slow one. Absent if the ceilings do not hold, and for snapshots, which wait for
-// memory.
+// The seconds that a save needs at the ceiling of the tier for which the training waits: the fast tier or,
+// without one, the slow tier. Absent if the ceilings do not hold, and for snapshots, which wait for memory.
 std::optional<double> allowed_block_s(const SavingRuns& arm);
 
 // Text such as " (3 of 5 saves were skipped, and held nothing)"; "" if none was skipped.
 std::string skipped_text(const SavingRuns& arm);
 
-// How many times shorter than direct saves the saves of an arm block the training. The ratio of a pair is the
-// median block time of its direct run divided by that of its other run.
+// How many times shorter the saves of an arm block the training than direct saves do. The ratio of a pair is
+// the median block time of its direct run divided by that of its other run: 2 means half as long.
 struct ShorterBy {
   PairedRatio ratio;
   double least_ratio = 0;

@@ -9,9 +9,9 @@
 
 namespace penstock::report {
 
-// The bytes that one run of `arm` wrote to each tier over time, and the steps of its training in a chart
-// above. Shows the run of the first pair. `until_s` is the end of x, so that the charts of all arms have the
-// same scale. x is empty if the record has no series.
+// Two charts of one run of `arm`, the one of its first pair. `rates`: the bytes that it wrote to each tier
+// over time. `steps`: the steps of its training, shown above. `until_s` is the end of x, so that the charts
+// of all arms have the same scale. The x of both is empty if the record has no series.
 struct SavingCharts {
   Chart steps;
   Chart rates;

@@ -140,7 +140,7 @@ std::string rows_html(const std::string& title, const std::vector<SavingRuns>& r
          block_table(title, rows, state).html() + more + "</div>\n";
 }
 
-// The arms next to each other, with the same time scale.
+// The charts of all arms, next to each other and with the same time scale.
 std::string charts_over_time(const SavingGroup& group, PageState& state) {
   double until_s = 0;
   for (const SavingRuns& arm : group.arms) until_s = std::max(until_s, saving_length_s(arm));

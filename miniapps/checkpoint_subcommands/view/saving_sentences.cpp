@@ -1,4 +1,5 @@
-// The sentences about checkpoints: of `checkpoint bench`, arm against arm, and of trainings.
+// The sentences about checkpoints: those that compare the arms of `checkpoint bench`, and those about
+// trainings and single saves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ std::string shorter_or_longer(double ratio) {
                     : fmt::format("{} longer", format_ratio(1 / ratio));
 }
 
-// Returns "from one pair", or the number of pairs and the range of their ratios.
+// Returns the text "from one pair", or a text with the number of pairs and the range of their ratios.
 std::string spread_of(const ShorterBy& shorter) {
   return shorter.ratio.pairs == 1
              ? "from one pair"
@@ -31,8 +32,9 @@ std::string spread_of(const ShorterBy& shorter) {
                            format_ratio(shorter.least_ratio), format_ratio(shorter.most_ratio));
 }
 
-// How much shorter the ceilings would allow the saves to be. If the gain is larger, says that a ceiling was
-// too low. Otherwise "" if a ceiling is unknown or invalid, or if the saves do not pass through a fast tier.
+// Says how much shorter the ceilings would allow the saves to be; or, if the saves were even shorter, that a
+// ceiling was too low. "" if a ceiling is unknown or invalid, or if the saves do not pass through a fast
+// tier.
 std::string allowed_text(const ShorterBy& shorter, const SavingRuns& arm, const Output& output) {
   const std::string ceilings_text =
       fmt::format("hat either tier takes at best ({} and {} {})",
@@ -162,7 +164,7 @@ void describe_all(const SavingRuns& subject, const Output& output, std::vector<S
   describe_ceilings(subject, out);
 }
 
-// How long the saves blocked a training.
+// Says how long the saves blocked a training.
 void describe_blocking(const SavingRuns& subject, std::vector<Sentence>& out) {
   const std::vector<double> blocks = samples_of(subject.runs, kBlockTime);
   const double wall_s = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
@@ -175,7 +177,7 @@ void describe_blocking(const SavingRuns& subject, std::vector<Sentence>& out) {
                format_seconds(*std::max_element(blocks.begin(), blocks.end())));
 }
 
-// How long one save took; the median if it was repeated.
+// Says how long one save took: the median if it was repeated.
 void describe_single_save(const SavingRuns& save, const Output& output, std::vector<Sentence>& out) {
   const std::optional<double> durable_s = save.median_of(kTimeToDurable);
   const std::optional<double> bytes = save.median_of(kBytes);

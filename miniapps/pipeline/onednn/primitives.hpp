@@ -17,7 +17,7 @@ template <class Primitive, class... Words>
 typename Primitive::primitive_desc forward_desc(const engine& cpu, const Words&... words) {
   return typename Primitive::primitive_desc(cpu, words...);
 }
-// Describes a backward pass, for which oneDNN needs the description of the forward pass.
+// Describes a backward pass. oneDNN needs the description of the forward pass for it.
 template <class Primitive, class Forward, class... Words>
 typename Primitive::primitive_desc backward_desc(const Forward& forward, const engine& cpu,
                                                  const Words&... words) {
@@ -47,7 +47,7 @@ template <class Primitive, class... Words>
 typename Primitive::primitive_desc forward_desc(const engine& cpu, const Words&... words) {
   return typename Primitive::primitive_desc(typename Primitive::desc(words...), cpu);
 }
-// Describes a backward pass, for which oneDNN needs the description of the forward pass.
+// Describes a backward pass. oneDNN needs the description of the forward pass for it.
 template <class Primitive, class Forward, class... Words>
 typename Primitive::primitive_desc backward_desc(const Forward& forward, const engine& cpu,
                                                  const Words&... words) {

@@ -28,8 +28,8 @@ struct Job {
   std::unordered_map<int, memory> arguments;
 };
 
-// The values between two layers, and their gradients in training. A gradient has the value's layout. It is
-// empty if no layer before it learns from it.
+// The values between two layers, and in training their gradients, in the same layout as the values. The
+// gradient is empty if no earlier layer needs it to learn.
 struct Tensor {
   Dims dims;
   memory value;
@@ -40,7 +40,7 @@ struct Tensor {
 
 struct LayerJobs {
   std::vector<Job> forward;
-  std::vector<Job> backward;  // includes the update of the layer's weights
+  std::vector<Job> backward;  // the backward pass, and the update of the layer's weights
 };
 
 memory::desc layout(const Dims& dims, Tag tag) {
@@ -50,7 +50,7 @@ memory::desc any_desc(const Dims& dims) {
   return layout(dims, Tag::any);
 }
 
-// The side, in pixels, of the output of a sliding window.
+// The width and height, in pixels, of the output of a sliding window.
 memory::dim window_output_side(memory::dim side, const Layer& layer) {
   return (side + 2 * static_cast<memory::dim>(layer.padding) - static_cast<memory::dim>(layer.kernel)) /
              static_cast<memory::dim>(layer.stride) +
@@ -96,7 +96,7 @@ class OneDnnTrainer final : public NetworkTrainer {
   dnnl::stream stream_{engine_};
   memory input_;             // the current batch, in its caller's memory
   Tensor output_;            // the output of the last of layers_
-  size_t layer_number_ = 0;  // number of the network's layer that is being made
+  size_t layer_number_ = 0;  // number of the layer that is being made now
   std::vector<LayerJobs> layers_;
 };
 
@@ -124,7 +124,7 @@ OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
   stream_.wait();
 }
 
-// Touches the memory, so that no step pays for the first touch.
+// Memory of this description, filled with zeros. This touches it, so that no step pays for the first touch.
 memory OneDnnTrainer::zeroed(const memory::desc& desc) {
   memory result(desc, engine_);
   std::memset(result.get_data_handle(), 0, desc.get_size());
@@ -336,7 +336,7 @@ Result<void> OneDnnTrainer::run(const std::vector<Job>& jobs) {
   return success();
 }
 
-// Turns exceptions of oneDNN into errors of Penstock.
+// Calls `action` and turns exceptions of oneDNN into errors of Penstock.
 template <class Action>
 auto catch_dnnl_errors(Action action) -> decltype(action()) {
   try {
@@ -360,7 +360,8 @@ Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<co
   });
 }
 
-// oneDNN usually computes with OpenMP threads. All libraries of OpenMP have omp_set_num_threads().
+// Sets how many threads oneDNN uses. It usually computes with OpenMP threads, and every OpenMP library has
+// the function omp_set_num_threads().
 Result<void> set_threads(unsigned threads) {
   void* const set_num_threads = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   if (set_num_threads == nullptr)

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Like make_network_trainer(), which calls it through the module.
+// Makes the trainer for make_network_trainer(), which calls it through the module.
 Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Writes the sentence about a grid of threads and prefetch depths: the fewest threads that are enough.
+// Writes the sentence about a grid of runs with different threads and prefetch depths: the fewest threads
+// that are enough.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
     const bool shows_utilization = grid_shows_utilization(grid);
     const MetricInfo metric = shows_utilization ? train_metrics::kUtilization : train_metrics::kSampleRate;
     const auto value = [&](const Record* record) { return *metric_value(*record, metric); };
-    RecordList cells;  // in the order of threads, then of prefetch
+    RecordList cells;  // sorted by threads, then by prefetch depth
     for (const auto& [threads, row] : grid.at)
       for (const auto& [prefetch, record] : row)
         if (metric_value(*record, metric)) cells.push_back(record);

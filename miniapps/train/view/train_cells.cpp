@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// Lists the tiers other than the data's, by `member`: "checkpoint root" for "name"; "spec" adds their
-// options.
+// Lists the tiers for other roles than "data", each as its role and its `member`. With the member "name" the
+// text is "checkpoint root"; the member "spec" contains the tier's options, too.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;
   for (const auto& [role, tier] : record.tiers.items())
@@ -24,14 +24,16 @@ std::string other_tiers(const Record& record, std::string_view member) {
   return text;
 }
 
-// The parameters that may differ within a group: prefetch and, unless it is "", `also_varying`.
+// The parameters that may differ between the records of a group: prefetch, and `also_varying` unless it is
+// "".
 std::vector<std::string_view> varying_parameters(std::string_view also_varying) {
   std::vector<std::string_view> all{"prefetch"};
   if (!also_varying.empty()) all.push_back(also_varying);
   return all;
 }
 
-// `also_varying`: one parameter, besides the prefetch depth, that may differ within a group.
+// A text that is equal for records of the same group: they may differ only in the prefetch depth, and in the
+// parameter `also_varying` if it is not "".
 std::string train_key(const Record& record, std::string_view also_varying = "") {
   return tier_name(record) + "|" + corpus_text(record, "checksum") + "|" + environment_text(record, "host") +
          "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" +
@@ -44,10 +46,10 @@ std::string train_title(const Record& record) {
          (emulation(record).empty() ? "" : " (emulated)");
 }
 
-// The values by which train records may differ, as text; one row for each record.
+// One row for each record: as text, all values in which train records of different groups may differ.
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view also_varying = "") {
-  // The title has the app already. The cache gets a column of its own, with its real state.
+  // The title of a group already names the app. The cache gets a column of its own, with its real state.
   std::vector<std::string_view> left_out = varying_parameters(also_varying);
   left_out.insert(left_out.end(), {"app", "cache"});
   std::vector<std::vector<std::string>> rows = work_rows(records, left_out);
@@ -79,7 +81,8 @@ bool several_accelerators(const Record& record) {
          parameter_number(record, "accelerators").value_or(1) > 1;
 }
 
-// Groups that differ only in threads are next to each other, fewest threads first.
+// Groups that differ only in threads are next to each other, and the group with the fewest threads comes
+// first.
 std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   const auto threads = [](const RecordList& group) {
     return parameter_number(*group.front(), "threads").value_or(0);

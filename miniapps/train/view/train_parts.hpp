@@ -1,10 +1,12 @@
 // Writes the sentences and the parts of the report page about records of `train`.
 //
-// The rules:
-//  - Prefetching removed 1 - (input wait per step with prefetch K) / (the same with prefetch 0) of the wait.
-//    If prefetch 0 was not measured, it hid `input_overlap` of the input's own time.
-//  - The fewest threads that are enough: in a grid of threads and prefetch depths, the cell with the fewest
-//    threads, then the smallest prefetch, whose value is within 5% of the best cell.
+// They follow these rules:
+//  - Which share of the wait for input prefetching removed: 1 - (input wait per step with prefetch K) /
+//    (input wait per step with prefetch 0). If prefetch 0 was not measured, a sentence says instead that
+//    prefetching hid `input_overlap` of the time that the input needs alone.
+//  - The fewest threads that are enough: in a grid of threads and prefetch depths, consider the cells whose
+//    value is within 5% of the best cell. Of these the one with the fewest threads is chosen, and if several
+//    have as few, the one with the smallest prefetch depth.
 #pragma once
 
 #include <span>
@@ -24,7 +26,7 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
 
 namespace penstock::report {
 
-// Returns finished HTML; "" if no record is of a training.
+// Returns the report's section about training as HTML; "" if no record is of a training.
 std::string train_section(std::span<const Record> records, PageState& state);
 
 }  // namespace penstock::report

@@ -91,7 +91,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
   return out;
 }
 
-// The shares of the wall time with steps, with reading, with both and with neither.
+// Bars for the shares of the wall time: with steps, with reading, with both at once, and with neither.
 std::string overlap_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
@@ -109,7 +109,8 @@ std::string overlap_bars(const TrainGroup& group, PageState& state) {
   return bars.empty() ? "" : state.add_bars("Reading and steps in the timeline of " + group.title, bars);
 }
 
-// A table of the time spent in reading: as merged intervals, and summed over the workers.
+// A table of the time spent in reading, in two ways: as merged intervals, where simultaneous reads count
+// once, and summed over the workers.
 std::string timeline_html(const TrainGroup& group, PageState& state) {
   const std::string rate(rate_unit(state.output));
   HtmlTable table(
@@ -152,7 +153,7 @@ std::string waterfalls_html(const TrainGroup& group, PageState& state) {
   return out.empty() ? out : "<div class=\"side-by-side\">\n" + out + "</div>\n";
 }
 
-// A heat map: utilization of the accelerator, or samples/s if no record has a nominal step.
+// A heat map of the grid: accelerator utilization, or samples/s if no record has a nominal step time.
 std::string grid_html(const TrainGrid& grid, PageState& state) {
   const bool is_utilization = grid_shows_utilization(grid);
   HeatMap map;

@@ -57,7 +57,8 @@ void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
                  enumerate(parts));
 }
 
-// Reads lost_s.*: what the accelerator lost by each stage ("decode"), the largest loss first.
+// Reads the metrics lost_s.*: the seconds that the accelerator lost and their cause ("decode"), the largest
+// loss first.
 std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   const std::string lost = kLost.with("");
   std::vector<std::pair<double, std::string>> parts;
@@ -68,7 +69,7 @@ std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   return parts;
 }
 
-// Names the rank that the others waited for, if it was the same in most steps.
+// Names the rank for which the others waited, if it was the same rank in most steps.
 std::string slowest_rank(const Record& record) {
   constexpr double kLeastShare = 0.8;
   constexpr double kLeastSteps = 10;
@@ -83,15 +84,15 @@ std::string slowest_rank(const Record& record) {
                      format_percent(*last_steps / *steps));
 }
 
-// With burn=, steps get longer if other programs use the processors. That time is recorded as lost at the
-// barrier.
+// The name of a loss for the user. With burn=, steps get longer if other programs use the processors. That
+// time is recorded as lost at the barrier, so "barrier" gets another name.
 std::string loss_name(const std::string& place, const Record& record) {
   if (place != "barrier" || !burns_processors(record)) return place;
   return several_accelerators(record) ? "barrier and longer steps" : "longer steps";
 }
 
-// Describes where utilization was lost: only for accelerators with a nominal step, and only losses of at
-// least 1%.
+// Describes by which causes utilization was lost. Only for accelerators with a nominal step time, and only
+// losses of at least 1% of the wall time.
 void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastLostShare = 0.01;
@@ -117,7 +118,7 @@ void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& rec
                                : "");
 }
 
-// Describes what a run with one more accelerator showed.
+// Describes the run with one accelerator more than could be fed.
 std::string with_one_more(const Record& record) {
   if (parameter_number(record, "accelerators_at_most"))
     return " (a step of more would need more samples than an epoch has)";
@@ -128,7 +129,7 @@ std::string with_one_more(const Record& record) {
   return utilization ? fmt::format("; with one more it was {}", format_percent(*utilization)) : "";
 }
 
-// Describes how many accelerators were fed, which only the record of a search has.
+// Describes how many accelerators were fed. Only a record of --find-accelerators has this.
 void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& record,
                   std::vector<Sentence>& out) {
   const auto fed_number = metric_value(record, kAcceleratorsFed);
@@ -158,7 +159,7 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
                utilization->samples.size(), with_one_more(record));
 }
 
-// Explains a difference between Penstock's AU and DLIO's.
+// Explains why Penstock's AU and DLIO's differ.
 std::string au_difference_text(const Record& record, double dlio_utilization) {
   constexpr double kLeastDifference = 0.02;
   const auto utilization = metric_value(record, kUtilization);
@@ -170,7 +171,7 @@ std::string au_difference_text(const Record& record, double dlio_utilization) {
       format_percent(*utilization));
 }
 
-// Describes the AU that DLIO would calculate from the same steps.
+// Describes the AU (accelerator utilization) that DLIO would calculate from the same steps.
 void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record& record,
                    std::vector<Sentence>& out) {
   const auto dlio_utilization = metric_value(record, kUtilizationDlio);
@@ -190,7 +191,7 @@ void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record&
                format_percent(*required_au), group.title, au_difference_text(record, *dlio_utilization));
 }
 
-// Mentions the samples that fill no step at the ends of epochs, if they are many.
+// Mentions the samples at the ends of epochs that are too few for a step, if this loss is large.
 void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastTailShare = 0.1;
@@ -210,7 +211,7 @@ void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& rec
                            : "choose a --batch that divides an epoch");
 }
 
-// Joins rising numbers to ranges: "1", "2 and 3", "2 to 5".
+// Writes rising numbers as text, with ranges: "1", "2 and 3", "2 to 5".
 std::string number_ranges(const std::vector<size_t>& numbers) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < numbers.size();) {
@@ -226,8 +227,8 @@ std::string number_ranges(const std::vector<size_t>& numbers) {
   return enumerate(parts);
 }
 
-// Warns of epochs without bytes from devices, unless the user asked for a warm cache: they measured this
-// machine's memory.
+// Warns if devices delivered no bytes in some epochs, so that these measured only this machine's memory. Not
+// if the user asked for a warm cache.
 void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Record& record,
                             std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
@@ -244,7 +245,8 @@ void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Re
                format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it says" : "they say");
 }
 
-// The stage with the largest busy share limits the others, if it was busy more than half of its time.
+// Names the stage that limits the others: the one with the largest busy share, if it was busy more than half
+// of its time.
 void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
   const auto& [prefetch, record] = *group.at.rbegin();
@@ -255,8 +257,8 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   };
   const auto busiest = std::max_element(stages.begin(), stages.end(),
                                         [&](const auto& a, const auto& b) { return share(a) < share(b); });
-  // For an accelerator, utilization decides: it does not count the wait for the first batch and work between
-  // steps.
+  // The accelerator counts as the limit only with this utilization: unlike its busy share, utilization does
+  // not count the wait for the first batch and work between steps.
   constexpr double kNearlyAlways = 0.9;
   if (share(*busiest) <= 0.5 ||
       (busiest->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
@@ -274,7 +276,7 @@ std::string size_text(double bytes) {
   return format_size(uint64_t(std::max(0.0, bytes)));
 }
 
-// Describes the time of validation between steps.
+// Describes how much time validation took between steps.
 void describe_validation(const TrainGroup& group, uint64_t prefetch, const Record& record,
                          std::vector<Sentence>& out) {
   const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
@@ -306,8 +308,8 @@ void describe_checkpoints(const TrainGroup& group, uint64_t prefetch, const Reco
                metric_value(record, kInputAlone) ? ", the runs without an accelerator included" : "");
 }
 
-// Describes the read rate of apps that load whole files, next to the rate as the reproduced study calculates
-// it.
+// Describes the read rate of apps that load whole files, and next to it the rate as the reproduced study
+// calculates it.
 void describe_files(const TrainGroup& group, uint64_t prefetch, const Record& record,
                     std::vector<Sentence>& out) {
   const auto files = metric_value(record, kFileReads);
@@ -331,8 +333,8 @@ void describe_loss(const TrainGroup& group, uint64_t prefetch, const Record& rec
                prefetch, group.title, *first_loss, *last_loss);
 }
 
-// Describes the time of reading, in all and during steps, or says why the timeline is incomplete. A wait for
-// a processor within a read counts as reading.
+// Describes how long reading took, in total and during steps, or says why the timeline is incomplete. If a
+// read waits for a processor, that time counts as reading.
 void describe_timeline(const TrainGroup& group, uint64_t prefetch, const Record& record,
                        std::vector<Sentence>& out) {
   const auto spans = metric_value(record, kSpans);

@@ -23,8 +23,8 @@ void add_superseded_trainings(std::span<const Record> records, std::set<const Re
     for (const auto& [prefetch, record] : group.at) out.erase(record);
 }
 
-// Names records "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with prefetch 4" if their
-// threads differ.
+// Names each record in the way "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with
+// prefetch 4" if the records have different threads.
 std::vector<std::string> train_names(ShownRecords records) {
   std::set<uint64_t> threads;
   for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));

@@ -16,7 +16,7 @@ namespace {
 using namespace train_metrics;
 using namespace saving_metrics;
 
-constexpr double kLeastShownShare = 0.0005;  // share of the wall: smaller losses get no row
+constexpr double kLeastShownShare = 0.0005;  // as a share of the wall time: smaller losses get no row
 
 struct LossCause {
   std::string_view name;
@@ -40,8 +40,8 @@ size_t cause_index(std::string_view name) {
                 kLossCauses.begin());
 }
 
-// Steps that burn processors end when their work is done. Time beyond their nominal time is recorded as lost
-// at the barrier.
+// What the user reads for the cause `name`. With burn=, a step ends when its work is done, and time beyond
+// its nominal time is recorded as lost at the barrier. So "barrier" gets another text.
 std::string loss_text(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
@@ -54,7 +54,7 @@ bool saves_checkpoints(const Record& record) {
   return find_metric(record, kModelSave) != nullptr || find_metric(record, kBlockTime) != nullptr;
 }
 
-// A bar that begins where the bar above it ends.
+// A bar that begins where the bar in the row above ends.
 std::string bar(double before_s, double length_s, double wall_s, std::string_view kind) {
   return fmt::format(
       "<span class=\"fall\"><span class=\"before\" style=\"width:{:.3f}%\"></span><span class=\"segment {}\" "

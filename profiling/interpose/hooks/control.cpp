@@ -1,12 +1,16 @@
-// Implements the functions of penstock_profile.h, and begins windows by training steps.
+// Implements the functions of penstock_profile.h, by which the program begins and ends windows itself. Also
+// begins windows by training steps.
 //
-// Threads: any thread of the program, not inside an Update.
+// Threads: any thread of the program, but not inside an update (Update, counting.hpp): to begin a window, a
+// thread waits until no other thread is inside an update.
 // Locks: none is held on entry. start_window(), stop_window() and the functions that they call run with
-// Control held. step_ended() takes Control only if a window ends.
-// Memory: paths are on the stack. redirect_calls() may call malloc (dlopen()). It does so only while
-// session.changes is not set: otherwise another thread may be waiting inside malloc. getenv() reads the
-// program's environment.
-// Signals: Control blocks all of them in this thread.
+// Control held: the lock for changing what is recorded (recording.hpp). step_ended() takes Control only if a
+// window ends.
+// Memory: paths are on the stack. redirect_calls() may call malloc (in dlopen()). During a change of the
+// session (session.changes is true) that could hang: other threads then wait for the end of the change,
+// perhaps inside malloc. So it calls malloc only outside of a change. getenv() reads the program's
+// environment.
+// Signals: Control blocks all signals of the thread that holds it.
 #include "profiling/interpose/hooks/control.hpp"
 
 #include <errno.h>
@@ -75,7 +79,8 @@ int start_recording(const char* folder) noexcept {
   return failed;
 }
 
-// If nothing is being recorded, begins recording; otherwise begins a new file. The caller holds Control.
+// Begins a window, and returns 0 or an errno value. If nothing is being recorded, recording begins now;
+// otherwise only a new file of the session begins. The caller holds Control.
 int start_window(const char* folder, const char* label) noexcept {
   if (recording.window_is_open) {
     return EALREADY;
@@ -98,8 +103,8 @@ int start_window(const char* folder, const char* label) noexcept {
   return failed;
 }
 
-// If recording began with the window, ends it; otherwise begins a new file for the time after the window. The
-// caller holds Control.
+// Ends the window, and returns 0 or an errno value. If recording began with the window, it ends as well.
+// Otherwise a new file begins for the time after the window. The caller holds Control.
 int stop_window() noexcept {
   if (!recording.window_is_open || !is_running()) {
     recording.window_is_open = false;
@@ -122,8 +127,9 @@ void read_steps_per_window() noexcept {
   }
 }
 
-// Several accelerators may report the same step at once, and only the first of them ends the window.
-// Therefore the checks that are made without a lock are made again once this thread holds Control.
+// Begins a new window if step `number` is the last step of the current one. Several accelerators may report
+// the same step at once, and only the first report begins the window. Therefore the step and the state are
+// checked again once this thread holds Control.
 void step_ended(uint64_t number) noexcept {
   if (steps_per_window == 0 || !is_running()) {
     return;
@@ -137,7 +143,7 @@ void step_ended(uint64_t number) noexcept {
     return;
   }
   const uint64_t previous_switch_step = last_switch_step();
-  set_last_switch_step(number);  // from now on this step belongs to the previous file
+  set_last_switch_step(number);  // the new file begins after this step
   if (switch_file(PENSTOCK_START_REASON_CALLED) != 0) {
     set_last_switch_step(previous_switch_step);
     return;

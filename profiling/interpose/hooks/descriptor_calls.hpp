@@ -1,6 +1,6 @@
-// The code around calls that make, copy, move and close descriptors. `call` makes the program's call; these
-// functions count it and update the table of descriptors (descriptors.hpp). They run in wrappers, under the
-// rules of wrap.hpp.
+// The code around calls that make, copy, move and close descriptors. Each function gets the program's call as
+// `call`. It makes the call, counts it and updates the table of descriptors (descriptors.hpp). These
+// functions run in wrappers, under the rules of wrap.hpp.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +14,8 @@
 namespace penstock::interpose {
 
 // Makes and counts a call that opens `path`, which is relative to the directory `at`. `flags` are those of
-// open(). May search for new slots after the call (rewrite_new_objects()).
+// open(). After the call it may look for newly loaded libraries, to redirect their calls too
+// (rewrite_new_objects()).
 int open_and_count(int at, const char* path, int flags, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
     const int saved = errno;
@@ -30,7 +31,7 @@ int open_and_count(int at, const char* path, int flags, auto call) noexcept {
 // Makes and counts a call that closes `fd`. The table of descriptors forgets `fd` before the call.
 int close_and_count(int fd, auto call) noexcept {
   // A fork's child often closes descriptors before it executes another program. That alone must not begin a
-  // session in the child.
+  // session in the child, which thread_log() would do. So these calls are not counted.
   const bool is_not_recording = session.state.load(std::memory_order_relaxed) != SessionState::running;
   ThreadLog* log = is_not_recording ? nullptr : thread_log();
   if (log == nullptr) {
@@ -42,8 +43,8 @@ int close_and_count(int fd, auto call) noexcept {
   if (has_rings()) [[unlikely]] {
     remove_ring(fd);
   }
-  // This comes before the close, because right after it another thread may open another file under this
-  // number.
+  // The table forgets the descriptor before the close: right after the close, another thread may open another
+  // file that gets the same number.
   penstock_counters* counters = forget_before_close(*log, fd);
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
   const int result = call();
@@ -55,7 +56,7 @@ int close_and_count(int fd, auto call) noexcept {
   return result;
 }
 
-// Called after dup() and similar calls. Notes that `to` now refers to the same open file as `from`. Does
+// Notes that `to` now refers to the same open file as `from`. Called after dup() and similar calls. Does
 // nothing in a vfork's child, whose descriptors are not those of its parent. errno does not change.
 inline int note_duplicate(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
@@ -74,7 +75,8 @@ inline int note_duplicate(int from, int to) noexcept {
   return to;
 }
 
-// Called after fcntl(), which returned `result`. Notes a duplicate of `fd`, or its new O_APPEND flag.
+// Notes what fcntl() has changed: a duplicate of `fd`, or its new O_APPEND flag. Called after fcntl(), which
+// returned `result`.
 inline int after_fcntl(int fd, int command, void* argument, int result) noexcept {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
     return note_duplicate(fd, result);
@@ -87,8 +89,8 @@ inline int after_fcntl(int fd, int command, void* argument, int result) noexcept
   return result;
 }
 
-// Called after a call that made a descriptor without a file, such as a socket. Forgets what this number
-// referred to before.
+// Forgets what the number `fd` referred to before. Called after a call that made a descriptor without a file,
+// such as a socket.
 inline int note_without_file(int fd) noexcept {
   if (fd >= 0 && !log_suspended()) {
     forget(fd);

@@ -2,10 +2,10 @@
 // syscall(). The structs have the layouts that the kernel defines.
 //
 // Threads: any thread, in a wrapper.
-// Locks: none is held on entry. The table of operations takes its own (blocks.hpp).
+// Locks: none is held on entry. The table of operations has a lock of its own (blocks.hpp).
 // Memory: from the kernel.
-// Signals: if a handler interrupts io_submit() of its own thread, an io_submit() by the handler is made and
-// not counted.
+// Signals: a handler may interrupt io_submit() in its own thread and call io_submit() itself. The call of the
+// handler is then made and not counted.
 #pragma once
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -33,16 +33,17 @@ struct KernelAioEvent {
 };
 static_assert(sizeof(KernelAioBlock) == 64 && sizeof(KernelAioEvent) == 32);
 
-// Remembers an operation. Called before the kernel gets its block.
+// Remembers an operation that the program submits. Called before the kernel gets its block.
 void add_kernel_operation(ThreadLog& log, const KernelAioBlock& block) noexcept;
 // Forgets an operation whose block the kernel did not accept.
 void remove_kernel_operation(const KernelAioBlock& block) noexcept;
-// Counts the operations that have ended. Called when the program has received these events.
+// Counts the operations whose end is reported by these `count` events. Called when the program has received
+// the events.
 void count_kernel_events(const KernelAioEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is
-// wrapped too; then the blocks must not be counted twice. If a handler calls io_submit() meanwhile, its
-// blocks are not counted.
+// wrapped too; this flag keeps the blocks from being counted twice. If a handler calls io_submit() while the
+// flag is set, the blocks of the handler are not counted.
 extern thread_local bool inside_io_submit __attribute__((tls_model("initial-exec")));
 
 // Makes `call`, which submits the first `count` of `blocks` and returns how many the kernel accepted. All

@@ -1,4 +1,4 @@
-// Reads libc's symbol table, in libc's mapping.
+// Finds functions of libc in its symbol table, which is mapped into memory together with libc.
 //
 // Threads: any thread, any handler and any fork's child. note_libc() runs only in the library's constructor.
 // Locks: libc_function() takes none. note_libc() calls dladdr1(), which takes the loader's lock.
@@ -49,7 +49,8 @@ void* libc_function(const char* name) noexcept {
   const uint32_t* hash_table = nullptr;  // from DT_GNU_HASH
   const uint16_t* versions = nullptr;    // the version of each symbol
   for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
-    // glibc has usually replaced the offsets in the dynamic section by addresses.
+    // glibc has usually replaced the offsets in the dynamic section by addresses. A value below the address
+    // of the object is still an offset.
     const uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
     if (at->d_tag == DT_SYMTAB) {
       symbols = reinterpret_cast<const ElfW(Sym)*>(value);
@@ -64,7 +65,7 @@ void* libc_function(const char* name) noexcept {
   if (symbols == nullptr || strings == nullptr || hash_table == nullptr) {
     return nullptr;
   }
-  constexpr uint16_t kHiddenVersionBit = 0x8000;  // set for versions that are not the default
+  constexpr uint16_t kHiddenVersionBit = 0x8000;  // bit of `versions`: not the default version of its symbol
   const uint32_t bucket_count = hash_table[0];
   const uint32_t first_symbol = hash_table[1];
   const uint32_t bloom_size = hash_table[2];

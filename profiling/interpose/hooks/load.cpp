@@ -5,7 +5,7 @@
 // Locks: inside dlopen() this thread holds the loader's recursive lock.
 // Memory: save_environment() and pthread_atfork() may call malloc.
 // Signals: not blocked. A handler, or another thread, may run wrappers before on_load() has ended.
-// Forks: pthread_atfork() registers the handlers that run around each later fork().
+// Forks: on_load() registers the functions that run before and after each later fork() (pthread_atfork()).
 #include <pthread.h>
 
 #include "profiling/interpose/counting/paths.hpp"
@@ -22,15 +22,15 @@ namespace penstock::interpose {
 
 namespace {
 
-// The constructor of the library. An attached library (is_preloaded() is false) opens no session here: the
-// request of `penstock profile attach`, or penstock_profile_start(), does that later.
+// The constructor of the library. If the library was not preloaded (is_preloaded() is false), no session
+// begins here: the request of `penstock profile attach`, or penstock_profile_start(), does that later.
 __attribute__((constructor)) void on_load() noexcept {
   note_libc();
   save_environment();
   note_working_directory();
   watch_threads();
-  // pthread_atfork() waits for forks that are running now. Later forks run these handlers, and so wait until
-  // no thread walks over the loaded objects.
+  // pthread_atfork() waits for forks that are running now. Later forks run these handlers; in before_fork()
+  // they wait until no thread walks over the list of loaded libraries (loader_walk.hpp).
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();
@@ -38,7 +38,7 @@ __attribute__((constructor)) void on_load() noexcept {
   read_steps_per_window();
 }
 
-// Runs in exit(). Other threads may still add to the session's file after end_session().
+// Ends the session. Runs in exit(). Other threads may still add to the session's file after end_session().
 __attribute__((destructor)) void on_unload() noexcept {
   count_unseen_transfers();
   end_session(PENSTOCK_ENDED);

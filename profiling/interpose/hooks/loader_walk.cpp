@@ -1,13 +1,15 @@
-// Prevents a walk over the loaded objects and a fork from happening at the same time. Two counters are used
-// instead of a lock: the number of running walks, and the number of running forks.
+// Keeps walks over the loaded objects and forks from happening at the same time (loader_walk.hpp). Two
+// counters are used instead of a lock: the number of running walks, and the number of running forks.
 //
 // Threads: any thread, in a wrapped call or around its fork.
-// Locks: none of this library. A mutex cannot be used: a walk may be interrupted by a handler that forks, and
-// a fork's handlers may walk, both in one thread. dl_iterate_phdr() holds the loader's lock while it visits.
-// Waiting is by polling with a limit of 5 s, so this waiting cannot become a deadlock. The counters are
-// sequentially consistent, which the order in the next comment needs.
+// Locks: none of this library. A mutex cannot be used, because one thread may walk and fork at once: a signal
+// handler may fork during a walk, and a handler of pthread_atfork() may walk during a fork. dl_iterate_phdr()
+// holds the loader's lock while it visits. Waiting is by polling with a limit of 5 s, so this waiting cannot
+// become a deadlock. The counters are sequentially consistent, because the comment at `walks` relies on their
+// order.
 // Memory: nothing is allocated, except by find_loader_lock() at the first walk of a process.
-// Signals: not blocked. A handler may walk or fork inside a walk of its own thread; the counters nest.
+// Signals: not blocked. A handler may walk or fork during a walk of its own thread; the counters are then
+// increased once more.
 // Forks: a child resets the counters and inspects the loader's lock (forget_parents_walks()).
 #include "profiling/interpose/hooks/loader_walk.hpp"
 
@@ -27,26 +29,27 @@ namespace {
 
 constexpr int64_t kMostWaitNs = 5'000'000'000;
 
-// A walk or a fork first increases its own counter and then reads the other one. So if a walk and a fork
-// begin at the same time, at least one of them sees the other and waits. If they read first, both could
-// enter.
+// A walk or a fork first increases its own counter, and then reads the counter of the other kind. So if a
+// walk and a fork begin at the same time, at least one of them sees the other and waits. If each read first
+// and increased later, neither might see the other, and both would run.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
-// This thread's own share of the counters. The thread must not wait for its own share: a handler may fork
-// during a walk of its thread, and a handler of fork() may walk.
+// How many of these walks and forks are made by this thread. A thread must not wait for itself: a signal
+// handler may fork during a walk of its own thread, and a handler of pthread_atfork() may walk during its
+// fork.
 constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
 
-// The loader's lock, once it is known, and the pid of the process that found or inspected it. A child that
-// was forked by a call without a wrapper has another pid, and must inspect the lock itself.
+// loader_lock is the loader's lock, once it is known. noted_pid is the process that found or inspected it. A
+// child of a fork that no wrapper saw has another pid, and must inspect the lock itself.
 constinit std::atomic<const pthread_mutex_t*> loader_lock{nullptr};
 constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
 constinit std::atomic<bool> raw_child{false};
 
-// Subtracts one, but not below 0: a child that was forked by a handler returns into a walk that began in its
-// parent, and whose count was reset.
+// Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, its child
+// returns into that walk, after the child's counters were reset.
 void subtract_one(std::atomic<unsigned>& counter) noexcept {
   unsigned value = counter.load();
   while (value != 0 && !counter.compare_exchange_weak(value, value - 1)) {
@@ -92,7 +95,8 @@ bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 #endif
 }
 
-// Called inside the walk, while this thread holds the loader's lock. It only reads memory.
+// Collects the mutexes of _rtld_global that this thread owns. Called once inside a walk, while this thread
+// holds the loader's lock. It only reads memory, and returns 1 to end the walk.
 int find_own_mutex(dl_phdr_info*, size_t, void* with) noexcept {
   auto& search = *static_cast<MutexSearch*>(with);
   const int self = int(system_call(SYS_gettid));
@@ -111,9 +115,9 @@ int find_own_mutex(dl_phdr_info*, size_t, void* with) noexcept {
   return 1;
 }
 
-// Called once in a process, by check_process(), and counted as a walk. Only here dlsym() and dladdr1() are
-// called, which take locks of the loader and may allocate. That is usually in the library's constructor. If
-// several mutexes fit, the lock stays unknown.
+// Finds the loader's lock and stores its address. If several mutexes fit, the lock stays unknown. Called once
+// in a process, by check_process(), usually in the library's constructor; it counts as a walk. It calls
+// dlsym() and dladdr1(), which take locks of the loader and may allocate; nothing else in this file does.
 void find_loader_lock() noexcept {
   MutexSearch search;
   void* const global = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -138,9 +142,9 @@ void find_loader_lock() noexcept {
   }
 }
 
-// Called in a fork's child before its first walk. No thread of the child has taken the lock yet. So if it is
-// held, its owner is a thread that does not exist here. Or the owner is this thread, which forked inside a
-// walk of its own.
+// Finds out whether the loader's lock is held in a fork's child. Called before the child's first walk. After
+// a wrapped fork no thread of the child has taken the lock then. So if it is held, its owner is a thread that
+// does not exist here, or this thread, which forked inside a walk of its own.
 void inspect_loader_lock() noexcept {
   const pthread_mutex_t* const lock = loader_lock.load();
 #ifdef __GLIBC__
@@ -152,9 +156,10 @@ void inspect_loader_lock() noexcept {
   noted_pid.store(system_call(SYS_getpid));
 }
 
-// Called before each walk and before the state of the loader's lock is read. The first call finds the lock.
-// If the pid has changed since then, this process is a child that was forked by a call without a wrapper. In
-// that case this does what after_raw_fork_in_child() would have done for the loader.
+// Makes sure that this process has found or inspected the loader's lock. Called before each walk and before
+// the lock's state is read. The first call finds the lock. If the pid has changed since then, this process is
+// a child of a fork that no wrapper saw. In that case this does what after_raw_fork_in_child() would have
+// done for the loader.
 void check_process() noexcept {
   const long known_pid = noted_pid.load();
   if (known_pid == 0) {
@@ -172,13 +177,13 @@ void check_process() noexcept {
 
 }  // namespace
 
-// No lock is held on entry. The loader's lock is held while `visit` runs. A handler may interrupt this and
-// walk itself, because the lock is recursive and the counters can be increased several times. If a handler
-// forks here, the parent continues, and the child finds the counters reset (hence the checks for 0).
+// No lock is held on entry. The loader's lock is held while `visit` runs. A handler may interrupt this walk
+// and walk itself, because the lock is recursive and the counters can be increased several times. A handler
+// may also fork here: the parent continues, and the child finds the counters reset (hence the checks for 0).
 //
-// While a fork is running, this thread takes its own count back; otherwise the two would wait for each other.
-// After 5 s this thread walks although the fork is still running. The child may then find the lock held,
-// which inspect_loader_lock() detects.
+// While a fork is running, this thread does not count as a walk; otherwise the walk and the fork would wait
+// for each other. After 5 s this thread walks although the fork is still running. The child may then find the
+// lock held, which inspect_loader_lock() detects.
 int walk_objects(Visit visit, void* with) noexcept {
   check_process();
   if (loader.load() == LoaderState::stuck) {
@@ -212,8 +217,9 @@ bool loader_is_stuck() noexcept {
   return loader.load() != LoaderState::usable;
 }
 
-// Called in the thread that forks: as a handler of pthread_atfork(), or directly around _Fork(), clone() and
-// syscall(). Does not wait in a handler that interrupted a walk of its own thread.
+// Counts a fork, and waits until no walk is running. Called in the thread that forks: as a handler of
+// pthread_atfork(), or directly before _Fork(), clone() and syscall(). A signal handler that interrupted a
+// walk of its own thread must not wait, because that walk cannot end before the handler.
 void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
@@ -229,8 +235,10 @@ void after_fork_in_parent() noexcept {
   forks_here -= forks_here == 0 ? 0 : 1;
 }
 
-// Called in the child, before any other code there that may walk. Only this thread exists. The counters of
-// threads that do not exist are reset, and the lock is inspected before any thread of the child can take it.
+// Resets the counters, because the parent's other threads do not exist here. After a wrapped fork the child's
+// only thread calls it before any code that may walk, so it inspects the loader's lock before another thread
+// can take it. After a fork without a wrapper, check_process() calls it at the first walk, in any thread. If
+// another thread is in dlopen() then, the lock counts as stuck, and this child never walks.
 void forget_parents_walks() noexcept {
   walks.store(0);
   forks.store(0);

@@ -1,5 +1,5 @@
-// The code around calls that map and unmap files. `call` makes the program's call, which is then counted. It
-// runs in wrappers, under the rules of wrap.hpp.
+// The code around calls that map and unmap files. Each function gets the program's call as `call`, makes it
+// and counts it. These functions run in wrappers, under the rules of wrap.hpp.
 #pragma once
 
 #include <sys/mman.h>

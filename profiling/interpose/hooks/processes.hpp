@@ -1,22 +1,23 @@
 // What the library does when the process forks, ends or executes another program.
 //
 // Threads: the thread that makes the call, perhaps in a handler. After a fork, the child's only thread.
-// Locks: none is held on entry. In a child locks are reset, not waited for.
+// Locks: none is held on entry. In a fork's child, locks are reset and not waited for, because their owners
+// may not exist there.
 // Memory: nothing is allocated on the program's heap.
 #pragma once
 
 namespace penstock::interpose {
 
-// Called in a fork's child, which has one thread. From then on the child writes nothing to its parent's
-// session. Its own session begins with its first counted call.
+// Makes a fork's child leave its parent's session: the child writes nothing more to it. A session of its own
+// begins with its first counted call. Called in the child, which has one thread.
 void after_fork_in_child() noexcept;
 // Like after_fork_in_child(), for a child that was not forked by libc's fork(): libc has renewed no locks
 // there. The code around such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp).
 // For libc's fork(), before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of
 // pthread_atfork().
 void after_raw_fork_in_child() noexcept;
-// Called before the process ends or executes another program. Counts the bytes that its streams, asynchronous
-// I/O and rings have moved without a wrapped call.
+// Counts the bytes that streams, asynchronous I/O and rings have moved without a wrapped call. Called before
+// the process ends or executes another program.
 void count_unseen_transfers() noexcept;
 // Makes execve() by a direct system call, and records it like the wrapped function. Returns only if it
 // failed, with errno set.

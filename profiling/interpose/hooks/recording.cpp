@@ -1,13 +1,15 @@
 // Begins and ends recording, and switches from one session file to the next.
 //
-// Threads: the holder of Control, one at a time. rewrite_new_objects() is for any thread.
+// Threads: only the thread that holds Control, the lock for changing what is recorded. Exception: any thread
+// may call rewrite_new_objects().
 // Locks: Control is held by the caller; rewrite_new_objects() takes it.
-// Signals: Control blocks all of them in its thread.
-// Memory: redirect_calls() may call malloc, outside of change_session().
+// Signals: Control blocks all signals of the thread that holds it.
+// Memory: redirect_calls() may call malloc, but not inside change_session().
 //
-// How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
-// no log is inside an update. From then on no thread writes to the session; threads that want to write wait
-// in Update. So inside change_session() this thread must not
+// How change_session() makes a change. It sets session.changes, which makes each new update wait (Update,
+// counting.hpp). It runs a barrier in all threads, and waits until no thread is inside an update that began
+// before. From then on no thread writes to the session; threads that want to write wait in Update. So inside
+// change_session() this thread must not
 //
 // - make an Update;
 // - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
@@ -41,9 +43,9 @@ constinit OwnedLock control_lock;
 constexpr long kSignalMaskBytes = 8;
 
 // Makes a memory barrier in all threads (membarrier()). After it they all see what this thread wrote before
-// it, and this thread sees what they wrote. So they need no fence of their own in each call (Update). A
-// process must register once for the fast barrier. If the fast barrier fails, the slow one is used. False if
-// the kernel does not have this system call, or a filter forbids it.
+// it, and this thread sees what they wrote. So other threads need no fence of their own in each counted call
+// (Update). A process must register once for the fast barrier. If the fast barrier fails, the slow one is
+// used. False if the kernel does not have this system call, or a filter forbids it.
 bool barrier_in_all_threads() noexcept {
   static bool registered = false;
   registered =
@@ -53,7 +55,7 @@ bool barrier_in_all_threads() noexcept {
 }
 
 // Calls `action` while no thread is inside an update. Returns its result, an errno value. session.changes is
-// cleared also after an error: until then every counted call of the program waits.
+// cleared also after an error, because every counted call of the program waits while it is set.
 template <typename Action>
 int change_session(Action action) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
@@ -64,8 +66,8 @@ int change_session(Action action) noexcept {
 
 }  // namespace
 
-// Makes direct system calls, because sigprocmask() may be a function of another library. The signals are
-// blocked for this thread only.
+// Blocks all signals of this thread, and then takes the lock. Makes direct system calls, because
+// sigprocmask() may be a function of another library.
 Control::Control() noexcept {
   sigset_t all_signals;
   sigfillset(&all_signals);
@@ -74,22 +76,24 @@ Control::Control() noexcept {
   new (&guard_) LockGuard(control_lock);
 }
 
-// The lock is released first: a handler may run as soon as signals are unblocked, and may want the lock.
+// Releases the lock before it unblocks signals: a handler may run as soon as they are unblocked, and may want
+// the lock.
 Control::~Control() {
   guard_.~LockGuard();
   system_call(SYS_rt_sigprocmask, SIG_SETMASK, as_argument(&saved_signal_mask_), 0, kSignalMaskBytes);
 }
 
-// Called in a fork's child. If another thread of the parent held Control, it had blocked signals only for
-// itself.
+// Frees the lock in a fork's child. If another thread of the parent held Control, that thread does not exist
+// here. It had blocked only its own signals, so no signals need to be unblocked.
 void forget_parents_control() noexcept {
   control_lock.reset();
   forget_parents_windows();
 }
 
-// The process has run without being recorded. What was known of its descriptors, streams and operations may
-// be wrong, so it is forgotten first. Logs are retired before the new file begins, so that no thread finds a
-// log of an old file together with the new state.
+// Until now the process has run without being recorded. So what was known of its descriptors, streams and
+// operations may be wrong, and is forgotten first. Then logs are retired: each thread moves its log to the
+// new file at its next call. This comes before the new file begins, so that no thread finds a log of an old
+// file while the state is already `running`.
 int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept {
   const int failed = change_session([&]() -> int {
     forget_range(0, ~0U);
@@ -109,10 +113,10 @@ int begin_recording(const char* folder, penstock_start_reason reason, bool segme
   return failed;
 }
 
-// count_finished_async_io() makes Updates and takes the locks of rings, so it is called before
-// change_session(). Order inside the change: the file is ended while the state is still `running`, then the
-// state is set, then logs are retired. unmap_past_files() keeps the addresses valid, because a call that
-// began before may still add to them.
+// count_finished_async_io() makes Updates and takes the locks of rings, so it must be called before
+// change_session(). Order inside the change: the file is ended while the state is still `running`; the state
+// becomes `off`; logs are retired, which makes each thread leave its log at its next call. A call that began
+// earlier may still add to the file's counters. So unmap_past_files() puts other memory at their addresses.
 int end_recording() noexcept {
   count_finished_async_io();
   label_with_steps();
@@ -130,9 +134,10 @@ int end_recording() noexcept {
   return failed;
 }
 
-// The new file takes over before logs are retired: threads wait in Update until both are done, and then
-// continue in the new file. Names are copied while the old file is still mapped. If the new file cannot be
-// made, nothing is recorded from then on, because the old file has ended already.
+// The new file begins, and then logs are retired: each thread moves its log to the new file at its next call.
+// Threads wait in Update until both steps are done, so no call is lost. Names are copied while the old file
+// is still mapped. If the new file cannot be made, nothing is recorded from then on, because the old file has
+// ended already.
 int switch_file(penstock_start_reason reason) noexcept {
   label_with_steps();
   return change_session([&]() -> int {
@@ -153,8 +158,8 @@ int switch_file(penstock_start_reason reason) noexcept {
   });
 }
 
-// Finding all slots takes some milliseconds. Part of what the program does meanwhile is not counted, so the
-// kernel's counters begin after it.
+// rewrite_slots() takes some milliseconds, and part of what the program does meanwhile is not counted. So the
+// kernel's counters, with which the counted bytes are compared, begin only after it.
 SlotCounts redirect_calls() noexcept {
   const SlotCounts rewritten = rewrite_slots();
   change_session([]() -> int {
@@ -164,16 +169,18 @@ SlotCounts redirect_calls() noexcept {
   return rewritten;
 }
 
-// Called by wrapped calls, in any thread, with no lock held; also in a fork's child, where a thread that does
-// not exist may hold the loader's lock. It must not be called inside malloc, which a holder of Control may
-// need; only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it never
-// interrupts a holder of Control, where signals are blocked. But a handler that interrupted malloc must not
-// come here after a load: rewrite_slots() may call malloc. Cheap checks come first, without a lock. Control
-// is taken only if there is something new.
+// Redirects the calls of objects that were loaded since the last search. A search looks for slots in all
+// loaded objects (slots.hpp). Wrapped calls call this in any thread, with no lock held. In a fork's child, a
+// thread that does not exist may hold the loader's lock; may_walk_objects() is then false.
+// Must not be called inside malloc: a holder of Control may need malloc's lock while the caller waits for
+// Control. So only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it
+// never interrupts a holder of Control, whose signals are blocked. But after a load, a handler that
+// interrupted malloc must not call it, because rewrite_slots() may call malloc.
+// Checks that need no lock come first. Control is taken only if there are new objects.
 void rewrite_new_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // a search needs a walk, which is not possible here
+      session.may_have_loaded.store(false);  // looking for new objects is impossible here
     }
     return;
   }
@@ -181,7 +188,7 @@ void rewrite_new_objects() noexcept {
     return;
   }
   const Control control;
-  // This is checked again, because the previous holder of Control has probably rewritten the slots already.
+  // Checked again under Control, because its previous holder has probably rewritten these slots already.
   if (recording.began_here && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }

@@ -1,4 +1,7 @@
 // Begins and ends recording, and switches from one session file to the next, while the program's threads run.
+//
+// An update is the time in which a thread changes its log, that is, its counters (Update, counting.hpp). What
+// is recorded may change only while no thread is inside an update.
 #pragma once
 
 #include <signal.h>
@@ -9,10 +12,10 @@
 
 namespace penstock::interpose {
 
-// The lock for changing what is recorded. One thread at a time holds it, with all its signals blocked.
-// Otherwise a handler that does I/O in this thread would wait for the change (Update, counting.hpp), which
-// only the interrupted thread can finish. Order: signals are blocked before the lock is taken, and unblocked
-// after it is released.
+// The lock for changing what is recorded. Only one thread at a time holds it, and all signals of that thread
+// are blocked. Otherwise a handler in that thread could hang: its I/O would wait for the change (Update,
+// counting.hpp), which only the interrupted thread can finish. Order: signals are blocked before the lock is
+// taken, and unblocked after it is released.
 //
 // Holders: threads of the program in penstock_profile_*() and in rewrite_new_objects(), and the thread that
 // `penstock profile attach` and `detach` start. The lock is taken before all others of this library. It is
@@ -30,8 +33,8 @@ class Control {
     LockGuard guard_;
   };
 };
-// Called in a fork's child. Frees the lock, because its holder may not exist in the child, and forgets the
-// parent's windows.
+// Frees the lock in a fork's child, where its holder may not exist, and forgets the parent's windows. Called
+// in that child.
 void forget_parents_control() noexcept;
 
 // Whether a session is being recorded. False in a fork's child that has not counted a call yet. Any thread;
@@ -40,9 +43,10 @@ inline bool is_running() noexcept {
   return session.state.load(std::memory_order_acquire) == SessionState::running;
 }
 
-// Everything below is for the holder of Control. The int results are 0 or an errno value. EBUSY: a thread
-// stays inside an update. ENOSYS: the kernel has no membarrier(). In both cases recording continues as
-// before. Other values come from creating the file; then nothing is recorded from now on.
+// Everything below is for the holder of Control. The int results are 0 or an errno value. EBUSY: another
+// thread did not leave its update within two seconds. ENOSYS: the kernel has no membarrier(). After these two
+// errors recording continues as before. Any other value means that a file could not be created; then nothing
+// is recorded from now on.
 
 struct Recording {
   bool began_here = false;   // recording began, and will end, while the program runs (not by preloading)
@@ -51,16 +55,16 @@ struct Recording {
 };
 extern Recording recording;
 
-// Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether calls are
-// traced.
+// Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether each call is
+// also recorded as a segment.
 int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept;
 // Ends recording, and the current file. The program continues without being recorded.
 int end_recording() noexcept;
 // Ends the current file and begins another one. No call is lost between them.
 int switch_file(penstock_start_reason reason) noexcept;
 // Redirects the program's calls to the wrappers from now on (rewrite_slots()). The kernel's counters of this
-// session start at this moment, so earlier I/O does not lower the coverage. If a thread stays inside an
-// update, these counters cannot start now, and the coverage is lower.
+// session start anew after that, so I/O before it does not lower the coverage. If another thread does not
+// leave its update in time, they keep their earlier start, and the coverage is lower.
 SlotCounts redirect_calls() noexcept;
 
 }  // namespace penstock::interpose

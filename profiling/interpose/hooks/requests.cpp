@@ -2,10 +2,11 @@
 // (process_abi.h, penstock_request). attach() begins recording and detach() ends it.
 //
 // Threads: all of it runs in a thread that the requesting process started here.
-// Locks: Control is held, and taken before all others of this library (recording.hpp).
+// Locks: all of it runs with Control held, the lock for changing what is recorded (recording.hpp). It is
+// taken before all other locks of this library.
 // Memory: on the stack; snprintf() is used only for numbers and texts. redirect_calls() may call malloc
 // (dlopen()).
-// Signals: Control blocks all of them in this thread.
+// Signals: Control blocks all signals of this thread.
 // Order: `done` is stored last, so that the requesting process reads a complete answer.
 #include <errno.h>
 #include <pthread.h>

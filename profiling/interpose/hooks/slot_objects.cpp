@@ -1,13 +1,13 @@
 // Reads the dynamic section of a loaded object, and changes one slot of it while the program runs.
 //
-// Threads: the thread that walks over the objects, usually the holder of Control. Other threads run the code
-// whose slots are changed.
+// Threads: the thread that walks over the loaded objects. Usually it holds Control, the lock for changing
+// what is recorded (recording.hpp). Meanwhile other threads may call through the slots that are changed.
 // Locks: the members of SlotObject run under the loader's lock (slot_objects.hpp). Slots are changed only
 // with Control held.
 // Memory: nothing is allocated. These functions only read mapped memory and make direct system calls. If they
 // blocked, or called malloc, dlsym() or any counted function, they could deadlock with a thread that waits
 // for the loader's lock.
-// Signals: Control has blocked all of them while slots are changed.
+// Signals: while slots are changed, Control has blocked all signals of this thread.
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
 #include <dlfcn.h>
@@ -36,8 +36,9 @@ constexpr uint32_t kAddressRelocation = R_AARCH64_GLOB_DAT;
 constexpr uint32_t kDataRelocation = R_AARCH64_ABS64;
 #endif
 
-// sysconf() only reads memory here. The first call is usually in this library's constructor (is_preloaded()).
-// If two threads make it at once, they store the same value.
+// Safe under the loader's lock and in signal handlers, because sysconf() only reads memory for this value. If
+// two threads make the first call at once, they store the same value. Usually this library's constructor
+// makes it (is_preloaded()).
 uintptr_t page_bytes() noexcept {
   static const auto bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   return bytes;
@@ -54,7 +55,8 @@ uintptr_t SlotObject::to_address(uintptr_t pointer) const noexcept {
   return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
 }
 
-// Reads headers and the dynamic section only. The walk's lock keeps the object from being unloaded.
+// Finds out where the parts of the object are, from its program headers and its dynamic section. The loader's
+// lock, which is held during a walk, keeps the object from being unloaded.
 SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   const ElfW(Dyn)* dynamic = nullptr;
   for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
@@ -151,8 +153,9 @@ bool SlotObject::is_protected(const void* at) const noexcept {
   return address >= protected_begin_ && address < protected_end_;
 }
 
-// Control and the loader's lock are held. Other threads may write to the word at `at` at any time. Reading it
-// would not show whether it is writable, and writing the old value back could undo another thread's write.
+// Tests whether the word at `at` is writable, without changing it. Control and the loader's lock are held.
+// Other threads may write to the word at `at` at any time. So a plain read and write cannot test it: the
+// write could undo another thread's write. A read alone does not show whether the word is writable.
 bool is_writable(void* at) noexcept {
   // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT if the memory is not
   // writable, and changes nothing if it is.
@@ -163,15 +166,17 @@ bool is_writable(void* at) noexcept {
                      as_argument(word), add_zero) >= 0;
 }
 
-// Another thread may be loading the object right now, without the lock of this walk. It makes the protected
-// part read-only last, so its slots may still change as long as that part is writable.
+// Another thread may be loading the object right now: while dlopen() loads an object, it does not hold the
+// lock of dl_iterate_phdr(), which this walk holds, all the time. The loader makes the protected part (RELRO)
+// read-only as its last step. So while that part is writable, the object's slots may still change.
 bool SlotObject::is_being_loaded() const noexcept {
   return protected_end_ > protected_begin_ && is_writable(reinterpret_cast<void*>(protected_begin_));
 }
 
-// Other threads may call through the slot at this moment: they get the old function or the new one, because
-// an aligned word is stored by one instruction. The page is never without read access. Two stores to one page
-// never overlap, because Control is held; the loader does not protect pages of objects that are complete.
+// Other threads may call through the slot at this moment. They get the old function or the new one, because
+// one instruction stores the whole aligned word. The page stays readable all the time. No other thread
+// changes the protection of this page meanwhile: Control is held, and the loader does so only for objects
+// that are being loaded.
 void SlotObject::store(uintptr_t* at, uintptr_t value) const noexcept {
   const auto page = long(page_begin(reinterpret_cast<uintptr_t>(at)));
   const auto bytes = long(page_bytes());
@@ -185,29 +190,32 @@ void SlotObject::store(uintptr_t* at, uintptr_t value) const noexcept {
   }
 }
 
-// --- dlopen() and similar functions find their caller by the return address: it decides which search paths
-// are used and which object is the next one. So they must be entered as if the program had called them
-// directly, and nothing can be done after they return. The search for objects that they loaded comes later:
-// when the program calls dlsym() to get functions of these objects, or opens a file.
+// --- dlopen() and similar functions find out which object calls them by the return address. It decides which
+// search paths are used, and which object is the next one for RTLD_NEXT. So a wrapper must jump to them as if
+// the program had called them directly, and can do nothing after they return. The objects that they loaded
+// are looked for later: when the program calls dlsym() to get functions of these objects, or opens a file.
 #if defined(__x86_64__)
 extern "C" {
-// Called by the wrappers below in the program's thread, before dlopen(), with no lock held. It reads the
-// clock and stores to atomics: it must not load, wait or allocate, and does not change errno.
+// Notes that an object is about to be loaded. Called by the wrappers below in the program's thread, before
+// dlopen(), with no lock held. It only reads the clock and stores to atomics, because it must not load, wait
+// or allocate. It does not change errno.
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
-// Called before dlsym(), with no lock of this library held. rewrite_new_objects() may take Control, with
-// signals blocked, and walk the objects. A program that calls dlsym() while its thread is in a walk of its
-// own holds the loader's lock already, which is recursive.
+// Redirects the calls of objects that were loaded since the last search. Called before dlsym(), with no lock
+// of this library held. rewrite_new_objects() may take Control, which blocks signals, and walk over the
+// objects. If the program calls dlsym() inside a dl_iterate_phdr() of its own, its thread holds the loader's
+// lock already; that lock is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
   if (session.may_have_loaded.load(std::memory_order_relaxed)) {
     rewrite_new_objects();
   }
 }
 
-// Saves the three registers that have arguments, calls `before`, and jumps to the function with the program's
-// return address on the stack. Three pushes also align the stack for the call. The function was found before
-// a slot leads to the wrapper; the jump reads its address, a plain word, without a lock.
+// Defines a wrapper that saves the three argument registers, calls `before`, restores them and jumps to
+// `function`. The program's return address is then on the stack, as if the program had called `function`. The
+// three pushes also align the stack for the call of `before`. The jump reads the function's address, a plain
+// word, without a lock: it was stored before any slot leads to this wrapper.
 #define PENSTOCK_TAIL_CALL(function, before)                                                         \
   __attribute__((used, visibility("hidden"))) constinit std::atomic<void*> penstock_real_##function{ \
       nullptr};                                                                                      \

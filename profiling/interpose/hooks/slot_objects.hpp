@@ -1,9 +1,10 @@
-// Finds and changes the slots of one loaded object: the words by which it calls functions of other objects.
+// Finds and changes the slots of one loaded object (the program or a shared library). A slot is a word that
+// has the address of a function of another object (slots.hpp).
 //
-// Callers: slots.cpp, in the thread that holds Control (all signals blocked), inside a walk over the loaded
-// objects, and so under the loader's lock. is_preloaded() uses it in any thread without Control, also inside
-// a walk. Therefore nothing here calls the loader, waits or allocates. store() and is_writable() make direct
-// system calls.
+// Callers: slots.cpp, in the thread that holds Control (recording.hpp), which has all its signals blocked. It
+// calls this inside a walk over the loaded objects (loader_walk.hpp), and so under the loader's lock.
+// is_preloaded() also calls this inside a walk, but in any thread and without Control. Therefore nothing here
+// calls the loader, waits or allocates. store() and is_writable() make direct system calls.
 #pragma once
 
 #include <link.h>
@@ -35,8 +36,8 @@ class SlotObject {
   // True while the loader has not yet made the RELRO part read-only. Until then slots may still have their
   // values from the file.
   bool is_being_loaded() const noexcept;
-  // Stores the word by one instruction, because other threads may be calling through the slot. If its page is
-  // protected, the page is made writable for the store and read-only again after it.
+  // Stores `value` in the slot at `at` by one instruction, because other threads may be calling through the
+  // slot. If its page is protected, the page is made writable for the store and read-only again after it.
   void store(uintptr_t* at, uintptr_t value) const noexcept;
   const dl_phdr_info& about() const noexcept { return about_; }
   uintptr_t end() const noexcept { return end_; }
@@ -65,8 +66,8 @@ bool is_writable(void* at) noexcept;
 // by the return address, so their wrappers must leave no frame on the stack: they jump to the function in
 // `wrapped.real`. That function must be found before a slot is set to the wrapper.
 void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, uintptr_t wrapper)) noexcept;
-// Called before a thread loads an object: from now on there may be objects whose slots are not rewritten. Any
-// thread; takes no lock.
+// Notes that from now on there may be objects whose slots are not rewritten. Called before a thread loads an
+// object. Any thread; takes no lock.
 void will_load() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,12 +1,14 @@
-// Rewrites and restores slots. slots.hpp says who calls what.
+// Rewrites and restores slots: the words through which loaded objects call functions of other objects
+// (slots.hpp). A walk calls a function for each loaded object (loader_walk.hpp). A search is one run of
+// rewrite_slots().
 //
-// Threads: rewrite_slots(), restore_slots() and what they call run in the holder of Control, with all signals
-// blocked. All other functions run in any thread, in wrapped calls.
+// Threads: rewrite_slots(), restore_slots() and what they call run in the thread that holds Control
+// (recording.hpp), with all its signals blocked. All other functions run in any thread, in wrapped calls.
 // Locks: Control for the plain variables `names`, `slots`, `objects`, `own_base` and `search_is_complete`.
 // The atomics after them are used without a lock. Callbacks of a walk run under the loader's lock.
-// Memory: GrowingArray takes it from the kernel, because it grows under the loader's lock, where malloc may
-// wait for a thread that waits for that lock. find_wrapped_names() and find_real() may call malloc, outside
-// of any walk.
+// Memory: GrowingArray takes it from the kernel. malloc could hang there: the arrays grow under the loader's
+// lock, and malloc may wait for a thread that waits for that lock. find_wrapped_names() and find_real() may
+// call malloc, outside of any walk.
 // Signals: a handler may call is_preloaded(), will_load(), search_may_find_objects() and
 // has_unseen_objects(), which hold no lock of this library.
 // Forks: none happens during a walk (loader_walk.hpp).
@@ -28,7 +30,7 @@
 #include "profiling/interpose/writer/session.hpp"
 
 extern "C" {
-// The begin of the section to which PENSTOCK_WRAPPED adds an entry for each wrapped function.
+// The start and the end of the section to which PENSTOCK_WRAPPED adds an entry for each wrapped function.
 extern penstock::interpose::WrappedFunction __start_penstock_wrapped[] __attribute__((visibility("hidden")));
 extern penstock::interpose::WrappedFunction __stop_penstock_wrapped[] __attribute__((visibility("hidden")));
 }
@@ -89,20 +91,22 @@ struct GrowingArray {
 GrowingArray<Slot> slots;
 GrowingArray<Object> objects;
 uintptr_t own_base = 0;
-// False if the running search has found an object that was being loaded, or if memory was short.
+// Whether the running search has seen everything. False if it has met an object that was still being loaded,
+// or if memory was short.
 bool search_is_complete = true;
-// How many objects had been loaded at the last complete search. Stored at its end: until then a thread that
-// has loaded an object waits for Control in rewrite_new_objects(), instead of using the object unwatched.
+// How many objects had been loaded at the last search; kIncomplete if that search did not see everything.
+// Stored at the end of a search: until then a thread that has loaded an object waits for Control in
+// rewrite_new_objects(), instead of using the object unwatched.
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> loads_seen{kIncomplete};
-// How many more searches for new objects are worth their time. If a load takes long, load_ns and
-// late_search_ns allow a few more (search_may_find_objects()).
+// How many more times search_may_find_objects() looks for new objects after the last load. If a load takes
+// long, it looks a few more times (late searches), as load_ns and late_search_ns allow.
 std::atomic<unsigned> searches_left{0};
 std::atomic<int64_t> load_ns{0};         // when the last load began
-std::atomic<int64_t> late_search_ns{0};  // when the last of these extra searches began
+std::atomic<int64_t> late_search_ns{0};  // when the last of these late searches began
 
-// The hash of a name: the index in name_table where the search for the name begins. Callbacks of a walk call
-// it under the loader's lock, where no function may be called but strcmp().
+// The hash of a name: the index in name_table where looking up the name begins. Callbacks of a walk call it
+// under the loader's lock, where no function may be called but strcmp().
 size_t first_index_of(const char* name) noexcept {
   uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -136,9 +140,9 @@ void add_wrapped_name(WrappedFunction& wrapped, uintptr_t wrapper) noexcept {
   name_table[i] = uint16_t(++name_count);
 }
 
-// Called by the holder of Control, outside of any walk, because dladdr(), dlopen() and dlsym() take the
-// loader's lock and may call malloc. malloc may make wrapped calls in this thread; they need no lock that is
-// held here.
+// Fills `names` and name_table. Called by the holder of Control, outside of any walk, because dladdr(),
+// dlopen() and dlsym() take the loader's lock and may call malloc. malloc may make wrapped calls in this
+// thread; they need no lock that this thread holds.
 void find_wrapped_names() noexcept {
   if (name_count != 0) {
     return;
@@ -169,8 +173,8 @@ bool is_own(const dl_phdr_info& about) noexcept {
 // lock is held, and forks wait. Control is held, except in read_load_count() and find_first_of_two(). They
 // must not call the loader and must not wait, and they get memory only from the kernel.
 
-// Called in the first walk. Marks the names that any object imports; after the walk only functions with these
-// names are searched for.
+// Marks the wrapped names that this object imports, and stores how many objects have been loaded. Called in
+// the first walk of a search. After that walk, only functions with marked names are looked up (find_real()).
 int mark_imported(dl_phdr_info* about, size_t, void* load_count) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each_slot(
@@ -185,7 +189,7 @@ int mark_imported(dl_phdr_info* about, size_t, void* load_count) noexcept {
   return 0;
 }
 
-// The index of a known object; objects.count if it is not known.
+// The index of an object in `objects`; objects.count if it is not there.
 size_t find_object(const dl_phdr_info& about, uintptr_t end) noexcept {
   size_t i = 0;
   while (i < objects.count && !(objects.items[i].base == about.dlpi_addr &&
@@ -195,7 +199,8 @@ size_t find_object(const dl_phdr_info& about, uintptr_t end) noexcept {
   return i;
 }
 
-// The index of an object, which is added if it is not known; ~0U if there is no memory to add it.
+// The index of an object in `objects`, to which it is added if it is not there; ~0U if there is no memory to
+// add it.
 uint32_t index_of(const dl_phdr_info& about, uintptr_t end) noexcept {
   const size_t index = find_object(about, end);
   const Object new_object{.base = about.dlpi_addr,
@@ -234,11 +239,13 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
     return;
   }
   const uintptr_t value = __atomic_load_n(found.address, __ATOMIC_RELAXED);
-  // A slot that is not bound yet leads back into its own object's code, which asks the loader to bind it.
+  // A slot that the loader has not bound yet leads back into the code of its own object. That code asks the
+  // loader to bind the slot.
   const bool may_bind_later = found.is_call_slot && found.is_undefined;
   const bool is_unbound = may_bind_later && rewriting.object->has_code_at(value);
   if (value != replaced && !is_unbound) {
-    // If the slot still has its value from the file, another thread is loading the object.
+    // If the slot still has its value from the file, another thread is loading the object, and the next
+    // search must look at it again.
     const uintptr_t base = rewriting.object->about().dlpi_addr;
     if (may_bind_later && value < base && rewriting.object->has_code_at(base + value)) {
       search_is_complete = false;
@@ -246,7 +253,7 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
     return;
   }
   // The loader makes the RELRO part read-only last. While that part is writable, the loader may still be
-  // writing to it.
+  // writing to it, so the slot is left for the next search.
   if (rewriting.object->is_protected(found.address) && is_writable(found.address)) {
     search_is_complete = false;
     return;
@@ -286,8 +293,8 @@ int rewrite_object(dl_phdr_info* about, size_t, void*) noexcept {
 }
 
 // Restores the slots of one object. A slot is changed only if it still has our wrapper: the program may have
-// stored something else. The object of a slot is compared by its address range, because it may have been
-// unloaded, and another object may be at the same addresses.
+// stored something else in it. The object is looked up by its whole address range, not by its begin alone:
+// the object of a slot may have been unloaded, and another one loaded to the same place.
 int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
   auto& restored = *static_cast<SlotCounts*>(with);
   const SlotObject object(*about);
@@ -305,7 +312,8 @@ int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
     if (__atomic_load_n(slot.address, __ATOMIC_RELAXED) == names[slot.name_index].wrapper) {
       object.store(slot.address, slot.first_value);
     }
-    // The loader may have bound the slot meanwhile, or may be loading the object again at the same address.
+    // The slot also counts as restored if the loader has bound it meanwhile, or is loading the object again
+    // at the same address (the slot then has its value from the file).
     const uintptr_t value = __atomic_load_n(slot.address, __ATOMIC_RELAXED);
     const bool has_file_value =
         value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
@@ -316,14 +324,15 @@ int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
   return 0;
 }
 
-// Reads how many objects have been loaded so far. The count is the same for all objects, so the first one is
-// enough. Any thread may do this.
+// Reads how many objects have been loaded so far. The loader reports the same count with each object, so the
+// walk ends at the first one. Any thread may do this.
 int read_load_count(dl_phdr_info* about, size_t, void* with) noexcept {
   *static_cast<unsigned long long*>(with) = about->dlpi_adds;
   return 1;
 }
 
-// Which of two objects is first in the list of loaded objects: 1 for this library, 2 for libc.
+// Ends the walk at the first of two objects in the list of loaded objects. Returns 1 if this is our library,
+// 2 if it is libc, and 0 to continue.
 int find_first_of_two(dl_phdr_info* about, size_t, void*) noexcept {
   const SlotObject object(*about);
   const bool is_this_library = object.has_code_at(reinterpret_cast<uintptr_t>(&find_first_of_two));
@@ -333,8 +342,9 @@ int find_first_of_two(dl_phdr_info* about, size_t, void*) noexcept {
 
 }  // namespace
 
-// Any thread may call this, also in a handler; the first call is usually in the library's constructor. The
-// answer never changes, so two threads that call at once store the same value.
+// The library was preloaded if it comes before libc in the list of loaded objects. Any thread may call this,
+// also in a handler; the first call is usually in the library's constructor. The answer never changes, so two
+// threads that call at once store the same value.
 bool is_preloaded() noexcept {
   static std::atomic<int> known_order{0};
   int order = known_order.load(std::memory_order_relaxed);
@@ -345,14 +355,16 @@ bool is_preloaded() noexcept {
   return order != 2;
 }
 
-// The caller holds Control, has blocked all signals and is not inside a walk: find_real() calls dlsym(), and
-// inside a walk that would take the loader's locks in the wrong order.
-// Order: will_load() comes first, so that a load that is running now leads to another search. Functions are
-// found before slots are rewritten: otherwise a wrapper that is called at once would have to search.
+// Makes one search through all loaded objects. The caller holds Control, which has blocked all signals. It
+// must not be inside a walk: find_real() calls dlsym(), and inside a walk that would take the loader's locks
+// in the wrong order.
+// Order: will_load() comes first, so that a load that is running now leads to another search. The replaced
+// functions are found before slots are rewritten: otherwise a wrapper that is called at once would have to
+// find its function itself.
 SlotCounts rewrite_slots() noexcept {
   find_wrapped_names();
   if (objects.count == 0) {
-    will_load();  // a load may have started before its caller's slot led to our wrapper
+    will_load();  // a dlopen() may be running that began before its slot was rewritten
   }
   search_is_complete = true;
   unsigned long long load_count = 0;
@@ -363,17 +375,18 @@ SlotCounts rewrite_slots() noexcept {
       find_real(wrapped.name, *wrapped.real);
     }
   }
-  // The slots are rewritten twice, because the loader may be binding a slot for a call of another thread
-  // right now. Then it overwrites our wrapper by the function, but only once.
+  // The slots are rewritten twice. During the first walk the loader may be binding a slot for a call of
+  // another thread, and may overwrite our wrapper by the function. The second walk stores the wrapper again;
+  // the loader binds a slot only once.
   walk_objects(&rewrite_object, nullptr);
   walk_objects(&rewrite_object, nullptr);
   loads_seen.store(search_is_complete ? load_count : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
 
-// Control is held. Threads may still be inside wrappers, and the program may have kept their addresses; so
-// wrappers stay, and work without recording. may_have_loaded is cleared last, because no further search is
-// needed.
+// Restores the slots that lead to wrappers, and forgets all slots. The caller holds Control. Threads may
+// still be inside wrappers, and the program may have kept addresses of wrappers. So the wrappers stay in
+// memory and work without recording. Finally may_have_loaded is cleared, because no further search is needed.
 SlotCounts restore_slots() noexcept {
   SlotCounts restored;
   for (size_t i = 0; i < objects.count; ++i) {
@@ -389,9 +402,10 @@ SlotCounts restore_slots() noexcept {
   return restored;
 }
 
-// Any thread calls this before it loads an object. It takes no lock and only stores. may_have_loaded is
-// stored last: a thread that sees it must also see that searches are left, or it would clear it and this load
-// would never be noticed.
+// Notes that objects may be loaded from now on, so that wrapped calls look for new objects again. Any thread
+// calls this before it loads an object. It takes no lock and only stores. may_have_loaded is stored last: a
+// thread that sees it must also see that searches are left. Otherwise that thread would clear
+// may_have_loaded, and this load would never be noticed.
 void will_load() noexcept {
   constexpr unsigned kSearchesAfterLoad = 1000;  // most searches after a load that adds no object
   load_ns.store(nanoseconds(CLOCK_MONOTONIC));
@@ -399,15 +413,17 @@ void will_load() noexcept {
   session.may_have_loaded.store(true);
 }
 
-// Called in any thread, in a wrapped call. Takes no lock of this library, but may walk over the objects
-// (has_unseen_objects()). A thread that loads an object holds the lock of that walk only briefly.
+// Uses up one of searches_left, and says whether there are objects that no search has seen. Called in any
+// thread, in a wrapped call. Takes no lock of this library, but may walk over the objects
+// (has_unseen_objects()). That does not wait long: a thread that loads an object holds the loader's lock of
+// walks only briefly.
 bool search_may_find_objects() noexcept {
   unsigned searches = searches_left.load();
   while (searches != 0 && !searches_left.compare_exchange_weak(searches, searches - 1)) {
   }
   if (searches == 0) {
-    // Other threads may have used up all searches while one thread's load was running. A few more searches
-    // are made until that load ends: one every 100 ms, for 10 s.
+    // Other threads may have used up all searches while one thread was still loading an object. So new
+    // objects are looked for a little longer: once every 100 ms, until 10 s after the last load began.
     constexpr int64_t kLongLoadNs = 10'000'000'000;
     constexpr int64_t kSearchIntervalNs = 100'000'000;
     const int64_t now_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -425,8 +441,8 @@ bool search_may_find_objects() noexcept {
   return has_unseen_objects();
 }
 
-// Any thread may call this; the walk only reads a count. True also after an incomplete search, which must be
-// repeated.
+// True if the loader's count of loaded objects has changed since the last search, and also if that search was
+// incomplete and must be repeated. Any thread may call this; the walk only reads a count.
 bool has_unseen_objects() noexcept {
   const unsigned long long last_seen = loads_seen.load(std::memory_order_acquire);
   unsigned long long load_count = 0;

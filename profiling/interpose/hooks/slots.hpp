@@ -1,20 +1,22 @@
-// Redirects a running program's calls to the wrappers, by rewriting slots. A slot is a word through which a
-// loaded object calls a function of another object, or which has that function's address. Its relocation is
-// JUMP_SLOT, GLOB_DAT or an address in data.
+// Redirects a running program's calls to the wrappers, by rewriting slots. A loaded object is the program or
+// a shared library. A slot is a word through which a loaded object calls a function of another object, or
+// which has that function's address. The slot's relocation is JUMP_SLOT, GLOB_DAT or an address in data. A
+// search is one run of rewrite_slots(), which looks for slots in all loaded objects.
 //
 // If the library was preloaded, the loader has bound all slots to the wrappers already. If it was attached,
 // or opened by the program, slots are rewritten while threads run, and restored when recording ends. A slot
 // is rewritten only if it has the function that the wrapper replaces, or if the loader has not bound it yet.
 // A slot with another library's function of that name is not changed.
 //
-// Threads: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
-// blocks all signals. The other functions are for any thread and any handler.
-// Locks: rewrite_new_objects() takes Control. The other functions take no lock of this library; walks take
-// the loader's lock.
+// Threads: rewrite_slots() and restore_slots() are for the thread that holds Control, the lock for changing
+// what is recorded (recording.hpp). Control blocks all signals of that thread. The other functions are for
+// any thread and any handler.
+// Locks: rewrite_new_objects() takes Control. The other functions take no lock of this library. A walk over
+// the loaded objects holds the loader's lock (loader_walk.hpp).
 // Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
 // not run inside malloc: of all wrappers, only those of open() and dlsym() and their variants call
 // rewrite_new_objects(), and allocators do not call these.
-// Forks: none happens during a walk over the objects (loader_walk.hpp).
+// Forks: none happens during a walk.
 #pragma once
 
 #include <atomic>
@@ -26,18 +28,20 @@ namespace penstock::interpose {
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
-  uint64_t slots = 0;  // rewrite_slots(): rewritten slots; restore_slots(): slots with their first value
+  uint64_t slots = 0;  // rewrite_slots(): rewritten slots; restore_slots(): restored slots
   uint64_t objects = 0;
   // restore_slots(): slots that have neither their first value nor the function that the wrapper replaces
   uint64_t unrestored = 0;
   uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
-// rewrite_slots() works on all objects that are loaded now, also on those loaded since the last call. It
-// returns 0 slots if there is no memory.
+// rewrite_slots() makes the slots of all objects that are loaded now lead to the wrappers, also of those
+// loaded since its last call. It returns 0 slots if there is no memory. restore_slots() makes them lead to
+// the program's own functions again.
 SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 
-// Whether another search for new objects is worth its time. Any thread; takes no lock of this library.
+// Whether objects exist that no search has seen. Looks for them only a limited number of times after each
+// load, and then returns false at once. Any thread; takes no lock of this library.
 bool search_may_find_objects() noexcept;
 // Whether objects exist that were loaded since the last search. Any thread; walks over the objects.
 bool has_unseen_objects() noexcept;

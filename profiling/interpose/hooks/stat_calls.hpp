@@ -1,5 +1,6 @@
-// The code around calls of the stat family and around chdir(). `call` makes the program's call, which is then
-// counted; the size and the kind of the file are noted. It runs in wrappers, under the rules of wrap.hpp.
+// The code around calls of the stat family and around chdir(). Each function gets the program's call as
+// `call`, makes it, counts it, and notes the size and the kind of the file. These functions run in wrappers,
+// under the rules of wrap.hpp.
 #pragma once
 
 #include <fcntl.h>
@@ -61,7 +62,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
   });
 }
 
-// Called after chdir() or fchdir(), which returned `result`. Reads the name of the working directory again.
+// Reads the name of the working directory again. Called after chdir() or fchdir(), which returned `result`.
 inline int note_directory_change(int result) noexcept {
   if (result == 0 && !log_suspended()) {  // a vfork's child changes only its own directory
     note_working_directory();

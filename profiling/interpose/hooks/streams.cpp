@@ -1,7 +1,8 @@
-// The table of streams, and the slow parts of deriving what a call has moved.
+// The table of streams (FILE), and the less frequent steps of finding out how many bytes a call on a stream
+// has moved.
 //
 // Threads: any thread, in wrappers of stdio. count_macro_bytes_of_all() runs in the thread that ends the
-// process.
+// process, executes another program or calls fflush(NULL).
 // Locks: the members of StreamCall run under the FILE's lock if there may be other threads. stream_at() and
 // count_macro_bytes_of_all() take no lock; count_macro_bytes_of_all() says why.
 // Memory: from the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might
@@ -24,8 +25,9 @@ constexpr unsigned kStreamMagic = 0xfbad0000U;  // the upper half of _flags in e
 
 }  // namespace
 
-// If two threads make a page at once, the second one's exchange fails and it uses the first one's. Release
-// and acquire order: a thread that finds the page finds it zeroed. Handlers may call this too.
+// Two threads may make the same page at once. Then only the exchange of one of them succeeds, and the other
+// thread uses that page too. Release and acquire order: a thread that finds the page finds it zeroed.
+// Handlers may call this too.
 Stream* stream_at(int fd) noexcept {
   const auto index = unsigned(fd);
   if (index >= kStreamPages * kStreamsPerPage) {
@@ -52,9 +54,9 @@ int64_t kernel_position(int fd) noexcept {
   return position < 0 ? -1 : position;
 }
 
-// Called by StreamCall's constructor, under the FILE's lock, for a stream that is new in this process or on
-// this descriptor: learns its position. stream_ is set only for remember_pointers() and is null again
-// afterwards, because the constructor may still decide not to watch the call.
+// Learns the position of a stream that is new in this process or on this descriptor. Called by StreamCall's
+// constructor, under the FILE's lock. stream_ is set only for remember_pointers(); the constructor sets it
+// later for the whole call.
 void StreamCall::note_new_stream(Stream& stream) noexcept {
   const int64_t position = kernel_position(fd_);
   stream.file = file_;
@@ -67,17 +69,18 @@ void StreamCall::note_new_stream(Stream& stream) noexcept {
   stream_ = nullptr;
 }
 
-// Called after a failed call, before the program can write again: the file's position is still that of the
-// failure.
+// How many bytes a failed write has written, at most `at_most`. Called after the failed call, before the
+// program can write again. So the kernel's position in the file is still that of the failure.
 int64_t StreamCall::written_before_failure(int64_t at_most) const noexcept {
   const int64_t position = kernel_position(fd_);
   const int64_t bytes = position < 0 ? 0 : position - (stream_->position - unwritten_before_);
   return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
 }
 
-// `f` may be a copy that was made while another thread was in a call (count_macro_bytes_of_all()). So its
-// pointers are only compared and subtracted here, never followed. The Stream is then changed without a lock:
-// at worst some bytes are counted twice or not at all.
+// Counts the bytes that macros have moved since the last call, as the pointers in `f` show. `f` may be a copy
+// that was made while another thread was in a call (count_macro_bytes_of_all()). So its pointers are only
+// compared and subtracted here, never followed. With a copy no lock is held while the Stream is changed: at
+// worst some bytes are counted twice or not at all.
 void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept {
   Operation operation{.layer = PENSTOCK_STDIO, .offset = stream.position};
   if (stream.read_end == f._IO_read_end && f._IO_read_ptr > stream.read_ptr) {
@@ -87,7 +90,8 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
     operation.call = PENSTOCK_CALL_WRITE;
     operation.length = f._IO_write_ptr - stream.write_ptr;
   } else {
-    // Calls on other streams may write this stream's buffer: fflush(NULL), or a read from a terminal.
+    // No macro has moved bytes, but another call may have written this stream's buffer to its file:
+    // fflush(NULL), or a read of another stream from a terminal.
     const int64_t written = (stream.write_ptr - stream.write_base) - unwritten_bytes(f);
     if (written > 0) {
       add_kernel_written(log, written);
@@ -118,8 +122,8 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
   count(log, fd, operation);
 }
 
-// Called under the stream's lock, after the call. Makes one system call, and only if the buffer was filled
-// again.
+// How many bytes the program received from the call. Called under the stream's lock, after the call. Makes a
+// system call only if the buffer was filled again.
 int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState& before) noexcept {
   if (before.is_unchanged(f)) {
     return call.unread_before() - unread_bytes(f);  // all bytes came from the buffer
@@ -127,10 +131,10 @@ int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState&
   // The buffer was filled at least once. The bytes that are in it now came with the last filling.
   const int64_t least_bytes = call.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread_bytes(f);
   const int64_t position = kernel_position(f._fileno);
-  // Each filling before the last one brought a whole buffer. So the bytes before the last filling are a
-  // multiple of the buffer's size. At the end of the file it may be different: the last filling brought
-  // nothing, and the one before it less than a whole buffer. If the number fits neither case, other processes
-  // have moved the position as well.
+  // The bytes that earlier fillings brought. Each of these fillings brought a whole buffer, so the number is
+  // a multiple of the buffer's size. At the end of the file it may be less than one buffer, because the last
+  // filling brought nothing there. Any other number means that another process has moved the position as
+  // well; it is not used.
   const int64_t earlier_bytes =
       position < 0 ? -1 : position - unread_bytes(f) - call.stream().position - least_bytes;
   const int64_t buffer_bytes = f._IO_buf_end - f._IO_buf_base;
@@ -140,11 +144,11 @@ int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState&
   return least_bytes + (is_plausible ? earlier_bytes : 0);
 }
 
-// Called by the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a
-// handler. No FILE is locked: another thread may hold its lock for ever, for example in a read from a
-// terminal. A FILE may have been freed by a call that no wrapper saw, so the kernel copies it
-// (copy_memory()), which fails instead of crashing. The copy is used only if it still looks like a stream of
-// this descriptor.
+// Counts what macros have moved in all streams. Called by the thread that ends the process, executes another
+// program or calls fflush(NULL), perhaps in a handler. No FILE is locked: another thread may hold the lock of
+// a FILE for ever, for example in a read from a terminal. A FILE may have been freed by a call that no
+// wrapper saw, so the kernel copies it (copy_memory()): the kernel reports an error where a plain read would
+// crash. The copy is used only if it still looks like a stream of this descriptor.
 void count_macro_bytes_of_all() noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {

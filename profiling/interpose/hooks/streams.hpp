@@ -5,8 +5,8 @@
 //   the kernel read   bytes that the program received + increase of the unread bytes in the buffer
 //   the kernel wrote  bytes that the program gave - increase of the unwritten bytes in the buffer
 //
-// getc_unlocked() and putc_unlocked() are macros that move these pointers without a call. So each call
-// remembers where it left the pointers. If they have moved at the next call, the program has used macros.
+// getc_unlocked() and putc_unlocked() are macros that move these pointers without a call. So after each call
+// the wrapper remembers the pointers. If they have moved before the next call, the program has used macros.
 // These bytes are counted as one operation, at the next call or when the process ends.
 //
 // Threads: wrappers of stdio call this in any thread of the program. A Stream is used under its FILE's own
@@ -26,15 +26,15 @@
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));
-// Registers a cleanup handler in glibc's older form, which costs two stores. The current form costs a
-// sigsetjmp().
+// Registers a function that runs if the thread is cancelled. This is glibc's older form, which costs two
+// stores. The current form costs a sigsetjmp().
 void _pthread_cleanup_push(struct _pthread_cleanup_buffer*, void (*)(void*), void*) noexcept;
 void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 }
 
 namespace penstock::interpose {
 
-// What is known about one stream. Used under the FILE's lock. Zeroed memory is a stream that is not known.
+// What is known about one stream (FILE); nothing if all members are zero. Used under the FILE's lock.
 struct Stream {
   const FILE* file;
   int64_t position;      // file offset of the program's next byte; for a pipe: number of bytes so far
@@ -47,7 +47,8 @@ struct Stream {
   uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
   uint64_t last_ticks;   // last reading of the clock for this stream
 };
-// Changes in a fork's child and when recording begins: all streams are unknown from then on.
+// A number that changes in a fork's child and when recording begins. A Stream with another number in
+// `process` is not known any more.
 extern uint32_t stream_process;
 
 constexpr unsigned kStreamPages = 1024;
@@ -67,7 +68,7 @@ inline Stream* known_stream(int fd) noexcept {
   StreamPage* page = stream_pages[index / kStreamsPerPage].load(std::memory_order_acquire);
   return page == nullptr ? nullptr : &page->streams[index % kStreamsPerPage];
 }
-// The descriptor refers to another file now: the next call on the stream asks the kernel for its position.
+// Notes that `fd` refers to another file now: the next call on its stream asks the kernel for the position.
 // Takes no lock.
 inline void forget_stream(int fd) noexcept {
   if (Stream* stream = known_stream(fd)) {
@@ -117,7 +118,7 @@ inline const char* end_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackupBuffer) != 0 ? f._IO_save_end : f._IO_read_end;
 }
 
-// The state of the buffer before a call. After the call, is_unchanged() tells whether glibc has filled the
+// The state of the buffer before a call. After the call, is_unchanged() is false if glibc has filled the
 // buffer again, once or several times. It compares the kernel's position, as far as glibc knows it, or else
 // the first bytes of the buffer.
 struct BufferState {
@@ -193,9 +194,10 @@ class StreamCall {
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
 
-  // Reads the clock before a call that will probably reach the kernel. If the buffer alone can answer the
-  // call, reading the clock would take longer than the call. Then the call is counted with no duration, at
-  // the time of the last reading, unless segments are recorded.
+  // Reads the clock before a call that will probably reach the kernel. read_clock() is not called if the
+  // buffer alone is enough for the call, because reading the clock would take longer than such a call. The
+  // call is then counted with no duration, at the time when the clock was last read, unless segments are
+  // recorded.
   void read_clock() noexcept { begin_ticks_ = ticks(); }
   void read_clock_for_read(size_t bytes) noexcept {
     if (int64_t(bytes) > unread_before_) {
@@ -256,7 +258,8 @@ class StreamCall {
     count_operation({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
     remember_pointers();
   }
-  // Called after a call that is not counted as an operation, but may have written bytes of the buffer.
+  // Counts only the bytes of the buffer that a call has written, not the call itself. Called after a call
+  // that is not counted as an operation.
   void after_uncounted() noexcept {
     count_kernel_writes(unwritten_before_);
     remember_pointers();

@@ -1,13 +1,15 @@
-// Finds the functions that wrappers call. A result is stored, so that each function is searched for only
-// once.
+// Finds the functions that wrappers call: those that the program would have called without this library. Each
+// one is looked for only once, because its address is stored.
 //
 // Threads: the program's thread that calls the function for the first time. That thread may be inside malloc,
-// in a handler or in a fork's child. rewrite_slots() (slots.cpp) calls find_real() with Control held.
+// in a handler or in a fork's child. rewrite_slots() (slots.cpp) calls find_real() with Control held, the
+// lock for changing what is recorded.
 // Locks: the loader's lock, which is recursive, so a handler in its own thread does not hang. In wrapped
 // calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()), and find_loader_lock()
 // (loader_walk.cpp) once.
 // Memory: the loader's functions may call malloc. This file allocates nothing itself.
-// Signals: not blocked. A handler may search for the same function and stores the same result.
+// Signals: not blocked. A handler may interrupt this and look for the same function. It finds and stores the
+// same address.
 // Forks: in a child that was not forked by libc's fork(), libc's symbol table is read first (find_real()).
 #include "profiling/interpose/hooks/wrap.hpp"
 
@@ -30,7 +32,8 @@ struct Libraries {
   size_t count = 0;
 };
 
-// Called inside a walk, under the loader's lock. Copies pointers and calls nothing.
+// Adds the name of one library to the list `with`. Called inside a walk over the loaded libraries
+// (loader_walk.hpp), under the loader's lock. Copies a pointer and calls nothing.
 int add_library(dl_phdr_info* about, size_t, void* with) noexcept {
   auto* libraries = static_cast<Libraries*>(with);
   if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
@@ -69,7 +72,8 @@ void* find_in_library(const char* library_name, const char* name) noexcept {
              : nullptr;
 }
 
-// Not inlined: its array is 4 KiB, and a caller that needs no search may have little stack.
+// Looks for the function in all loaded libraries. Not inlined: its array is 4 KiB, and a caller that does not
+// need it may have little stack.
 [[gnu::noinline]] void* search_libraries(const char* name) noexcept {
   Libraries libraries{};
   if (loader_is_stuck()) {
@@ -89,14 +93,15 @@ void* find_in_library(const char* library_name, const char* name) noexcept {
 constinit thread_local const char* volatile InOtherLibrary::begin_
     __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Only reads libc's symbol table (libc_names.hpp), so any thread, handler or fork's child may call this.
+// Compares `function` with the function of this name in libc. It only reads libc's symbol table
+// (libc_names.hpp), so any thread, handler or fork's child may call it.
 bool is_of_another_library(const char* name, const void* function) noexcept {
   const void* const libc_version = libc_function(name);
   return libc_version != nullptr && libc_version != function;
 }
 
-// Relaxed stores are enough: a function's address refers to code that was mapped before, and every thread
-// finds the same one. errno may change here, before the call is made.
+// Relaxed stores to `found` are enough: the code of the function was mapped before, and every thread finds
+// the same address. errno may change here, before the call is made.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   // libc's table comes first: in a child that was not forked by libc's fork(), dlsym() may wait for ever. For
   // a name that libc does not have, dlsym() is called nevertheless.

@@ -1,6 +1,6 @@
-// How wrappers are written. A wrapper makes the program's call and counts it afterwards. Its symbol is the
-// name of the libc function that it replaces. Its C++ name is another one, so it need not match the
-// declaration in libc's headers.
+// How wrappers are written. A wrapper is a function that the program calls in place of one of libc or another
+// library. It makes the program's call and counts it afterwards. Its symbol is the name of the function that
+// it replaces. Its C++ name is another one, so it need not match the declaration in libc's headers.
 //
 //   PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off_t offset)) {
 //     ... real_pread(fd, out, bytes, offset) ...
@@ -39,20 +39,21 @@ namespace penstock::interpose {
 // Threads: any thread. Two threads that search at the same time find the same function.
 // Locks: dlsym() takes the loader's recursive lock.
 // Memory: dlsym() may call malloc.
-// Forks: in a child that libc's fork() has not made, the loader's lock may be held for ever. There, a
-// function of libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of
-// another library, such as MPI, dlsym() is called nevertheless, and may wait for ever.
+// Forks: in a child that libc's fork() has not made, that lock may be held for ever. There, a function of
+// libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of another library,
+// such as MPI, dlsym() is called nevertheless, and may wait for ever.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // Whether `function` has the name of a libc function but is another library's, such as an allocator's mmap().
-// That library may make the call by syscall(). Takes no lock.
+// Such a function may call syscall(), which is wrapped as well. Takes no lock.
 [[gnu::cold]] bool is_of_another_library(const char* name, const void* function) noexcept;
 
-// Exists around a call of another library's function (is_of_another_library()). The wrapper counts this call
-// already, so a syscall() inside it goes to the kernel uncounted. The mark is the stack address where the
-// call began. If a handler leaves the call by longjmp(), the mark remains, but further up the stack it is
-// ignored. Any thread; nothing is allocated. In a fork's child the mark still holds for the thread that
-// forked.
+// A wrapper makes an object of this class for the time of a call of another library's function
+// (is_of_another_library()). The wrapper counts that call, so a syscall() inside it goes to the kernel
+// uncounted. begin_ marks the thread: it is the stack address where the call began. If a handler leaves the
+// call by longjmp(), begin_ stays set. is_active() is then false in the frames of the call's callers, which
+// have higher addresses. Any thread; nothing is allocated. In a fork's child begin_ is still set for the
+// thread that forked.
 class InOtherLibrary {
  public:
   InOtherLibrary() noexcept : outer_begin_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
@@ -135,8 +136,8 @@ class RealFunction {
   return 0;
 }
 
-// Called before a call that uses the descriptor's position. Returns the description and stores the position
-// in `offset`. If the descriptor is not known, returns null and sets `offset` to -1.
+// Returns the description of the open file of `fd`, and stores its position in `offset`. If the descriptor is
+// not known, returns null and sets `offset` to -1. Called before a call that uses the descriptor's position.
 inline Description* position_before(ThreadLog& log, int fd, int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
@@ -165,8 +166,9 @@ template <penstock_call kCall>
   count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
-// Makes the call and takes its times. Then `count_it` gets the log, the result, and an operation of this kind
-// with these times. errno is still that of the call. If count_it changes errno, it must restore it.
+// Makes the call and reads the clock before and after it. Then `count_it` gets the thread's log, the result
+// of the call, and an operation of this kind with the two times. errno is still that of the call. If count_it
+// changes errno, it must restore it.
 [[gnu::always_inline]] inline auto call_and_time(penstock_call kind, auto call, auto count_it) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {

@@ -5,8 +5,8 @@
 // Locks: none is held on entry. `aio_blocks` takes a lock of its own, which is not held during the program's
 // call (blocks.hpp).
 // Memory: from the kernel. errno is that of the program's call.
-// Signals: aio_error() and aio_return() are allowed in handlers. If a handler's own thread holds the lock of
-// `aio_blocks`, its operation is not counted.
+// Signals: aio_error() and aio_return() are allowed in handlers. If a handler interrupted its own thread
+// while that held the lock of `aio_blocks`, the operation of the handler is not counted.
 // Forks: a child forgets its parent's operations (forget_aio()).
 #include <aio.h>
 
@@ -77,8 +77,8 @@ int start_list(Block* const list[], int count, Call start) noexcept {
   return start();
 }
 
-// Called when the process ends. Reads the result that libc wrote into the block, if the block's memory still
-// exists.
+// Whether a pending operation has ended, and its result. Called when the process ends. Reads what libc wrote
+// into the program's block, if the block's memory still exists.
 bool has_ended(const Pending& pending, int64_t& result) noexcept {
   aiocb block;
   if (!copy_memory(reinterpret_cast<const void*>(pending.key), &block, sizeof(block)) ||

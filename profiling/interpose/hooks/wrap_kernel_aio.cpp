@@ -4,8 +4,8 @@
 // Locks: none is held on entry. kernel_blocks takes a lock of its own, which is not held during the program's
 // call.
 // Memory: from the kernel.
-// Signals: a handler may call these. If its thread is inside io_submit(), its operations are made and not
-// counted.
+// Signals: a handler may call these. If a handler interrupted io_submit() in its own thread, the operations
+// of the handler are made and not counted.
 // Forks: a child forgets its parent's operations. When the process ends, it is not known whether operations
 // in flight have ended, so they count as dropped.
 #include <signal.h>

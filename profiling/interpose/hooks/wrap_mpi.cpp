@@ -16,7 +16,8 @@ namespace {
 using Handle = long;  // MPI_Comm, MPI_File, MPI_Datatype or MPI_Info, passed by value
 constexpr unsigned kMpiHandles = 1;
 
-// Whether the program wants no status: its MPI_STATUS_IGNORE is null or a small number.
+// Whether the program passed MPI_STATUS_IGNORE, which says that it wants no status. In every MPI library that
+// constant is null or a small number.
 bool is_ignored(const void* status) noexcept {
   return reinterpret_cast<unsigned long>(status) < 4096;
 }
@@ -45,7 +46,8 @@ uint64_t handle_at(const void* file) noexcept {
   return is_pointer ? *static_cast<const uint64_t*>(file) : uint64_t(int64_t(*static_cast<const int*>(file)));
 }
 
-// The offset of calls that use the position of their handle, because only MPI knows that position.
+// Recorded as the offset of calls that use the position of their handle: only MPI knows that position. (0 is
+// also a possible offset, so the recorded offsets of these calls say nothing.)
 constexpr int64_t kUnknownOffset = 0;
 
 // Makes and counts a call on a file. `file` returns the file of the handle, and takes a lock for that.

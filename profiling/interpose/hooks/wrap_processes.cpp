@@ -4,9 +4,9 @@
 // Locks: none of this library is held on entry. Events take the session's file_lock briefly.
 // Memory: nothing is allocated; programs call these functions between fork and exec, and _exit() in handlers.
 // stdio's streams are not used.
-// Signals: a handler may call all of these. If its thread is inside an update or holds file_lock, what it
-// would add is deferred or counts as dropped.
-// Forks: in the child, locks are released and the parent's session is left before anything is counted.
+// Signals: a handler may call all of these. If it interrupted its own thread inside an update (Update,
+// counting.hpp) or while that thread held file_lock, what it would add is deferred or counts as dropped.
+// Forks: the child first releases the locks and leaves the parent's session, and only then counts.
 // vfork's child runs in its parent's memory and is not recorded (log_suspended()).
 #include <elf.h>
 #include <errno.h>
@@ -38,9 +38,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace penstock::interpose {
 
-// Called before the process ends or executes another program, in the thread that does it, perhaps in a
-// handler. Other threads continue. Counts what streams and asynchronous I/O have moved without a wrapped
-// call.
+// Counts what streams and asynchronous I/O have moved without a wrapped call. Called before the process ends
+// or executes another program, in the thread that does it, perhaps in a handler. Other threads continue.
 void count_unseen_transfers() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     count_macro_bytes_of_all();
@@ -49,18 +48,21 @@ void count_unseen_transfers() noexcept {
   }
 }
 
-// Called in a child of _Fork(), clone() or syscall(): no handler of pthread_atfork() has run there.
+// Does the work of after_fork_in_child() in a child of _Fork(), clone() or syscall(), in which no handler of
+// pthread_atfork() has run.
 void after_raw_fork_in_child() noexcept {
   after_fork_in_child();
   note_raw_fork();
 }
 
-// Called in the child, which has one thread: as a handler of fork(), or right after _Fork(), clone() or
-// syscall(). No lock is held. Nothing is waited for, because the owners of locks do not exist here; each
+// Makes the child leave the session of its parent. Called in the child, which has one thread: as a handler of
+// pthread_atfork() if libc's fork() made it, otherwise right after the fork. No lock is held. Waiting for a
+// lock could block for ever, because its owner may not exist in the child. So nothing is waited for, and each
 // function resets its own lock.
-// Order: walks first, so that find_real() can tell whether the loader may be called. Then the session is left
-// before logs are forgotten: from then on a counted call begins a session of the child's own, instead of
-// adding to the parent's file. A handler that runs before that adds to the parent's counters.
+// Order: walks are forgotten first, so that find_real() can tell whether the loader may be called. Then the
+// session is left, and after that the logs are forgotten. Once the session is left, a counted call begins a
+// session of the child's own instead of adding to the parent's file. A handler that runs before that moment
+// adds to the parent's counters.
 void after_fork_in_child() noexcept {
   forget_parents_walks();
   forget_parents_control();
@@ -75,8 +77,8 @@ void after_fork_in_child() noexcept {
 
 }  // namespace penstock::interpose
 
-// libc's fork() runs our handlers (pthread_atfork(), load.cpp). The event is added after fork(), so the
-// child's session may begin before the event. In the child there is nothing left to do here.
+// libc's fork() runs our handlers (pthread_atfork(), load.cpp). The parent adds the event of the fork after
+// fork(), so the child's session may begin before the event. In the child the wrapper has nothing left to do.
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
@@ -143,9 +145,10 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
 }
 // NOLINTEND(cert-dcl50-cpp)
 
-// vfork() returns twice on one stack, so the child overwrites what a wrapper leaves there. Therefore the
-// return address is stored in thread-local memory. Parent and child share that too, but the child writes to
-// it only if it calls vfork() itself. Therefore there are kMostNestedVforks entries.
+// vfork() returns first in the child and then in the parent, on the same stack. So the child overwrites what
+// a wrapper leaves on the stack. Therefore the wrapper stores its return address in thread-local memory.
+// Parent and child share that memory too, but the child writes to it only if it calls vfork() itself. For
+// such nested calls there are kMostNestedVforks entries.
 //
 // No function of this library may have a frame on the stack while the child runs. So the code below is in
 // assembler. While the child runs, penstock_before_vfork() has returned and penstock_after_vfork() has not
@@ -162,12 +165,14 @@ thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec")))
 // The program that vfork's child executes, if that program cannot load this library; "" otherwise. The child
 // writes it in before_exec(), and its parent, which shares the memory, reads it.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
+// Stores the return address and suspends the log of the thread, so that nothing of the child is counted.
 // Called in the parent's thread, before the system call. Allocates nothing and does not change errno.
 __attribute__((used)) void penstock_before_vfork(void* return_address) noexcept {
   penstock_vfork_back[penstock_vforks++ % kMostNestedVforks] = return_address;
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
+// Resumes the log, adds an event for the child, and returns vfork()'s result and the stored return address.
 // Called in the parent's thread, when the child has called exec() or ended, or vfork() has failed.
 // restore_log() comes first: add_event() and log_suspended() must see the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
@@ -248,9 +253,9 @@ bool is_watchable(const char* path) noexcept {
   return header.e_type != ET_EXEC && header.e_type != ET_DYN;
 }
 
-// Called in the thread that executes another program, before the call; other threads run until the kernel
-// ends them. In a vfork's child nothing is recorded, because the variables are its parent's. The child only
-// stores the program's name for its parent.
+// Ends the session of a process that will execute another program. Called in the thread that does so, before
+// the call; other threads run until the kernel ends them. A vfork's child has its parent's variables, so it
+// records nothing. It only stores the program's name for its parent.
 // Order: the event and count_unseen_transfers() add to the session, so end_session() is last.
 void before_exec(const char* path) noexcept {
 #if defined(__x86_64__)
@@ -258,8 +263,9 @@ void before_exec(const char* path) noexcept {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
   }
 #endif
-  // A fork's child that has counted nothing leaves no file. If the executed program will not leave one
-  // either, the child begins a session now, so that the program's name is recorded.
+  // A fork's child that has counted nothing leaves no file. If the executed program cannot load this library,
+  // it will not leave a file either. So the child begins a session now, so that the program's name is
+  // recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
       path != nullptr && !is_watchable(path)) {
     begin_log();
@@ -270,8 +276,8 @@ void before_exec(const char* path) noexcept {
     end_session(PENSTOCK_EXECUTED);
   }
 }
-// Called only if the call has failed: the session continues, and other threads never stopped adding to it.
-// errno does not change.
+// Continues the session that before_exec() ended, and returns `result`. Called only if the call has failed.
+// Other threads never stopped adding to the session. errno does not change.
 int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
@@ -363,7 +369,7 @@ PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
 
 namespace {
 // Makes and records posix_spawn(). libc makes the child in the parent's memory, by a clone() of its own that
-// no wrapper sees. So only an event is added, if the call succeeds.
+// no wrapper sees. So all that is recorded is an event, if the call succeeds.
 template <typename Spawn>
 int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
@@ -446,10 +452,11 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 }
 
 namespace {
-// Called in the thread that ends the process, perhaps in a handler that interrupted any code. If its own
-// thread holds a lock, the work under that lock is skipped (LockGuard::has_lock()), so the thread never waits
-// for itself. Operations that it has deferred are lost. Other threads continue; what they add after this is
-// still in the mapped file. At exit() the library's destructor does the same (load.cpp).
+// Counts what no wrapper has seen, and ends the session. Called in the thread that ends the process, perhaps
+// in a handler that interrupted any code. If the interrupted code holds a lock, waiting for it could block
+// for ever. So work that needs this lock is skipped (LockGuard::has_lock()). Operations that handlers of this
+// thread have deferred are lost. Other threads continue; what they add after this is still in the mapped
+// file. At exit() the library's destructor does the same (load.cpp).
 void before_exit() noexcept {
   if (!log_suspended()) {
     count_unseen_transfers();

@@ -1,13 +1,14 @@
 // Wrappers of liburing. It makes its system calls inline, and much of it is inline in its header, that is, in
-// the program itself. So the rings are read around liburing's exported functions.
+// the program itself. So this library reads the memory of the rings, before and after the calls of liburing's
+// exported functions.
 //
 // Threads: each wrapper runs in the program's thread that makes the call.
 // Locks: none of this library is held on entry. The wrapper waits for the ring's own lock if another thread
 // is reading the ring.
 // Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
 // errno is not used; the functions of rings.hpp do not change it.
-// Signals: liburing is not made for handlers. If a handler uses it nevertheless, and its own thread holds the
-// ring's lock, the call is made and not counted.
+// Signals: liburing is not made for handlers. A handler may use it nevertheless. If it interrupted its own
+// thread while that held the ring's lock, the handler's call is made and not counted.
 // Forks: a child's calls on rings of its parent are made and not counted (forget_rings()).
 // Order: requests are read before the call, because afterwards the kernel may overwrite them. Completions are
 // read before the call, which may wait for room, and after the call, which may have brought more. A ring that
@@ -23,7 +24,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-// Makes a call on a ring of liburing, and reads the ring before and after the call.
+// Makes a call on a ring of liburing. Notes what is new in the ring: requests and completions before the
+// call, and completions after it.
 int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
   read_before_call(ring);
   const int result = call();
@@ -31,8 +33,8 @@ int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
   return result;
 }
 
-// Makes a call on a ring that is named by its descriptor, and reads the ring before and after the call. If
-// `fd` is an index, all rings are read, because the descriptor is not known.
+// Makes a call on a ring that is given by its descriptor. Before and after the call, notes the new requests
+// and completions in the ring. If `fd` is an index, the descriptor is not known, so all rings are read.
 int call_and_inspect(int fd, unsigned flags, auto call) noexcept {
   constexpr unsigned kRingIndexFlag = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
   const int ring_fd = (flags & kRingIndexFlag) != 0 ? -1 : fd;
@@ -42,8 +44,8 @@ int call_and_inspect(int fd, unsigned flags, auto call) noexcept {
   return result;
 }
 
-// Called after the call that set the ring up. The program does not have the ring yet, so no request is
-// missed.
+// Remembers a new ring, if `result` is success. Called after the call that set the ring up, before the
+// program gets the ring. So no request is missed.
 int note_started_ring(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
     add_library_ring(ring, parameters);
@@ -51,16 +53,16 @@ int note_started_ring(int result, const LibraryRing& ring, const RingParameters&
   return result;
 }
 
-// Called after a call that registered `files`. If the call succeeded, the kernel has read the list, so its
-// memory is valid.
+// Remembers the `count` files that the program has registered in the ring. Called after the call that
+// registered them. If it succeeded, the kernel has read the list, so its memory is valid.
 int note_registered_files(int result, const LibraryRing& ring, const int* files, unsigned count) noexcept {
   if (result >= 0) {
     set_registered_files(ring.fd, files, count);
   }
   return result;
 }
-// Called after a call that replaced `result` registered files, from entry `first` on. The kernel has read the
-// list, so its memory is valid.
+// Remembers the files that replace `result` registered files of the ring, from entry `first` on. Called after
+// the call that replaced them. The kernel has read the list, so its memory is valid.
 int note_updated_files(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
     update_registered_files(ring.fd, first, files, unsigned(result));

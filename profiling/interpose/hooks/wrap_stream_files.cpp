@@ -93,7 +93,7 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const bool is_wide = file->_mode > 0;
   penstock_counters* counters =
       current_counters(*log, fd, PENSTOCK_STDIO, is_wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
-  // A duplicate of the descriptor allows reading the file's position after the close.
+  // The file's position is read after the close, through a duplicate of the descriptor.
   const long duplicate_fd = is_wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
   const int64_t begin_position = duplicate_fd < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {
@@ -139,10 +139,11 @@ FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call
   return reopened;
 }
 
-// Finds out how many bytes a seek has read. To reach a position, glibc reads from the start of the block that
-// has it. Then it sets _offset to the end of what it read. If the position is in the buffer already, glibc
-// reads nothing and leaves the buffer and _offset as they are, unless the stream was writing. If the file
-// ends before the position, glibc discards what it read of the block.
+// Finds out how many bytes a seek has read. To reach a position, glibc reads the block of the file that has
+// this position, from the start of the block. Then it sets _offset to the end of what it read. If the
+// position is in the buffer already, glibc reads nothing and leaves the buffer and _offset as they are,
+// unless the stream was writing. If the file ends before the position, glibc discards what it read of the
+// block.
 class SeekRead {
  public:
   SeekRead(const FILE& f, int whence) noexcept
@@ -155,7 +156,7 @@ class SeekRead {
     const int64_t filled = f._IO_read_end - f._IO_buf_base;
     const int64_t block_bytes = f._IO_buf_end - f._IO_buf_base;
     if (filled > 0) {
-      // For glibc this position is not in the buffer.
+      // glibc treats the end of the buffer as a position outside of it, and reads.
       const bool at_end = f._IO_read_ptr == f._IO_read_end;
       return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != buffer_end_ ? filled : 0;
     }

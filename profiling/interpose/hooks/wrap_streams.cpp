@@ -51,10 +51,10 @@ class BufferFastPath {
     const int fd = file->_fileno;
     Stream* stream = known_stream(fd);
     const Description* description = description_of(fd);
-    // The fast path is used only if all of this is true. The stream and its descriptor are known. No macro
-    // has moved the pointers since the last call, and nothing was pushed back. This is not a handler that
-    // interrupted an update, and calls are not traced. Then the cached counters must be those of this file,
-    // and must have room.
+    // The fast path is not used if the stream or its descriptor is unknown, if a macro has moved the pointers
+    // since the last call, or if bytes were pushed back. It is not used either in a handler that interrupted
+    // an update (Update, counting.hpp), or while segments are recorded. The next `if` checks that the cached
+    // counters are those of this file, and that none would overflow.
     if (stream == nullptr || description == nullptr || stream->file != file ||
         stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
         stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
@@ -101,8 +101,8 @@ size_t free_in_buffer(const FILE* file) noexcept {  // always 0 for streams that
   return file->_IO_write_end > file->_IO_write_ptr ? size_t(file->_IO_write_end - file->_IO_write_ptr) : 0;
 }
 
-// glibc is asked for single bytes, not for items: the program gets the same bytes. So the number of bytes is
-// known even if the file ends inside an item.
+// Makes and counts fread(). glibc is asked for single bytes instead of items, which gives the program the
+// same bytes. So the number of bytes is known even if the file ends inside an item.
 size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {

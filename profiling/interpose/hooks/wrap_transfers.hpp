@@ -1,5 +1,5 @@
-// The code around calls that read and write by descriptors. `call` makes the program's call, which is then
-// counted. It runs in wrappers, under the rules of wrap.hpp.
+// The code around calls that read and write by descriptors. Each function gets the program's call as `call`,
+// makes it and counts it. These functions run in wrappers, under the rules of wrap.hpp.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,8 @@
 
 namespace penstock::interpose {
 
-// Finds the offset of a write with O_APPEND: the kernel has set the position to the end of the written bytes.
+// Finds the offset of a write with O_APPEND, after the write: the kernel has set the position to the end of
+// the written bytes.
 inline void find_append_offset(int fd, Description& description, ssize_t bytes, int64_t& offset) noexcept {
   const long end_position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
   if (end_position >= bytes) {

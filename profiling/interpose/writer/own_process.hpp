@@ -3,8 +3,8 @@
 //
 // Callers: the holder of file_lock, or the only thread that records. In end_session() a handler may call this
 // without the lock; then those two numbers may be wrong, but nothing else.
-// Memory: direct system calls and buffers on the stack, no heap. strtoull() and strstr() only read. /proc
-// never blocks.
+// Memory: direct system calls and buffers on the stack, no heap. strtoull() and strstr() take
+// no lock and allocate nothing, so a handler may call this. Reading /proc never blocks.
 #pragma once
 
 #include <cstddef>
