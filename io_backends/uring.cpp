@@ -47,7 +47,7 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                             "it keeps a processor busy"}};
 
 // the read, counted from 1, at which an opened object enters the ring's table of files
-constexpr unsigned kTableReads = 4;
+constexpr unsigned kReadsUntilInTable = 4;
 constexpr size_t kPiecesPerDepth = 8;                 // `depth` reads are submitted in this number of pieces
 constexpr size_t kMaxBufferBytes = size_t{1} << 30U;  // largest buffer that the kernel registers
 constexpr size_t kMaxReadBytes = INT32_MAX & ~4095;   // in bytes; the most that one request can read
@@ -343,9 +343,9 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
   ::io_uring_prep_read(sqe, file, read.into, bytes, read.offset);
 }
 
-// Returns the file's slot in the ring's table, or null. The file gets a slot at its kTableReads-th read,
-// unless another file with reads in flight has it: the kernel may look up that slot later, and would read the
-// wrong file.
+// Returns the file's slot in the ring's table, or null. The file gets a slot at its kReadsUntilInTable-th
+// read, unless another file with reads in flight has it: the kernel may look up that slot later, and would
+// read the wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
   const size_t table_index = size_t(reader.fd()) & (table_.size() - 1);
@@ -355,11 +355,11 @@ UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
     slot.candidate_number = reader.number();
     slot.reads = 0;
   }
-  if (++slot.reads < kTableReads || slot.in_flight > 0) return nullptr;
+  if (++slot.reads < kReadsUntilInTable || slot.in_flight > 0) return nullptr;
   const auto index = unsigned(slots_.size() + table_index);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
-    slot.reads = 0;  // so the next attempt comes after kTableReads more reads
+    slot.reads = 0;  // so the next attempt comes after kReadsUntilInTable more reads
     return nullptr;
   }
   slot.number = reader.number();

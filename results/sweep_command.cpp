@@ -183,7 +183,7 @@ class Sweep {
 
   // The functions below run on a login node and give the sweep to Slurm.
 
-  std::vector<std::string> line_of_job() const {
+  std::vector<std::string> job_command_line() const {
     std::error_code ignored;
     std::vector<std::string> line{
         work_.program.string(), "sweep", fs::absolute(file_, ignored).string(), "--slurm", "--results",
@@ -194,7 +194,7 @@ class Sweep {
     return line;
   }
 
-  std::string script() const { return batch_script(spec(), work_.cells, line_of_job()); }
+  std::string script() const { return batch_script(spec(), work_.cells, job_command_line()); }
 
   Result<int> print_script() const {
     print_text(script());

@@ -187,7 +187,7 @@ struct RunTally {
 
   // Adds the tally of another thread or rank that read at the same time.
   void join(const RunTally& other);
-  // Adds a later run of the same cell. Times are added, and bytes_by_second continues.
+  // Adds a later run of the same repeat. Times are added, and bytes_by_second continues.
   void append(const RunTally& later);
 
   // Adds to the trial one value of each metric in the table.
@@ -223,7 +223,7 @@ struct ReadSpec {
   // this rank reads on until it has as many.
   ReadEnd end = Passes{};
   std::chrono::nanoseconds ramp{0};  // completions before this time are not counted
-  // How long the earlier runs of this cell lasted together. The seconds of RunTally::bytes_by_second are
+  // How long the earlier runs of this repeat lasted together. The seconds of RunTally::bytes_by_second are
   // counted from the start of the first of these runs.
   std::chrono::nanoseconds time_measured_before{0};
   bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums

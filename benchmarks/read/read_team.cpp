@@ -89,11 +89,13 @@ RunTally join_over_ranks(std::span<const RunTally> rank_tallies) {
     first_done_s = std::min(first_done_s, one.first_done_s);
     joined.ranks.push_back({one.bytes, one.wall_s});
   }
-  double bytes_by_then = 0;
+  // What all ranks had read when the first of them was done: each rank's bytes, in proportion to the time.
+  double bytes_at_first_done = 0;
   for (const RunTally& one : rank_tallies)
-    if (one.first_done_s > 0) bytes_by_then += double(one.first_done_bytes) * first_done_s / one.first_done_s;
+    if (one.first_done_s > 0)
+      bytes_at_first_done += double(one.first_done_bytes) * first_done_s / one.first_done_s;
   joined.first_done_s = first_done_s;
-  joined.first_done_bytes = uint64_t(std::llround(bytes_by_then));
+  joined.first_done_bytes = uint64_t(std::llround(bytes_at_first_done));
   return joined;
 }
 

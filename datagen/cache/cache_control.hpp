@@ -58,9 +58,9 @@ Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 //
 // At its end prepare() proves what fraction of the corpus is in this machine's page cache, by asking the
 // kernel about each file. If the kernel does not answer (for read-only files of other users), the state is
-// `unverified`, and the method tells what was tried. Asking opens the file, so the client's metadata are warm
-// afterwards. Only with ColdMethod::drop they are dropped once more after the proof. If the objects are not
-// files, this machine does not cache them, and the state is `none`.
+// `unverified`, and CacheState::method says what was tried. Asking opens the file, so the client's metadata
+// are warm afterwards. With ColdMethod::drop, prepare() drops them again after the proof. If the objects are
+// not files, this machine does not cache them, and the state is `none`.
 //
 // Data of direct reads are not in the page cache, so there is nothing to evict or prove. Their metadata are
 // cached like all others. Only a cold request with ColdMethod::drop makes them cold.

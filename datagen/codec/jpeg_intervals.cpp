@@ -248,8 +248,8 @@ Result<JpegCodes> JpegCodes::from_header(std::span<const std::byte> header) {
   return codes;
 }
 
-// Fills paddings_: for each n from 1 to 7, the shortest sequence of coefficients whose codes have n bits, or
-// n + 8 or n + 16. Uses coefficients of one quantization step at low frequencies, because they have the
+// Fills paddings_[n] for n = 1 to 7: a sequence of coefficients whose codes have n bits together, or else
+// n + 8, or else n + 16. Uses only coefficients of value 1 or -1 after at most 3 zeros, because they have the
 // shortest codes.
 void JpegCodes::find_paddings() {
   constexpr unsigned kMostCoefficients = 4;  // at most 3 zeros, and the coefficient after them
@@ -268,7 +268,8 @@ void JpegCodes::find_paddings() {
   }
   // shortest[n]: the shortest sequence of coefficients that has exactly n bits.
   std::array<BitString, kMostBits + 1> shortest{};
-  std::array<bool, kMostBits + 1> is_known{true};
+  std::array<bool, kMostBits + 1> is_known{};
+  is_known[0] = true;  // the sequence without coefficients
   for (unsigned count = 0; count <= kMostBits; ++count) {
     if (!is_known[count]) continue;
     if (count > 0 && paddings_[count % 8].bit_count == 0 && count % 8 != 0)

@@ -59,11 +59,14 @@ struct Content {
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
 };
 
-// Selects samples evenly over the corpus and reads each once, in the order of their position in objects. With
-// each sample, it also reads the bytes up to the next sample, and counts the blocks of all these bytes. With
-// the first sample of an object, it also reads the bytes before it. Memory: a piece of 1 MiB, one picture and
-// its pixels, 50 MiB for BlockCensus, two zstd streams, and 32 bytes per inspected sample. Errors: the back
-// end's if no sample can be read, `exhausted`, or Errc::interrupted when the user stops the program.
+// Divides the corpus into equal parts and selects one sample of each at random. Reads the selected samples in
+// the order of their position in objects, each once.
+// Also reads the gap between a sample and the one after it in the object, and the bytes before the first
+// sample of an object, and counts the blocks of all bytes that were read.
+// Memory: a piece of 1 MiB, one picture and its pixels, 50 MiB for BlockCensus, two zstd streams, and 32
+// bytes per inspected sample.
+// Errors: the back end's if no sample can be read, `exhausted`, or `interrupted` when the user stops the
+// program.
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 
 Json content_json(const Content& content);

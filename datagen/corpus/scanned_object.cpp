@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Advice to decompress an object whose bytes do not match its name, but begin like compressed data; ""
-// otherwise. `inflates`: the object's format can read gzip itself, so gzip needs no advice.
+// Called if an object's bytes are not what its name says. Returns the advice to decompress it if it begins as
+// gzip or zlib data, else "". `inflates`: the object's format can read gzip itself, so gzip needs no advice.
 std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
   constexpr size_t kInspectedBytes = 2;
   if (object.bytes < kInspectedBytes) return "";

@@ -28,10 +28,12 @@ struct Sample {
   std::vector<std::byte> bytes;
 };
 
-// Two fields for the tests: a picture, and an array for formats that accept only arrays.
+// Fields for the tests: a picture, an array for formats that accept only arrays, and a line for formats that
+// accept only text.
 const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 const Field kArray{
     .name = "image", .codec = "raw", .extension = ".bin", .element = Element::u8, .shape = {3, 32, 32}};
+const Field kLine{.name = "text", .codec = "json", .extension = ".json", .varies = true};
 
 Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
   // The bytes of the sample in three pieces, which may be empty.
@@ -56,7 +58,8 @@ std::vector<Sample> make_samples(const Field& field) {
         .label_name = "n" + std::to_string(label),
         .bytes = std::vector<std::byte>(field.varies ? sizes[i % sizes.size()] : size_t(field_bytes(field)))};
     const RandomStream own = random.substream(i);
-    for (size_t b = 0; b < sample.bytes.size(); ++b) sample.bytes[b] = static_cast<std::byte>(own.bits(b));
+    for (size_t b = 0; b < sample.bytes.size(); ++b)
+      sample.bytes[b] = std::byte(&field == &kLine ? 'a' + own.bits(b) % 26 : own.bits(b) & 0xffU);
     samples.push_back(std::move(sample));
   }
   return samples;
@@ -117,11 +120,12 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
                                 ".jpg");
   }
 
-  // Returns kImage, kArray or both: the fields that the format accepts.
+  // Returns those of kImage and kArray that the format accepts; kLine if it accepts neither.
   std::vector<const Field*> fields() const {
     std::vector<const Field*> taken;
     for (const Field* field : {&kImage, &kArray})
       if (format_->check({field, 1}).ok()) taken.push_back(field);
+    if (taken.empty() && format_->check({&kLine, 1}).ok()) taken.push_back(&kLine);
     EXPECT_FALSE(taken.empty());
     return taken;
   }

@@ -1,4 +1,4 @@
-// Finds the samples in an object of arrays, whichever program made it. Shared by the formats npz and hdf5.
+// Finds the samples in an object of arrays, whichever program made it. Shared by the formats of arrays.
 #pragma once
 
 #include <cstdint>

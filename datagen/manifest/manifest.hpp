@@ -30,7 +30,7 @@ inline constexpr std::string_view kManifestName = ".penstock/manifest";
 inline constexpr uint32_t kNoLabel = 0xffffffffU;
 
 // The entry of a sample, with the same 32 bytes in memory and on disk (little endian). If each object is one
-// sample, the manifest takes 40.5 bytes per sample plus its name.
+// sample, the manifest takes 40.5 bytes per sample plus its name: 32 of them here, the others for the object.
 struct SampleEntry {
   uint64_t offset = 0;  // offset of the sample in the object
   uint64_t length = 0;

@@ -49,11 +49,11 @@ class ScriptedBackend final : public Backend, private Namespace {
     return std::unique_ptr<Reader>(std::make_unique<ObjectReader>(*this, std::string(name), bytes));
   }
   Result<std::unique_ptr<Writer>> create(std::string_view, uint64_t) override { return refuse(); }
-  Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
+  Result<uint64_t> read_object(std::string_view name, uint64_t wanted_bytes,
                                std::span<std::byte> out) override {
     PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
-    PENSTOCK_TRY(deliver(name, bytes, 0, out.first(length_hint)));
-    return length_hint;
+    PENSTOCK_TRY(deliver(name, bytes, 0, out.first(wanted_bytes)));
+    return wanted_bytes;
   }
   Namespace& names() override { return *this; }
   Result<std::unique_ptr<Queue>> queue(size_t depth) override {

@@ -72,20 +72,20 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   const float max_distance =
       row.radius * std::sqrt(leaf.is_box ? 2.0F : 1.0F + 128.0F * float(leaf.border_raggedness) / 512.0F);
   // Computes max_dy: how many rows above and below the centre can contain pixels of the leaf. In the row
-  // `dy`, u^2 + v^2 is (x + skew * dy)^2 * width + dy^2 * height. For a pixel of the leaf, it is at most
+  // `dy`, u^2 + v^2 is (x + skew * dy)^2 * x_factor + dy^2 * y_factor. For a pixel of the leaf, it is at most
   // max_distance^2.
-  const float width = row.u_step * row.u_step + row.v_step * row.v_step;
-  const float skew = (row.u_step * u_down + row.v_step * v_down) / width;
-  const float height = u_down * u_down + v_down * v_down - skew * skew * width;
+  const float x_factor = row.u_step * row.u_step + row.v_step * row.v_step;
+  const float skew = (row.u_step * u_down + row.v_step * v_down) / x_factor;
+  const float y_factor = u_down * u_down + v_down * v_down - skew * skew * x_factor;
   constexpr int kMaxReach = int(kScenerySide) / 2 - 1;
-  const int max_dy = std::min(int(max_distance / std::sqrt(height)) + 1, kMaxReach);
+  const int max_dy = std::min(int(max_distance / std::sqrt(y_factor)) + 1, kMaxReach);
   for (int dy = -max_dy; dy <= max_dy; ++dy) {
     const auto y = uint32_t(leaf.y + dy);
     // Computes the middle of the leaf in this row, and half its width, rounded up, plus one pixel.
     const auto dy_float = float(dy);
-    const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * height, 0.0F);
+    const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * y_factor, 0.0F);
     const int middle = int(-skew * dy_float);
-    const int half_width = int(std::sqrt(rest_squared / width)) + 2;
+    const int half_width = int(std::sqrt(rest_squared / x_factor)) + 2;
     int first_x = std::max(middle - half_width, -kMaxReach);
     const int last_x = std::min(middle + half_width, kMaxReach);
     while (first_x <= last_x) {

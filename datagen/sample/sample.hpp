@@ -19,7 +19,7 @@ std::string_view element_name(Element element);  // NumPy's name: "float32"
 // A named part of a sample. All samples of a recipe have the same fields.
 struct Field {
   std::string_view name;       // "image", "data", "climate/labels"; unique in the recipe
-  std::string_view codec;      // encoding of its bytes: "jpeg", "png", "raw"
+  std::string_view codec;      // encoding of its bytes, such as "jpeg", "png", "raw"
   std::string_view extension;  // extension of a file that has only this field: ".JPEG"
   Element element = Element::u8;
   // The shape of the array in one sample, outermost dimension first; {} is one element. A field with `varies`

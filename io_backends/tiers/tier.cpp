@@ -234,9 +234,9 @@ Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& give
   return parse_tier(text, kNoNamedTiers);
 }
 
-// Tells the user how a word was understood, if it could be both a named tier and a folder. `match` is the
-// named tier that was chosen although a folder has that name. Null: no tier has the name, so the word was
-// taken as a path, although that path does not exist.
+// Tells the user how a word was understood, in two cases where this may surprise. First: the word is the
+// named tier `match`, and a folder has the same name. Second: no tier has the name (`match` is null), so the
+// word was taken as a path, but there is no such path.
 void describe_choice(std::string_view head, NamedTiers named, const OptionWord* match) {
   if (named.empty() || !is_tier_name(head)) return;
   std::error_code ignored;

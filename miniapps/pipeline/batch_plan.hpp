@@ -102,8 +102,8 @@ class BatchPlan {
 
   Head head() const { return head_; }
   uint64_t head_epoch() const { return open_batches_.front().epoch; }  // needs head() == ready
-  // Hands the head to the consumer, which has it until its next request(). Returns its index in the pool.
-  // Needs head() == ready.
+  // Hands the next batch, the first of open_batches_, to the consumer, which keeps it until it calls
+  // request() again. Returns the batch's index in the pool. Needs head() == ready.
   size_t hand_over();
 
   uint64_t skipped() const { return skipped_; }  // samples that failed

@@ -202,7 +202,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
         PENSTOCK_ASSIGN(worker.transform, settings.app_transform->make());
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(settings.manifest->facts().codec));
       }
-      worker.taken_tickets.reserve(settings.depth);
+      worker.new_tickets.reserve(settings.depth);
       worker.pending_tickets.reserve(settings.depth);
       worker.timer = StageTimer(kFirstOwnPart + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
@@ -247,16 +247,16 @@ bool BatchLoader::stalled() const {
 // Takes tickets: as many as the worker can start reads for, but at most its share, so that all workers end at
 // about the same time. Allocates nothing (reserved memory). With the lock held. False: no work.
 bool BatchLoader::take_tickets(Worker& worker) {
-  worker.taken_tickets.clear();
+  worker.new_tickets.clear();
   const uint64_t share = (plan_.startable_samples() + settings_.threads - 1) / settings_.threads;
   const size_t free_reads = worker.reader->depth() - worker.reader->in_flight();
-  while (worker.taken_tickets.size() < std::min<uint64_t>(free_reads, share)) {
+  while (worker.new_tickets.size() < std::min<uint64_t>(free_reads, share)) {
     const std::optional<Ticket> ticket = plan_.take();
     if (!ticket) break;
-    worker.taken_tickets.push_back(*ticket);
+    worker.new_tickets.push_back(*ticket);
     worker.pending_tickets.push_back(*ticket);
   }
-  return !worker.taken_tickets.empty() || worker.reader->in_flight() > 0;
+  return !worker.new_tickets.empty() || worker.reader->in_flight() > 0;
 }
 
 // The whole life of a worker thread. serve() makes its reader and this function destroys it, since a queue
@@ -310,7 +310,7 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     lock.unlock();
     worker.timer.restart();
     const StageTimer::Clock::time_point begin = worker.timer.last();
-    for (const Ticket& ticket : worker.taken_tickets) {
+    for (const Ticket& ticket : worker.new_tickets) {
       // Close this slot's old object before opening another: mappings are limited (kMostMappings).
       if (in_place()) (*settings_.pool)[ticket.pool_index].stored[ticket.slot].reader.reset();
       worker.reader->request(ticket);

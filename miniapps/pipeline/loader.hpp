@@ -153,7 +153,7 @@ class BatchLoader final : public BatchSource {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
     std::unique_ptr<SampleLoader> reader;  // exists only while the worker's thread runs
-    std::vector<Ticket> taken_tickets;     // tickets from take_tickets(), for which serve() calls request()
+    std::vector<Ticket> new_tickets;       // taken from the plan, their reads not requested yet
     std::vector<Ticket> pending_tickets;   // tickets whose outcome is not recorded yet; protected by mutex_
     StageTimer timer{1};
     // mutex_ protects the following three members.

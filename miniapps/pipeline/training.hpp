@@ -119,10 +119,10 @@ class StepObserver {
 // no rank begins the next step before all have ended this one. All ranks must take `start` after the same
 // barrier. If the run ends on one rank, it ends on all. Only the rank that failed has a `failure`.
 //
-// The clocks of the ranks are not compared. Each rank reports how long ago the ranks were last together. That
-// moment is the same for all, except for the time until a rank learns of it: some tenths of a millisecond
-// over MPI, which polls that often. If two ranks arrive within that time, chance decides which of them counts
-// as last.
+// To find the last rank of a step, the clocks of the ranks are not compared. Each rank reports how long it
+// took since the previous step had ended on all ranks. That moment is the same for all ranks, except for the
+// delay with which a rank notices it: some tenths of a millisecond over MPI, because ranks poll at that
+// interval. If two ranks arrive closer together than that, chance decides which of them counts as last.
 TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTime start,
                          std::span<StepObserver* const> observers, Communicator* ranks = nullptr);
 

@@ -19,9 +19,10 @@ constexpr double kMedianOverMean = 1.2533;
 
 // The 97.5% quantile of Student's t distribution.
 double student_t(size_t degrees) {
-  constexpr std::array<double, 10> kFewDegrees{12.706, 4.303, 3.182, 2.776, 2.571,
-                                               2.447,  2.365, 2.306, 2.262, 2.228};
-  if (degrees <= kFewDegrees.size()) return kFewDegrees[degrees - 1];
+  // Element d - 1 is the quantile for d degrees of freedom.
+  constexpr std::array<double, 10> kQuantiles{12.706, 4.303, 3.182, 2.776, 2.571,
+                                              2.447,  2.365, 2.306, 2.262, 2.228};
+  if (degrees <= kQuantiles.size()) return kQuantiles[degrees - 1];
   return 1.96 + 2.5 / double(degrees);
 }
 

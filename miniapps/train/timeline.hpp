@@ -86,7 +86,8 @@ class Timeline {
 };
 
 // Makes the spans of the steps from the times in `run`. Each step has a span for the iteration, the wait for
-// its batch, `before_step`, the step itself, and the wait for other ranks. `start` is that of run_training().
+// its batch, the work before the step (of the component `before_step`), the step itself, and the wait for
+// other ranks. `start`: when run_training() began.
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 

@@ -71,8 +71,9 @@ class TrainObservers {
   // Adds the samples that validation skipped to the losses in this rank's outcome, and stores counts for
   // record(). Call it before the workers are stopped.
   void count_losses(TrainOutcome& mine);
-  // Do the same for validation as BatchSource::close() and stalled(). Allowed even before make(). Call them
-  // after the last step.
+  // close() waits until the validation's workers have ended, for at most `patience`; false: they have not.
+  // stalled(): no sample of the validation came for too long. Allowed even before make(). Call them after the
+  // last step.
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
   // Waits until all saves are durable. If one does not become durable, that is a failure in this rank's

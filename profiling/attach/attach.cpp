@@ -63,11 +63,12 @@ static_assert(offsetof(LoaderData, dlopen_address) == 24 && offsetof(LoaderData,
 
 #if defined(__x86_64__)
 // The function of the new thread. It calls dlopen(path, mode), then dlsym(handle, name), then the function
-// that dlsym() found, with `request`. It is copied to any address, so it has no relocations: every call uses
-// a pointer in LoaderData. rbx has the address of LoaderData. One push aligns the stack for the calls.
-// dlopen() may call malloc and run constructors, as in any thread of the program. If dlopen() or dlsym()
-// fails, the code copies the text of dlerror() and detaches the thread. (Otherwise penstock_profile_request()
-// detaches it.) `failed` is stored last, because the command reads the text once it sees `failed`.
+// that dlsym() found, with the address of `request_data`. It is copied to any address, so it has no
+// relocations: every call uses a pointer in LoaderData. rbx has the address of LoaderData. One push aligns
+// the stack for the calls. dlopen() may call malloc and run constructors, as in any thread of the program. If
+// dlopen() or dlsym() fails, the code copies the text of dlerror() and detaches the thread. (Otherwise
+// penstock_profile_request() detaches it.) `failed` is stored last, because the command reads the text once
+// it sees `failed`.
 __asm__(
     ".pushsection .rodata\n"
     "penstock_loading_begin:\n"
@@ -151,7 +152,7 @@ Result<penstock_request> wait_for_answer(const Target& target, uint64_t request_
 
 // Sends a request to a library that the target has loaded already. The request is written before the thread
 // starts, so the thread sees all of it. The library has memory for one request: if two commands send requests
-// at the same time, one of them is lost.
+// at the same time, one of the requests is lost.
 Result<penstock_request> send_request(const Target& target, const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
   const auto function = target.library_symbol(kRequestFunction);
@@ -191,10 +192,11 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
                     target.pid());
 }
 
-// Used for the first attach to a process. Maps memory in the target: a page of code, then LoaderData. `fill`
-// runs in the helper process (remote_thread.hpp) between the mapping and the start of the thread. It changes
-// only the helper's copies of the variables. The new thread runs in the mapped memory and so cannot unmap it
-// at its end. The library unmaps that memory at the next request.
+// Makes the target load the library and handle the request. Used for the first attach to a process. Maps
+// memory in the target: a page of code, then LoaderData. `fill` runs in the helper process
+// (remote_thread.hpp) between the mapping and the start of the thread. It changes only the helper's copies of
+// the variables. The new thread runs in the mapped memory and so cannot unmap it at its end. The library
+// unmaps that memory at the next request.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
@@ -235,8 +237,8 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
 
 }  // namespace
 
-// If the command is stopped or killed after it has started the thread, the target still completes the
-// request.
+// Sends an attach request. If the target does not have the library yet, it is loaded first. If the command is
+// stopped or killed after it has started the thread in the target, that thread still completes the request.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<uint64_t> trace_limit) {

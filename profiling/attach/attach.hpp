@@ -24,18 +24,19 @@ namespace penstock {
 struct AttachOutcome {
   // after attach: slots that lead to the library; after detach: slots that have their original value again
   uint64_t slots = 0;
-  // number of loaded ELF files that contain these slots
+  // number of loaded ELF files that contain the slots counted in `slots`
   uint64_t objects = 0;
   // after detach: slots that could not be restored, because the program has changed their value
   uint64_t unrestored = 0;
-  uint64_t unloaded = 0;                    // after detach: slots of ELF files that were unloaded
+  uint64_t unloaded = 0;                    // after detach: slots that are gone: their ELF file was unloaded
   std::string folder;                       // after detach: the session's folder
   std::chrono::nanoseconds stopped_for{0};  // how long one thread of the target was stopped
   double stopped_ms() const { return double(stopped_for.count()) / 1e6; }
 };
-// Starts a session of the target in `folder` (absolute, empty, owned by the target's user). With `trace`
-// every call is kept, in up to `trace_limit` bytes (0: no limit; not given: the library's default). Errors:
-// already_exists if the target is watched; timed_out if none of its threads came to a safe point.
+// Starts a session of the target in `folder` (absolute, empty, owned by the target's user). With `trace` the
+// session keeps every call on its own, in up to `trace_limit` bytes (0: no limit; not given: the library's
+// default). Errors: already_exists if a session of the target runs already; timed_out if none of its threads
+// came to a point where it holds no lock of libc (tracee.hpp).
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<uint64_t> trace_limit);

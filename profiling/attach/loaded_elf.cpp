@@ -59,7 +59,7 @@ std::optional<LoadedElf> LoadedElf::parse(const ReadMemory& read, uint64_t base)
     if (!read_one(read, elf.load_bias_ + dynamic_section + i * sizeof entry, entry)) return std::nullopt;
     if (entry.d_tag == DT_NULL) break;
     // The loader usually replaces the offsets in the dynamic section by addresses. It cannot do that if the
-    // section is read-only.
+    // section is read-only. So a value below the load address is taken for an offset.
     const uint64_t address =
         entry.d_un.d_ptr < elf.load_bias_ ? entry.d_un.d_ptr + elf.load_bias_ : entry.d_un.d_ptr;
     if (entry.d_tag == DT_SYMTAB) elf.symbols_address_ = address;

@@ -22,7 +22,8 @@ class LoadedElf {
   // Reads the ELF file whose header is at address `base`. nullopt if there is no valid 64-bit header, or if
   // the file has no hash table of symbols (DT_GNU_HASH).
   static std::optional<LoadedElf> parse(const ReadMemory& read, uint64_t base);
-  // Finds the function or variable of this name, in its default symbol version.
+  // Finds the function or variable of this name. If it has several symbol versions, the default one is
+  // returned.
   std::optional<LoadedSymbol> find(const ReadMemory& read, std::string_view name) const;
 
  private:

@@ -8,7 +8,7 @@
 // Ctrl-C: the command forwards the signal to the helper. The helper stops only between two attempts
 // (check_interrupt()), never while a thread of the target is stopped.
 // Crash: the helper finishes even if the command is killed (setsid()). If the helper itself is killed between
-// prepare() and detach(), the target may crash (tracee.hpp).
+// Tracee::prepare() and Tracee::detach(), the target may crash (tracee.hpp).
 #include "profiling/attach/remote_thread.hpp"
 
 #include <fmt/format.h>
@@ -60,12 +60,12 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 enum class ThreadState { waiting, running, other };
-// Reads from /proc what a thread does, without stopping it. The result may be out of date a moment later, so
-// Tracee::is_safe() decides when the thread is stopped.
+// Reads from /proc what a thread does, without stopping it. The result may be out of date a moment later. So
+// Tracee::is_safe() checks the thread again once it is stopped.
 ThreadState thread_state(pid_t pid, pid_t thread) {
   std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
   std::string word;
-  // There is no such file if the kernel does not provide it, or if the thread has ended.
+  // The file cannot be read if the kernel does not provide it, or if the thread has ended.
   if (!(file >> word)) return ThreadState::running;
   if (word == "running") return ThreadState::running;
   const long call_number = std::strtol(word.c_str(), nullptr, 0);
@@ -91,14 +91,14 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
     case SYS_write:
     case SYS_pwrite64:
     case SYS_openat:
-      return ThreadState::running;  // it probably waits for a device and continues soon
+      return ThreadState::running;  // it probably waits only for a device, and continues soon
     default:
-      return ThreadState::other;  // for example epoll_wait(), which fails with EINTR if interrupted
+      return ThreadState::other;  // not tried: epoll_wait(), for example, would fail with EINTR
   }
 }
 
 // Returns the threads that wait, because stopping them has no effect on the program. If no thread waits, or
-// if `with_running` is true, the threads that run follow.
+// if `with_running` is true, the running threads follow in the list.
 std::vector<pid_t> threads_to_try(pid_t pid, bool with_running) {
   std::vector<pid_t> waiting;
   std::vector<pid_t> running;
@@ -118,11 +118,11 @@ Result<uint64_t> kernel_result(Result<uint64_t> result, std::string_view what, p
   return result;
 }
 
-// Called when the traced thread is stopped and prepared (tracee.cpp). Makes it map memory, if any is wanted,
-// and create the new thread. Returns the address of the mapped memory, or 0.
+// Makes the traced thread map memory, if thread.memory_bytes is not 0, and create the new thread. Returns the
+// address of the mapped memory, or 0. Called when the traced thread is at a safe point (tracee.hpp).
 // Order: the memory is filled before it becomes executable, and pthread_create() is called last. So the new
-// thread finds everything that it reads. On an error the memory stays mapped, because unmapping it would need
-// one more call.
+// thread finds everything that it reads. On an error the memory stays mapped, because the traced thread would
+// have to make one more call to unmap it.
 Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, RemoteThread& thread,
                                     uint64_t create_function) {
   uint64_t memory = 0;
@@ -143,9 +143,10 @@ Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, Remote
   return memory;
 }
 
-// Runs in the helper. Tries one thread of the target after another. It detaches from each before it tries the
-// next, so only one thread is stopped at a time. The first round tries threads that wait. Later rounds try
-// any thread, and let it make more system calls until it is at a safe point.
+// Runs in the helper. Makes one of the target's threads start the new thread. It tries them one after
+// another, until one is at a safe point (tracee.hpp). It detaches from each before it tries the next, so only
+// one thread is stopped at a time. The first round tries threads that wait. Later rounds try any thread, and
+// let it make more system calls until it is at a safe point.
 Result<StartedThread> start_thread_from_helper(const Target& inspected_target, RemoteThread thread,
                                                std::chrono::milliseconds patience) {
   Target target = inspected_target;
@@ -195,7 +196,8 @@ struct HelperReport {
 // no exception leaves this function.
 [[noreturn]] void run_helper(int pipe, const Target& target, const RemoteThread& thread,
                              std::chrono::milliseconds patience) {
-  // with the HelperReport less than PIPE_BUF, so the kernel does not split the write()
+  // This text and the HelperReport are together shorter than PIPE_BUF. So the kernel does not split the
+  // write().
   constexpr size_t kMostTextBytes = 2048;
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
@@ -237,9 +239,10 @@ std::string read_report(int pipe, pid_t helper) {
 
 }  // namespace
 
-// The command closes the write end of its pipe after the fork. Otherwise it would never read the end of the
-// pipe. The command always waits for the helper to end, also after an error. So no zombie remains, and the
-// target's thread is released before this function returns.
+// Forks the helper, waits for it, and returns what it reports. The command closes its own write end of the
+// pipe after the fork. Otherwise read_report() would never reach the end of the pipe. The command waits for
+// the helper to end, also after an error. So no zombie remains, and the target's thread is released before
+// this function returns.
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   std::array<int, 2> pipe_ends{};

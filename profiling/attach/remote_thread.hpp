@@ -17,8 +17,8 @@ struct RemoteThread {
   uint64_t function = 0;  // address of the new thread's function: void* (*)(void*)
   uint64_t argument = 0;
   // If not 0, this many bytes are mapped in the target first, readable and writable. Then `fill` is called
-  // with their address. It writes to them and sets function and argument. Afterwards the first `code_bytes`
-  // become executable and read-only.
+  // with their address. It writes to them and sets `function` and `argument`. Afterwards the first
+  // `code_bytes` become executable and read-only.
   uint64_t memory_bytes = 0;
   uint64_t code_bytes = 0;
   std::function<Result<void>(uint64_t memory, RemoteThread& thread)> fill;
@@ -29,13 +29,14 @@ struct StartedThread {
   uint64_t memory = 0;                     // address of the mapped memory, or 0
 };
 
-// Waits up to `patience` until one of the target's threads is at a safe point, and makes that thread start
-// the new one. The new thread has all signals blocked, and is detached.
+// Waits up to `patience` until one of the target's threads is at a point where it holds no lock of libc
+// (tracee.hpp), and makes it start the new thread. The new thread has all signals blocked, and is detached.
 //
-// All of this runs in a helper, `fill` too. The helper is a forked process in a session (setsid) of its own.
-// If a terminal or a user kills the calling process, the helper still finishes. Otherwise a thread of the
-// target could stay half changed, and the target would crash. The caller must have no other thread that can
-// hold a lock: the helper is a fork and allocates.
+// All of this runs in a helper, also RemoteThread::fill. The helper is a forked process in a session (setsid)
+// of its own. If a terminal or a user kills the calling process, the helper still finishes. Otherwise a
+// thread of the target could stay half changed, and the target would crash. The calling process must have no
+// other thread that can hold a lock: the helper is a fork and allocates memory, and would wait for such a
+// lock for ever.
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience);
 

@@ -1,7 +1,8 @@
 // Inspects a target process by /proc, and reads and writes its memory.
 //
-// Threads: any thread. Most calls come from a command's main thread. The live view's inspecting thread calls
-// running_session(). One thread at a time uses a Target.
+// Threads: any thread. Most calls come from a command's main thread. Another thread, which inspects the
+// processes for the live page (profiling/serve/live_view.cpp), calls running_session(). Only one thread at a
+// time may use a Target.
 // Locks: none.
 // Memory: everything may allocate: this is penstock's own process.
 // Ctrl-C: not checked here. Nothing waits for the target, except that the kernel may delay a read of /proc.
@@ -106,8 +107,9 @@ std::string status_field(pid_t pid, std::string_view field) {
   return "";
 }
 
-// Uses getpwuid_r(), because the live view's inspecting thread may call this at the same time. A user whose
-// entry does not fit in the buffer counts as unknown.
+// Returns the user's name, or "user UID" if it is not known. Uses getpwuid_r(), because two threads may call
+// this at the same time, and getpwuid() uses static memory. A user whose entry does not fit in the buffer
+// counts as unknown.
 std::string user_name(uid_t uid) {
   struct passwd entry {};
   struct passwd* found_entry = nullptr;
@@ -172,8 +174,9 @@ Error not_traceable(pid_t pid, int sys_errno) {
                     pid, why);
 }
 
-// The process may end between two of these checks, and another process may then get its id. is_running()
-// finds that out, because it compares process_start_.
+// Checks whether attaching is possible. The process may end between two of these checks, and another process
+// may then get its id. is_running() finds that out later, because it compares the time when the process
+// started (process_start_).
 Result<Target> Target::inspect(pid_t pid) {
   Target target;
   target.pid_ = pid;

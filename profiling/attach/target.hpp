@@ -70,10 +70,10 @@ struct SessionFile {
   std::string file;
   penstock_session_header header{};
 };
-// The session to which the process writes. nullopt if the process is not watched, or if this user may not
-// inspect it.
+// The session to which the process writes. nullopt if no session of the process runs, or if this user may not
+// inspect the process.
 std::optional<SessionFile> running_session(pid_t pid);
-// The session of a watched process whose file was deleted: its header and its former name.
+// The session to which the process writes, if the session's file was deleted: its header and its former name.
 std::optional<SessionFile> removed_session(const Target& target);
 
 // Returns the error for a target that was inspected and has ended since then.

@@ -7,9 +7,10 @@
 // A lock that another thread of the target holds is released in time, because that thread runs.
 // Memory: the helper may allocate and use stdio.
 // Signals: until prepare(), signals to the target's thread are delivered as usual (wait_until_stopped(),
-// continue_to_system_call()). From prepare() to detach() the thread has all of them blocked, so no handler of
-// the program runs on the borrowed stack.
-// Forks: if another thread of the target forks meanwhile, the child has only that other thread.
+// continue_to_system_call()). From prepare() to detach() the thread has all of them blocked, except SIGKILL
+// and SIGSTOP. So no handler of the program runs while the thread makes calls for us on its stack.
+// Forks: if another thread of the target forks meanwhile, the child has only that other thread. So it does
+// not have the traced thread with its changed registers.
 // Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
 #include "profiling/attach/tracee.hpp"
 
@@ -53,13 +54,13 @@ constexpr int64_t kRestartBlockResult = -516;
 // System calls that malloc and the loader never make. A thread in one of them holds no lock of malloc or the
 // loader, unless it is in a handler that interrupted them. After an interruption the kernel makes these calls
 // again, and the program notices nothing. SYS_restart_syscall continues an interrupted call that has a
-// timeout: any of the others, or a futex wait.
+// timeout: another call of this list, or a futex wait.
 constexpr std::array kRestartableCalls{SYS_restart_syscall, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll,
                                        SYS_ppoll,           SYS_select,    SYS_pselect6,        SYS_wait4,
                                        SYS_waitid};
-// More system calls that malloc and the loader never make. But an interruption would make these calls return
-// early or with EINTR. So the thread is stopped only at the begin of one, before the kernel has done
-// anything.
+// malloc and the loader never make these system calls either. But an interruption would make these calls
+// return early or with EINTR. So the thread is stopped only at the begin of such a call, before the kernel
+// has done anything.
 constexpr std::array kCallsStoppedAtEntry{
     SYS_write,       SYS_writev,   SYS_pwrite64,  SYS_pwritev,    SYS_pwritev2, SYS_pread64,
     SYS_preadv,      SYS_preadv2,  SYS_readv,     SYS_lseek,      SYS_fstat,    SYS_newfstatat,
@@ -77,8 +78,8 @@ constexpr std::array kCallsOfFunctions{CallOfFunction{SYS_read, "read"}, CallOfF
                                        CallOfFunction{SYS_close, "close"}};
 
 bool is_condition_wait(const user_regs_struct& regs) {
-  // pthread_cond_wait(), sem_wait() and pthread_join() use FUTEX_WAIT_BITSET. The locks of malloc and the
-  // loader use FUTEX_WAIT.
+  // True in pthread_cond_wait(), sem_wait() and pthread_join(): they use FUTEX_WAIT_BITSET. The locks of
+  // malloc and the loader use FUTEX_WAIT.
   return long(regs.orig_rax) == SYS_futex && (int(regs.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
@@ -93,8 +94,8 @@ bool ends_handler(std::span<const std::byte> code) {
 
 }  // namespace
 
-// Does not stop the thread. With TRACESYSGOOD, a stop at a system call has bit 0x80 in its signal number, so
-// that it differs from a SIGTRAP.
+// Begins to trace the thread without stopping it. With TRACESYSGOOD, a stop at a system call has bit 0x80 in
+// its signal number, so that it differs from a SIGTRAP.
 Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACESYSGOOD) != 0) {
     const int sys_errno = errno;
@@ -129,8 +130,8 @@ Error Tracee::thread_lost_error(std::string_view what) const {
   return make_error(Errc::io, "thread {} of process {} {}", thread_, target_->pid(), what);
 }
 
-// Polls until `until`, so that a thread that never stops cannot block the helper. With __WALL, waitpid() also
-// waits for threads other than the main thread.
+// Waits until the thread stops or ends, by polling until the time `until`. So a thread that never stops
+// cannot block the helper. With __WALL, waitpid() also waits for threads other than the main thread.
 Tracee::Wait Tracee::wait(int& status, Clock::time_point until) const {
   for (unsigned tries = 0;; ++tries) {
     const pid_t got = ::waitpid(thread_, &status, __WALL | WNOHANG);
@@ -154,9 +155,10 @@ Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::st
   return success();
 }
 
-// Called after PTRACE_INTERRUPT. Other stops may come first. A pending signal is delivered, or the program
-// would lose it. After a stop at a system call the thread is continued. A group stop (SIGSTOP) comes from
-// another process and is reported as an error.
+// Waits for the stop that PTRACE_INTERRUPT causes. Called after PTRACE_INTERRUPT. Other stops may come first.
+// If the thread has stopped for a signal, the signal is delivered, or the program would lose it. If the
+// thread has stopped at a system call, it is continued. A group stop (SIGSTOP) comes from another process and
+// is reported as an error.
 Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
   for (;;) {
     int status = 0;
@@ -173,8 +175,8 @@ Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
 
 // Continues to the next begin or end of a system call. Signals are delivered on the way, and system calls of
 // their handlers stop the thread too. The kernel reports the begin and the end alternately, so at_call_entry_
-// changes each time. While the thread makes a call for us (prepared_), a fault is not delivered: the
-// program's handler does not expect it.
+// changes each time. After a group stop (SIGSTOP) the thread is continued, and nothing is reported. While the
+// thread makes a call for us (prepared_), a fault is not delivered: the program's handler does not expect it.
 Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
@@ -193,8 +195,8 @@ Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   }
 }
 
-// Called when the thread is stopped at the begin of a system call. Replaces that call by sched_yield, so that
-// it does not happen. Then lets the thread continue to the end of the call.
+// Keeps a system call from happening: replaces it by sched_yield, and lets the thread continue to the end of
+// that call. Called when the thread is stopped at the begin of a system call.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
@@ -205,7 +207,7 @@ Result<void> Tracee::skip_system_call() {
 }
 
 // If the thread was only at unsafe points, this is not an error: the result is false. Nothing in the thread
-// was changed then, and detach() is enough.
+// was changed then, and detach() alone releases it.
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int most_calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();
@@ -230,16 +232,16 @@ Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int 
   return true;
 }
 
-// Called when the thread is stopped. True if it holds no lock that pthread_create() or mmap() may need.
-// Conditions: it is in libc, in a system call that is about to begin or will be made again; neither malloc
-// nor the loader makes this kind of call; enough stack is free; and the thread is not in a signal handler.
-// Any doubt gives false: another thread, or this thread's next call, may be safe.
+// True if the stopped thread holds no lock that pthread_create() or mmap() may need. Conditions: (1) it is in
+// libc, in a system call; (2) that call is about to begin, or will be made again; (3) neither malloc nor the
+// loader makes this kind of call; (4) enough stack is free; (5) the thread is not in a signal handler. Any
+// doubt gives false: another thread, or this thread's next call, may be safe.
 bool Tracee::is_safe() const {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return false;
   const auto number = long(regs.orig_rax);
   if (number < 0 || !target_->is_libc_code(regs.rip)) return false;
-  // The thread was running, or its system call has ended.
+  // In this case the thread was running, or its system call has ended.
   if (!at_call_entry_ && !is_restarted(regs.rax)) return false;
   // True if the thread is inside this libc function. Calls from libc's syscall() are not safe: programs use
   // it in their own locks and allocators, whose state is unknown.
@@ -260,10 +262,10 @@ bool Tracee::is_safe() const {
          !is_in_handler();
 }
 
-// A signal handler may have interrupted any code, including malloc. While a handler runs, the stack contains
-// the return address of the code that ends handlers, which has the same bytes in every program. So this
-// checks all words on the stack (256 KiB at most) that point to code. If a word matches by chance, another
-// thread is chosen.
+// True if the thread is in a signal handler, or if that is not known. A handler may have interrupted any
+// code, including malloc. While a handler runs, the stack contains the return address of the code that ends
+// handlers, which has the same bytes in every program. So this checks all words on the stack (256 KiB at
+// most) that point to code. If a word matches by chance, another thread is chosen.
 bool Tracee::is_in_handler() const {
   constexpr uint64_t kMostStackBytes = 256 << 10;
   constexpr size_t kCodeBytes = 9;
@@ -292,7 +294,8 @@ bool Tracee::is_in_handler() const {
     const size_t complete_reads = got > 0 ? size_t(got) / kCodeBytes : 0;
     for (size_t i = 0; i < complete_reads; ++i)
       if (ends_handler(code_bytes[i])) return true;
-    // At least 1, to skip an address that cannot be read: near the end of a mapping, or in the vdso.
+    // Moves on by at least 1, to skip an address that cannot be read: near the end of a mapping, or in the
+    // vdso.
     from += std::max<size_t>(complete_reads, 1);
   }
   return false;
@@ -301,9 +304,9 @@ bool Tracee::is_in_handler() const {
 // Saves all that detach() restores: registers, vector registers and blocked signals. Then blocks all signals.
 // An interrupted system call is postponed until detach(): the saved rip is set back to its `syscall`
 // instruction, with its number in rax, so that the thread makes the call after detach(). orig_rax = -1
-// prevents a restart by the kernel. Until the last line detach() restores nothing. An error before that line
-// means that the thread has ended. scratch_address_ is below the red zone, because the program's code may use
-// the red zone without moving the stack pointer.
+// prevents a restart by the kernel. prepared_ is set last: until then detach() restores nothing. An error
+// before that means that the thread has ended. scratch_address_ is below the red zone, because the program's
+// code may use the red zone without moving the stack pointer.
 Result<void> Tracee::prepare() {
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &saved_registers_) != 0) return thread_lost_error("is gone");
   const bool repeats_call = at_call_entry_ || is_restarted(saved_registers_.rax);
@@ -360,9 +363,9 @@ Result<uint64_t> Tracee::system_call(long number, std::span<const uint64_t> argu
   return uint64_t{regs.rax};
 }
 
-// rax = 0 tells a variadic function that no vector register has an argument. The return address is written
+// Makes the thread call `function`, on its own stack below scratch_address(). The return address is written
 // directly below scratch_address(), and rsp has the value after a call instruction, so that the stack is
-// aligned.
+// aligned. rax = 0 tells a variadic function that no vector register has an argument.
 Result<uint64_t> Tracee::call(uint64_t function, std::span<const uint64_t> arguments) {
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 4> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx};
@@ -377,9 +380,9 @@ Result<uint64_t> Tracee::call(uint64_t function, std::span<const uint64_t> argum
   return run_until_return(scratch_address_, Clock::now() + kStopTimeout);
 }
 
-// Restores the thread and lets it run. The destructor calls it too, after any error. Registers can be
+// Restores the thread and lets it run. The destructor calls this too, after any error. Registers can be
 // restored only while the thread is stopped, so it is stopped first. Signals are unblocked after the
-// registers are restored. They are delivered once the thread runs.
+// registers are restored. Pending signals are delivered once the thread runs.
 void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {

@@ -2,11 +2,12 @@
 // then made to call functions, and continues where it was. The other threads of the process run all the time.
 // Only for x86-64.
 //
-// Threads: the tracer must be one thread of one process, because the kernel binds a tracee to the thread that
-// seized it. That is the helper process of remote_thread.cpp.
+// Threads: one thread must make all calls, because the kernel binds a tracee to the thread that seized it. It
+// is the only thread of the helper process (remote_thread.cpp).
 // Signals: tracee.cpp says which signals the stopped thread gets.
 // Crash: if the helper dies, the kernel detaches, and the thread continues with the registers of that moment.
-// Before prepare() and after detach() that is harmless. Between the two the target may crash.
+// Before prepare() and after detach() that is harmless. Between the two the thread may be inside a call that
+// it makes for us, and the target may crash.
 #pragma once
 
 #include <sys/types.h>
@@ -55,8 +56,8 @@ class Tracee {
   enum class Wait { stopped, timed_out, gone };
   Wait wait(int& status, Clock::time_point until) const;
   Result<void> wait_until_stopped(Clock::time_point until);  // called after PTRACE_INTERRUPT
-  // Errors: not_found or io if the thread has ended. timed_out after `until`; `timeout_text` ends its
-  // message, for example "makes no call".
+  // Waits until the thread stops. Errors: not_found or io if the thread has ended; timed_out after `until`.
+  // `timeout_text` is the end of the message of timed_out, for example "makes no call".
   Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text);
   // the thread stops again at the next begin or end of a system call
   Result<void> continue_to_system_call(Clock::time_point until);

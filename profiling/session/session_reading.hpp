@@ -19,7 +19,8 @@ struct ThreadReading {
 };
 using ThreadReadings = std::map<std::pair<const ProcessFile*, uint32_t>, ThreadReading>;
 
-// Adds an entry with read bytes to its thread. Returns the thread's sum.
+// Adds `counters`, which are of one thread and a file that it read, to the ThreadReading of that thread.
+// Returns this ThreadReading.
 const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
                                  const ProcessFile& process_file);
 

@@ -47,8 +47,8 @@ struct RecordView {
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);
   // The tiles (boxes with one large number each) at the top of the report page, made by tile_html().
   std::vector<std::string> (*tiles)(std::span<const Record> records, report::PageState& state);
-  // The view's section of the report page, as finished HTML; "" if there are no records for it. Its tables
-  // and charts also become the files of `report --to csv`.
+  // The view's section of the report page, as finished HTML; "" if there are no records for it. What it
+  // adds by add_chart(), add_bars() and add_sheet() also becomes a file of `report --to csv`.
   std::string (*section)(std::span<const Record> records, report::PageState& state);
 };
 

@@ -76,9 +76,9 @@ constexpr const OutcomeNames& names_of(GateOutcome outcome) {
 struct CompareSettings {
   double alpha = 0.01;
   double least_effect = 0.05;  // the least change that counts, as a fraction: 0.05 is 5%
-  std::vector<std::string> metrics =
-      // Glob patterns of the metrics to compare. Empty: the headlines of the records.
-      {};
+  // Glob patterns of the metrics to compare. Empty: the headlines, which are the main metrics that each
+  // record marks (headlines.hpp).
+  std::vector<std::string> metrics = {};
   bool allow_other_machines = false;  // whether to compare although the machines differ
   // Tables of all commands. They name the headlines of records that do not mark their own headlines
   // (results/cells/headlines.hpp).

@@ -15,7 +15,7 @@ namespace penstock {
 struct Shift {
   double estimate = 0;
   // The confidence interval. Absent if there are too few values. At 95%, at least 6 differences are needed.
-  // Of samples, 3 on one side and 5 on the other are enough.
+  // For unpaired samples, 3 on one side and 5 on the other are enough.
   std::optional<Interval> interval;
 };
 

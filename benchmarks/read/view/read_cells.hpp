@@ -36,10 +36,8 @@ struct ReadGroup {
   // Everything that the records have in common except the cache state. Two groups with equal
   // `work_and_labels` are the same work, cold and warm.
   std::string work_and_labels;
-  std::string
-      // `work_and_labels` without the labels. Two groups with equal `work` and cache state differ only in
-      // labels.
-      work;
+  // `work_and_labels` without the labels. Two groups with equal `work` and cache state differ only in labels.
+  std::string work;
   std::string label;  // the labels of its records, such as "disk=old"
   // Requests came at a given rate (`--rate`), so the group does not show the highest possible rate.
   bool open_loop = false;

@@ -1,14 +1,16 @@
 // Asynchronous I/O, whose operations run outside of wrapped calls: POSIX aio, the kernel's aio and io_uring.
 //
-// Threads: the thread that ends the process, forks or changes the recording.
+// Threads: the thread that ends the process, executes another program, or begins or ends recording; in a
+// fork's child its only thread.
 // Memory: nothing is allocated on the program's heap.
 #pragma once
 
 namespace penstock::interpose {
 
-// Called before the process ends or executes another program, and before recording ends: counts operations
-// that have ended but whose results the program has not asked for. No lock is held on entry; each table's
-// lock is taken, and the counting may wait in Update.
+// Count operations that have ended but whose results the program has not asked for. Called before the process
+// ends or executes another program, and before recording ends. No lock is held on entry, except Control
+// (recording.hpp) when recording ends. The lock of each table of operations is taken, and counting may wait
+// in Update (counting.hpp) while another thread changes the session.
 void count_finished_aio() noexcept;
 void count_finished_kernel_aio() noexcept;
 void count_finished_rings() noexcept;
@@ -17,9 +19,9 @@ inline void count_finished_async_io() noexcept {
   count_finished_kernel_aio();
   count_finished_rings();
 }
-// Called in a fork's child, and when recording begins: forgets all operations. Those of a parent do not
-// belong to its child. The tables' locks are reset, not taken: their owners may not exist, or may wait for
-// this thread.
+// Forget all operations. Called in a fork's child, because its parent's operations do not belong to it, and
+// when recording begins. The locks of the tables are reset without being taken, because waiting for one could
+// block for ever. Its owner may not exist in the child, or may itself wait for this thread.
 void forget_aio() noexcept;
 void forget_kernel_aio() noexcept;
 void forget_rings() noexcept;

@@ -3,7 +3,8 @@
 //
 // Threads: any thread.
 // Locks: each function takes the table's lock, except forget_all(), which resets it.
-// Signals: any handler may call it. If its own thread holds the lock, it does nothing, or counts a drop.
+// Signals: any handler may call these functions. If its own thread holds the lock, they do nothing, or count
+// a drop.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -14,16 +15,18 @@ namespace penstock::interpose {
 class AsyncOperations {
  public:
   explicit constexpr AsyncOperations(penstock_layer layer) noexcept : layer_(layer) {}
-  // Called before the operation is submitted, because another thread may see its end right after the
-  // submission.
+  // Adds an operation to the table. Called before the operation is submitted, because another thread may see
+  // its end right after the submission.
   void begin(ThreadLog& log, const void* block, penstock_call call, int fd, int64_t offset,
              int64_t length) noexcept;
-  // `result`: bytes, or a negated errno. If the operation is in the table, it is counted and removed.
+  // Counts an operation that has ended, and removes it. Does nothing if it is not in the table. `result`:
+  // bytes, or a negated errno.
   void end(ThreadLog& log, const void* block, int64_t result) noexcept;
   // Removes an operation whose submission has failed.
   void drop(const void* block) noexcept;
-  // Called before the process ends: empties the table. `ended` returns whether an operation has ended, and
-  // stores its result; then the operation is counted. The others count as dropped.
+  // Counts the operations that have ended, and empties the table. Called before the process ends or executes
+  // another program, and before recording ends. `ended` returns whether an operation has ended, and then
+  // stores its result. Operations that have not ended count as dropped.
   void count_ended(ThreadLog& log, bool (*ended)(const Pending& pending, int64_t& result)) noexcept;
   // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
   // parent's, and when recording begins.
@@ -38,8 +41,8 @@ class AsyncOperations {
   PendingTable pending_;
 };
 
-// Copies the program's memory, which may be unmapped by now; false if it is. Makes a system call, which fails
-// instead of crashing.
+// Copies memory of the program that may be unmapped by now; false if it is. The copy is made by a system
+// call, which fails in that case instead of crashing.
 bool copy_memory(const void* from, void* to, size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

@@ -2,8 +2,8 @@
 // change from one session to the next.
 //
 // Threads: the log's own thread, inside a wrapper.
-// Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted. A
-// new block takes file_lock.
+// Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
+// I/O is counted, and Control (recording.hpp) when recording ends. A new block takes file_lock.
 // Memory: nothing here calls malloc, stdio or the locale. System calls are made directly (system_call()), so
 // they are not counted and do not change errno.
 // Signals: a handler that interrupts an update of its own thread only defers its operation (Update::defer()).
@@ -42,10 +42,12 @@ constexpr std::array<SizeBucket, 65> make_size_buckets() {
 
 constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 
-// Called by Update's constructor, in the outermost update of the thread, with `update_mark` set. It clears
-// the mark while it waits; otherwise the changing thread would wait for this one for ever. The order inside
-// the loop is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is
-// read again. The changing thread itself never calls this: it makes no Update and has all signals blocked.
+// Waits while another thread changes the session, and then moves the log to the new session. Called by
+// Update's constructor, in the outermost update of the thread, with `update_mark` set. It clears the mark
+// while it waits; otherwise the changing thread would wait for this one for ever. The order inside the loop
+// is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is read
+// again. The changing thread itself never calls this while session.changes is set: it makes no Update then,
+// and has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
   while (session.changes.load(std::memory_order_seq_cst)) {
     log.update_mark = nullptr;
@@ -60,9 +62,9 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
-// Called in a handler that interrupted an update of its own thread. A further handler may interrupt this one,
-// so an entry is claimed by an atomic exchange before it is written. The entries are read only by the
-// outermost update, after all handlers have returned.
+// Stores an operation for later. Called in a handler that interrupted an update of its own thread. A further
+// handler may interrupt this one, so an entry is claimed by an atomic exchange before it is written. The
+// entries are read only by the outermost update, after all handlers have returned.
 void Update::defer(const ThreadLog::Deferred& deferred) noexcept {
   uint32_t index = log_.deferred_count;
   do {
@@ -79,9 +81,9 @@ void Update::defer(uint64_t file, uint64_t name, const Operation& operation) noe
   defer({.operation = operation, .file = file, .name = name});
 }
 
-// Called in a nested handler, too. The descriptor's name is looked up only after the update, because log.name
-// and the file table are in use now. Device and inode are stored to detect whether the number refers to
-// another file by then.
+// Stores an operation on a descriptor for later. Called in a handler that interrupted an update of its own
+// thread. The descriptor's name is looked up only after that update, because log.name and the file table are
+// in use now. Device and inode are stored to detect whether the number refers to another file by then.
 void Update::defer(int fd, const Operation& operation) noexcept {
   struct stat status {};
   if (!inspect(fd, "", status)) {
@@ -104,8 +106,8 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 
 namespace {
 
-// Called within an update. Null if the descriptor's operations are not counted for a file, or if /proc does
-// not know it. Null also if there is no room, which counts as a drop.
+// Counts an operation on a descriptor. Null if the descriptor's operations are not counted for a file, or if
+// /proc does not know it. Null also if there is no room, which counts as a drop. Called within an update.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -139,7 +141,7 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& deferred) noexcep
 
 }  // namespace
 
-// Called within an update, because it changes the table and the blocks.
+// Counts an operation on a file. Called within an update, because it changes the log's file table and blocks.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
                                  const Operation& operation) noexcept {
   penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
@@ -152,9 +154,10 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
   return c;
 }
 
-// Called by the destructors of Update and OuterUpdate, after the mark is cleared. Its own Update keeps
-// handlers from changing the data meanwhile: they defer again, after the entries that are read here. The
-// count becomes 0 only if it is still the one that was read; otherwise the loop counts the new entries too.
+// Counts the operations that handlers deferred. Called by the destructors of Update and OuterUpdate, after
+// the mark is cleared. Its own Update keeps handlers from changing the data meanwhile: they add further
+// entries after those that are read here. deferred_count becomes 0 only if it did not change meanwhile;
+// otherwise the loop counts the new entries too.
 void count_all_deferred(ThreadLog& log) noexcept {
   const Update update(log);  // if it moves the log to another session, begin_in_session() drops the entries
   uint32_t count = log.deferred_count;
@@ -169,8 +172,9 @@ void count_all_deferred(ThreadLog& log) noexcept {
   }
 }
 
-// Called by count() if calls are traced. An OuterUpdate is enough while the segment fits in the block. A new
-// block needs an Update, which also follows a change of the session.
+// Counts an operation and keeps it as a segment. Called by count() if calls are traced. An OuterUpdate is
+// enough while the segment fits in the block. A new block needs an Update, which also follows a change of the
+// session.
 penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
                                     const Operation& operation) noexcept {
   if (free_bytes(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
@@ -182,8 +186,9 @@ penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& c
   return &counters;
 }
 
-// Called by count() and after failed transfers, also in handlers. Nested in an update, only lock-free lookups
-// and defer() are allowed, because the table and the cache may be half changed.
+// Counts an operation on a descriptor. Called by count() and after failed transfers, also in handlers. A
+// handler that interrupted an update of its own thread may only look up without a lock and defer(), because
+// the table and the cache may be half changed.
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) {
@@ -198,8 +203,9 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return count_of_descriptor(log, fd, operation);
 }
 
-// Called by close_and_count(), before the program's call. A nested handler must not touch the log's spare
-// description, which the interrupted update may be using; forget() gives the description to the shared lists
+// Finds the counters for a close, and forgets the descriptor. Called by close_and_count(), before the
+// program's call. A handler that interrupted an update of its own thread must not touch the log's spare
+// description, which that update may be using. There forget() gives the description to the shared lists
 // instead.
 penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept {
   const Description* description = description_of(fd);
@@ -238,8 +244,8 @@ namespace {
   }
 }
 
-// Called within an update. A failed operation makes no counters. Otherwise a program that probes for files
-// would fill the session with names that do not exist.
+// Counts an operation on a name. Called within an update. A failed operation makes no counters. Otherwise a
+// program that tries many names would fill the session with files that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 int64_t size) noexcept {
   penstock_counters* c =
@@ -265,8 +271,9 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
 
 }  // namespace
 
-// Called after the program's call. `path` is the program's pointer. After EFAULT it is not read, because the
-// kernel could not read it either. Nested in a handler, the operation is dropped, because log.name is in use.
+// Counts an operation on a name. Called after the program's call. `path` is the program's pointer. After
+// EFAULT it is not read, because the kernel could not read it either. In a handler that interrupted an update
+// of its own thread, the operation is dropped, because log.name is in use.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
                 int64_t size) noexcept {
   if (operation.failed == EFAULT) {
@@ -284,9 +291,10 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
   }
 }
 
-// Called after the program's call, which made `fd`. The description is filled before describe() publishes it
-// to other threads. If anything fails, the number is forgotten. Otherwise an old description could be used,
-// if the close of its file was not seen.
+// Counts an open, and describes the new descriptor. Called after the program's call, which made `fd`. The
+// description is filled before describe() publishes it to other threads. If anything fails, the number is
+// forgotten. Otherwise the description of an earlier file with this number could be used, if the close of
+// that file was not seen.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
   if (operation.failed == EFAULT) [[unlikely]] {
@@ -356,7 +364,8 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   describe(fd, description);
 }
 
-// Called by the wrappers of fclose(), fflush() and closedir(). Returns null in a nested handler.
+// Returns the descriptor's counters that fit `call`. Called by the wrappers of fclose(), fflush() and
+// closedir(). Returns null in a handler that interrupted an update of its own thread.
 penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
                                     penstock_call call) noexcept {
   Update update(log);
@@ -365,8 +374,9 @@ penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer
 
 namespace {
 
-// Whether the descriptor's file is still the one that the description names, even if by another path. Within
-// an update, because it uses log.name. It makes up to three system calls, none of which affects the program.
+// Whether the descriptor's file is still the one that the description names, even if by another path. Called
+// within an update, because it uses log.name. It makes up to three system calls, none of which affects the
+// program.
 bool still_refers_to(ThreadLog& log, int fd, const Description& description) noexcept {
   AbsoluteName& current_name = log.name;
   if (name_of_descriptor(fd, current_name) && current_name.file == description.file) {
@@ -389,7 +399,8 @@ bool still_refers_to(ThreadLog& log, int fd, const Description& description) noe
 
 }  // namespace
 
-// Called after fstat() has returned the kind. Does nothing in a nested handler.
+// Corrects the kind of the descriptor's file. Called after fstat() has returned the kind. Does nothing in a
+// handler that interrupted an update of its own thread.
 void note_not_regular(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = description_of(fd);
@@ -406,7 +417,9 @@ void note_not_regular(ThreadLog& log, int fd) noexcept {
   }
 }
 
-// May read /proc and take a block (file_lock). Nested in a handler it only looks the descriptor up.
+// Finds the file of a descriptor that is not described. May read /proc, and may take file_lock for a new
+// block. In a handler that interrupted an update of its own thread, it only looks in the table of
+// descriptors.
 Description* description_from_proc(ThreadLog& log, int fd) noexcept {
   if (fd < 0) {
     return nullptr;

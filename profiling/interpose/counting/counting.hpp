@@ -4,8 +4,8 @@
 //
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
 // program's call.
-// Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted.
-// The rare paths take file_lock.
+// Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
+// I/O is counted, and Control (recording.hpp) when recording ends. The rare paths take file_lock.
 // Memory: the common path (count(), count_moved(), count_in_counters()) only adds to memory that is mapped
 // already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
 // malloc, or uses a FILE or the locale. errno does not change.
@@ -35,8 +35,8 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// The buckets of all sizes that have the same number of binary digits. These sizes are in one bucket or in
-// two: at most one limit is among them.
+// Gives the bucket of each size with a certain number of binary digits. These sizes are in one bucket or in
+// two, because at most one limit of a bucket is among them.
 struct SizeBucket {
   uint64_t limit = 0;  // sizes above it are in the bucket after `bucket`
   uint64_t bucket = 0;
@@ -159,7 +159,7 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   });
 }
 
-// Adds an operation to counters that fit it (can_count()). A failed one counts only as a failure.
+// Adds an operation to counters that fit it (can_count()). A failed operation counts only as a failure.
 [[gnu::always_inline]] inline void add_operation(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
     visit_counters(c, [](auto& fields) { fields.failures += 1; });
@@ -189,22 +189,23 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
 // is one. On return `update_mark` is `top` again. May block, so only outermost updates call it.
 [[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
 
-// An update of this thread's log. It marks the log (`update_mark`), for two readers of the mark:
+// An update of this thread's log: while it exists, its thread may change the log's data. It marks the log
+// (`update_mark`), for two readers of the mark:
 //
-// - A handler in the same thread sees the mark. It is called nested, and defers its operation instead of
-//   changing half-changed data. Signal fences are enough for that: they keep the compiler from moving the
-//   data's stores out of the marked range.
+// - A handler in the same thread sees the mark. The handler's own update is then called nested: the handler
+//   defers its operation instead of changing half-changed data. Signal fences are enough for that: they keep
+//   the compiler from moving the data's stores out of the marked range.
 // - The thread that changes the session (recording.cpp) waits until no log is marked. It stores `changes`,
 //   makes all threads run a barrier (membarrier) and then reads the marks. So here a plain store of the mark
-//   before the load of `changes` is enough. If the load came first, both sides could miss each other, and
-//   this update would write to a file that has ended.
+//   before the load of `changes` is enough. If the load came first, neither thread might see what the other
+//   has stored, and this update would write to a file that has ended.
 class Update {
  public:
   explicit Update(ThreadLog& log) noexcept : log_(log) {
     const char* top = stack_top();
     // A handler's stack frames have lower addresses than the update that it interrupted. So a mark that is
     // not above this frame was left by a handler that ended with longjmp(), and is overwritten. A handler on
-    // an alternate stack above this thread's own stack is therefore not recognised.
+    // an alternate stack with higher addresses than this thread's own stack is therefore not recognised.
     is_nested_ = log.update_mark != nullptr && log.update_mark > top;
     if (!is_nested_) [[likely]] {
       log.update_mark = top;
@@ -217,8 +218,9 @@ class Update {
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!is_nested_) [[likely]] {
-      // The mark is cleared first, and then the count is read. A handler that runs in between counts its
-      // operation itself. A handler that ran before has increased the count, which is seen here.
+      // The mark is cleared first, and then deferred_count is read. A handler that runs between the two
+      // counts its operation itself. A handler that ran before has increased deferred_count, which is seen
+      // here.
       log_.update_mark = nullptr;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (log_.deferred_count != 0) [[unlikely]] {
@@ -230,11 +232,12 @@ class Update {
   Update& operator=(const Update&) = delete;
   // True if this update interrupted another one of the same thread: then only defer() is allowed.
   bool nested() const noexcept { return is_nested_; }
-  // For a handler: takes no lock and allocates no memory. If there is no room, the operation is dropped.
+  // Stores an operation of a handler, to be counted after the interrupted update. Takes no lock and allocates
+  // no memory. If there is no room, the operation is dropped.
   void defer(uint64_t file, uint64_t name, const Operation& operation) noexcept;
-  // For a handler whose descriptor is not described: it is looked up in /proc after the update. The operation
-  // is dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
-  // position.
+  // Does the same for an operation on a descriptor that is not described. The descriptor is looked up in
+  // /proc after the update. The operation is dropped if the descriptor refers to another file by then. An
+  // offset of -1 means the descriptor's position.
   void defer(int fd, const Operation& operation) noexcept;
 
  private:
@@ -268,11 +271,11 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// Called when count() cannot use its cached counters: the descriptor is not in the table, the counters belong
-// to another file or are full, or this thread is already inside an Update (a handler).
+// Does what count() does, when count() cannot use its cached counters: the descriptor is not in the table,
+// the counters belong to another file or are full, or this thread is already inside an Update (a handler).
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
-// The rest of count() if calls are traced (--trace).
+// Counts the operation, and adds it as a segment. Called by count() if calls are traced (--trace).
 [[gnu::noinline]] penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
                                                       const Operation& operation) noexcept;
 
@@ -285,8 +288,9 @@ inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer lay
   return log.cache[(unsigned(fd) + unsigned{layer} * 97U) % ThreadLog::kCacheEntries];
 }
 
-// After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
-// room for handlers: between can_count() and the addition they may add to the same entry.
+// After this many calls of one kind, new counters are started for the file, so that no counter overflows.
+// kMostBriefCalls is for brief counters, kMostOperations for whole ones. The limits leave room for handlers:
+// between can_count() and the addition they may add to the same counters.
 constexpr uint32_t kMostOperations = 1U << 31U;
 constexpr uint32_t kMostBriefCalls = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
@@ -323,7 +327,7 @@ inline uint32_t whole_call_count(const penstock_counters& c, penstock_call call)
 inline bool needs_whole_counters(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
-// Whether the call may be added to these counters; if not, counters_of() makes another entry.
+// Whether the call may be added to these counters. If not, counters_of() makes further counters for the file.
 inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
     return !needs_whole_counters(call) && call_count(as_brief(c), call) < kMostBriefCalls;
@@ -332,7 +336,7 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
 }
 
 // Counts an operation on a descriptor. Returns the counters that it was added to; they are valid until the
-// next operation is counted. Null if it was not counted, or not yet.
+// next operation is counted. Null if it was not counted, or will be counted later (Update::defer()).
 //
 // The serial in the tag decides whether the cached counters are still those of this descriptor's file:
 // closing a descriptor changes it. Another thread may close the descriptor after the check; then the
@@ -383,7 +387,7 @@ penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept;
   record_segment(log, counters.file, operation);
 }
 
-// count() for a read or a write, without building an Operation on the common path.
+// Does what count() does for a read or a write, but builds no Operation on the common path.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer, int64_t offset,
                                                int64_t bytes, uint64_t begin, uint64_t end) noexcept {
@@ -425,17 +429,18 @@ inline void add_kernel_written(ThreadLog& log, int64_t bytes) noexcept {
 }
 
 // Counts an operation on a name. `at` is the directory of a relative name (AT_FDCWD or a descriptor). A
-// failed one is counted only if this thread knows the file.
+// failed operation is counted only if this thread has counters for the file.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
                 penstock_file_kind kind = PENSTOCK_REGULAR, int64_t size = -1) noexcept;
 // Counts an open() or similar call, which made `fd` (-1: it failed). The descriptor is described from now on,
 // and its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
-// The descriptor's file was taken for a regular file when it was opened by name. It turned out to be a pipe,
-// a socket or a device.
+// Corrects the kind of a descriptor's file. It was taken for a regular file when it was opened by name, but
+// turned out to be a pipe, a socket or a device.
 [[gnu::cold]] void note_not_regular(ThreadLog& log, int fd) noexcept;
-// Looks a descriptor's file up in /proc. Null if it is not found, and in a nested handler.
+// Looks a descriptor's file up in /proc. Null if it is not found. In a handler that interrupted an update of
+// its own thread, only the table of descriptors is read.
 [[gnu::cold]] Description* description_from_proc(ThreadLog& log, int fd) noexcept;
 // The description of a descriptor, from the table or from /proc; null if neither has it. Any thread, in a
 // wrapper; may wait in Update.

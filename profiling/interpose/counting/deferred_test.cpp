@@ -26,7 +26,7 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   ASSERT_NE(c, nullptr);
   const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
   {
-    // Above every stack frame, so an update seems to run.
+    // Sets a mark with a higher address than every stack frame, so that an update seems to run in a caller.
     log->update_mark = reinterpret_cast<const char*>(std::numeric_limits<uintptr_t>::max());
     count_in_counters(*log, *c, read);
     EXPECT_EQ(as_brief(*c).reads, 0U);
@@ -37,14 +37,15 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   EXPECT_EQ(as_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->deferred_count, 0U);
-  // A longjmp() may leave a mark of an update. It is below this stack frame, and is ignored.
+  // After a longjmp() out of an update, its mark may still be set. Its address is lower than this stack
+  // frame's, so the mark is ignored.
   log->update_mark = reinterpret_cast<const char*>(1);
   count_in_counters(*log, *c, read);
   EXPECT_EQ(as_brief(*c).reads, 3U);
   EXPECT_EQ(log->update_mark, nullptr);
 }
 
-// Operations of a handler on a descriptor that was opened before recording began.
+// Tests operations of a signal handler on a descriptor that was opened before recording began.
 class HandlersDescriptor : public InSession {
  protected:
   void SetUp() override {
@@ -152,7 +153,8 @@ TEST_F(HandlersDescriptor, WhichIsAPipeIsNoFiles) {
   close(ends[1]);
 }
 
-// The session of the log has ended and no new one runs, so there is no file for names.
+// The session of the log has ended and no new session runs. So there is no file to which a name could be
+// written.
 TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   read_in_handler(0);
   log_->is_retired = true;

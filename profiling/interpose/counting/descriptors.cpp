@@ -6,7 +6,8 @@
 // instructions. No thread waits for a list: it takes another one (FreeListLock).
 // Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
 // Signals: a handler may call this. It takes another list if its own thread has one locked.
-// Forks: a child that is forked while another thread holds a list's lock uses another list.
+// Forks: if a thread of the parent held a list's lock at the fork, the child uses the other lists, until
+// for_each_description_in_child() resets the lock.
 #include "profiling/interpose/counting/descriptors.hpp"
 
 #include <new>
@@ -33,7 +34,8 @@ struct alignas(64) FreeList {
 FreeList free_lists[kFreeLists];
 thread_local size_t last_list __attribute__((tls_model("initial-exec"))) = 0;
 
-// Locks one list as long as it exists. It tries the list first that the thread used last.
+// Holds the lock of one list as long as this object exists. The constructor first tries the list that the
+// thread used last, and then the next ones.
 class FreeListLock {
  public:
   FreeListLock() noexcept {
@@ -164,14 +166,15 @@ Description* description_in_later_page(unsigned fd) noexcept {
   return page == nullptr ? nullptr : (*page)[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
-// Needs an atomic addition on a shared counter; SpareDescription, which most opens use, avoids that.
+// Makes a description, with one atomic addition on a shared counter. SpareDescription, which most opens use,
+// avoids that addition.
 Description* make_description() noexcept {
   Description* description = take_free_description();
   return description == nullptr ? nullptr : initialise(description, reserve_serials());
 }
 
-// Called only within an update of the calling thread's log: otherwise a handler could use the same spare
-// description.
+// Makes a description from the spare one, if there is one. Called only within an update of the calling
+// thread's log: otherwise a handler could use the same spare description.
 Description* SpareDescription::make() noexcept {
   Description* description = spare_description_ != nullptr ? spare_description_ : take_free_description();
   if (description == nullptr) [[unlikely]] {
@@ -184,7 +187,8 @@ Description* SpareDescription::make() noexcept {
   return initialise(description, next_serial_++);
 }
 
-// Called within an update, never in a nested handler.
+// Removes the number from the table, and keeps a description without references as the spare one. Called only
+// within an update, like make().
 void SpareDescription::forget(int fd) noexcept {
   Description* removed = remove_description(fd);
   if (removed == nullptr || !drop_was_last(removed)) {
@@ -197,15 +201,17 @@ void SpareDescription::forget(int fd) noexcept {
   }
 }
 
-// Any thread and any handler may call it. Only the last owner puts the description back into a list.
+// Any thread and any handler may call this. The caller that drops the last reference puts the description
+// back into a free list.
 void drop_reference(Description* description) noexcept {
   if (drop_was_last(description)) {
     add_to_free_list(description);
   }
 }
 
-// The caller's reference moves into the table. If there is no room, the description is dropped, and the
-// descriptor is looked up in /proc at its next use.
+// Makes the descriptor refer to the description. The caller's reference moves into the table. If there is no
+// memory for the table's page, the reference is dropped, and the descriptor is looked up in /proc at its next
+// use.
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : find_or_make_page(unsigned(fd));
   if (page == nullptr) [[unlikely]] {
@@ -214,7 +220,8 @@ void describe(int fd, Description* description) noexcept {
   }
   std::atomic<Description*>& slot = (*page)[unsigned(fd) % kDescriptorsPerPage];
   if (slot.load(std::memory_order_acquire) == nullptr) [[likely]] {
-    // Two threads that describe one free number at once lose one description; the memory stays unused.
+    // If two threads describe the same free number at once, one of the descriptions is lost, and its memory
+    // is never used again.
     slot.store(description, std::memory_order_release);
     return;
   }
@@ -229,11 +236,11 @@ void forget(int fd) noexcept {
   }
 }
 
-// Called after dup() has succeeded. The caller has no reference of its own, and another thread may close
-// `from` at any moment. So a reference is taken only if the description has at least one; 0 means that it is
-// free. Afterwards the table must still have this description under `from`. If not, the memory has another
-// use already, and the reference is dropped. A number that is forgotten is looked up in /proc at its next
-// use.
+// Makes `to` refer to the description of `from`, after dup() has succeeded. The caller has no reference of
+// its own, and another thread may close `from` at any moment. So a reference is added only if the description
+// has at least one; 0 means that it is free. Then the table is read again. If `from` has another description
+// by now, the memory may have another use already, and the new reference is dropped. Without a description,
+// `to` is looked up in /proc at its next use.
 void describe_duplicate(int from, int to) noexcept {
   Description* description = description_of(from);
   uint32_t count = description == nullptr ? 0 : description->references.load(std::memory_order_relaxed);
@@ -252,7 +259,8 @@ void describe_duplicate(int from, int to) noexcept {
   describe(to, description);
 }
 
-// Called before close_range(), and for all numbers when recording begins in a running process.
+// Removes a range of numbers from the table. Called before close_range(), and for all numbers when recording
+// begins in a running process.
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
        page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
@@ -268,8 +276,8 @@ void forget_range(unsigned first, unsigned last) noexcept {
   }
 }
 
-// Called in a fork's child, at its first counted call. The parent's other threads may have held locks of
-// lists; if these were not cleared, the lists would stay locked for ever.
+// Visits all descriptions. Called in a fork's child, at its first counted call. The parent's other threads
+// may have held locks of lists; if these were not cleared, the lists would stay locked for ever.
 void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& free_list : free_lists) {
     free_list.is_locked.clear();
@@ -277,7 +285,8 @@ void for_each_description_in_child(void (*visit)(Description& description, void*
   for_each_description_concurrently(visit, with);
 }
 
-// A description may be freed and used again while it is visited: `visit` must accept either use.
+// Visits all descriptions. A description may be freed and used for another file while it is visited: `visit`
+// must accept the old and the new contents.
 void for_each_description_concurrently(void (*visit)(Description& description, void* with),
                                        void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {

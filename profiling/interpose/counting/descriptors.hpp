@@ -3,8 +3,8 @@
 // makes.
 //
 // Threads: any thread, in a wrapper.
-// Locks: finding a description by its descriptor takes none. Making and dropping one takes the lock of a list
-// for a few instructions.
+// Locks: finding a description by its descriptor takes none. Making and dropping a description takes the lock
+// of a free list (descriptors.cpp) for a few instructions.
 // Memory: from the kernel. Nothing calls malloc or stdio, and errno does not change. Descriptions are never
 // unmapped, so a pointer stays readable when another thread closes the descriptor. If the memory is then used
 // for another description, its serial changes.
@@ -27,18 +27,19 @@
 namespace penstock::interpose {
 
 struct alignas(64) Description {
-  uint64_t file = 0;                // key of its name; 0: its operations are not counted for a file (a pipe)
-  uint64_t name = 0;                // offset of its name in this process's session
+  uint64_t file = 0;                // key of the file's name; 0: not counted for a file (for example a pipe)
+  uint64_t name = 0;                // offset of the file's name in this process's session
   std::atomic<uint64_t> serial{0};  // changes when this memory is used for another description
   std::atomic<int64_t> position{0};
   std::atomic<uint32_t> references{0};
   uint16_t kind = PENSTOCK_REGULAR;
   bool appends = false;           // opened with O_APPEND
-  uint32_t last_copy_number = 0;  // number of the last copy to another session (thread_lives.cpp)
+  uint32_t last_copy_number = 0;  // NameCopy::number of the last copy of its name (thread_lives.cpp)
   Description* next_free = nullptr;
 
-  // A load and a store are cheaper than one atomic addition. Threads that read through one description at the
-  // same time have no defined order anyway.
+  // Moves the position. If two threads do so at the same instant, one addition may be lost. This is accepted,
+  // because a load and a store are cheaper than an atomic addition. Threads that read through one description
+  // at the same time have no defined order anyway.
   void advance(int64_t bytes) noexcept {
     position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
@@ -50,7 +51,8 @@ using DescriptorPage = std::array<std::atomic<Description*>, kDescriptorsPerPage
 extern DescriptorPage first_descriptors;  // most programs need only this page
 extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
-// Null for a descriptor that is not described (yet).
+// The description of a descriptor whose number is at least kDescriptorsPerPage; null if it is not described
+// (yet).
 Description* description_in_later_page(unsigned fd) noexcept;
 // The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
 inline Description* description_of(int fd) noexcept {
@@ -61,7 +63,7 @@ inline Description* description_of(int fd) noexcept {
 
 // A new description, with one reference; null if there is no memory. `serial` is set.
 Description* make_description() noexcept;
-// Gives one reference back. The last one makes the memory free for another description.
+// Gives one reference back. When no reference is left, the memory is free for another description.
 void drop_reference(Description* description) noexcept;
 
 // One description that a thread keeps for its next open(): most files are opened, read and closed by one
@@ -71,7 +73,8 @@ class SpareDescription {
  public:
   // Does what make_description() does, but uses the spare description if there is one.
   Description* make() noexcept;
-  // Does what forget() does. If the description has no reference left, it becomes the spare one.
+  // Does what the function forget() below does. If the description has no reference left, it becomes the
+  // spare one.
   void forget(int fd) noexcept;
 
  private:
@@ -82,10 +85,10 @@ class SpareDescription {
 // Makes fd refer to `description`. The caller's reference moves into the table. The description that fd had
 // before loses a reference.
 void describe(int fd, Description* description) noexcept;
-// Removes fd from the table; its description loses a reference. For a close, this is called before the call:
-// afterwards another thread may have the number.
+// Removes fd from the table; its description loses a reference. Called before close(), because afterwards
+// another thread may have got the same number.
 void forget(int fd) noexcept;
-// `to` was made by dup() or a similar call from `from`.
+// Makes `to` refer to the description of `from`. Called after dup() or a similar call has made `to`.
 void describe_duplicate(int from, int to) noexcept;
 // Calls forget() for all numbers from first to last (close_range, closefrom).
 void forget_range(unsigned first, unsigned last) noexcept;
@@ -94,7 +97,7 @@ void forget_range(unsigned first, unsigned last) noexcept;
 void for_each_description_concurrently(void (*visit)(Description& description, void* with),
                                        void* with) noexcept;
 // Calls `visit` for each descriptor that is described, in a fork's child whose other threads, if any, are
-// waiting. It resets locks first.
+// waiting. It first resets the locks of the free lists, because their owners may not exist in the child.
 void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

@@ -33,7 +33,8 @@ void insert(FileTable& table, const Entry& entry) {
 
 // With more than two million slots, the hash bits in a slot are too few to find its place in a larger table.
 TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
-  // Just above three quarters of 2^21, so that the table grows to 2^22 slots.
+  // Just above three quarters of 2^21 (a table is full at three quarters), so that the table grows to 2^22
+  // slots.
   constexpr uint64_t kFiles = 1'600'000;
   std::vector<Entry> entries(kFiles);
   FileTable table;

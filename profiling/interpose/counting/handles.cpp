@@ -2,7 +2,8 @@
 //
 // Threads: any thread, in wrappers of MPI and HDF5.
 // Locks: callers hold no lock of this folder, except that the caller of count_handle() may hold the lock of a
-// ring or of AsyncOperations. handles_lock is held for a search, and never while something is counted.
+// ring or of AsyncOperations. handles_lock is held only while the table of handles is used, and never while
+// something is counted.
 // Memory: static memory only.
 // Signals: a handler whose own thread holds handles_lock gets has_lock() == false and does nothing.
 // Forks: a child resets the lock (free_handles_after_fork()).
@@ -29,7 +30,7 @@ Entry entries[kMostHandles];
 size_t used_end = 0;  // the index after the last entry that was ever used
 constinit OwnedLock handles_lock;
 
-// Called under the lock. Null for a handle that is not known.
+// Finds the entry of a handle; null if the handle is not known. The caller holds handles_lock.
 Entry* entry_of(unsigned kind, uint64_t handle) noexcept {
   for (size_t i = 0; i < used_end; ++i) {
     if (entries[i].is_used && entries[i].kind == kind && entries[i].handle == handle) {
@@ -41,8 +42,8 @@ Entry* entry_of(unsigned kind, uint64_t handle) noexcept {
 
 }  // namespace
 
-// Called after the library has opened the handle. A handle's number may be used again, so an old entry is
-// replaced.
+// Stores the file of a handle. Called after MPI or HDF5 has opened the handle. A handle's number may be used
+// again, so an old entry with that number is replaced.
 void remember_handle(unsigned kind, uint64_t handle, HandleFile file) noexcept {
   const LockGuard guard(handles_lock);
   if (!guard.has_lock()) {
@@ -67,14 +68,15 @@ HandleFile find_handle(unsigned kind, uint64_t handle) noexcept {
   return entry == nullptr ? HandleFile{} : entry->file;
 }
 
-// Called in a fork's child, which has one thread. A thread of the parent may have been writing an entry at
-// the fork. That entry may name a wrong file, but the child uses it only if it uses the parent's handle.
+// Frees the lock, whose owner may not exist in the child. Called in a fork's child, which has one thread. A
+// thread of the parent may have been writing an entry at the fork. That entry may name a wrong file, but the
+// child uses it only if it uses the parent's handle.
 void free_handles_after_fork() noexcept {
   handles_lock.reset();
 }
 
-// Called before the close. If the close fails, the handle stays open, and its further operations are not
-// counted in this layer.
+// Removes the entry of a handle, and returns its file. Called before the handle is closed. If the close
+// fails, the handle stays open, and its further operations are not counted in this layer.
 HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept {
   const LockGuard guard(handles_lock);
   Entry* entry = guard.has_lock() ? entry_of(kind, handle) : nullptr;
@@ -85,8 +87,9 @@ HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept {
   return entry->file;
 }
 
-// Called after the library's call. `path` is the program's string. Nested in a handler, the operation is not
-// counted, because log.name is in use.
+// Counts an operation on a named file. Called after the call of MPI or HDF5. `path` is the program's string.
+// In a handler that interrupted an update of its own thread, the operation is not counted, because log.name
+// is in use.
 HandleFile count_named_file(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
@@ -98,7 +101,8 @@ HandleFile count_named_file(ThreadLog& log, const char* path, const Operation& o
   return c == nullptr ? HandleFile{} : HandleFile{.file = name.file, .name = c->name};
 }
 
-// May wait in Update for a change of the session, and may take a block (file_lock).
+// Counts an operation on the file of a handle. May wait in Update while another thread changes the session,
+// and may take file_lock for a new block.
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept {
   if (file.file == 0) {
     return;

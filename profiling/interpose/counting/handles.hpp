@@ -19,11 +19,11 @@ struct HandleFile {
   uint64_t name = 0;
 };
 
-// `kind` distinguishes the handles of one library from those of another.
+// Stores the file of a handle that was opened. `kind` distinguishes the handles of MPI from those of HDF5.
 void remember_handle(unsigned kind, uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, uint64_t handle) noexcept;
-// Called before the handle is closed: afterwards another thread may get a handle with the same number.
-// Returns the file that it referred to.
+// Removes a handle, and returns the file that it referred to. Called before the handle is closed: afterwards
+// another thread may get a handle with the same number.
 HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept;
 // Called in a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;

@@ -1,5 +1,6 @@
-// Tests the parts of the library that need no process to be loaded into. ci/e2e/test_profile_*.py test the
-// whole. One test starts a second thread, which shares only the table of descriptors and an atomic flag.
+// Tests the parts of the library that can be tested without loading it into another process.
+// ci/e2e/test_profile_*.py test the whole library. One test starts a second thread, which shares only the
+// table of descriptors and an atomic flag.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ TEST(SizeBucket, IsThatOfTheLimits) {
   EXPECT_EQ(size_bucket(std::numeric_limits<uint64_t>::max()), 9U);
 }
 
-// Asks for the results of reads in both forms of counters.
+// Counters in whole or in brief form, and the results of reads from them.
 struct CountersOfForm {
   explicit CountersOfForm(penstock_form form) { c.form = uint8_t(form); }
   template <typename Work>
@@ -72,7 +73,7 @@ TEST(ReadRules, AreDarshans) {
   for (const penstock_form form : {PENSTOCK_WHOLE, PENSTOCK_BRIEF}) {
     CountersOfForm kept(form);
     penstock_counters& c = kept.c;
-    add_read(c, 0, 100, 10, 20);  // the first read of a file is neither: its last byte counts as byte 0
+    add_read(c, 0, 100, 10, 20);  // not sequential and not consecutive, because last_read is 0 at first
     EXPECT_EQ(kept.sequential(), 0U);
     EXPECT_EQ(kept.consecutive(), 0U);
     add_read(c, 100, 0, 20, 25);  // at the end of the first read
@@ -126,12 +127,13 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   const uint64_t serial = description->serial.load();
   forget_range(901, 5000);
   EXPECT_EQ(description_of(901), nullptr);
-  EXPECT_NE(description->serial.load(), serial);  // a thread that caches it must notice
+  EXPECT_NE(description->serial.load(), serial);  // shows threads that their cached counters are invalid
   EXPECT_EQ(description_of(-1), nullptr);
   EXPECT_EQ(description_of(std::numeric_limits<int>::max()), nullptr);
 }
 
-// The order of a close: the handle's entry is removed first, because another thread may get the same number.
+// When a handle is closed, its entry is removed before the close: afterwards another thread may get the same
+// number.
 TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
   constexpr unsigned kKind = 7;
   remember_handle(kKind, 41, {.file = 5, .name = 64});
@@ -146,7 +148,7 @@ TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
   EXPECT_EQ(forget_handle(kKind, 41).file, 0U);
 }
 
-// As long as it is open, a duplicate refers to one description or to none.
+// While another thread opens and closes kFrom, its duplicate kTo must keep its description, or have none.
 TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
   constexpr int kFrom = 920;
   constexpr int kTo = 921;
@@ -184,7 +186,7 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
   EXPECT_EQ(description_of(911), first);
   EXPECT_EQ(first->serial.load(), serial);
   Description* second = spare.make();
-  EXPECT_NE(second, first);  // the first is still in use
+  EXPECT_NE(second, first);  // descriptor 911 still uses `first`
   describe(910, second);
   spare.forget(911);
   EXPECT_EQ(first->serial.load(), 0U);
@@ -221,7 +223,7 @@ TEST(WatchedEnvironment, AddsWhatIsMissing) {
   EXPECT_EQ(environment({preload.c_str(), "PENSTOCK_PROFILE_SESSION=/x"}).front(), preload);
 }
 
-// Tests with a session in a folder of its own, which this process has from here on.
+// From here on, the tests use a session in a folder of its own (interpose_testing.hpp).
 TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
@@ -262,13 +264,14 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   penstock_counters* whole = now();
   ASSERT_NE(whole, brief);
   EXPECT_EQ(whole->form,
-            PENSTOCK_WHOLE_CONTINUATION);  // its first read is not the thread's first one of the file
+            PENSTOCK_WHOLE_CONTINUATION);  // `brief` has reads, so these are not the thread's first reads of
+                                           // the file
   EXPECT_EQ(whole->name, brief->name);
   EXPECT_EQ(as_brief(*brief).reads, kMostBriefCalls);
   EXPECT_EQ(as_brief(*brief).read_sizes[0], kMostBriefCalls);
   EXPECT_EQ(brief->bytes_read, 100U * kMostBriefCalls);
   add_read(*whole, int64_t{kMostBriefCalls} * 100, 100, 3,
-           4);  // continues at the end of the other entry
+           4);  // begins where the last read in `brief` ended
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
   penstock_counters* another = now();
@@ -290,7 +293,7 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     EXPECT_FALSE(can_count(*brief, call));
     penstock_counters* whole = counters_of(*log, record, PENSTOCK_POSIX, call, 2);
     ASSERT_NE(whole, brief);
-    EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // no read was counted before
+    EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // not a continuation: `brief` has no reads
     EXPECT_EQ(brief->form, PENSTOCK_CONTINUED);
   }
   for (const penstock_call call : {PENSTOCK_CALL_OPEN, PENSTOCK_CALL_CLOSE, PENSTOCK_CALL_READ,
@@ -329,10 +332,10 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
   ASSERT_NE(whole, nullptr);
   EXPECT_EQ(whole->form, PENSTOCK_WHOLE_CONTINUATION);
   EXPECT_EQ(whole->name, part->name);
-  EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // a thread that caches it asks again
+  EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // so cached counters are looked up again
   EXPECT_FALSE(can_count(*part, PENSTOCK_CALL_READ));
   EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 4), whole);
-  add_read(*whole, 100, 100, 4, 5);  // continues at the end of the part
+  add_read(*whole, 100, 100, 4, 5);  // begins where the last read in `part` ended
   EXPECT_EQ(whole->consecutive_reads, 1U);
   add_write(*whole, 0, 10, 6, 7);
   EXPECT_EQ(whole->read_write_switches, 1U);
@@ -369,7 +372,8 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   EXPECT_EQ(forget_before_close(*log, kDescriptor), c);
 }
 
-// A name is copied once, however many descriptors refer to it: at the new offset the old file has no name.
+// The name of a description is copied to the new session only once, even if several descriptors refer to it.
+// A second copy would look for the name in the old file at the new offset.
 TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
   constexpr int kDescriptor = 703;
   ThreadLog* log = thread_log();

@@ -20,7 +20,7 @@ class InSession : public ::testing::Test {
     folder_ = ::mkdtemp(folder);
     ::setenv("PENSTOCK_PROFILE_SESSION", folder_.c_str(), 1);
     open_session();
-    retire_logs();  // of the previous suite
+    retire_logs();  // they belong to the session of the previous suite
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
   void SetUp() override { ASSERT_EQ(session.state.load(), SessionState::running); }

@@ -2,11 +2,12 @@
 //
 // Threads: the program's thread that makes the call. All functions run within an Update of its log, except
 // note_working_directory(), inspect(), is_readable() and is_readable_path(), which any code may call.
-// Locks: none. `newest_directory` is the only variable that several threads write.
+// Locks: none. `directories` and `newest_directory` are the only variables that several threads write.
 // Memory: static buffers and the caller's. Only functions of libc are called that POSIX allows in handlers,
 // or that only read memory (strchrnul, memmem). snprintf() is avoided, so that neither stdio nor the locale
 // is used.
-// Signals: a nested handler does not build names, because the log's buffer is in use.
+// Signals: a handler that interrupted an update of its own thread builds no names, because the log's buffer
+// is in use.
 // System calls are made directly (system_call()), so they are not counted.
 #include "profiling/interpose/counting/paths.hpp"
 
@@ -31,8 +32,8 @@ namespace {
 
 // The name of the working directory, in the newest of eight buffers. A thread may copy a name while another
 // thread calls chdir(). The copy is complete unless there are eight calls meanwhile. Two threads that call
-// chdir() at the same instant may write to the same buffer. The process has only one directory then, and its
-// next chdir() repairs the name.
+// chdir() at the same instant may write to the same buffer. Then the name may be wrong until the program's
+// next chdir().
 constexpr size_t kDirectoryBuffers = 8;
 constexpr size_t kDirectoryBytes = 4096;
 char directories[kDirectoryBuffers][kDirectoryBytes];
@@ -106,9 +107,10 @@ bool append_path(AbsoluteName& name, const char* path) noexcept {
   return true;
 }
 
-// The name of a descriptor is read from the session's mapped file. That file stays mapped while the session
-// runs and this update is marked, because the thread that changes the session waits for the update.
-// `newest_directory` is read again after note_working_directory(), which may have changed it.
+// Appends the name of the directory `at`, which is AT_FDCWD or a descriptor. The name of a descriptor is read
+// from the session's mapped file. That file stays mapped while the session runs and this update is marked,
+// because the thread that changes the session waits for the update. `newest_directory` is read again after
+// note_working_directory(), which may have changed it.
 bool append_directory_of(AbsoluteName& name, int at) noexcept {
   if (at == AT_FDCWD) {
     const unsigned newest = newest_directory.load(std::memory_order_acquire);
@@ -133,8 +135,9 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 
 }  // namespace
 
-// Called within an update: `name` is the log's buffer. The kernel has accepted `path` before, except for
-// requests of io_uring, whose path must be readable when they are submitted.
+// Stores the absolute name of `path` in `name`, which is the log's buffer. Called within an update. The
+// kernel has accepted `path` before, except for requests of io_uring, whose path must be readable when they
+// are submitted.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   name.length = 0;
   name.had_parent_parts = false;
@@ -168,8 +171,8 @@ bool inspect(int at, const char* path, struct stat& status) noexcept {
   return system_call(kStatCall, at, as_argument(path), as_argument(&status), AT_EMPTY_PATH) == 0;
 }
 
-// One readlink in /proc, made directly; it never waits for the file's device. The digits are written by hand,
-// because snprintf() is stdio.
+// Reads the name of a descriptor's file by one readlink in /proc. That never waits for the file's device. The
+// digits are written by hand, because snprintf() is stdio.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];
@@ -198,8 +201,8 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   return true;
 }
 
-// Called by any thread, inside or outside of an update, and when the library is loaded. The text is written
-// before `newest_directory` refers to it.
+// Stores the working directory's name. Called by any thread, inside or outside of an update, and when the
+// library is loaded. The text is written before `newest_directory` refers to it.
 void note_working_directory() noexcept {
   const unsigned next_buffer = (newest_directory.load(std::memory_order_relaxed) + 1) % kDirectoryBuffers;
   if (system_call(SYS_getcwd, as_argument(directories[next_buffer]), kDirectoryBytes) <= 0) {
@@ -219,9 +222,9 @@ uint64_t bytes_left_in_page(const void* at) noexcept {
 
 }  // namespace
 
-// Calls rt_sigprocmask() with an invalid operation. The kernel first reads the signal set at the address,
-// which fails with EFAULT if it is not readable. Then it refuses the operation, so nothing changes. No
-// container forbids this call, unlike process_vm_readv().
+// Tests each page by a call of rt_sigprocmask() with an invalid operation. The kernel first reads the signal
+// set at the address, which fails with EFAULT if it is not readable. Then it refuses the operation, so
+// nothing changes. No container forbids this call, unlike process_vm_readv().
 bool is_readable(const void* from, size_t bytes) noexcept {
   constexpr long kInvalidOperation = -1;
   const char* at = static_cast<const char*>(from);

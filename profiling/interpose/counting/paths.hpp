@@ -2,8 +2,8 @@
 // are not followed.
 //
 // Threads: the functions that fill an AbsoluteName run within an Update of the calling thread's log, whose
-// `name` is the buffer. So they never run in a nested handler. All other functions need no Update, and any
-// thread or handler may call them.
+// `name` is the buffer. So they never run in a handler that interrupted an update of its own thread. All
+// other functions need no Update, and any thread or handler may call them.
 // Locks: none.
 // Memory: nothing is allocated; stdio and the locale are not used. errno does not change.
 #pragma once
@@ -24,12 +24,13 @@ struct AbsoluteName {
   char text[kMostBytes];
 };
 
-// False if the name is not known: it is too long, or its directory is not known.
+// Stores the absolute name of `path` in `name`. `at` is the directory of a relative path (AT_FDCWD or a
+// descriptor). False if the name is too long, or if its directory is not known.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
-// Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
+// Whether the name stands for an open descriptor of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
-// Returns what is_descriptors_name() returns, but calls it only for the few names that begin like such a
-// name.
+// Returns what is_descriptors_name() returns, but faster: it calls that function only for names that begin
+// with "/dev" or "/pro".
 inline bool names_descriptor(const AbsoluteName& name) noexcept {
   const auto begins_with = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
   return (begins_with("/dev") || begins_with("/pro")) && is_descriptors_name(name);

@@ -1,9 +1,9 @@
-// A hash table with chains of indices.
+// The table of operations in flight: a hash table whose buckets are linked lists of indices.
 //
-// Threads: one at a time uses a table.
-// Locks: the owner of the table holds its own lock in all functions (pending.hpp).
+// Threads: only one thread at a time may use a table.
+// Locks: the caller of each function holds the lock of the table's owner (pending.hpp).
 // Memory: allocate() takes all of it from the kernel at once, so nodes never move.
-// A key that equals kFreeKey is stored as 0.
+// A key that equals kFreeKey, which marks free entries, is stored as 0.
 #include "profiling/interpose/counting/pending.hpp"
 
 #include <bit>

@@ -34,7 +34,8 @@ struct Pending {
 // Used under the lock of its owner: AsyncOperations::lock_ or Ring::lock.
 class PendingTable {
  public:
-  // The first call takes memory from the kernel. Without memory the table has no room.
+  // Takes memory from the kernel for `room` operations. Does nothing if the table has memory already. If the
+  // kernel has none, the table stays without room.
   void allocate(uint32_t room) noexcept;
   void free_memory() noexcept;
   // Returns the index of a new operation; 0 if there is no room.
@@ -45,7 +46,7 @@ class PendingTable {
   uint32_t find_after(uint32_t index) const noexcept;
   void remove(uint32_t index) noexcept;
   Pending& at(uint32_t index) noexcept { return nodes_[index]; }
-  uint32_t highest_index() const noexcept { return used_nodes_; }  // no index is above it
+  uint32_t highest_index() const noexcept { return used_nodes_; }  // no used index is higher
   // Whether the entry is in use.
   bool is_used(uint32_t index) const noexcept { return nodes_[index].key != kFreeKey; }
 
@@ -61,8 +62,8 @@ class PendingTable {
   uint32_t first_free_ = 0;
 };
 
-// The file of a descriptor. It is read when the operation begins, because the descriptor may be closed when
-// it ends.
+// The file of a descriptor. Called when an operation begins, because the descriptor may be closed when the
+// operation ends.
 HandleFile file_of(ThreadLog& log, int fd) noexcept;
 
 }  // namespace penstock::interpose

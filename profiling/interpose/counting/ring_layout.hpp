@@ -118,7 +118,8 @@ constexpr unsigned kRegisterFilesUpdate = 6;
 constexpr unsigned kRegisterFiles2 = 13;
 constexpr unsigned kRegisterFilesUpdate2 = 14;
 constexpr uint32_t kRegisterSparse = 1U << 0U;
-// The argument of kRegisterFilesUpdate2. That of kRegisterFilesUpdate has only its first 16 bytes.
+// The argument of kRegisterFilesUpdate2. The argument of kRegisterFilesUpdate has only the first 16 bytes of
+// this struct.
 struct RingFilesUpdate {
   uint32_t offset;
   uint32_t reserved;

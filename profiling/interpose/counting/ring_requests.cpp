@@ -1,7 +1,7 @@
 // Requests of io_uring.
 //
 // Threads: any thread, in a wrapper, or when it ends the process.
-// Locks: the caller holds Ring::lock, and no other lock.
+// Locks: the caller holds Ring::lock, and no other lock except Control (recording.hpp) when recording ends.
 // Memory: nothing is allocated. Memory that the program gave the kernel (paths, iovecs, open_how) is read
 // here before the kernel has checked it. io_uring wants it valid until the request is submitted, and this is
 // just before that. The pointer is checked first (is_readable()), so a bad one does not crash here, and the
@@ -69,8 +69,8 @@ void set_table_entry(Ring& ring, uint32_t index, HandleFile file) noexcept {
   }
 }
 
-// An operation on a file. If it has no offset of its own, it begins at the descriptor's position. The
-// position is read now, and advanced when the operation completes.
+// Fills `pending` for an operation on an open file. If the request has no offset of its own, it begins at the
+// descriptor's position. The position is read now, and advanced when the operation completes.
 void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& pending,
                        penstock_call call, int64_t length) noexcept {
   pending.call = call;
@@ -113,8 +113,8 @@ void prepare_open(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& p
   }
 }
 
-// Called before the request is submitted: as soon as the kernel has closed the descriptor, another thread may
-// get its number.
+// Fills `pending` for a close, and forgets the descriptor. Called before the request is submitted: as soon as
+// the kernel has closed the descriptor, another thread may get its number.
 void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& pending) noexcept {
   pending.call = PENSTOCK_CALL_CLOSE;
   pending.is_counted = true;
@@ -128,7 +128,8 @@ void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& 
   }
 }
 
-// Called at the completion, in the thread that reads it first. The bytes are added to that thread's totals.
+// Counts a request that succeeded. Called in the thread that reads its completion first; the bytes are added
+// to that thread's totals.
 void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result) noexcept {
   Operation operation{.call = pending.call, .layer = PENSTOCK_RING, .begin = pending.begin, .end = ticks()};
   if (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE) {
@@ -155,8 +156,8 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result)
   count_handle(log, pending.file, operation);
 }
 
-// A request that succeeded without a completion. It moved all its bytes; otherwise it would have had a
-// completion.
+// Counts and removes a request that succeeded without a completion. It moved all its bytes; otherwise it
+// would have had a completion.
 void count_silent_success(ThreadLog& log, Ring& ring, uint32_t index) noexcept {
   Pending& pending = ring.pending.at(index);
   if (pending.is_counted && (pending.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {
@@ -170,9 +171,10 @@ bool was_short(const Pending& pending, int64_t result) noexcept {
                                                                                    : result < 0;
 }
 
-// The request that a completion belongs to. Several requests may have the same user_data. Then it is the
-// oldest one that always has a completion. If there is none, it is the oldest one that has a completion
-// because it moved fewer bytes than requested.
+// Returns the request that a completion belongs to. Several requests may have the same user_data. Then it is
+// the oldest request that always has a completion. If all of them are silent (kSkipsCompletion), it is the
+// oldest one for which the result is a failure, or fewer bytes than requested: only then does a silent
+// request have a completion.
 uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
   uint32_t oldest_short = 0;
   for (uint32_t index = ring.pending.find(completion.user_data); index != 0;
@@ -190,8 +192,8 @@ uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
 
 }  // namespace
 
-// Called before the kernel gets the request: so it is in the table when its completion is read, even by
-// another thread, which waits for Ring::lock.
+// Adds a request to the ring's table, before the kernel gets it. So it is in the table when its completion is
+// read, even if another thread reads it: that thread waits for Ring::lock.
 void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
@@ -262,8 +264,9 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   }
 }
 
-// Silent requests (kSkipsCompletion) that precede the completed request in its chain have completed as well,
-// because a chain runs in order. They are counted first, so that positions and tables change in that order.
+// Counts the request of a completion. Silent requests (kSkipsCompletion) before it in its chain have
+// completed as well, because a chain runs in order. They are counted first, so that file positions and the
+// table of registered files change in that order.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~uint64_t{0}) {
     return;  // not counted: a request's second completion, and liburing's own timeouts
@@ -294,8 +297,8 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
   if ((completion.flags & kCompletionMore) != 0) {
     return;
   }
-  // A failure ends the chain: the kernel cancels the requests after it. They get no completions if the failed
-  // request was a silent one.
+  // A failure ends the chain: the kernel cancels the requests after it. If the failed request was a silent
+  // one, the cancelled requests get no completions, so they are removed here.
   if (was_short(pending, completion.result) &&
       (pending.flags & (kSoftLink | kSkipsCompletion)) == (kSoftLink | kSkipsCompletion)) {
     while (ring.pending.at(index).next_in_chain != 0) {
@@ -305,7 +308,7 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
   ring.pending.remove(index);
 }
 
-// Only requests without neighbours are taken as completed: in a chain an earlier request may have failed.
+// Counts only silent requests that are not in a chain: in a chain an earlier request may have failed.
 void count_silent_requests(ThreadLog& log, Ring& ring) noexcept {
   for (uint32_t i = 1; i <= ring.pending.highest_index(); ++i) {
     if (ring.pending.is_used(i) && (ring.pending.at(i).flags & kSkipsCompletion) != 0 &&

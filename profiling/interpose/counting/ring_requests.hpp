@@ -13,7 +13,8 @@
 namespace penstock::interpose {
 
 // The state of one ring. `next` never changes once the ring is in the list. `fd` is read without the lock.
-// All else is used under `lock`, or by new_ring()'s caller before it stores `fd`.
+// All else is used under `lock`, or by new_ring() and its caller before `fd` is stored. Only
+// with_library_ring() reads `cq_tail` without the lock.
 struct Ring {
   Ring* next = nullptr;
   std::atomic<int> fd{-1};  // -1: none
@@ -29,7 +30,7 @@ struct Ring {
   const char* completions = nullptr;
   uint32_t sq_seen = 0;
   uint32_t cq_seen = 0;
-  uint32_t chain_end = 0;  // the request that the next one is linked to; 0: none
+  uint32_t chain_end = 0;  // index of the request to which the next request is linked; 0: none
   HandleFile* table = nullptr;
   uint32_t file_count = 0;
   PendingTable pending;
@@ -40,9 +41,10 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
 // Called once for each completion: counts its request, and removes it from the table after its last
 // completion.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// Called when the ring ends, and in count_finished_rings(): before the process ends, before an exec that may
-// fail, and when recording ends. In the last two cases the ring continues. Requests that succeed without a
-// completion (IOSQE_CQE_SKIP_SUCCESS) are taken as completed.
+// Takes the requests that succeed without a completion (IOSQE_CQE_SKIP_SUCCESS) as completed, and counts
+// them. Called when the ring ends, and in count_finished_rings(): before the process ends, before an exec
+// that may fail, and when recording ends. After a failed exec, and after recording has ended, the ring
+// continues.
 void count_silent_requests(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

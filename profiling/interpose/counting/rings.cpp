@@ -1,11 +1,13 @@
 // The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
-// Threads: a thread of the program, in a wrapper around its call, or when it ends the process.
-// count_finished_rings() and forget_rings() name other callers.
+// Threads: a thread of the program, in a wrapper around its call, or when it ends the process. The comments
+// of count_finished_rings() and forget_rings() name their callers.
 // Locks: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`), never both at
-// once. Under a ring's lock the counting may take the session's file_lock, and may wait in Update while
-// another thread changes the session. That thread must therefore not wait for a ring's lock while
-// session.changes is set.
+// once. Two exceptions: new_ring(), add_library_ring() and add_program_ring() fill a ring without its lock,
+// because no wrapper finds it by a descriptor yet. with_library_ring() reads `cq_tail` without the lock.
+// Under a ring's lock the counting may take the session's file_lock, and may wait in Update while another
+// thread changes the session. That thread must therefore not wait for a ring's lock while session.changes is
+// set.
 // Memory: from private_memory(). Nothing calls malloc or stdio.
 // Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() == false and counts nothing.
 // Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
@@ -25,14 +27,16 @@ namespace penstock::interpose {
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
-// Values of Ring::fd for a ring without a descriptor: free for another use, being filled, never used again.
+// Values of Ring::fd for a ring without a descriptor. kFreeFd: free for another use. kClaimedFd: a thread is
+// filling it. kForgottenFd: never used again.
 constexpr int kFreeFd = -1;
 constexpr int kClaimedFd = -3;
 constexpr int kForgottenFd = -2;
 constinit OwnedLock rings_lock;  // held to change the list; reading the list needs no lock
 
-// Takes no lock, so any thread and any handler may call it. Rings are never freed, because another thread may
-// be reading the list. A ring that ended stays in it with fd -1 and is used again.
+// Returns the ring with this descriptor; null if there is none. Takes no lock, so any thread and any handler
+// may call it. Rings are never freed, because another thread may be reading the list. A ring that ended stays
+// in the list with fd -1 (kFreeFd), and is used again.
 Ring* find_ring(int fd) noexcept {
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) == fd) {
@@ -46,15 +50,15 @@ Ring* find_ring(int fd) noexcept {
 // finds it by a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimedFd. So
 // another thread that sets up a ring at the same instant does not take it for a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
-  // The kernel has given the number to a new ring, so the old ring has ended. Done outside rings_lock,
-  // because remove_ring() takes the old ring's lock.
+  // Ends an older ring with the same descriptor: the kernel has given its number to a new ring. This is done
+  // outside rings_lock, because remove_ring() takes the old ring's lock.
   remove_ring(fd);
   const LockGuard lock(rings_lock);
   Ring* ring = lock.has_lock() ? find_ring(kFreeFd) : nullptr;
   if (lock.has_lock() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
-      // `next` first: a reader may follow it as soon as first_ring leads to this ring.
+      // `next` is stored first, because a reader may follow it as soon as first_ring leads to this ring.
       ring->next = first_ring.load(std::memory_order_relaxed);
       first_ring.store(ring, std::memory_order_release);
     }
@@ -87,8 +91,8 @@ void set_cq_memory(Ring& ring, const char* memory) noexcept {
   ring.cq_memory = memory;
 }
 
-// Loads with acquire: the writer of the ring (the kernel or the program) stores the entries first and then
-// the tail. After a relaxed load, this thread might still see an old entry.
+// Reads the tail of a ring. Loads with acquire: the writer of the ring (the kernel or the program) stores the
+// entries first and then the tail. After a relaxed load, this thread might still see an old entry.
 uint32_t tail_of(const uint32_t* tail) noexcept {
   return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
 }
@@ -149,8 +153,8 @@ void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
 }
 
 // Counts the remaining requests and completions, and empties the ring. Ring::lock is held. Order: requests
-// before completions, or their completions would count as dropped; fd last, because from then on new_ring()
-// may give the ring to another thread.
+// are counted before completions, because a completion without a known request counts as dropped. `fd` is
+// stored last, because from then on new_ring() may give the ring to another thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
   count_published_requests(log, ring);
   count_completions(log, ring);
@@ -171,7 +175,7 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
 
 // Calls `action` under the lock of the ring with this descriptor. Called by any thread, with no lock held.
 // thread_log() may create the thread's log, with memory from the kernel. The descriptor is compared again
-// under the lock: between the search and the lock the ring may have ended and become another one.
+// under the lock: between find_ring() and the lock the ring may have ended and been used again.
 template <typename Do>
 void with_ring(int fd, Do action) noexcept {
   ThreadLog* log = fd < 0 || !has_rings() ? nullptr : thread_log();
@@ -186,7 +190,9 @@ void with_ring(int fd, Do action) noexcept {
 }
 
 // Calls `action` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
-// closed the descriptor and use a registered number instead. No lock is held on entry.
+// closed the descriptor and use a registered number instead. No lock is held on entry. A limit: `cq_tail` is
+// read without the lock and is not compared again under it. If another thread ends the same ring at that
+// moment, `action` may get a ring that is empty, or in use for another one.
 template <typename Do>
 void with_library_ring(const LibraryRing& library, Do action) noexcept {
   ThreadLog* log = has_rings() ? thread_log() : nullptr;
@@ -228,15 +234,15 @@ void add_library_ring(const LibraryRing& library, const RingParameters& paramete
   ring->entries = library.sq.requests;
   ring->cq_tail = library.cq.tail;
   ring->completions = reinterpret_cast<const char*>(library.cq.completions);
-  // Completions that are already in the ring belong to requests that this library has not seen, so they are
-  // skipped.
+  // Skips the completions that are already in the ring: they belong to requests that this library has not
+  // seen.
   ring->cq_seen = *library.cq.tail;
   session.rings_seen = true;
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
-// The memory is known only if the program gave it; else note_ring_memory() learns it when the program maps
-// the ring.
+// The ring's memory is known now only if the program provided it (kSetupOwnMemory). Otherwise
+// note_ring_memory() notes it when the program maps the ring.
 void add_program_ring(int fd, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
@@ -279,8 +285,8 @@ bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept {
   return is_ring;
 }
 
-// Called before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
-// thread.
+// Ends the rings whose memory is in this range. Called before munmap(): reading unmapped memory afterwards
+// would crash the program's own thread.
 void remove_rings_in(const void* memory, size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* begin = static_cast<const char*>(memory);
@@ -295,9 +301,9 @@ void remove_rings_in(const void* memory, size_t bytes) noexcept {
   });
 }
 
-// liburing has prepared these requests and publishes them in the call that follows. Completions first: a new
-// request may carry the user_data of one that has just completed. Requests before the call: after it the
-// kernel may have overwritten the entries.
+// Counts completions, and then the requests that liburing has prepared and will publish in the call that
+// follows. Completions are counted first, because a new request may carry the user_data of one that has just
+// completed. Requests are read before the call, because afterwards the entries may have been overwritten.
 void read_before_call(const LibraryRing& library) noexcept {
   with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
@@ -312,7 +318,9 @@ void read_completions(const LibraryRing& library) noexcept {
   with_library_ring(library, [](ThreadLog& log, Ring& ring) { count_completions(log, ring); });
 }
 
-// Any thread and any handler may call it. Completions first, for the reason given at read_before_call().
+// Counts the new completions and requests of one ring, or of all rings (`fd` is -1). Any thread and any
+// handler may call this. Completions are counted first, because a new request may carry the user_data of one
+// that has just completed.
 void read_program_ring(int fd) noexcept {
   const auto read_ring = [](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
@@ -325,8 +333,8 @@ void read_program_ring(int fd) noexcept {
   }
 }
 
-// Ring::lock is held within. file_of() may look up in /proc a descriptor that the library has not seen
-// opened.
+// Stores the files that the program has registered for the ring. file_of() is called under Ring::lock. It may
+// look up in /proc a descriptor that the library has not seen opened.
 void set_registered_files(int fd, const int* fds, uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.table != nullptr) {
@@ -350,7 +358,8 @@ void update_registered_files(int fd, uint32_t first, const int* fds, uint32_t co
   });
 }
 
-// Called after io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
+// Notes a change of the ring's table of registered files. Called after io_uring_register() has succeeded. The
+// kernel has read `argument`, so it can be read here.
 void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept {
   switch (operation) {
     case kRegisterFiles:
@@ -380,9 +389,10 @@ void note_ring_registration(int fd, unsigned operation, const void* argument, un
   }
 }
 
-// Called before the process ends, executes another program, or recording ends, in the thread that does so.
-// Other threads may still use their rings, and after an exec that fails the rings continue. Completions are
-// read before and after the requests: a request that was not seen yet may have completed already.
+// Counts the requests and completions of all rings that are not counted yet. Called before the process ends,
+// before it executes another program, and before recording ends, in the thread that does so. Other threads
+// may still use their rings, and after an exec that fails the rings continue. Completions are read before the
+// requests, and once more after them: a request that is read only now may have completed already.
 void count_finished_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
@@ -392,11 +402,11 @@ void count_finished_rings() noexcept {
   });
 }
 
-// Called by a fork's child before its first counted call, and by begin_recording(), which holds Control (all
-// signals blocked) while session.changes is set. Resets the locks without taking them. In a fork's child the
-// thread that held one does not exist. In begin_recording() the thread that holds one may be waiting for this
-// thread. The descriptor becomes kForgottenFd, not kFreeFd: a thread may have been changing the ring, so the
-// ring is never used again.
+// Forgets all rings. Called by a fork's child before its first counted call, and by begin_recording(), which
+// holds Control (all signals blocked) while session.changes is set. Resets the locks without taking them,
+// because waiting for one could block for ever. In a fork's child the thread that held the lock does not
+// exist. In begin_recording() the thread that holds it may be waiting for this thread. The descriptor becomes
+// kForgottenFd, not kFreeFd: a thread may have been changing the ring, so the ring is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {

@@ -17,7 +17,8 @@
 // them.
 // Memory: from the kernel, not from the program's heap. errno does not change.
 // Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
-// the handler's call is made, and its requests are missed.
+// the handler's call is made, and its requests are missed. In such a handler remove_ring() does nothing: the
+// ring stays in the list, with pointers to memory that liburing then unmaps.
 // Forks: a child forgets its parent's rings (forget_rings()).
 #pragma once
 
@@ -28,30 +29,31 @@
 
 namespace penstock::interpose {
 
-// Called after liburing has set a ring up.
+// Adds a ring to the list of rings whose requests are counted. Called after liburing has set it up.
 void add_library_ring(const LibraryRing& ring, const RingParameters& parameters) noexcept;
-// Called before liburing unmaps a ring.
+// Counts what is not counted yet in the ring, and forgets the ring. Called before liburing unmaps it.
 void remove_ring(const LibraryRing& ring) noexcept;
-// Called before the descriptor of a ring is closed. Does nothing for other descriptors.
+// Does the same for the ring with descriptor `fd`, before that descriptor is closed. Does nothing if `fd` is
+// not a ring.
 void remove_ring(int fd) noexcept;
-// A ring that the program set up by itself. Its memory is known once the program maps it
-// (note_ring_memory()).
+// Adds a ring that the program has set up by itself (io_uring_setup()). Its memory is known once the program
+// maps it (note_ring_memory()).
 void add_program_ring(int fd, const RingParameters& parameters) noexcept;
 
 inline bool has_rings() noexcept {
   return session.rings_seen;
 }
 
-// Called before a call that submits requests or waits for completions: reads completions and then requests.
+// Reads completions and then requests. Called before a call that submits requests or waits for completions.
 void read_before_call(const LibraryRing& ring) noexcept;
-// Called after a call that submits requests or waits for completions: reads only completions.
+// Reads only completions. Called after a call that submits requests or waits for completions.
 void read_completions(const LibraryRing& ring) noexcept;
-// For a ring that the program fills by itself. Called before and after a call that submits requests or waits
-// for completions: reads completions and then requests. An `fd` of -1 means all rings.
+// Reads completions and then requests of a ring that the program fills by itself. Called before and after a
+// call that submits requests or waits for completions. An `fd` of -1 means all rings.
 void read_program_ring(int fd) noexcept;
 
-// Notes the ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
-// entries.
+// Notes the table of files that the program has registered for the ring, after the kernel has accepted it. A
+// null `fds` means empty entries.
 void set_registered_files(int fd, const int* fds, uint32_t count) noexcept;
 // Notes `count` entries of the ring's table of registered files, from entry `first` on, after the kernel has
 // replaced them.
@@ -60,9 +62,9 @@ void update_registered_files(int fd, uint32_t first, const int* fds, uint32_t co
 // table of registered files.
 void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept;
 
-// Called after mmap(): notes where a ring's memory is. Returns whether `fd` is a ring.
+// Notes where a ring's memory is. Called after mmap(). Returns whether `fd` is a ring.
 bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept;
-// Called before munmap(): ends the rings whose memory is in that range.
+// Ends the rings whose memory is in the `bytes` bytes from `memory` on. Called before munmap().
 void remove_rings_in(const void* memory, size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

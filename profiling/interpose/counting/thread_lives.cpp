@@ -34,8 +34,10 @@ constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec
 namespace {
 
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local unsigned suspend_depth __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
-// While this is set, a call of a handler, or of the code that makes the log, finds no log.
+// How many vforks are active in this thread: a vfork's child may call vfork() itself.
+thread_local unsigned suspend_depth __attribute__((tls_model("initial-exec"))) = 0;
+// While this is set, begin_log() returns null. So a wrapped call that a handler or begin_log() itself makes
+// meanwhile is not counted.
 thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = false;
 // This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* former_log __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -49,9 +51,9 @@ constinit ThreadLog* free_logs = nullptr;
 constinit ThreadLog* all_logs = nullptr;  // all logs that were ever made; no log is freed
 constinit penstock_block* threads_block = nullptr;
 
-// The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null if there
-// is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
-// call.
+// Adds an entry for the thread's totals to the session's file, and returns it. Takes logs_lock and, for a new
+// block, file_lock. Null if there is no room, and in a handler whose own thread holds logs_lock: then the
+// thread tries again at its next call.
 penstock_thread* add_thread(uint32_t thread) noexcept {
   const LockGuard guard(logs_lock);
   if (!guard.has_lock()) {
@@ -72,7 +74,8 @@ penstock_thread* add_thread(uint32_t thread) noexcept {
   return entry;
 }
 
-// Called by the log's own thread in an update, or by a thread that has taken a log without an owner.
+// Forgets the log's counters, cache and deferred operations. Called by the log's own thread in an update, or
+// by a thread that has taken a log without an owner.
 void forget_files(ThreadLog& log) noexcept {
   log.files.clear();
   for (ThreadLog::Cached& cached : log.cache) {
@@ -81,7 +84,7 @@ void forget_files(ThreadLog& log) noexcept {
   log.deferred_count = 0;
 }
 
-// Called within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
+// Removes all pointers into a session from the log. Called within an update, or for a log without an owner.
 void clear_log(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.brief_counters = log.names = log.segments = log.spans = nullptr;
@@ -98,10 +101,11 @@ void add_to_free_logs(ThreadLog& log) noexcept {
   free_logs = &log;
 }
 
-// The destructor of ended_key: in the thread that ends, after its own function has returned, with no lock
-// held. Destructors of other keys may do I/O before and after this; if they do it after this, the thread gets
-// another log. Signals are not blocked: `is_beginning_log` makes handlers find no log while this one is given
-// back. While the state is `forked` this process has no file yet, so nothing is written.
+// Gives the log of an ending thread to the next thread. It is the destructor of ended_key: it runs in the
+// ending thread, after the thread's own function has returned, with no lock held. Destructors of other keys
+// may do I/O before or after this. If they do it after this, the thread gets another log. Signals are not
+// blocked: `is_beginning_log` makes handlers find no log meanwhile. While the state is `forked` this process
+// has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
   is_beginning_log = true;  // set before own_log is cleared, or a handler would begin a log in between
@@ -165,7 +169,7 @@ bool thread_exists(const ThreadLog& log) noexcept {
 // Makes the log's thread find no log at its next call. Called by the thread that changes the session, under
 // logs_lock, while no thread is inside an update. The other thread may end at any time. Its stack, which has
 // own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
-// fails instead of crashing. It is written only if it still refers to this log.
+// fails instead of crashing. own_log is written only if it still refers to this log.
 void clear_own_log(const ThreadLog& log) noexcept {
   ThreadLog* read_log = nullptr;
   ThreadLog* const no_log = nullptr;
@@ -215,8 +219,9 @@ void copy_names_of_parent(const char* parents_base) noexcept {
 
 }  // namespace
 
-// Called by the thread that changes the session. Other threads may close and duplicate descriptors meanwhile,
-// but wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
+// Copies the names of all descriptors to the new session, with a log that no thread owns. Called by the
+// thread that changes the session. Other threads may close and duplicate descriptors meanwhile, but wait in
+// Update before they use a name. The log is given back afterwards, so that the next thread fills its blocks.
 void copy_names_to_session(const char* old_base) noexcept {
   ThreadLog* log = take_unowned_log();
   if (log != nullptr) {
@@ -230,9 +235,9 @@ void copy_names_to_session(const char* old_base) noexcept {
   }
 }
 
-// While this thread waits, other threads end their updates, and begin no new ones because they see
-// session.changes (Update, counting.hpp). The lock is released between two checks, because an update may need
-// it to begin a log. A log whose thread has died inside an update is not waited for.
+// Waits until no thread is inside an update. Meanwhile other threads end their updates, and begin no new ones
+// because they see session.changes (Update, counting.hpp). The lock is released between two checks, because
+// an update may need it to begin a log. A log whose thread has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
   constexpr int64_t kMostWaitNs = 2'000'000'000;
   const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -254,8 +259,8 @@ bool wait_for_updates() noexcept {
   }
 }
 
-// `is_retired` is set before own_log is cleared: a thread that still has its pointer finds the log retired in
-// its next Update and moves it to the new session itself.
+// `is_retired` is set before own_log is cleared: a thread that still has the pointer to its log finds it
+// retired in its next Update, and moves it to the new session itself.
 void retire_logs() noexcept {
   const LockGuard guard(logs_lock);
   for (ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
@@ -283,9 +288,9 @@ void watch_threads() noexcept {
 
 namespace {
 
-// Whether a session runs. In a fork's child the first counted call of any thread begins one, while the other
-// threads wait for begin_lock. Called within an Update. A handler whose own thread holds the lock records
-// nothing.
+// Whether a session runs. In a fork's child the first counted call of any thread begins a session, while the
+// other threads wait for begin_lock. Called within an Update. A handler whose own thread holds the lock
+// records nothing.
 bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     const LockGuard guard(begin_lock);
@@ -303,8 +308,9 @@ bool begin_or_find_session(ThreadLog& log) noexcept {
 
 }  // namespace
 
-// Called within an Update of the log, in its own thread. former_log is set first, so that the log is found
-// again if no session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
+// Makes the log belong to the session that runs now. Called within an Update of the log, in its own thread.
+// former_log is set first, so that the log is found again if no session runs now. `owner` is set before
+// own_log: retire_logs() finds own_log by it.
 void begin_in_session(ThreadLog& log) noexcept {
   former_log = &log;
   if (!begin_or_find_session(log)) {
@@ -322,11 +328,12 @@ void begin_in_session(ThreadLog& log) noexcept {
   }
 }
 
-// Called in a wrapper, before the program's call, if the thread has no log: first call, new session, fork's
-// child. No lock is held. The call may come from malloc, from a handler, or from this function itself through
-// a wrapper. So `is_beginning_log` is set first. pthread_setspecific() may call malloc (glibc, for keys from
-// 32 on); it runs while `is_beginning_log` is still set, so that the allocator's own calls find no log and do
-// not enter this function again.
+// Gives the calling thread its log, and returns it. Called in a wrapper, before the program's call, if the
+// thread has no log: at its first call, in a new session, or in a fork's child. No lock is held. The call may
+// come from malloc, from a handler, or from this function itself through a wrapper. So `is_beginning_log` is
+// set first. pthread_setspecific() may call malloc (glibc, for keys from 32 on); it runs while
+// `is_beginning_log` is still set, so that the allocator's own calls find no log and do not enter this
+// function again.
 ThreadLog* begin_log() noexcept {
   if (suspend_depth != 0 || is_beginning_log ||
       session.state.load(std::memory_order_acquire) == SessionState::off) {
@@ -354,11 +361,12 @@ ThreadLog* begin_log() noexcept {
   return log;
 }
 
-// Called in a fork's child by after_fork_in_child(), while it has one thread. The locks are reset first:
-// threads of the parent that held them do not exist here. The logs of the parent's other threads are not
+// Resets the locks, and forgets all logs but that of the forking thread. Called in a fork's child by
+// after_fork_in_child(), while it has one thread. The locks are reset first: threads of the parent that held
+// them do not exist here, so waiting would last for ever. The logs of the parent's other threads are not
 // reachable any more; their memory is shared with the parent until it is written to. The forking thread's own
-// log is made again in the same memory, and keeps its table. session.changes may have been set by a thread of
-// the parent that does not exist here to clear it.
+// log is made again in the same memory, and keeps its table. session.changes is cleared: the parent's thread
+// that set it does not exist here.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
@@ -383,17 +391,19 @@ void forget_parents_logs() noexcept {
   }
 }
 
-// Called before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The
-// child runs on this thread's variables, so it and its handlers find no log, while the parent's thread
-// sleeps. `suspend_depth` is a count, because the child may itself call vfork().
+// Takes the log away from this thread until restore_log(). Called before vfork() and clone() with CLONE_VM
+// and CLONE_VFORK, in the thread that makes the call. The child runs on this thread's variables, so it and
+// its handlers find no log, while the parent's thread sleeps. `suspend_depth` is a count, because the child
+// may itself call vfork().
 void suspend_log() noexcept {
   if (suspend_depth++ == 0) {
     suspended_log = own_log;
     own_log = nullptr;
   }
 }
-// Called in the parent, when the child has executed another program or ended. The session may have changed
-// meanwhile.
+// Gives this thread its log again. Called in the parent, when the child has executed another program or
+// ended. The session may have changed meanwhile; in that case own_log becomes null, and begin_log() finds the
+// log later.
 void restore_log() noexcept {
   if (--suspend_depth == 0) {
     own_log = suspended_log != nullptr && suspended_log->is_retired ? nullptr : suspended_log;

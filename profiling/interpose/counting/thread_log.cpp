@@ -2,10 +2,11 @@
 //
 // Threads: the log's own thread, within an Update. Exception: copy_names_to_session() calls add_name() in the
 // thread that changes the session, with a log that no thread uses.
-// Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted.
-// new_block() takes file_lock.
+// Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
+// I/O is counted, and Control (recording.hpp) when recording ends. new_block() takes file_lock.
 // Memory: from the kernel and the session's file. No malloc, no stdio, no locale.
-// Signals: a handler never enters here while its own thread does: its operation is deferred (Update).
+// Signals: a handler never runs this code while its own thread is inside it: the handler's operation is
+// deferred (Update).
 // Crash: other processes read the file while it is written, and the process may be killed at any instruction.
 // So an entry is complete before publish_entries() adds it to its block, and a name that it refers to is in
 // the file before it.
@@ -47,7 +48,8 @@ bool FileTable::grow() noexcept {
     if (marks_[i] == 0) {
       continue;
     }
-    // The tag has enough bits of the hash for all but the largest tables.
+    // The slot has some bits of the hash. For all but the largest tables they are enough to find the new
+    // place.
     const uint64_t slot = slots_[i];
     uint64_t hash = slot >> kAddressBits;
     if (count > kTagMask + 1) {
@@ -81,8 +83,8 @@ namespace {
 constexpr uint64_t kMostBlockBytes = 256U << 10U;
 constexpr uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
 
-// A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
-// log: the file of its blocks has ended, and a new block would be in the next file.
+// Adds a block with room for `bytes` of entries, twice as large as the last one. Null if there is no room,
+// and for a retired log: the file of its blocks has ended, and a new block would be in the next file.
 [[gnu::cold]] penstock_block* add_block_of_thread(const ThreadLog& log, penstock_block*& block,
                                                   penstock_block_kind kind, uint16_t entry_bytes,
                                                   uint64_t bytes) noexcept {
@@ -120,8 +122,8 @@ void copy_name(char* to, const char* from, size_t length) noexcept {
   });
 }
 
-// Prefetches the memory of the next entry while the program does other work. That memory is not in the cache
-// yet.
+// Prefetches the memory of the next entry, which is not in the cache yet. It is loaded while the program does
+// other work.
 void prefetch_for_writing(const char* at, uint64_t bytes, uint64_t room) noexcept {
   constexpr uint64_t kCacheLineBytes = 64;
   for (uint64_t i = 0; i < bytes && i < room; i += kCacheLineBytes) {
@@ -131,8 +133,8 @@ void prefetch_for_writing(const char* at, uint64_t bytes, uint64_t room) noexcep
 
 }  // namespace
 
-// Called for the log's own thread, and for a log without an owner (copy_names_to_session()). The text is
-// written before publish_entries() makes it visible.
+// Writes a name to the session. Called by the log's own thread, and for a log without an owner
+// (copy_names_to_session()). The text is written before publish_entries() makes it visible.
 uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
                   penstock_file_kind kind) noexcept {
   const uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
@@ -151,8 +153,8 @@ uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t leng
 
 namespace {
 
-// Adds an entry of this form; null if there is no room. Only the fields that differ from 0 are written:
-// blocks are full of zeros at first.
+// Adds counters of the form kForm to the log's block; null if there is no room. Only the fields that differ
+// from 0 are written: blocks are full of zeros at first.
 template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, uint64_t file, uint64_t name,
                                                               penstock_layer layer, uint64_t begin) noexcept {
@@ -186,9 +188,9 @@ template <penstock_form kForm>
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
-// Later operations are counted in `c`, which takes over the last positions of `previous`. `c` is in the file
-// before `previous` is marked as continued: a reader in between misses nothing, because each entry is counted
-// on its own.
+// Makes `c` continue the counters `previous` of the same file: it takes over their last positions, and later
+// operations are counted in `c`. `c` is in the file before `previous` is marked as continued. A reader
+// between these two steps misses nothing, because readers count all entries of a file.
 void continue_counters(penstock_counters& previous, penstock_counters& c) noexcept {
   c.last_was = previous.last_was;
   c.last_read = visit_counters(previous, [](const auto& fields) { return fields.last_read; });
@@ -203,8 +205,8 @@ void continue_counters(penstock_counters& previous, penstock_counters& c) noexce
   }
 }
 
-// Adds an entry for a file whose counters are full or in brief form. The table refers to the new counters
-// last: until then the old ones are valid.
+// Adds whole counters for a file whose counters are full, or are brief ones that cannot count the call. The
+// table refers to the new counters last: until then the old counters are valid.
 [[gnu::noinline]] penstock_counters* make_continuation(ThreadLog& log, uint64_t slot,
                                                        penstock_counters& previous, uint64_t begin) noexcept {
   penstock_counters* c =
@@ -218,8 +220,8 @@ void continue_counters(penstock_counters& previous, penstock_counters& c) noexce
 
 }  // namespace
 
-// The most frequent case is a file that is opened for the first time. A handler never runs this while its own
-// thread is inside it, because the table may be growing.
+// The most frequent case is a file that is opened for the first time. A handler must not run this while its
+// own thread is inside it, because the table may be growing. Update prevents that.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, uint64_t begin) noexcept {
   uint64_t slot = log.files.slot_of(file.file, layer);
@@ -249,8 +251,9 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 namespace {
 
 // Describes a descriptor that no wrapper saw opened, from /proc and fstat(). Uses log.name, so it must not
-// run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is not
-// stored. The description is complete before describe() shows it to other threads.
+// run in a handler that interrupted an update of its own thread. own_log is null while the log is retired or
+// not yet in use; in that case the name is not stored. The description is complete before describe() shows it
+// to other threads.
 Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
   AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {
@@ -297,8 +300,9 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
-// Called within an update. Two threads may describe the same descriptor at once: the second description
-// replaces the first (describe()), and its serial makes the cached counters of the first invalid.
+// Finds or makes the counters of a descriptor's file. Called within an update. Two threads may describe the
+// same descriptor at once. Then the later description replaces the earlier one (describe()), and its serial
+// makes the cached counters of the earlier one invalid.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = description_of(fd);
   if (description == nullptr) {
@@ -330,8 +334,9 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
 
 namespace {
 
-// Takes file_lock. At the trace limit this may empty a full block and return it, so the caller must not use
-// pointers into it.
+// Gives the log another block for segments, and returns it; null if there is none. At the trace limit this
+// may be the log's own full block, emptied. So the caller must not keep pointers into that block. Takes
+// file_lock.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
   penstock_block* block = log.is_retired ? nullptr : next_segment_block(log.segments);
   if (block != nullptr) {
@@ -342,8 +347,8 @@ namespace {
 
 }  // namespace
 
-// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before
-// publish_entries() makes it visible.
+// Keeps one traced call as a segment. Called within an Update, or within an OuterUpdate if the block has
+// room. The entry is stored before publish_entries() makes it visible.
 void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
   if (free_bytes(block) < sizeof(penstock_segment)) {
@@ -368,7 +373,8 @@ void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noex
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
-// Called by penstock_profile_span(), which the program calls; within an Update.
+// Adds a span that the program reports. Called by penstock_profile_span(), which the program calls, within an
+// Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block =
       block_with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));

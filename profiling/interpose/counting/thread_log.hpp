@@ -9,8 +9,8 @@
 // Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
 // Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its
 // operation is deferred and counted after that update (Update, counting.hpp).
-// Forks: forget_parents_logs(). The child keeps the log of the thread that forked, and does not use the
-// others.
+// Forks: the child calls forget_parents_logs(). It keeps the log of the thread that forked, and does not use
+// those of the parent's other threads.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +38,7 @@ struct Operation {
 };
 
 // Finds a thread's counters by file and layer. It is a hash table with open addressing, and has the addresses
-// of the counters in the session. Only its thread uses it, within an update, so no handler does.
+// of the counters in the session. Only its thread uses it, within an update, so no handler uses it meanwhile.
 class FileTable {
  public:
   // Makes the table two or four times as large, or creates it. False if there is no memory.
@@ -106,9 +106,9 @@ class FileTable {
   }
   static size_t bytes_of(uint64_t slots) noexcept { return slots * (sizeof(uint64_t) + sizeof(uint8_t)); }
 
-  // A slot has 21 bits of the hash, and the address of the counters in units of 32 bytes. After the slots,
-  // marks_ has one byte for each slot, made of other bits of the hash; 0 means free. These bytes show whether
-  // a file is new. Far more of them than of the slots fit in the processor's cache.
+  // A slot has 21 bits of the hash, and the address of the counters in units of 32 bytes. In the memory after
+  // the slots, marks_ has one byte for each slot, made of other bits of the hash; 0 means free. These bytes
+  // show whether a file is new. Far more of them than of the slots fit in the processor's cache.
   uint64_t* slots_ = nullptr;
   uint8_t* marks_ = nullptr;
   uint64_t slot_count_ = 0;
@@ -121,8 +121,8 @@ struct ThreadLog {
     penstock_counters* counters = nullptr;
   };
   // An operation of a handler that interrupted an update. It was made on a file, or on a descriptor that was
-  // not described. In the second case `device` and `inode` are those of the file to which the descriptor
-  // referred.
+  // not described (`by_descriptor`). For such a descriptor, `device` and `inode` are those of the file to
+  // which it referred.
   struct Deferred {
     Operation operation;
     uint64_t file = 0;
@@ -151,13 +151,13 @@ struct ThreadLog {
   SpareDescription spare;
 
   // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
-  // long as `base` does not change. `is_retired`: that session has ended. The next Update moves the log to
-  // the session that runs then. Until it does, a call may still be counted in the old mapping, if its blocks
-  // have room.
+  // long as `base` does not change. `is_retired`: that session has ended. The thread's next Update moves the
+  // log to the session that runs then. Before that Update, a call may still be counted in the old mapping, if
+  // its blocks have room.
   char* base = nullptr;
   volatile bool is_retired = false;
   volatile bool is_ending = false;  // its thread is ending
-  ThreadLog** owner = nullptr;      // its thread's own_log; null: no thread has this log
+  ThreadLog** owner = nullptr;      // address of its thread's own_log; null: no thread has this log
   ThreadLog* next_log = nullptr;
 
   ThreadLog* next_free = nullptr;
@@ -168,8 +168,8 @@ struct ThreadLog {
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// Makes the caller's log, or finds its former one; null if nothing is recorded. Takes logs_lock for a new
-// log, and file_lock for a new block. errno does not change.
+// Makes the caller's log, or finds the one that it had in an earlier session. Null if nothing is recorded.
+// Takes logs_lock for a new log, and file_lock for a new block. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
 // The caller's log; null if nothing is recorded. Any thread and any handler; the first call of a thread may
 // take locks (begin_log()).
@@ -181,16 +181,15 @@ inline ThreadLog* thread_log() noexcept {
   return begin_log();
 }
 
-// Called once, when the library is loaded. From then on, each thread that ends gives its log back for the
-// next thread.
+// Makes each thread that ends give its log back for the next thread. Called once, when the library is loaded.
 void watch_threads() noexcept;
-// Called in a fork's child before its first counted call: frees the locks, and forgets the logs of the
-// parent's other threads. Waits for nothing.
+// Called in a fork's child before its first counted call: frees the locks without waiting for them, and
+// forgets the logs of the parent's other threads.
 void forget_parents_logs() noexcept;
 // Called within an Update of the caller's own log: moves the log to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
-// Called while session.changes is set: waits until no thread is inside an update. False if one still is after
-// two seconds (a stopped thread).
+// Called while session.changes is set: waits until no thread is inside an update. False if a thread is still
+// inside one after two seconds, because it is stopped.
 bool wait_for_updates() noexcept;
 // Called after wait_for_updates(): marks all logs as retired, because their session has ended. Each thread
 // moves to the new session at its next call.
@@ -200,9 +199,9 @@ void retire_logs() noexcept;
 void copy_names_to_session(const char* old_base) noexcept;
 // Whether a thread may still write to the session that is mapped at `base`.
 bool is_written_to(const char* base) noexcept;
-// A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
-// But its descriptors are its own. It records nothing: between suspend_log() and restore_log() the thread has
-// no log.
+// Called before vfork(): until restore_log() the calling thread has no log, so the child records nothing. The
+// child runs in its parent's memory and uses the thread-local variables of its parent's thread, but its
+// descriptors are its own.
 void suspend_log() noexcept;
 // Called in the parent when the child has called exec() or ended: the thread has its log again.
 void restore_log() noexcept;
@@ -222,9 +221,9 @@ struct FileRecord {
 // room. `begin`: the start of the operation, in ticks. Called within an Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, uint64_t begin) noexcept;
-// counters_of() for a descriptor. If the descriptor is not described, its file is looked up in /proc. The
-// result is stored in the log's cache. Null also if operations on the descriptor are not counted for a file.
-// Called within an Update.
+// Returns what counters_of() returns, for the file of a descriptor. If the descriptor is not described, its
+// file is looked up in /proc. The result is stored in the log's cache. Null also if operations on the
+// descriptor are not counted for a file. Called within an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // The bytes of a block that no entry uses yet; 0 for null.

@@ -11,10 +11,10 @@ namespace penstock::interpose {
 // Makes a fork's child leave its parent's session: the child writes nothing more to it. A session of its own
 // begins with its first counted call. Called in the child, which has one thread.
 void after_fork_in_child() noexcept;
-// Like after_fork_in_child(), for a child that was not forked by libc's fork(): libc has renewed no locks
-// there. The code around such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp).
-// For libc's fork(), before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of
-// pthread_atfork().
+// Does what after_fork_in_child() does, in a child of a raw fork: one that was not made by libc's fork().
+// libc has not reset its own locks in this child, so its functions that take locks, such as malloc(), may
+// wait for ever. The code around a raw fork also calls before_fork() and after_fork_in_parent()
+// (loader_walk.hpp) itself. For libc's fork(), pthread_atfork() calls all three.
 void after_raw_fork_in_child() noexcept;
 // Counts the bytes that streams, asynchronous I/O and rings have moved without a wrapped call. Called before
 // the process ends or executes another program.

@@ -1,5 +1,5 @@
-// Adds to the environment of an executed program what it needs to be watched as well: this library in
-// LD_PRELOAD, and the variables that begin with PENSTOCK_PROFILE_. Their values are those of the time when
+// Adds to the environment of an executed program what is needed so that it is profiled as well: this library
+// in LD_PRELOAD, and the variables that begin with PENSTOCK_PROFILE_. Their values are those of the time when
 // this library was loaded.
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.

@@ -6,7 +6,7 @@
 // Memory: nothing is allocated; the owner is the address of a thread-local variable.
 // Signals: not blocked. The lock is usually held for microseconds. It makes no system call unless a thread
 // has to wait.
-// Forks: a child resets the lock.
+// Forks: a child resets the lock, because the thread that held it may not exist there.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ namespace penstock::interpose {
 
 class OwnedLock {
  public:
-  // Called in a fork's child. Frees the lock, because its owner may not exist in the child.
+  // Frees the lock. Called in a fork's child: waiting there could last for ever, because the lock's owner may
+  // not exist in the child.
   void reset() noexcept { owner_.store(nullptr, std::memory_order_relaxed); }
 
  private:
@@ -51,7 +52,8 @@ class LockGuard {
   }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
-  // False if this thread already holds the lock further up its stack.
+  // False if this thread held the lock already, for example in a signal handler that interrupted its own
+  // thread under the lock.
   bool has_lock() const noexcept { return has_lock_; }
 
  private:

@@ -41,8 +41,8 @@ void unmap_past_files() noexcept {
 }
 
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
-  // The newest few stay mapped: a call may have a pointer into one of them for as long as closing a file
-  // takes.
+  // The newest few files stay mapped: a running close() keeps a pointer into one of them until it has
+  // counted.
   constexpr size_t kNewestKept = 8;
   size_t kept_files = 0;
   for (size_t i = 0; i < past_file_count; ++i) {

@@ -10,7 +10,8 @@
 
 namespace penstock::interpose {
 
-// Null if there is no memory. `more_flags` are added to the flags of mmap(), such as MAP_POPULATE.
+// Returns zeroed memory; null if the kernel has none. `more_flags` are added to the flags of mmap(), such as
+// MAP_POPULATE.
 inline void* private_memory(size_t bytes, int more_flags = 0) noexcept {
   const long address = system_call(SYS_mmap, 0, long(bytes), PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);

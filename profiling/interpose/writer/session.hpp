@@ -1,11 +1,11 @@
-// The file to which this process writes its session, as mapped memory. A range of addresses is reserved once.
-// As the file grows, it is mapped into that range from the start, so pointers into it stay valid. Zeros are
-// written to each part of the file before it is mapped, so its space on the device is allocated by then. A
-// full disk therefore leads to counted drops and never to a SIGBUS.
+// The file to which this process writes its session, as mapped memory. A range of addresses is reserved when
+// the file begins. As the file grows, it is mapped into that range from the start, so pointers into it stay
+// valid. Zeros are written to each part of the file before it is mapped, so its space on the device is
+// allocated by then. A full disk therefore leads to counted drops and never to a SIGBUS.
 //
-// Threads: all functions may be called by any thread, with no lock held; file_lock (session_file.hpp) is
-// taken inside. The exceptions are named at the functions: they are for the holder of Control while
-// session.changes is set, or for the only thread of a fork's child.
+// Threads: any thread may call all functions but start_ticks(). The functions that need file_lock
+// (session_file.hpp) take it themselves. The caller may hold other locks: Control, logs_lock, or that of a
+// Ring or of AsyncOperations.
 // Memory: nothing is allocated from the program's heap, and no descriptor is kept open, because programs
 // close all descriptors that they find. snprintf() is used only for plain numbers and texts: then it neither
 // allocates nor locks.
@@ -36,8 +36,9 @@ enum class SessionState : uint32_t {
   running,
 };
 
-// All words that each wrapped call reads are in the first cache line, also words of other parts of the
-// library. So a call reads only this line: after a system call, little of what was in the cache is left.
+// The first cache line has all words that each wrapped call reads, also words of other parts of the library.
+// So a call loads only one line of this struct. That matters because a system call leaves little of what was
+// in the cache.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
   // Set while one thread, the holder of Control, switches the session from one file to another. That thread
@@ -46,9 +47,10 @@ struct alignas(64) Session {
   std::atomic<bool> changes{false};
   bool uses_tsc = false;    // ticks() uses the time stamp counter; chosen before any call is counted
   bool rings_seen = false;  // the program has used a ring (rings.hpp)
-  std::atomic<bool> may_have_loaded{false};  // objects may have been loaded since the last search (slots.hpp)
-  char* base = nullptr;                      // address where the file is mapped
-  // The file's header; not null once recording has begun for the first time.
+  // The program may have loaded libraries whose slots are not rewritten yet (slots.hpp).
+  std::atomic<bool> may_have_loaded{false};
+  char* base = nullptr;  // address where the file is mapped
+  // The file's header. It is not null once recording has begun for the first time.
   penstock_session_header* header = nullptr;
   char folder[1024] = {};  // absolute path of the session's folder
 };
@@ -67,8 +69,8 @@ penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
 // Takes file_lock.
 //
 // A block that is not full belongs to the log of a thread, or to a log that waits for the next thread. So
-// there are never more of these blocks than there were threads at one time. For each of them one block of
-// PENSTOCK_BLOCK_GRANULE bytes may be beyond the limit.
+// there are never more blocks that are not full than there were threads at one time. The blocks may exceed
+// the limit by PENSTOCK_BLOCK_GRANULE bytes for each of these threads.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept;
 
 inline uint64_t offset_in_session(const void* in_session) noexcept {
@@ -91,8 +93,8 @@ inline void count_drop(uint64_t& counter, uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
-// --- The clock of a session is the processor's time stamp counter if that is invariant, otherwise
-// CLOCK_MONOTONIC.
+// Reads a clock of the kernel. The clock of a session (ticks()) is the processor's time stamp counter if that
+// is invariant, otherwise CLOCK_MONOTONIC.
 inline int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
   clock_gettime(clock, &time);
@@ -113,10 +115,10 @@ inline uint64_t ticks() noexcept {
 // PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before anything is counted.
 uint64_t start_ticks() noexcept;
 
-// Stores a newer pair of readings of both clocks. Takes file_lock; a handler that cannot take the lock stores
-// nothing. Called within an update.
+// Stores the present time in the file's header: the session's ticks and CLOCK_MONOTONIC. Takes file_lock; a
+// handler that cannot take the lock stores nothing. Called within an update.
 [[gnu::cold]] void set_later_moment() noexcept;
-// Calls set_later_moment() if the last pair of readings is older than 1/8 s. Called within an update.
+// Calls set_later_moment() if the time that it stored last is more than 1/8 s ago. Called within an update.
 inline void note_moment(uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;
   const uint32_t newest_index = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;

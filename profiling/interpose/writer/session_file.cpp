@@ -1,10 +1,12 @@
 // Lets the session's file grow, and adds blocks to it.
 //
-// Threads: a thread of the program in a wrapped call, perhaps inside malloc.
+// Threads: a thread of the program in a wrapped call (perhaps inside malloc), at load or at exit; or the
+// holder of Control (recording.hpp).
 // Locks: new_block(), set_later_moment() and next_segment_block() take file_lock. All other functions are for
-// its holder (session_file.hpp). No lock is taken under it.
+// its holder, except is_own_session(), which end_session() calls before it takes the lock. No other lock is
+// taken under file_lock.
 // Memory: direct system calls only; no heap and no stdio.
-// Signals: a signal may come at any instruction. Its handler gets no block while its own thread is here.
+// Signals: a signal may come at any instruction. A handler gets no block if its own thread holds file_lock.
 // Forks: a child that was forked by a call without a wrapper gets no block (is_own_session()).
 // Crash: zeros are written to the file before a part of it is mapped, and a block's header before `file_end`
 // (grow_to(), add_block()).
@@ -31,8 +33,9 @@ constinit int file_errno = 0;
 
 namespace {
 
-// After a small growth, the zeros just written are still in the cache when the first records overwrite them.
-// But each growth is a separate mapping, and a process may have only some ten thousand mappings.
+// By how many bytes the file grows at once. A small growth is faster: the zeros that were just written are
+// still in the cache when the first records overwrite them. But each growth makes one more mapping, and a
+// process may have only some ten thousand mappings.
 constexpr uint64_t kUsualGrowthBytes = 512U << 10U;
 constexpr uint64_t kMostGrowthBytes = 16U << 20U;
 constexpr uint64_t kMostReservedBytes = uint64_t{1} << 38U;
@@ -47,7 +50,8 @@ uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexce
   return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : default_bytes;
 }
 
-// Called before a file begins. With PROT_NONE and NORESERVE the mapping takes only addresses and no memory.
+// Reserves as many addresses as possible for a file, before the file begins. With PROT_NONE and NORESERVE the
+// mapping takes only addresses and no memory.
 bool reserve_addresses() noexcept {
   // If the process has a limit of address space, this takes at most 1/16 of it: the program itself needs the
   // rest.
@@ -125,7 +129,8 @@ bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
     done += uint64_t(n);
     file.own_written_bytes += uint64_t(n);
     if (session.header != nullptr && file.bytes != 0) {
-      // The kernel counts these bytes, but the program did not write them.
+      // The kernel counts these bytes, but the program did not write them. So they are added to the value at
+      // the begin, which readers subtract.
       session.header->kernel_begin.wchar += uint64_t(n);
     }
   }
@@ -137,7 +142,8 @@ bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
 // other files madvise() lets the kernel do it, from Linux 5.14 on.
 void fault_in_pages(char* begin, uint64_t bytes) noexcept {
   if (file.is_in_memory) {
-    // The kernel's fault_around_bytes. A stretch begins at a multiple of this number.
+    // The length of a stretch: the kernel's default of fault_around_bytes. A stretch begins at a multiple of
+    // it.
     constexpr uint64_t kStretchBytes = 65536;
     const char* const end = begin + bytes;
     for (const char* i = begin; i < end; i += kStretchBytes - reinterpret_cast<uint64_t>(i) % kStretchBytes) {
@@ -152,10 +158,10 @@ void fault_in_pages(char* begin, uint64_t bytes) noexcept {
 
 }  // namespace
 
-// Order: zeros are written before the new part is mapped. If the part were mapped first, a full disk would
-// cause a SIGBUS at a later store in the program. file.bytes grows last, so that a block is never outside of
-// the mapping. The system calls are direct, because mmap() itself is wrapped. If the process is killed in
-// between, the file ends with zeros, which readers take for free blocks.
+// Grows the file. Order: zeros are written before the new part is mapped. If the part were mapped first, a
+// full disk would cause a SIGBUS at a later store in the program. file.bytes grows last, so that a block is
+// never outside of the mapping. The system calls are direct, because mmap() itself is wrapped. If the process
+// is killed between two of these steps, the file ends with zeros, which readers take for free blocks.
 bool grow_to(uint64_t bytes, int flags) noexcept {
   // A write beyond the program's limit of file sizes would kill the program by SIGXFSZ.
   rlimit limit{};
@@ -194,8 +200,8 @@ bool grow_to(uint64_t bytes, int flags) noexcept {
   return has_grown;
 }
 
-// Called when the session ends. Pages after the new end stay mapped, but touching them would cause a SIGBUS.
-// So file.bytes shrinks as well; these pages have no blocks.
+// Cuts off the unused end of the file. Called when the session ends. The cut-off pages stay mapped, but
+// touching them would cause a SIGBUS. So file.bytes shrinks as well, and no block is made in these pages.
 void trim_file() noexcept {
   const uint64_t end = session.header->file_end;
   const long fd = end < file.bytes ? open_current_file(0) : -1;
@@ -207,15 +213,15 @@ void trim_file() noexcept {
   }
 }
 
-// Makes one system call. Called when a block is made and when the session ends, because a child that was
-// forked without a wrapper must not write to its parent's file.
+// Whether this process made the file. A child that was forked by a call without a wrapper must not write to
+// its parent's file. Called when a block is made and when the session ends. Makes one system call.
 bool is_own_session() noexcept {
   return session.header->pid == uint32_t(system_call(SYS_getpid));
 }
 
-// The caller holds file_lock. The file grows by a fraction of its size, or only by the block if there is no
-// room for more. `magic` is stored before `file_end`. So a reader, also after a crash, finds no block before
-// file_end that has no header.
+// Adds a block at the end of the file. The caller holds file_lock. If needed, the file grows by a fraction of
+// its size, or only by the block if there is no room for more. The header's `magic` is stored before
+// `file_end`. So all blocks before file_end have a header, also for a reader after a crash.
 penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   if (!is_own_session()) {
     return nullptr;
@@ -243,15 +249,16 @@ penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
   return block;
 }
 
-// Called within an update, or with logs_lock held (add_thread()). thread_lives.cpp has the order of the
-// locks.
+// Does what add_block() does, and takes file_lock for it. Called within an update, or with logs_lock held
+// (add_thread()). The head of thread_lives.cpp gives the order of the locks.
 penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   const LockGuard hold(file_lock);
   return hold.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
-// The caller holds file_lock. Readers use later[later_index]. The other pair is written and then made the
-// newest one, so that a reader or a crash never finds a half-written pair.
+// Stores the present time in the header, as a pair: the session's ticks and CLOCK_MONOTONIC. The caller holds
+// file_lock. The header has two pairs, and readers use later[later_index]. The pair that they do not use is
+// written, and then later_index is changed. So a reader never finds a half-written pair, also after a crash.
 void set_moment() noexcept {
   penstock_session_header& h = *session.header;
   const uint32_t next_index = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
@@ -259,7 +266,8 @@ void set_moment() noexcept {
   __atomic_store_n(&h.later_index, next_index, __ATOMIC_RELEASE);
 }
 
-// Called in any counted call, within an update. A handler whose own thread holds the lock stores nothing.
+// Does what set_moment() does, and takes file_lock for it. Called in counted calls, within an update. A
+// handler whose own thread holds the lock stores nothing.
 void set_later_moment() noexcept {
   const LockGuard hold(file_lock);
   if (hold.has_lock()) {
@@ -317,8 +325,9 @@ penstock_block* remove_oldest_full() noexcept {
   return block;
 }
 
-// Another process may read the block meanwhile. It must never see a segment with parts of two calls. So
-// `used` becomes 0 before `renewed` increases, and `renewed` increases before new segments are stored.
+// Empties a block, so that new segments can be stored in it. Another process may read the block meanwhile,
+// and must never see a segment with parts of two calls. So `used` becomes 0 before `renewed` increases, and
+// `renewed` increases before new segments are stored.
 void empty_block(penstock_block* block) noexcept {
   count_drop(session.header->dropped_segments, block->used / sizeof(penstock_segment));
   __atomic_store_n(&block->used, uint64_t{0}, __ATOMIC_RELEASE);
@@ -333,7 +342,8 @@ uint64_t trace_limit_from_environment() noexcept {
   return bytes_from_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kDefaultTraceLimitBytes);
 }
 
-// Called within an update, by another_segment_block(). The list of full blocks changes only under file_lock.
+// Gives a thread another block for its segments (session.hpp says which). Called within an update, by
+// another_segment_block(). The list of full blocks changes only under file_lock.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept {
   const LockGuard hold(file_lock);
   if (!hold.has_lock() || !is_own_session()) {

@@ -2,9 +2,10 @@
 // session_lifetime.hpp.
 //
 // Everything here is for the holder of file_lock, or for the only thread that records (the library's
-// constructor, a fork's child). Under file_lock no other lock is taken, malloc is not called, and the holder
-// waits only for the file's own device. LockGuard::has_lock() is false in a handler that interrupted its own
-// thread under the lock.
+// constructor, a fork's child). Only is_own_session() needs no lock: end_session() calls it before it takes
+// file_lock. Under file_lock no other lock is taken, malloc is not called, and the holder waits only for the
+// file's own device. LockGuard::has_lock() is false in a handler that interrupted its own thread under the
+// lock.
 #pragma once
 
 #include <sys/types.h>
@@ -47,8 +48,8 @@ uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexce
 uint64_t trace_limit_from_environment() noexcept;
 // Reserves addresses for the file (session.base, File::reserved_bytes).
 bool reserve_addresses() noexcept;
-// Grows the file to `bytes`: allocates the space on the device, and then maps the new part. If it fails, it
-// returns false and sets `file_errno`.
+// Grows the file to `bytes`: allocates the space on the device, and then maps the new part. `flags` are added
+// to those of open(). If it fails, it returns false and sets `file_errno`.
 bool grow_to(uint64_t bytes, int flags) noexcept;
 // Cuts off the unused end of the file. A later block lets the file grow again.
 void trim_file() noexcept;
@@ -57,7 +58,7 @@ inline uint64_t round_up_to_granules(uint64_t bytes) noexcept {
   return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
 }
 
-// Stores a newer pair of readings of both clocks in the header.
+// Stores the present time in the header: the session's ticks and CLOCK_MONOTONIC.
 void set_moment() noexcept;
 
 // Whether this process made the file. A child that was forked by a call without a wrapper still has its

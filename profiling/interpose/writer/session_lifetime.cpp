@@ -2,13 +2,16 @@
 //
 // Threads: session_lifetime.hpp names the callers of each function.
 // Locks: file_lock is held by begin_session(), begin_kernel_counters(), end_session() and add_event().
-// open_session() and begin_forked_session() need none: in the library's constructor, and in a child's first
-// call under begin_lock, no other thread writes to the session. No lock is taken under file_lock.
+// open_session() needs no lock, because it runs in the library's constructor. begin_forked_session() needs
+// none either, because it runs in a child's first call, under begin_lock. In both cases no other thread
+// writes to the session. No lock is taken under file_lock.
 // Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
 // is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
 // at that time races with it.
 // Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
-// Forks: a child never writes to its parent's file (leave_session_of_parent(), begin_forked_session()).
+// Forks: a child of a wrapped fork never writes to its parent's file (leave_session_of_parent(),
+// begin_forked_session()). A child of an unwrapped fork gets no new block, but still writes to existing
+// blocks of its parent's file.
 // Crash: the file is mapped, so a killed process leaves what it had counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
@@ -45,7 +48,8 @@ uint32_t number_from_environment(const char* name, const char* other_name) noexc
   return 0;
 }
 
-// A relaxed load is enough: another process may write this bit at any time, and nothing else depends on it.
+// The trace bit of a file: 1 if calls are kept as segments. A relaxed load is enough: another process may
+// write the bit at any time, and nothing else depends on it.
 uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
@@ -61,11 +65,11 @@ bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked)
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
-// Takes over a late switch of the old file's trace bit. Another process may have switched that bit after it
-// was copied, because it did not see the new file yet. That process writes the bit (pwrite()) and then
-// searches for new files. Here the new file is made visible (magic), and after a full fence the old bit is
-// read again. So at least one of the two processes sees what the other one wrote. If the bit of the new file
-// was switched already, the exchange does not change it.
+// If another process has switched the old file's trace bit since it was copied, switches the new file's bit
+// as well, because that process did not see the new file yet. It writes the bit (pwrite()) and then searches
+// for new files. Here the new file is made visible (magic), and after a full fence the old bit is read again.
+// So at least one of the two processes sees what the other one wrote. If the bit of the new file was switched
+// already, the exchange does not change it.
 void adopt_late_trace_bit(const penstock_session_header& previous, uint32_t copied_bit) noexcept {
   memory_fence(std::memory_order_seq_cst);
   const uint32_t current_bit = trace_bit_of(previous);
@@ -125,9 +129,9 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
 }
 
 // Makes the file and its first mapping. `previous` is the header, still mapped, of the file that the new file
-// continues; `forked` is true if that is the file of a fork's parent. If `previous` is null, `segments` is
-// the initial setting. The caller sets session.state, and holds file_lock where other threads run. After an
-// error session.base is the old mapping again, and the old file is unchanged.
+// continues; `forked` is true if that is the file of a fork's parent. If `previous` is null, `segments` says
+// whether segments are recorded at first. The caller sets session.state, and holds file_lock where other
+// threads run. After an error session.base is the old mapping again, and the old file is unchanged.
 bool begin_file(const penstock_session_header* previous, bool forked, bool segments) noexcept {
   file.bytes = 0;
   file.own_read_bytes = 0;
@@ -155,7 +159,7 @@ bool begin_file(const penstock_session_header* previous, bool forked, bool segme
 
 }  // namespace
 
-// Reads the environment, and takes no lock.
+// Whether the environment asks for segments (PENSTOCK_PROFILE_TRACE). Takes no lock.
 bool wants_segments() noexcept {
   const char* value = getenv("PENSTOCK_PROFILE_TRACE");
   return value != nullptr && *value == '1';
@@ -165,8 +169,9 @@ int session_failure() noexcept {
   return file_errno != 0 ? file_errno : ENOSPC;
 }
 
-// Called in the library's constructor, when the program usually has one thread. errno and stdio may be used
-// freely here; the message goes to descriptor 2 directly, because stderr's buffer belongs to the program.
+// Begins the session of a program that was started with the library. Called in the library's constructor,
+// when the program usually has one thread. errno and stdio may be used freely here; the message goes to
+// descriptor 2 directly, because stderr's buffer belongs to the program.
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -185,8 +190,8 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, as_argument(message), length);
 }
 
-// Called by the holder of Control, while session.changes is set. state `running` is stored last: from then on
-// a thread's next call may begin a log in this file.
+// Begins a file, and recording with it. Called by the holder of Control, while session.changes is set. The
+// state `running` is stored last: from then on a thread's next call may begin a log in this file.
 bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
                    const penstock_session_header* previous) noexcept {
   if (file.ticks_per_s == 0) {
@@ -207,9 +212,9 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
   return true;
 }
 
-// Called by the holder of Control, while session.changes is set: no thread adds to the totals that are
-// subtracted here. What threads have counted since recording began belongs to the session. So it is
-// subtracted from the kernel's counters at the start.
+// Stores the kernel's I/O counters at the begin of the session, minus the bytes that threads have counted
+// since recording began. Those bytes belong to the session. Called by the holder of Control, while
+// session.changes is set, so no thread adds to the subtracted totals meanwhile.
 void begin_kernel_counters() noexcept {
   const LockGuard hold(file_lock);
   penstock_kernel_io io{};
@@ -240,17 +245,18 @@ bool forked_between_files = false;  // at the fork the parent was switching from
 
 }  // namespace
 
-// Called in the child, which has one thread. Takes no lock. The parent's file stays mapped until
-// begin_forked_session(), because names of descriptors are in it. The state is stored relaxed, because there
-// is no other thread.
+// Keeps the child from writing to its parent's file. Called in the child, which has one thread. Takes no
+// lock. The parent's file stays mapped until begin_forked_session(), because names of descriptors are in it.
+// The state is stored relaxed, because there is no other thread.
 void leave_session_of_parent() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
-// Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
-// for that lock. The call may be made in a handler or inside malloc, so the heap is not used.
+// Begins the child's own file. Called in the child's first counted call, under begin_lock, in any of its
+// threads. The child's other threads wait for that lock. The call may be made in a handler or inside malloc,
+// so the heap is not used.
 // Order: the parent's file is unmapped after copy_names() has read it, and the state is stored last, because
 // it releases the other threads.
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept {
@@ -270,11 +276,13 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
   return has_started;
 }
 
-// Called at exit and exec, in a handler that calls _exit(), and by the holder of Control. A handler whose own
-// thread holds the lock stores the end as well, but no new moment.
+// Stores that the session ended, when, and why. Called at exit and exec, in a handler that calls _exit(), and
+// by the holder of Control. A handler whose own thread holds file_lock stores the end as well, but not the
+// present time (set_moment()).
 //
-// Order: the kernel's counters are stored before the flag that they are known. The state is stored after
-// both: a reader that sees it finds the rest. The file is shortened last, because that only frees space.
+// Order: the kernel's counters are stored before the flag that they are known. The state is stored after the
+// counters and the flag: a reader that sees the state finds the other two. The file is shortened last,
+// because that only frees space.
 void end_session(penstock_process_state state) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running || !is_own_session()) {
     return;
@@ -296,7 +304,8 @@ void end_session(penstock_process_state state) noexcept {
   }
 }
 
-// Called after a failed exec. The state is stored last: until then readers take the session for ended.
+// Undoes end_session() after a failed exec. The state is stored last: until then readers take the session for
+// ended.
 void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     session.header->end_monotonic_ns = 0;
@@ -305,9 +314,9 @@ void resume_session() noexcept {
   }
 }
 
-// Any thread and any handler may call this, with no lock held. `text` is the program's memory; it is cut at
-// 4,096 bytes. The entry is written before `used` is stored with release order, so that readers see all of
-// the entry or nothing of it, also after a crash.
+// Adds an event to the file. Any thread and any handler may call this, with no lock held but Control. `text`
+// is the program's memory; it is cut at 4,096 bytes. The entry is written before `used` is stored with
+// release order, so that readers see all of the entry or nothing of it, also after a crash.
 void add_event(penstock_event_kind kind, uint32_t pid, const char* text) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;

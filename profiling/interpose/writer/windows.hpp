@@ -16,27 +16,27 @@ namespace penstock::interpose {
 // library is loaded, or by the program. Any thread reads it.
 extern std::atomic<uint32_t> steps_per_window;
 
-// Called when a file has begun. The file has no number and no label yet.
+// Begins the window of a new file, without a number and a label. Called when a file has begun.
 void begin_window() noexcept;
 // Writes a label to the file. At the first call the file also gets its number. Null or "": no label.
 void label_window(const char* label) noexcept;
 // Writes a label that the program gave; label_with_steps() does not replace it. Null or "": no label.
 void set_program_label(const char* label) noexcept;
 
-// Called when step `number` has ended: the step belongs to the current file. Step last_switch_step() is
-// ignored, because it belongs to the previous file. Any thread may call this; it takes no lock.
+// Notes that step `number` has ended, and so belongs to the current file. Step last_switch_step() is ignored,
+// because it belongs to the previous file. Any thread may call this; it takes no lock.
 void note_step(uint64_t number) noexcept;
-// Called when the file ends. Labels the file with the steps that ended in it, unless the program gave it a
-// label.
+// Labels the file with the steps that ended in it, unless the program gave it a label. Called when the file
+// ends.
 void label_with_steps() noexcept;
 
-constexpr uint64_t kNoStep = ~uint64_t{0};  // last_switch_step() before a step has begun a file
+constexpr uint64_t kNoStep = ~uint64_t{0};  // last_switch_step() if no step has begun a file yet
 // The step whose end began the current file. If another accelerator reports the same step later, that step
 // belongs to the previous file.
 uint64_t last_switch_step() noexcept;
 void set_last_switch_step(uint64_t number) noexcept;
 
-// Called in a fork's child, which has no windows yet and counts its own from 1.
+// Forgets the parent's windows. Called in a fork's child, which counts its own windows from 1.
 void forget_parents_windows() noexcept;
 
 }  // namespace penstock::interpose
