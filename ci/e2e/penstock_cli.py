@@ -74,6 +74,11 @@ class CliTest(unittest.TestCase):
             self.assertEqual(done.returncode, expect, f"penstock {' '.join(map(str, args))}\n{out}\n{err}")
         return done
 
+    def formats(self):
+        """The names of all formats of this build."""
+        rows = [json.loads(line) for line in self.run_cli("--version", "--json").stdout.splitlines()]
+        return {row["name"] for row in rows if row.get("kind") == "format"}
+
     def assert_same_tree(self, one, other):
         """The same names with the same bytes; folders are those of the test unless they are absolute."""
         first, second = tree(self.dir / one), tree(self.dir / other)

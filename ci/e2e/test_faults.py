@@ -81,6 +81,9 @@ class Faults(penstock_cli.CliTest):
         for path, content in objects_of(self.dir / name).items():
             self.assertTrue(path in but or content == whole[path], f"{name}: {path}")
 
+    def test_every_format_has_a_row(self):
+        self.assertEqual(set(FORMATS), self.formats())
+
     def test_threads_do_not_matter(self):
         for name in FORMATS:
             for threads in (2, 7):

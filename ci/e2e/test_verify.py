@@ -64,6 +64,9 @@ class Containers(penstock_cli.CliTest):
         self.assertEqual(summary["verdict"], "failed" if expect else "ok")
         return {problem["object"]: (problem["problem"], problem["detail"]) for problem in problems}
 
+    def test_every_format_with_several_samples_in_an_object_has_a_row(self):
+        self.assertEqual({data_format for _, data_format, _, _ in CORPORA.values()}, self.formats() - {"files"})
+
     def test_the_manifest_says_what_lies_there(self):
         for name in CORPORA:
             root, manifest = self.corpus(name)
