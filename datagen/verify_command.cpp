@@ -1,7 +1,7 @@
 // penstock verify: checks that every object exists and that every byte is correct.
 //
-// Threads: the main thread calls everything except `check` in check_all(). The threads of parallel_for() call
-// that, each with its own Buffer and name.
+// Threads: the threads of parallel_for() call the lambda `check` in check_all(), each with its own Buffer and
+// name. The main thread calls everything else.
 // Lock: the local mutex of check_all() guards findings.problems. It is not held during a read.
 // Memory: a Buffer grows to 1 MiB. Names, verdicts and errors allocate, the list of problems under the lock.
 // Ctrl-C: ends the check before the next object or piece. The findings so far are printed, as not complete.

@@ -25,8 +25,8 @@ bool may_fall_back(const Options& options) {
   return options.text("fallback") == "buffered";
 }
 
-// Reads all of `out` if the file is long enough: directly if `direct` has the alignment for that, else
-// through the page cache.
+// Reads from byte `offset` until `out` is full or the file ends. It reads directly if `direct` has a value,
+// else through the page cache.
 FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, uint64_t offset,
                    std::span<std::byte> out) {
   return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
@@ -47,9 +47,9 @@ DirectFiles::DirectFiles(std::string_view path, const Options& options, int advi
   if (options.boolean("direct") && !direct_.on()) remark(page_cache_remark(root_));
 }
 
-// The returned reference is safe without a lock, because caps_ and buffered_caps_ never change after a caller
-// can have a reference to them. Only the first call after direct I/O was turned off fills buffered_caps_;
-// call_once makes other threads wait for it.
+// Returns caps_, or buffered_caps_ after direct I/O was turned off. The returned reference is safe without a
+// lock, because both never change after a caller can have a reference to them. The first call after direct
+// I/O was turned off fills buffered_caps_; call_once makes other threads wait for that.
 const Caps& DirectFiles::caps() const {
   if (!direct_.turned_off()) return caps_;
   std::call_once(buffered_caps_once_, [this] {
@@ -80,7 +80,8 @@ Result<std::unique_ptr<Writer>> DirectFiles::create(std::string_view name, uint6
 }
 
 // alignment(), likely_alignment() and ask_alignment() read alignment_ without a lock. Relaxed order is
-// enough: both numbers are in this one atomic, and it guards no other memory.
+// enough, because one atomic has the alignment of memory and that of the offset, and it guards no other
+// memory.
 Result<std::optional<DirectAlignment>> DirectFiles::alignment(int fd, std::string_view name) {
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
@@ -99,8 +100,8 @@ Result<std::optional<DirectAlignment>> DirectFiles::ask_alignment(int fd, std::s
       if (!direct_.may_turn_off()) return no_direct_io(root_.full_path(name));
       direct_.turn_off();
     }
-    // This descriptor may still have O_DIRECT, because another thread turned direct I/O off just after the
-    // open.
+    // Another thread may have turned direct I/O off just after this file was opened. Then the descriptor
+    // still has O_DIRECT, which is removed here.
     if (direct_.turned_off()) clear_o_direct(fd);
     return std::optional<DirectAlignment>();
   }
@@ -152,8 +153,8 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
   return fd;
 }
 
-// Runs on the thread of the queue. The kernel no longer writes to the operation's memory, so perform() may
-// read into it again if the first read was short or failed. perform() blocks.
+// Finishes an asynchronous read, on the thread of the queue. If the read was short or failed, perform() reads
+// again by blocking calls. It may write to the operation's memory, because the kernel no longer does.
 Result<uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read, size_t bytes,
                                           int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)

@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// Two options of these back ends, for their option tables.
+// The options `direct` and `fallback`, which the back ends above have in their option tables.
 inline constexpr OptionSpec kDirectOption{.name = "direct",
                                           .role = OptionRole::work,
                                           .type = OptionType::boolean,
@@ -60,19 +60,21 @@ class DirectFiles : public PosixFiles {
 
   // Opens with O_RDONLY, and with O_DIRECT if direct I/O is on. May also return a folder or a special file.
   Result<Fd> open_direct(std::string_view name);
-  // The three functions below return the alignment for direct reads from a file of open_direct(), or no value
-  // if reads go through the page cache. ask_alignment() asks the system, and this back end keeps the largest
-  // answer. If the file has no direct I/O and fallback=buffered, it also turns direct I/O off for all later
-  // reads. alignment() asks only if there is no answer yet. likely_alignment() never asks. If another file
-  // system below the same root needs a larger alignment, reads there fail with EINVAL.
+  // The three functions below return the alignment for direct reads from a file of open_direct(). They return
+  // no value if reads go through the page cache.
+  // ask_alignment() asks the system, and this back end keeps the largest answer. If the file has no direct
+  // I/O and fallback=buffered, it also turns direct I/O off for all later reads.
+  // alignment() asks the system only if this back end has no answer yet.
+  // likely_alignment() never asks the system. So if another file system below the same root needs a larger
+  // alignment, a read there fails with EINVAL.
   Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
   Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
   std::optional<DirectAlignment> likely_alignment() const;
 
   // Finishes an asynchronous read. The system did `read` and returned `got`: a number of bytes, or a negative
-  // errno. The operation wants `bytes` of them. This function copies them to the operation's memory and
-  // counts them. Blocking calls repeat a read that was short or that failed with EINTR, EAGAIN or EINVAL. Any
-  // other errno becomes the same error as that of a blocking call; `failed` names the operation.
+  // errno. This function copies the `bytes` bytes that the operation wants to its memory and counts them. If
+  // the read was short or failed with EINTR, EAGAIN or EINVAL, blocking calls repeat it. Any other errno
+  // becomes the same error as that of a blocking call; `failed` names the operation.
   Result<uint64_t> finish_read(const Operation& operation, const AlignedRead& read, size_t bytes, int64_t got,
                                std::string_view failed = "cannot read");
 

@@ -72,9 +72,9 @@ class AioContext {
   size_t depth_ = 0;
 };
 
-// Contexts that no queue uses, kept for the next queue. To destroy a context takes about 36 ms at any depth,
-// because the kernel waits for RCU grace periods. A measured loop must not include that time. Any thread may
-// call this class.
+// The contexts that no queue uses at present, kept for later queues. It takes about 36 ms to destroy a
+// context of any depth, because the kernel waits for RCU grace periods. They are kept so that a measured loop
+// does not include that time. Any thread may call this class.
 class IdleContexts {
  public:
   IdleContexts() = default;
@@ -82,9 +82,9 @@ class IdleContexts {
   IdleContexts& operator=(const IdleContexts&) = delete;
   ~IdleContexts() { destroy_all(); }
 
-  // Returns a kept context of at least `depth`. If there is none, returns null and destroys one of the kept
-  // contexts, because the caller then makes a new one. So there are never more contexts than the largest
-  // number of queues that existed at the same time.
+  // Returns a kept context of at least `depth`, or null if there is none. Before it returns null it destroys
+  // one of the kept contexts, because the caller then makes a new one. So there are never more contexts than
+  // the largest number of queues that existed at the same time.
   std::unique_ptr<AioContext> take(size_t depth) {
     // Declared before the guard, so that the context is destroyed after the lock is released.
     std::unique_ptr<AioContext> too_shallow;
@@ -101,13 +101,13 @@ class IdleContexts {
     contexts_.erase(found);
     return context;
   }
-  // Keeps a context for later queues. Called by the destructor of a queue, on the thread that destroys it.
-  // May allocate.
+  // Keeps a context for later queues. The destructor of a queue calls this on the thread that destroys the
+  // queue. May allocate.
   void keep(std::unique_ptr<AioContext> context) {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(std::move(context));
   }
-  // Destroys all kept contexts. queue() calls this when the kernel has no more contexts, and so does the
+  // Destroys all kept contexts. queue() calls this when the kernel allows no more contexts, and so does the
   // destructor. The lock is held all the time, so that no queue gets a context that is being destroyed. Up to
   // 64 threads share the work, because each context takes 36 ms.
   void destroy_all() {
@@ -130,8 +130,9 @@ class IdleContexts {
 class LibaioFiles final : public DirectFiles {
  public:
   LibaioFiles(std::string_view path, const Options& options) : DirectFiles(path, options) {
-    // Finds out whether io_setup() is allowed, by a context of depth 0. That fails with EINVAL if io_setup()
-    // is allowed, else with another errno. A real context is not made, because to destroy it takes long.
+    // Finds out whether io_setup() is allowed, by a call for a context of depth 0. If it is allowed, this
+    // call fails with EINVAL, else with another errno. A real context is not made, because it would take long
+    // to destroy.
     AioContext trial;
     const int failed = trial.set_up(0);
     caps_.async = failed == EINVAL;
@@ -161,7 +162,7 @@ class LibaioQueue final : public Queue {
     for (size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
   }
   // Waits for all reads, also after Ctrl-C: the kernel may write to the memory of a read until its event
-  // comes. The context is kept for other queues only if it has no reads left.
+  // comes. The context is kept for later queues only if it has no reads left.
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
     if (in_kernel_ == 0 && context_->ready()) files_.idle_contexts().keep(std::move(context_));
@@ -209,8 +210,8 @@ size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
   return accepted;
 }
 
-// Takes a slot if the kernel can do the read. Otherwise it does the read by blocking calls and puts the
-// result into done_.
+// Prepares the read in a slot if the kernel can do it. Otherwise it does the read by blocking calls and puts
+// the result into done_.
 void LibaioQueue::start(const Operation& operation) {
   const size_t index = free_slots_.back();
   Slot& slot = slots_[index];
@@ -272,8 +273,9 @@ void LibaioQueue::submit_prepared() {
       continue;
     }
     if (accepted < 0 && errno == EINTR) continue;
-    // EAGAIN means that the kernel has no room for more reads. If it has reads of this queue, the end of one
-    // makes room. Otherwise a wait would never end.
+    // EAGAIN means that the kernel has no room for more reads. If it has reads of this queue, wait() waits
+    // until one of them ends and makes room. If it has none, a wait would never end, so blocking calls do the
+    // read.
     if (accepted < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
     finish(rest.front()->aio_data, -EAGAIN);
     rest = rest.subspan(1);
@@ -295,12 +297,12 @@ bool LibaioQueue::wait(size_t at_least) {
 }
 
 // Completes all reads in the kernel with the errno `failed`, since otherwise the caller would wait for them
-// for ever. Then makes a new context. If no new context can be made, the kernel refuses later reads, and
-// blocking calls do them.
+// for ever. Then makes a new context. If that fails, the kernel refuses later reads, and blocking calls do
+// them.
 void LibaioQueue::fail_all(int failed) {
   const size_t depth = context_->depth();
-  // The old context is destroyed first, which waits until no read writes to memory any more. Only then may
-  // the caller learn of the failures, because it may then free that memory.
+  // The old context is destroyed first, which waits until no read writes to memory any more. The caller
+  // learns of the failures only after that, because it may then free the memory.
   context_ = std::make_unique<AioContext>();
   static_cast<void>(context_->set_up(depth));
   in_kernel_ = 0;
@@ -343,8 +345,8 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(size_t depth) {
   if (context == nullptr) {
     context = std::make_unique<AioContext>();
     int failed = context->set_up(depth);
-    // the machine's limit for reads (fs.aio-max-nr) is reached; idle contexts count, too, so they are
-    // destroyed and the call is repeated
+    // The contexts of all processes have reached the machine's limit for reads (fs.aio-max-nr). Idle contexts
+    // count, too. So they are destroyed, and the call is repeated.
     if (failed == EAGAIN) {
       idle_contexts_.destroy_all();
       failed = context->set_up(depth);

@@ -5,8 +5,8 @@
 // MemWriter.
 // Lock: Store::mutex guards the tree and `locked_names`: shared for reading, exclusive for changes. It does
 // not guard the bytes of an object, which never change after they have a name. Each Reader holds the bytes by
-// a shared_ptr, so it still has the old bytes when its object is replaced or removed. The lock of store_of()
-// is never held at the same time.
+// a shared_ptr, so it still has the old bytes when its object is replaced or removed. store_of() has a lock
+// of its own, and no thread holds both locks at the same time.
 // Memory: names, nodes and bytes are allocated, some while the lock is held. For bytes, catch_out_of_memory()
 // turns a std::bad_alloc into ENOMEM. Elsewhere the exception reaches the caller, with the lock released.
 // Ctrl-C: not checked, because nothing waits except for the lock.
@@ -98,8 +98,8 @@ Error out_of_memory(std::string_view name) {
   return errno_error(ENOMEM, "no memory for", name);
 }
 
-// Runs `work`, which may allocate, and turns its exceptions into errors. By then the locks that `work` took
-// are released.
+// Runs `work`, which may allocate. If no memory is free, turns the exception into an error. At that point all
+// locks that `work` took are released.
 template <class Work>
 Result<void> catch_out_of_memory(std::string_view name, Work work) {
   try {
@@ -139,8 +139,9 @@ class MemReader final : public Reader {
   MovedCounter& moved_;
 };
 
-// Only one thread at a time may use it. Until publish() only the writer has the bytes, so only publish()
-// takes the lock. A writer that is destroyed before publish() frees the bytes.
+// Collects the bytes of one object; publish() puts them into the store. Only one thread at a time may use it.
+// Until publish() only the writer has the bytes, so only publish() takes the lock. A writer that is destroyed
+// before publish() frees the bytes.
 class MemWriter final : public Writer {
  public:
   MemWriter(Store& store, std::string_view name, MovedCounter& moved)
@@ -223,8 +224,8 @@ class MemWriter final : public Writer {
   bool finished_ = false;
 };
 
-// A lock on a store. Any thread may destroy it. The destructor takes Store::mutex and allocates nothing. The
-// object with the lock's name remains.
+// A lock that lock() made on a name in the store. Any thread may destroy it. The destructor takes
+// Store::mutex and allocates nothing. It does not remove the object of that name.
 class MemLock final : public Lock {
  public:
   MemLock(std::shared_ptr<Store> store, std::string_view name) : store_(std::move(store)), name_(name) {}
@@ -242,12 +243,12 @@ class MemNamespace final : public Namespace {
  public:
   explicit MemNamespace(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  // Never calls `skipped`: the store has only objects and folders.
+  // Lists a folder. It never calls `skipped`, because the store has only objects and folders.
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
-    // The entries are copied, because `visit` may use the store, and would block for ever if the lock were
-    // held.
+    // The entries are copied while the lock is held, and `visit` is called without it. `visit` may use the
+    // store, and would wait for the lock for ever.
     std::vector<Entry> entries;
     {
       const std::shared_lock lock(store_->mutex);
@@ -282,8 +283,9 @@ class MemNamespace final : public Namespace {
     PENSTOCK_TRY(check_object_name(to));
     const auto [from_folder, from_last] = split_last_part(from);
     const auto [to_folder, to_last] = split_last_part(to);
-    // All checks are done before extract(), and under one lock, because a failure after extract() would lose
-    // the node. Only the allocation of the new key can still fail, with a std::bad_alloc.
+    // All checks are done before extract(), because a failure after it would lose the node. The lock is held
+    // from the first check to the end, so that no other thread changes the tree meanwhile. After extract()
+    // only the allocation of the new key can fail, with a std::bad_alloc.
     const std::lock_guard lock(store_->mutex);
     if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
     if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);
@@ -323,8 +325,9 @@ class MemNamespace final : public Namespace {
     const std::lock_guard lock(store_->mutex);
     Node* parent = store_->make_folder(folder);
     if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
-    // If the lock is held, this fails with `busy` instead of waiting. The empty object with the lock's name
-    // remains after the lock is released, as a lock file does on other back ends.
+    // Makes the empty object with the name of the lock. It remains after the lock is released, as a lock file
+    // does on other back ends. If another holder has the lock, the code below fails with `busy` and does not
+    // wait.
     auto& node = parent->children[std::string(last_part)];
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
@@ -386,8 +389,8 @@ class MemBackend final : public Backend {
   MovedBytes moved_bytes() const override { return moved_.sum(); }
 
  private:
-  // Returns the bytes of the object. It holds the lock only during the search: afterwards the returned
-  // shared_ptr keeps the bytes. open() and read_object() call it.
+  // Returns the bytes of the object. It holds the lock only while it looks for the name. After that the
+  // returned shared_ptr keeps the bytes. open() and read_object() call it.
   Result<Blob> find(std::string_view name) {
     PENSTOCK_TRY(check_object_name(name));
     const std::shared_lock lock(store_->mutex);

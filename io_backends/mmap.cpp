@@ -99,8 +99,8 @@ class MmapReader final : public PosixReader {
   TouchFunction touch_ = touch_lines;
 };
 
-// Checks after an access whether all bytes were valid. If a file has shrunk, the rest of its last page reads
-// as zeros without a signal. So the size of the file must be checked, too.
+// Checks after an access whether all bytes were valid. lost() alone is not enough: if a file has shrunk, the
+// rest of its last page reads as zeros without a signal. So the size of the file is checked, too.
 Result<void> MmapReader::check_valid(uint64_t offset, uint64_t length) {
   PENSTOCK_ASSIGN(const uint64_t now, size());
   if (offset + length > now) return truncated_error(name(), offset, length);
@@ -128,14 +128,15 @@ Result<std::span<const std::byte>> MmapReader::view(uint64_t offset, uint64_t le
   return bytes;
 }
 
-// Mappings that are kept after their Readers are destroyed (keep=1), found by device and inode number. So two
-// names of one file share a mapping, and a file that replaces another under the same name has its own. While
-// a file is mapped, this machine does not give its inode number to another file. A network file system may do
-// that, but the time of the last write then differs. Any thread may call this class.
+// Mappings that are kept after their Readers are destroyed (keep=1). Any thread may call this class.
+// A mapping is found by the device and inode number of its file. So two names of one file share a mapping,
+// and a file that replaces another under the same name gets its own. While a file is mapped, this machine
+// gives its inode number to no other file. A network file system may do that, but the time of the last write
+// then differs.
 class KeptMappings {
  public:
-  // The largest number of kept mappings: a process may usually have 65,530 mappings in all. Further objects
-  // are mapped only while they are open.
+  // The largest number of kept mappings: half of the 65,530 mappings that a process may usually have. Further
+  // objects are mapped only while they are open.
   static constexpr size_t kMaxKept = 32'768;
 
   // Returns the kept mapping of a file. Null if there is none, or if the file has grown, been written to or

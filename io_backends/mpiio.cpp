@@ -34,9 +34,9 @@ constexpr OptionSpec kOptions[] = {
      .help = "what the MPI library is told of each file that is opened to be read (MPI_Info)"},
 };
 
-// The longest path, in bytes, that MPI-IO gets: Open MPI copies a path and a suffix into 256 bytes. A file
-// with a longer path is opened by the path of a descriptor in /proc. So is a file with a ':', because MPI
-// libraries take the part before it for the name of a file system.
+// The longest path, in bytes, that is passed to MPI-IO: Open MPI copies a path and a suffix into 256 bytes. A
+// file with a longer path is opened by the path of a descriptor in /proc. That is also done for a path with a
+// ':', because MPI libraries take the part before it for the name of a file system.
 constexpr size_t kMaxPathBytes = 224;
 
 Result<MpiHints> parse_hints(std::string_view text) {
@@ -114,8 +114,8 @@ class MpiioReader final : public Reader {
   std::unique_ptr<MpiFile> shared_file_;  // opened by the first collective read; null until then
 };
 
-// Reads together with all other ranks (collective). All ranks must make the same MPI calls. So a rank whose
-// request is invalid first makes an empty collective read, and then returns the error.
+// Reads together with all other ranks (collective). All ranks must make the same MPI calls. So even if the
+// request of this rank is invalid, it first makes an empty collective read, and then returns the error.
 Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out) {
   if (!shared_file_) {
     PENSTOCK_ASSIGN(shared_file_, files_.open_mpi_file(name_, MpiSharing::shared));
@@ -132,8 +132,9 @@ Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out)
   return finish_read(got, offset, out);
 }
 
-// Handles the result of MPI-IO. A short read need not mean that the file has ended: the MPI-IO of Open MPI
-// (OMPIO) also reports it if a system call failed. So it is repeated by system calls.
+// Handles the result of MPI-IO. If the read failed or was short, repeats it by system calls. A short read
+// need not mean that the file has ended: the MPI-IO of Open MPI (OMPIO) also reports one if a system call
+// failed.
 Result<void> MpiioReader::finish_read(const Result<size_t>& got, uint64_t offset, std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
   if (*got != out.size()) return files_.read_without_mpi(name_, "it gave too few bytes", offset, out);
@@ -154,13 +155,13 @@ Result<std::unique_ptr<MpiFile>> MpiioFiles::open_mpi_file(const std::string& na
   const Result<Fd> fd = open_file(name);
   if (!fd.ok() && sharing == MpiSharing::alone) return fd.error();
   // If this rank cannot open the file, it still makes the collective call, because the other ranks wait for
-  // it. With an empty path that call fails on all ranks.
+  // it. Its empty path makes that call fail on all ranks.
   std::string path = fd.ok() ? root_.full_path(name) : "";
   if (path.find(':') != std::string::npos || path.size() > kMaxPathBytes)
     path = "/proc/self/fd/" + std::to_string(fd->get());
   auto file = files_->open(path, root_.full_path(name), sharing);
-  // Opens the file again by a system call, whose error tells the cause: the file was removed, or no
-  // descriptor is free.
+  // After a failure of MPI-IO, a system call opens the file once more. Its error tells the cause, for example
+  // that the file was removed, or that no descriptor is free.
   if (!file.ok()) PENSTOCK_TRY(open_file(name));
   return file;
 }

@@ -130,9 +130,9 @@ Result<unsigned> PosixFiles::mode_of(int fd, std::string_view name) const {
 }
 
 Result<Fd> PosixFiles::open_to_read(std::string_view name, int more_flags) {
-  // With O_NONBLOCK, because the open of a FIFO would block until another process opens it for writing. On a
-  // regular file the flag matters only if another process has a lease on the file: then the open fails. So it
-  // is repeated without the flag, and waits until the lease is released.
+  // Opens with O_NONBLOCK, because the open of a FIFO would block until another process opens it for writing.
+  // On a regular file the flag matters only if another process has a lease on the file. Then the open fails,
+  // and is repeated without the flag, so that it waits until the lease is released.
   const int flags = O_RDONLY | more_flags;
   auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
   if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");

@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-// An option of all these back ends, for their option tables.
+// The option `publish`, which all these back ends have in their option tables.
 inline constexpr OptionSpec kPublishOption{
     .name = "publish",
     .role = OptionRole::work,
@@ -82,8 +82,9 @@ class PosixFiles : public Backend {
   Result<Fd> open_file(std::string_view name);
   // Returns the st_mode of an opened file; fails with EISDIR for a folder.
   Result<unsigned> mode_of(int fd, std::string_view name) const;
-  // Two steps of read_object(). object_length() returns how many bytes to read. check_object_read() counts
-  // the bytes that were read, and returns an error if they are fewer than `length`.
+  // The two steps of read_object() before and after the read. object_length() returns how many bytes to read.
+  // check_object_read() counts the bytes that were read, and returns an error if they are fewer than
+  // `length`.
   Result<uint64_t> object_length(int fd, std::string_view name, size_t room) const;
   Result<void> check_object_read(const FullIo& io, std::string_view name, uint64_t length);
 

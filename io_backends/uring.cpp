@@ -52,8 +52,8 @@ constexpr size_t kPiecesPerDepth = 8;                 // `depth` reads are submi
 constexpr size_t kMaxBufferBytes = size_t{1} << 30U;  // largest buffer that the kernel registers
 constexpr size_t kMaxReadBytes = INT32_MAX & ~4095;   // in bytes; the most that one request can read
 
-// Returns a number that no other thread ever has. The system may give the id of an ended thread to a new one,
-// which would then be taken for the owner of the ring.
+// Returns a number that no other thread ever has. The system's thread id is not enough: a new thread may get
+// the id of an ended one, and would be taken for the owner of its ring.
 uint64_t thread_number() {
   static std::atomic<uint64_t> count{0};
   thread_local const uint64_t number = ++count;
@@ -65,7 +65,7 @@ bool is_transient(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
-// A Reader with a unique number, because a later file may get the same descriptor.
+// A Reader with a unique number, which no later file ever gets. A later file may get the same descriptor.
 class UringReader final : public DirectReader {
  public:
   using DirectReader::DirectReader;
@@ -136,7 +136,7 @@ class UringQueue final : public Queue {
   size_t submit(std::span<const Operation> operations, Start start) override;
   size_t reap(std::span<Completion> out, size_t at_least) override;
   size_t in_flight() const override { return in_kernel_ + done_.size(); }
-  // Makes the ring for the current thread. Called at first, and when another thread begins to use the queue.
+  // Makes the ring for the current thread, at the first use and when another thread begins to use the queue.
   Result<void> begin();
 
  private:
@@ -229,8 +229,8 @@ size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
       return accepted;
     }
   }
-  // Many devices, especially virtual ones, complete a whole queue at once. Without pieces such a device would
-  // be idle until the last read is prepared. With pieces it starts after the first piece.
+  // Reads are submitted in pieces, so that a device works on the first piece while the next is prepared. Many
+  // devices, especially virtual ones, complete a whole queue at once and would then be idle.
   const size_t reads_per_piece = std::max<size_t>(slots_.size() / kPiecesPerDepth, 1);
   for (size_t i = 0; i < accepted; ++i) {
     this->start(operations[i]);
@@ -283,8 +283,8 @@ Result<bool> UringQueue::start_read(uint32_t index, const ReadAt& read) {
   return true;
 }
 
-// Prepares a chain of open, read and close. They must be in one submit, because a chain ends with its submit.
-// The read runs only if the open succeeded (IO_LINK). The close runs even if the read failed (IO_HARDLINK).
+// Prepares a chain of open, read and close, all in one submit, because a chain ends with its submit. The read
+// runs only if the open succeeded (IO_LINK). The close runs even if the read failed (IO_HARDLINK).
 Result<bool> UringQueue::start_object(uint32_t index, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
   if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
@@ -309,8 +309,8 @@ Result<bool> UringQueue::start_object(uint32_t index, const ReadObject& object) 
   return true;
 }
 
-// Returns false if one request cannot read all bytes. The kernel would then read fewer and report success,
-// and a chain that succeeds does not tell how many bytes it read.
+// Plans the read into slot.read. Returns false if one request cannot read all bytes: the kernel would read
+// fewer and report success, and a chain that succeeds does not tell how many bytes it read.
 bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, uint64_t offset,
                                 std::span<std::byte> room) {
   if (slot.bytes > kMaxReadBytes) return false;
@@ -344,8 +344,8 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
 }
 
 // Returns the file's slot in the ring's table, or null. The file gets a slot at its kReadsUntilInTable-th
-// read, unless another file with reads in flight has it: the kernel may look up that slot later, and would
-// read the wrong file.
+// read. It gets none while reads of the slot's earlier file are in flight: the kernel may look up the slot
+// later, and would read the wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
   const size_t table_index = size_t(reader.fd()) & (table_.size() - 1);
@@ -418,9 +418,9 @@ size_t UringQueue::reap(std::span<Completion> out, size_t at_least) {
   return count;
 }
 
-// Takes the completions. If `failed` is an errno, all other reads fail, so that the caller does not wait for
-// ever. The next operation makes a new ring. cut_off() is called first: it waits until the kernel no
-// longer writes to the memory of reads. Only then may the caller learn of a failure and free that memory.
+// Takes the completions. If `failed` is an errno, all other reads fail, because they will never complete.
+// They fail only after cut_off(), when the kernel no longer writes to their memory: the caller may free it as
+// soon as it learns of the failure. The next operation makes a new ring.
 void UringQueue::take_or_fail(int failed) {
   take_completions();
   if (failed == 0) return;

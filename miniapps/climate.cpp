@@ -115,8 +115,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
                                                 "' are no fields: channels, height, width");
 }
 
-// Returns the requested channels. Scale and shift bring their values into the range from 0 to 1. They follow
-// from the statistics of all samples, in stats.h5.
+// Returns the requested channels. Their scale and shift, which bring the values into the range from 0 to 1,
+// are calculated from the statistics of all samples in stats.h5.
 Result<std::vector<Channel>> channels_of(const Options& options, Backend& backend, const Fields& fields) {
   const std::vector<uint64_t>& requested = options.list("channels");
   for (const uint64_t channel : requested)
@@ -153,9 +153,9 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   return channels;
 }
 
-// Returns the bytes that these reads are by the published figure and by the corrected one. The published
-// figure counts only the part of a file that is used, the corrected one the whole file. All files, of
-// training and validation, have the same size.
+// Returns how many bytes these reads are, counted in two ways. The published figure counts only the part of a
+// file that is used, the corrected one the whole file. All files, of training and validation, have the same
+// size.
 StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
   const uint64_t file_reads = training_reads + validation_reads;
   constexpr uint64_t kStatisticsBytes = 32;

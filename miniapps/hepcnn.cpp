@@ -125,9 +125,9 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
   return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};
 }
 
-// Plans the reads of a program that fits the published counts of reads: it validates on all its files after
-// each epoch but the last. With global shuffling it makes a new list of files for each epoch, and validates
-// after the last epoch as well.
+// Plans the reads so that their number fits the published counts. To fit them, the program must validate on
+// all its files after each epoch but the last. With global shuffling the program makes a new list of files
+// for each epoch, and validates after the last epoch too.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
   PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
   FileInput plan{.training = std::move(training), .bytes = &studied_bytes};

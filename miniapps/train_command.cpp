@@ -88,8 +88,8 @@ Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
   return measure_training(plan_, tier, *pool_, trial);
 }
 
-// Adds the trial to `run`, and returns `ended`. If `ended` is false, a call hangs; then the ranks do not meet
-// in inspect_ranks().
+// Adds the trial to `run`, and returns `ended`. If `ended` is false, a call hangs on a rank. Then
+// inspect_ranks() is not called: it is collective, and that rank would not come.
 Result<bool> TrainRuns::add_trial(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
@@ -151,8 +151,9 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   std::_Exit(exit_code);
 }
 
-// Ends the command, with the exit codes of `penstock checkpoint`, if the checkpoints of its run cannot be
-// found or opened before the training. Other errors are returned.
+// Called if the checkpoints of the run cannot be found or opened before the training. Prints the error and
+// returns the exit code of `penstock checkpoint` for it. Some errors are returned unchanged: the main program
+// has exit codes for them.
 Result<int> end_before_training(const CommandContext& context, const Error& error) {
   const bool keeps_its_exit_code = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
   const bool is_locked = error.code == Errc::busy;
@@ -187,7 +188,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
     if (!opened.ok() && opened.error().code == Errc::busy)
       return end_before_training(context, opened.error());
     PENSTOCK_TRY(opened);
-    if (plan.planned_steps() == 0) {  // no step is left: ends like a training, with its drain
+    if (plan.planned_steps() == 0) {  // no step is left, but checkpoints may have to be drained
       note("run '" + plan.saving->policy.run +
            "' has made all its steps: --steps and --epochs are the whole run's");
       PENSTOCK_TRY(plan.saving->checkpoints->drain_or_leave());

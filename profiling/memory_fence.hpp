@@ -5,8 +5,8 @@
 
 namespace penstock {
 
-// The thread sanitizer does not support fences and cannot see another process. With that sanitizer, only the
-// compiler is kept from reordering.
+// A fence between this process and another one. The thread sanitizer does not support fences and cannot see
+// another process. So with that sanitizer, this only keeps the compiler from reordering.
 inline void memory_fence(std::memory_order order) noexcept {
 #if defined(__SANITIZE_THREAD__)
   static_cast<void>(order);

@@ -1,6 +1,6 @@
 // What a session records about a process: how its recording began and ended, its clock and its events. Also
-// the requests that `penstock profile attach` and `detach` make to the library in the process. Part of the
-// format of sessions (session_abi.h).
+// the requests that `penstock profile attach` and `detach` make to the library in the process. This is a part
+// of the format of sessions (session_abi.h).
 #ifndef PENSTOCK_PROFILING_PROCESS_ABI_H
 #define PENSTOCK_PROFILING_PROCESS_ABI_H
 
@@ -14,8 +14,8 @@ enum penstock_process_state {
   PENSTOCK_STOPPED = 3    // recording ended, but the process continues
 };
 
-// Why this file began. A process may have several files, one after another. If recording ended before the
-// next file began, nothing is known about the time between them.
+// Why this file began. A process may have several files, one after another. There may be a time between two
+// files in which nothing was recorded.
 enum penstock_start_reason {
   PENSTOCK_START_REASON_PROCESS = 0,   // the program was started, or the process was forked
   PENSTOCK_START_REASON_ATTACHED = 1,  // a user attached to the running process
@@ -49,9 +49,9 @@ struct penstock_event {
   // The text follows, then zeros up to a multiple of 8 bytes.
 };
 
-// --- Requests to the library from outside. `penstock profile attach` and `detach` start a thread in the
-// process. The thread runs penstock_profile_request() with one of these structs and writes the answer into
-// it.
+// --- Requests from outside to the library in a process. `penstock profile attach` and `detach` start a
+// thread in the process. The thread runs penstock_profile_request() with one of these structs, and writes the
+// answer into it.
 
 enum penstock_request_kind { PENSTOCK_REQUEST_ATTACH = 1, PENSTOCK_REQUEST_DETACH = 2 };
 
@@ -64,7 +64,8 @@ struct penstock_request {
   uint64_t objects;     // number of loaded objects with these slots
   uint64_t unrestored;  // after detach: slots that could not be restored
   uint64_t unloaded;    // after detach: slots whose objects were unloaded
-  // Memory that the requesting process mapped in this one, 0 if none. It is unmapped at the next request.
+  // Memory that the requesting process has mapped in this process to load the library; 0 if none. It is
+  // unmapped at the next request.
   uint64_t memory_to_unmap;
   uint64_t memory_to_unmap_bytes;
   char folder[1024];     // absolute path of the session's folder; for detach a part of the answer

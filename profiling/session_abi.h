@@ -1,8 +1,10 @@
-// The format of a session's file: its header, its blocks and the records that a watched process writes. With
-// span_abi.h, process_abi.h and memory_fence.hpp it is all that the writer and the readers share. The writer
-// is the library inside other programs (profiling/interpose); the readers are the rest of Penstock. The three
-// *_abi.h headers are C11 and C++, include no other header of Penstock, and have only integers of fixed size.
-// Records have the same layout in memory and in files, in the byte order of the machine.
+// The format of a session's file: its header, its blocks and the records that a watched process writes. The
+// writer is the library inside other programs (profiling/interpose). The readers are the rest of Penstock.
+// They share only this header, span_abi.h, process_abi.h and memory_fence.hpp.
+//
+// The three *_abi.h headers can be compiled as C11 and as C++. They include no other header of Penstock. All
+// integers in them have a fixed size. Records have the same layout in memory and in files, in the byte order
+// of the machine.
 //
 // The meaning of a number never changes; new numbers are added after the last. A reader skips components that
 // it does not know, and ignores `reserved` members.
@@ -15,17 +17,17 @@
 #include "profiling/process_abi.h"
 #include "profiling/span_abi.h"
 
-// --- A session is a folder of mode 0700. It has one file of mode 0600 for each image of a process: a fork
-// begins a new file, and so does an exec. Windows of a process have files of their own. A file is a header
-// followed by blocks. It is mapped while it is written, so its content survives any end of the process.
-// docs/session_format.md describes how it is read.
+// --- A session is a folder of mode 0700 with files of mode 0600. A process begins a new file when it is
+// forked and when it executes another program. Each window of a process has a file of its own. A file is a
+// header followed by blocks. It is mapped while it is written, so nothing is lost even if the process is
+// killed. docs/session_format.md describes how to read it.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
 #define PENSTOCK_SESSION_VERSION 3
 #define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
 #define PENSTOCK_SESSION_SUFFIX ".session"  // file name: <pid>-<begin_monotonic_ns><suffix>
 
-// Blocks begin at multiples of this number after the header, and their sizes are multiples of it.
+// The size of a block is a multiple of this number, and so is its distance from the header.
 #define PENSTOCK_BLOCK_GRANULE 16384u
 #define PENSTOCK_HEADER_BYTES 16384u
 
@@ -39,15 +41,15 @@ struct penstock_kernel_io {
   uint64_t write_bytes;
 };
 
-// One moment on two clocks: `ticks` of the session's clock (enum penstock_clock), and CLOCK_MONOTONIC. From
+// One moment on two clocks: `ticks` of the session's clock (enum penstock_clock), and CLOCK_MONOTONIC. With
 // two such moments, any ticks can be converted to CLOCK_MONOTONIC.
 struct penstock_moment {
   uint64_t ticks;
   int64_t monotonic_ns;
 };
 
-// The start of the file. 0 or an empty text means: not known. A text ends at its NUL, or else at the end of
-// its field.
+// The start of the file. A member is 0, or an empty text, if its value is not known. A text ends at its NUL,
+// or else at the end of its member.
 struct penstock_session_header {
   char magic[8];
   uint32_t version;
@@ -59,30 +61,32 @@ struct penstock_session_header {
   uint32_t state;   // enum penstock_process_state
   uint32_t clock;   // enum penstock_clock
   uint32_t forked;  // 1 if the file began at a fork of a watched process, 0 if at an exec
-  // Bit 0: segments are recorded. Any process that may write to the file may switch this bit.
+  // Bit 0 says whether segments are recorded. Any process that may write to the file may change this bit.
   uint32_t control;
   uint64_t process_start;     // field 22 of /proc/PID/stat; it distinguishes two processes with the same pid
   int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
   struct penstock_moment begin;
-  struct penstock_moment later[2];  // later[later_index] is the newest complete one
+  struct penstock_moment later[2];  // later moments; later[later_index] is the newest complete one
   uint32_t later_index;
   uint32_t kernel_end_known;  // 1 once kernel_end has been read
   uint64_t ticks_per_s;       // measured when recording first began; accurate to 0.1%
   int64_t end_monotonic_ns;   // 0 while the process runs, or if it was killed
-  // The kernel's counters when this file began. After a fork they include only the I/O of this library.
+  // The kernel's counters when this file began. After a fork they include no I/O of the program, only that of
+  // this library.
   struct penstock_kernel_io kernel_begin;
   struct penstock_kernel_io kernel_end;  // the kernel's counters when they were last read
   uint64_t file_end;                     // offset after the last block
   uint64_t dropped_records;  // (thread, file) pairs that got no counters because there was no room
-  // Operations of the pairs in `dropped_records`, and operations of signal handlers that interrupted their
-  // own thread inside the profiler and could not be counted later.
+  // Operations that no counter includes, such as those of the pairs in `dropped_records`. Also operations of
+  // signal handlers that interrupted their own thread inside the profiler, if they could not be counted
+  // later.
   uint64_t dropped_operations;
   uint64_t dropped_segments;  // segments that found no room, or were replaced by newer ones
   uint64_t dropped_spans;
   uint64_t unnamed;  // operations on descriptors whose open was not seen and for which /proc had no name
   uint32_t rank;     // rank of the process in the launcher's job; 0 without a launcher
   uint32_t ranks;    // number of ranks in the job; 0 without a launcher
-  // Bytes used in `command`, which has the arguments with a NUL after each, cut at the end of the field.
+  // Bytes used in `command`. It has the arguments with a NUL after each, and is cut at the end of the member.
   uint32_t command_bytes;
   uint32_t begun;  // enum penstock_start_reason
   char host[64];
@@ -106,17 +110,17 @@ enum penstock_block_kind {
 
 #define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" on a machine whose low byte comes first
 
-// The first 64 bytes of each block. Its entries follow without gaps.
+// The first 64 bytes of each block. The block's entries follow without gaps.
 struct penstock_block {
   uint32_t magic;
   uint16_t kind;
   uint16_t entry_bytes;  // size of each entry; 0 if entries differ in size
   uint64_t bytes;        // size of the block, including this header
   uint64_t used;         // bytes of complete entries after this header; increased after an entry is written
-  // For segments: how many times the block was emptied for newer ones. `used` is set to 0 before this
-  // increases.
+  // In a block of segments: how often it was emptied to make room for newer segments. `used` is set to 0
+  // before this number increases.
   uint64_t renewed;
-  uint64_t next;  // used by the writer only: offset of the segment block that became full next
+  uint64_t next;  // used by the writer only: the segment block that became full after this one (offset)
   uint64_t reserved[3];
 };
 
@@ -124,17 +128,18 @@ enum penstock_layer {
   PENSTOCK_POSIX = 0,  // calls on descriptors
   PENSTOCK_STDIO = 1,  // streams (FILE): bytes that the program read or wrote through them
   PENSTOCK_RING = 2,   // io_uring and libaio
-  PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes are counted there as well
-  PENSTOCK_HDF5 = 4,   // above POSIX or MPI-IO: the same bytes are counted there as well
+  PENSTOCK_MPIIO = 3,  // a layer above POSIX: the same bytes are counted in POSIX as well
+  PENSTOCK_HDF5 = 4,   // a layer above POSIX or MPI-IO: the same bytes are counted in that layer as well
   PENSTOCK_LAYERS = 5
 };
 
-#define PENSTOCK_SIZE_BUCKETS \
-  10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
+// Number of size ranges of reads and of writes: up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi,
+// 1 Gi bytes, and more.
+#define PENSTOCK_SIZE_BUCKETS 10
 #define PENSTOCK_NEVER 0  // a value of ticks: the event has not happened
 
-// The struct that an entry of counters has, and whether another entry has later operations of the same
-// thread, file and layer.
+// Which struct an entry of counters has. Also whether the same thread, file and layer has another entry,
+// which continues this one or comes before it.
 enum penstock_form {
   PENSTOCK_WHOLE = 1,              // struct penstock_counters
   PENSTOCK_CONTINUED = 2,          // struct penstock_brief; later operations are in another entry
@@ -142,10 +147,11 @@ enum penstock_form {
   PENSTOCK_WHOLE_CONTINUATION = 4  // struct penstock_counters; earlier reads are in another entry
 };
 
-// The operations of one thread on one file in one layer. One (thread, file, layer) may have several entries;
-// a reader adds them up. The rules of `sequential` and `consecutive` are Darshan's. A read is sequential if
-// it begins after the last byte of the read before it, and consecutive if it begins directly after that byte.
-// If nothing has been read yet, byte 0 counts as that last byte.
+// The operations of one thread on one file in one layer. There may be several entries of the same thread,
+// file and layer; a reader adds them up.
+// The rules of `sequential` and `consecutive` are Darshan's. A read is sequential if it begins after the last
+// byte of the read before it. It is consecutive if it begins directly after that byte. If nothing has been
+// read yet, byte 0 counts as that last byte.
 struct penstock_counters {
   uint64_t file;  // key of the file: `file` of its struct penstock_name
   uint64_t name;  // offset of the struct penstock_name in this file; 0 if there was no room for the name
@@ -172,7 +178,8 @@ struct penstock_counters {
   uint32_t read_sizes[PENSTOCK_SIZE_BUCKETS];
 
   uint64_t last_read;  // offset of the last byte that was read
-  // Size of the file, as far as it is known: from stat, or from the last byte that was read or written.
+  // The largest size of the file that is known: from stat() and similar calls, or from the end of a read or
+  // write.
   uint64_t size;
   uint64_t mapped_bytes;
   uint64_t first_ticks;  // start of the first operation
@@ -192,9 +199,9 @@ struct penstock_counters {
   uint64_t last_write_ticks;
 };
 
-// The brief form of counters. Most files are only opened, inspected, read in a few pieces and closed, and
-// this form is enough for them. It is two cache lines long and has blocks of its own. An operation that has
-// no counter here, or whose counter would overflow, begins a whole entry (penstock_counters).
+// A shorter form of counters, for files that are only opened, inspected, read in a few pieces and closed. It
+// is two cache lines long and has blocks of its own. If an operation has no counter here, or its counter
+// would overflow, a whole entry (penstock_counters) begins.
 struct __attribute__((may_alias)) penstock_brief {
   uint64_t file;  // the members up to meta_ticks are those of penstock_counters
   uint64_t name;
@@ -233,7 +240,8 @@ enum penstock_file_kind {
   PENSTOCK_OTHER_FILE = 2,  // a pipe, a socket, a terminal, a device: not on a tier
 };
 
-// A file's absolute name, as the program gave it. In every process the same name has the same `file`.
+// A file's absolute name, as the program gave it. `file` is the hash of the name, so it is the same in every
+// process.
 struct penstock_name {
   uint64_t file;    // XXH3_64bits of the text; 0: no name
   uint32_t length;  // bytes of the text after this struct, without NUL
@@ -242,8 +250,8 @@ struct penstock_name {
   // The text follows, then zeros up to a multiple of 8 bytes.
 };
 
-// One thread, from its first counted call to its end. The byte counts include calls on descriptors whose file
-// is not known.
+// One thread, from its first counted call to its end. The byte counts also include calls on descriptors whose
+// file is not known.
 struct penstock_thread {
   uint32_t thread;  // gettid()
   uint32_t reserved;
@@ -257,11 +265,11 @@ struct penstock_thread {
   uint64_t mapped;   // bytes that were mapped from files
   char name[16];
   uint64_t missed;        // failed calls on names for which the thread has no counters
-  uint64_t missed_ticks;  // duration of these failed calls
+  uint64_t missed_ticks;  // duration of the calls in `missed`
   uint64_t spare[3];
 };
 
-// One call. Recorded only while bit 0 of the header's `control` is set.
+// One call. Segments are recorded only while bit 0 of `control` in the header is set.
 struct penstock_segment {
   uint64_t file;
   uint64_t offset;  // UINT64_MAX: the call has no offset

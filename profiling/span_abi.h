@@ -1,5 +1,5 @@
-// Spans: what a thread of a program did from one time to another, as reported by the program. Part of the
-// format of sessions (session_abi.h). Penstock's own programs record their activities in the same form
+// Spans: what a thread of a program did from one time to another, as reported by the program. This is a part
+// of the format of sessions (session_abi.h). Penstock's own programs record their activities in the same form
 // (profiling/spans).
 #ifndef PENSTOCK_PROFILING_SPAN_ABI_H
 #define PENSTOCK_PROFILING_SPAN_ABI_H
@@ -10,13 +10,13 @@
 // What a thread does during a span.
 enum penstock_component {
   PENSTOCK_READ = 0,  // read the bytes of a sample, from the request to the last byte
-  // Load a sample: from the request for its bytes until it is in the batch. Includes PENSTOCK_READ and all
-  // stages after it.
+  // Load a sample: from the request for its bytes until the sample is in the batch. This includes
+  // PENSTOCK_READ and all stages of the transform.
   PENSTOCK_LOAD = 1,
-  PENSTOCK_DECODE = 2,     // detail: number of the stage in the transform, from 0
+  PENSTOCK_DECODE = 2,     // decode a sample; detail: number of the stage in the transform, from 0
   PENSTOCK_TRANSFORM = 3,  // another stage of the transform, such as resizing; detail: as for PENSTOCK_DECODE
   PENSTOCK_TRAIN = 4,      // a step in the accelerator
-  // One step with the waits before it: from the end of the previous step to the end of this one.
+  // One step with the waits before it: from the end of the previous step to the end of this step.
   PENSTOCK_ITERATION = 5,
   PENSTOCK_CHECKPOINT = 6,
   PENSTOCK_SHUFFLE = 7,     // make the order of the samples of an epoch
@@ -34,7 +34,7 @@ enum penstock_wait {
 #define PENSTOCK_NO_EPOCH UINT32_MAX
 #define PENSTOCK_NO_NUMBER UINT64_MAX
 
-// One activity of one thread. Times are CLOCK_MONOTONIC of its machine.
+// One activity of one thread. Times are CLOCK_MONOTONIC of the thread's machine.
 struct penstock_span {
   int64_t begin_ns;
   int64_t end_ns;      // at least begin_ns
@@ -43,19 +43,18 @@ struct penstock_span {
   uint32_t epoch;      // from 0; or PENSTOCK_NO_EPOCH
   uint32_t thread;     // gettid()
   uint16_t component;  // enum penstock_component
-  uint16_t detail;     // its meaning depends on the component; 0 if it has none
+  uint16_t detail;     // its meaning depends on the component; 0 if the component has none
   uint32_t reserved;   // always 0
 };
 
-// Gives a span of the program to the profiler. The function is null if the profiler's library is not in the
-// process:
+// Gives a span of the program to the profiler, which copies it to the session as a span of the calling
+// thread. Any thread may call this. The function is null if the profiler's library is not in the process:
 //
 //   if (penstock_profile_span != NULL) penstock_profile_span(&span);
 //
-// Any thread may call it. The span is copied to the session as a span of the calling thread. Nothing is
-// allocated on the program's heap. A lock is taken only if the file needs a new block, or if the span of a
-// step begins a new window. A signal handler that interrupted the profiler in its own thread cannot add a
-// span: the span counts as dropped.
+// Nothing is allocated on the program's heap. A lock is taken only if the file needs a new block, or if the
+// span of a step begins a new window. If a signal handler has interrupted the profiler in its own thread, the
+// handler's span is not added, but counts as dropped.
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -35,7 +35,8 @@ uint64_t bytes_of(const Baseline& baseline) {
   return bytes;
 }
 
-// A baseline as JSON. It also says whether the baseline is valid (`check`) and, if not, why.
+// A baseline as JSON. `check` is the result of check_baseline(): it becomes "holds" (whether the baseline is
+// valid) and "reason" (why it is not).
 Json baseline_json(const Baseline& baseline, const Result<void>& check) {
   Json files = Json::array();
   for (const Baseline::File& file : baseline.files) files.push_back(file.path);

@@ -80,8 +80,8 @@ struct DemoTier {
   std::string description;  // "tmpfs at /dev/shm", for the user
 };
 
-// How much the demo measures. On two processors a quick demo should take half a minute, a full one less than
-// three minutes.
+// How much the demo measures. With two processors, a quick demo should take half a minute and a full demo
+// less than three minutes.
 struct Budget {
   uint64_t samples;
   std::string threads;
@@ -102,8 +102,8 @@ std::string describe_folder(const TierFacts& facts) {
   return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
 }
 
-// Looks through some usual folders and returns the first that is writable and has room for `bytes`. `memory`:
-// whether the folder must be in memory or on a disk.
+// Looks through some usual folders and returns the first that is writable and has room for `bytes`. If
+// `memory`, the folder must be in memory, otherwise on a disk.
 std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out, uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
@@ -270,8 +270,8 @@ class Demo {
   }
 
   // Trains without an accelerator, to measure how long the input of a step takes. Then trains with an
-  // emulated accelerator whose steps take a little longer than that. So with prefetching the whole input can
-  // be read while steps run, and the demo shows the effect.
+  // emulated accelerator, without and with prefetching. Its steps take a little longer than the input: so
+  // with prefetching the whole input can be read during the steps, and the demo shows the effect.
   Result<void> train(const Budget& plan, const DemoTier& first_tier, const std::string& seed) {
     const auto train_arguments = [&](std::string_view prefetch, const std::string& steps,
                                      const std::string& accelerator) {
@@ -307,8 +307,8 @@ class Demo {
     return make_error(Errc::internal, "the training run left no record");
   }
 
-  // Runs one penstock command as a program and logs its command line. Commands that measure write their
-  // records into the demo's folder.
+  // Runs one penstock command as a program of its own, and logs its command line. If the command measures,
+  // its records go into the demo's folder.
   Result<void> step(std::string_view title, std::vector<std::string> words) {
     PENSTOCK_TRY(check_interrupt());
     const std::string& command = words.front();
@@ -322,8 +322,8 @@ class Demo {
     words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
     PENSTOCK_ASSIGN(const int code, run_program(words, context_.output.json));
     PENSTOCK_TRY(check_interrupt());
-    // Exit code 1 of `read` means that a cell could not be proven cold. The user should see this as a result,
-    // so the demo continues.
+    // Exit code 1 of `read` means that the data could not be proven cold in some cell. That is a result for
+    // the user, so the demo continues.
     if (code == 1 && command == "read") {
       exit_code_ = 1;
       return success();

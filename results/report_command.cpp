@@ -64,8 +64,8 @@ constexpr OptionSpec kOptions[] = {
      .group = "Report"},
 };
 
-// A text with the deeper folders that have record files, for the error that the given folders have none: a
-// sweep stores the records of each arm in a folder of its own.
+// Lists the folders below `paths` that have record files. For the error that `paths` themselves have none: a
+// sweep stores the records of each arm in a deeper folder.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
   std::set<std::string> folders;
   for (const fs::path& path : paths)
@@ -102,8 +102,8 @@ std::string names_of(const std::vector<fs::path>& paths) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The records of interleaved suites: for each suite the records of its arms. Arms are in order of appearance,
-// but "base" is first.
+// The records of one interleaved suite by arm, as a list of arm and records. The arm "base" comes first, the
+// others in order of appearance.
 using Arms = std::vector<std::pair<std::string, RecordSet>>;
 
 std::map<std::string, Arms> arms_of(const RecordSet& set) {
@@ -152,8 +152,8 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
   return {};
 }
 
-// The text that is printed when the report is written. `record_count` is the number of records before the
-// records of all rounds of a sweep were pooled.
+// The text that is printed when the report is written. In the report, the records of all rounds of a sweep
+// are pooled; `record_count` is the number of records before that.
 std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
                            size_t record_count, const std::vector<report::NamedComparison>& comparisons,
                            const report::Page& page, bool csv) {
@@ -188,8 +188,8 @@ Result<fs::path> output_path(const CommandContext& context, std::string_view to)
   return output;
 }
 
-// All comparisons in the report: of the records with those of --baseline, and between the arms of interleaved
-// suites.
+// Makes all comparisons of the report: compares the records with those of --baseline, and the arms of each
+// interleaved suite with each other.
 Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext& context,
                                                             const RecordSet& set,
                                                             const std::vector<fs::path>& paths) {

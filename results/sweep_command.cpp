@@ -121,8 +121,8 @@ class Sweep {
     return error;
   }
 
-  // Checks every cell's command line before anything is measured, and fails if the command would refuse one.
-  // Lines of arms with another program are not checked, since that program's options may differ.
+  // Checks the command line of every cell before anything is measured. Fails if the command would refuse one
+  // of them. Lines of arms with another program are not checked, since its options may differ.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
       for (size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
@@ -135,8 +135,9 @@ class Sweep {
     return success();
   }
 
-  // Compares the sweep's file with the journal of a started sweep: the file may only add cells or repeats.
-  // Stores the file's current content in the journal. Starts the journal of a new sweep.
+  // If the sweep was started before, compares the sweep's file with the journal. It is an error if more has
+  // changed than that cells or repeats were added. The new content of the file is then stored in the journal.
+  // If the sweep is new, starts its journal.
   Result<void> check_journal(SweepState& state) {
     Json identity = sweep_identity(spec());
     const SweepHistory& history = state.history();
@@ -172,7 +173,8 @@ class Sweep {
     return conclude(state.history(), end.turns_left, end.reason);
   }
 
-  // Limits the budget: in a Slurm allocation, the sweep ends 5 seconds before Slurm ends the allocation.
+  // In a Slurm allocation, limits the budget so that the sweep ends 5 seconds before Slurm ends the
+  // allocation.
   void limit_to_allocation() {
     constexpr double kAllocationMargin_s = 5;
     const std::optional<double> job_left_s = job_seconds_left(work_.job);
@@ -201,7 +203,8 @@ class Sweep {
     return 0;
   }
 
-  // The number of the job that was submitted last, if it is waiting or running; otherwise "".
+  // Returns the number of the job that was submitted last. "" if that job is neither waiting nor running, or
+  // if there is none.
   std::string active_job() const {
     const auto history = SweepState::read_history(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
@@ -209,7 +212,8 @@ class Sweep {
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
-  // Submits a job that runs the sweep, and returns its number; "" if no turn is left.
+  // Submits a job that runs the sweep, and returns the job's number. Submits nothing and returns "" if no
+  // turn is left.
   Result<std::string> submit() {
     PENSTOCK_ASSIGN(SweepState state, open_state());
     PENSTOCK_TRY(check_journal(state));
@@ -258,7 +262,8 @@ class Sweep {
       PENSTOCK_ASSIGN(const int code, conclude(history_after, left, ended_by));
       if (!progressed)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
-      // A job that the time limit ended has not completed its work, so the exit code is 1.
+      // If not the user's budget but something else ended the job, its work was cut off, so the exit code is
+      // 1.
       return ended_by_budget ? code : 1;
     }
   }

@@ -11,8 +11,9 @@
 namespace penstock {
 namespace {
 
-// Step from one object of a client to the next. A large step avoids neighbours in the folder. It is a prime
-// number, so that every object is used.
+// After object n of its folder, a client uses object n + kObjectStride, modulo the number of its objects. The
+// stride is large, so that the two objects are not neighbours in the folder. It is prime, so that every
+// object is used.
 constexpr size_t kObjectStride = 7919;
 
 }  // namespace

@@ -13,10 +13,11 @@
 namespace penstock {
 
 // Measures how many metadata operations per second a tier does. Each of `clients` threads works in its own
-// folder below `folder`, and all work at the same time. In the returned tally, one sample is one operation.
-// Each call ends at the time limit of `spec`, except remove(). create() also ends when each client has
-// created kObjectsPerClient objects. After an interrupt, a call fails with `interrupted` and its objects
-// remain. The owner of `folder` removes them.
+// folder below `folder`, and all work at the same time. In a returned tally, one sample is one operation.
+// Limits: remove() ends when all objects are removed. create(), stat(), open() and list() end at the time
+// limit of `spec`. create() also ends when each client has created kObjectsPerClient objects.
+// Errors: after an interrupt, these functions fail with `interrupted` and leave the created objects. The
+// caller must then remove `folder`.
 class MetadataProbe {
  public:
   static constexpr size_t kObjectsPerClient = 1024;

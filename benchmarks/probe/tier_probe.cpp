@@ -75,8 +75,9 @@ class TierProbe {
  private:
   using RunPass = std::function<RunTally(const ReadSpec&)>;
 
-  // Fails if the tier has too little free space for all ranks that share it. If the tier is on a network, all
-  // ranks share the space. Else the ranks of one node share it, and one of them, the last, checks it for all.
+  // Fails if the tier has too little free space. If the tier is on a network, each rank checks the space that
+  // all ranks need. Otherwise only the ranks of one node share the space. Each checks what it and the ranks
+  // before it on its node need, so the last one checks the space for the whole node.
   Result<void> check_free_space() {
     const Result<uint64_t> free_bytes = tier_.backend->names().free_bytes();
     if (!free_bytes.ok()) return success();  // unknown; if there is too little space, the writes will fail
@@ -93,8 +94,9 @@ class TierProbe {
   // after the same probe.
   Result<void> check_stopped() const { return team_.stopped() ? check_interrupt() : success(); }
 
-  // Measures all probes. The cell with the most clients writes its large files after all other cells have.
-  // These files remain, and the read probes of all cells use them.
+  // Measures all probes of all cells (a cell is one number of clients). After the temporary writes of all
+  // cells, each cell writes its large files, the cell with the most clients last. The files of that cell
+  // remain, and the read probes of all cells read them.
   Result<void> measure() {
     std::vector<ProbeCell*> sorted_cells;
     for (ProbeCell& cell : cells_) sorted_cells.push_back(&cell);
@@ -146,9 +148,9 @@ class TierProbe {
     return blocks;
   }
 
-  // Does all write probes except the one whose files the read probes use. Each probe removes its files before
-  // the next one starts. So at any time the tier holds only the files of one pass, and the files that this
-  // pass replaces.
+  // Does all write probes of the cell except the one whose files the read probes use. Each probe removes its
+  // files before the next one starts. So at any time the tier holds only the files of one pass, and those of
+  // the pass before that are not yet replaced.
   Result<void> measure_temporary_writes(ProbeCell& cell) {
     for (const uint64_t block : write_blocks()) {
       if (block == kBlockBytes) continue;
@@ -173,8 +175,9 @@ class TierProbe {
     return success();
   }
 
-  // How many threads write. If there would be more than `most` or kMostWriters, returns nothing and adds the
-  // reason to `left_out`. `what` names the least that each writer must write, such as "1 MiB".
+  // Returns how many threads of this rank write in a write probe of this depth. If they are more than `most`
+  // or kMostWriters, it returns nothing and adds the reason to `left_out`. `what` is the least that each
+  // thread must write, for the text of the reason: "1 MiB".
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   uint64_t most, std::string_view what) const {
     const uint64_t writer_count = uint64_t{cell.clients} * depth;
@@ -269,8 +272,8 @@ class TierProbe {
 
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeObjects& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
-    // For cold reads, each repeat makes a new engine, which opens the files again. The old engine might still
-    // map a file, and a mapped file cannot be evicted from the page cache.
+    // For cold reads, make a new engine for each repeat, which opens the files again. An engine may keep
+    // files mapped, and a mapped file cannot be evicted from the page cache.
     const ReadOptions options{
         .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;

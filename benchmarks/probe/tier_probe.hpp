@@ -32,13 +32,14 @@ struct ProbeSettings {
   size_t repeats = 1;
   CacheRequest cache = CacheRequest::cold;
   uint64_t seed = 0;
-  // As in CommandContext.
+  // Called with sentences for the user, as in CommandContext: `log` with what was done, `warn` with warnings.
   std::function<void(std::string_view)> log;
   std::function<void(std::string_view)> warn;
 };
 
 // The result of one probe with one number of clients. The name "read.random.4k.16" consists of operation,
-// pattern, block size and depth. The depth is that of ProbeSettings::depths.
+// pattern, block size and depth. The depth is one of ProbeSettings::depths: how many reads, or writing
+// threads, each client has.
 struct ProbeFigure {
   std::string name;
   std::string loop;                 // the fastest loop shape, if several were tried: "readahead.2"
@@ -65,9 +66,9 @@ struct ProbeCell {
 // write.sequential.<block>.1      Each client appends to one file, which is then made durable. Block sizes:
 //                                 1 MiB, and those of the settings.
 // write.sequential.1m.<depth>     Each client has <depth> threads, and each thread appends to a file of its
-//                                 own. Depths: those above 1.
+//                                 own. Depths: those of the settings that are above 1.
 // write.random.<block>.1          Each block of a new file is written once, in random order. Block sizes: as
-//                                 for write.sequential.<block>.1. Needs Caps::write_at.
+//                                 for write.sequential.<block>.1. Left out without Caps::write_at.
 // write.small_files.112k.<depth>  Each client has <depth> threads that write whole files of 112 KiB and make
 //                                 each durable. Depths: 1, and those of the settings.
 // read.sequential.1m.1            Each client reads its file of write.sequential.1m.1, one read at a time.
@@ -76,14 +77,15 @@ struct ProbeCell {
 // read.small_files.112k.<depth>   Whole files of 112 KiB, <depth> in flight for each client. Depths: 1, and
 //                                 those of the settings.
 // read.small_files.112k.best      The same, by the fastest loop of datagen/yardsticks/ceiling.hpp.
-// metadata.<operation>            create, stat, open (and close), list (counts entries) and remove, of empty
-//                                 objects in one folder for each client. This machine may cache them. Has no
-//                                 bytes_per_s.
+// metadata.<operation>            create, stat, open (and close), list (counts entries) and remove. Each
+//                                 client has a folder with empty objects. The metadata may be in the cache
+//                                 of this machine. The record has no metric in bytes per second.
 //
 // The probes work in a folder "penstock-probe-<id>" on the tier. It is removed at the end, also after a
-// failure or an interrupt. If the process is killed, the next probe removes it, except on a network. Fails
-// with `no_space` before any write if the tier lacks space for the large and the small files plus 10%. After
-// an interrupt it returns the cells measured by then. `note` gets a text about each part before it starts.
+// failure or an interrupt. If the process is killed, the next probe removes the folder, except on a network.
+// Before any write it fails with `no_space` if the tier lacks space for the large and the small files plus
+// 10%. After an interrupt it returns the cells measured by then. `note` gets a text about each part before
+// that part starts.
 //
 // Collective: every rank must call it. All ranks work at the same time, each in its own folder. A barrier
 // precedes each probe. All ranks return the same figures: the bytes of all ranks divided by the wall time of

@@ -1,5 +1,5 @@
-// The write probes of `tiers --probe`. A tier cannot save work: their bytes cannot be compressed, and no
-// block repeats.
+// The write probes of `tiers --probe`. The bytes that they write cannot be compressed, and no block repeats.
+// So a tier must really store all of them.
 #pragma once
 
 #include <chrono>
@@ -57,10 +57,11 @@ class WriteProbe {
   WriteProbe(Backend& backend, const WriteShape& shape, ObjectName name, const WriterSeed& seed);
 
   // Writes all objects, pass after pass, until the time limit of `spec` or after spec.max_passes passes (0:
-  // kMostPasses). A writer publishes each object, with the durability of the shape, before it starts the next
-  // one. At the deadline a writer stops within its object, and publishes the shorter object; that time
-  // counts. But it writes at least one block of its first object. After an interrupt, run() fails with
-  // `interrupted`.
+  // kMostPasses).
+  // A writer publishes each object, with the durability of the shape, before it starts the next one. At the
+  // time limit it stops writing its current object, and publishes the part that is written. The time of this
+  // publish counts. Even if the limit is very short, a writer writes one block of its first object.
+  // After an interrupt, run() fails with `interrupted`.
   RunTally run(const ReadSpec& spec);
 
   // Removes all objects that exist.

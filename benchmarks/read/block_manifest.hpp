@@ -16,8 +16,8 @@ namespace penstock {
 // `block` is 0, each object is one sample. The manifest has no recipe and no checksums.
 Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block);
 
-// Makes such a manifest from the objects that the manifest `source` lists. Fails with not_found if no object
-// has a whole block.
+// Divides the objects of the manifest `source` into blocks, as the function above does. Fails with not_found
+// if no object has a whole block.
 Result<Manifest> block_manifest(const Manifest& source, uint64_t block);
 
 }  // namespace penstock

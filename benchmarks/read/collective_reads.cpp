@@ -1,6 +1,8 @@
-// The worker of `read --collective`, whose reads are collective calls of all ranks. Its loop replaces the
-// loops of read_worker.cpp. What the head of that file says about threads, locks and Ctrl-C also applies
-// here.
+// The worker of `read --collective`, whose reads are collective calls of all ranks. Its loop is used instead
+// of the loops of read_worker.cpp.
+// Threads: a rank has only one worker, because --collective needs one thread. It runs on the thread of
+// ReadEngine::run().
+// Ctrl-C: checked before each round. A read in flight is not cut short.
 #include "benchmarks/read/read_worker.hpp"
 #include "datagen/reading/collective_order.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -39,8 +41,8 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
 }
 
 // Reads the samples of this rank, one in each round. A round is one collective read, which all ranks must
-// call. So a rank that has no sample in a round makes an empty read. After a failure or Ctrl-C a rank makes
-// empty reads until the end of the last pass.
+// call. So a rank that has no sample in a round makes an empty read. After a failure or Ctrl-C, a rank makes
+// empty reads until the last pass ends, so that the other ranks do not wait for ever.
 void CollectiveWorker::read_samples(ReadRun& run) {
   Slot& slot = slots_.front();
   int64_t now = run.now_ns();

@@ -14,7 +14,7 @@
 namespace penstock {
 
 // Writes the columns time,tier,threads,files_per_s,mib_per_s. The time is UTC in seconds since 1970, with
-// three decimals. Each rate is that since the previous line. Every line is flushed. Does nothing if
+// three decimals. A rate is the mean since the previous line. Every line is flushed. Does nothing if
 // constructed without a file. Only one thread may use it.
 class LiveCsv {
  public:

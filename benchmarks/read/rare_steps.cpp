@@ -1,5 +1,6 @@
 // Steps of a ReadWorker that most runs do not take: waiting for due samples in an open loop, and recording a
-// span for the profiler. What the head of read_worker.cpp says about threads and locks also applies here.
+// span for the profiler. They run on the thread of the worker. The only lock is that of Arrivals::next_ns(),
+// which is held for a few computations.
 #include <algorithm>
 
 #include "benchmarks/read/read_worker.hpp"
@@ -16,8 +17,9 @@ constexpr int64_t kBusyWaitNs = 20'000;
 
 }  // namespace
 
-// PreciseTimers makes the timers of this thread exact. It is constructed before wait_at_gate(), where the
-// clock of the run starts, so the run does not measure this change.
+// Waits for the start of the run and reads, while the timers of this thread are exact (PreciseTimers). They
+// are made exact before wait_at_gate(), where the clock of the run starts. So the run does not measure this
+// step.
 void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
   const PreciseTimers precise_timers;
   wait_and_read(run);
@@ -43,8 +45,8 @@ bool ReadWorker::wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns) 
   return true;
 }
 
-// Tells the profiler what this worker read and how long it took: one span. It starts at the common start of
-// the run, after the ramp, as RunTally::wall_s does.
+// Records one span for the profiler: how much this worker read, and from when to when. The span starts at the
+// end of the ramp, which is the same time for all workers. It ends at the worker's last completion.
 void ReadWorker::record_span(const ReadRun& run) const {
   const int64_t ramp_end_ns = run.spec.ramp.count();
   if (tally_.bytes == 0 || last_done_ns_ < ramp_end_ns) return;

@@ -52,8 +52,8 @@ RunTally progress_of(ReadWorkers workers, int64_t now_ns) {
 class FinishLatch {
  public:
   explicit FinishLatch(size_t expected) : running_threads_(expected) {}
-  // Each thread calls this at its end. It may notify without the lock: run() joins the thread before it
-  // destroys the latch, so the latch still exists.
+  // Counts one thread as ended. Each thread calls it as its last step. It may notify without the lock: run()
+  // destroys the latch only after it has joined the thread.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
@@ -152,8 +152,8 @@ void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const
   record_ranks(ranks, kRankRatesOfRepeat, trial);
 }
 
-// The size of all members of RunTally that have a row in the table figures(). A member without a row would
-// not be sent to other ranks.
+// The size of all members of RunTally that have a row in the table figures(). It must be the size of
+// RunTally, because a member without a row would not be sent to other ranks.
 constexpr size_t bytes_in_table() {
   size_t bytes = 0;
   RunTally::figures(
@@ -198,8 +198,8 @@ void RunTally::join(const RunTally& other) {
 }
 
 void RunTally::append(const RunTally& later) {
-  // This run ended within a second, and `later` starts with the rest of that second. So the first entry of
-  // `later` is added to the last entry of this run.
+  // A run rarely ends at a whole second. So the last entry of this run and the first entry of `later` belong
+  // to the same second, and are added.
   const auto last_second = size_t(wall_s);
   figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;

@@ -57,7 +57,7 @@ using ReadEnd = std::variant<Passes, Duration, Stonewall>;
 std::chrono::nanoseconds time_limit(const ReadEnd& end);  // the limit of Duration or Stonewall; 0 for Passes
 // Passes::shortest_time; 0 for Duration and Stonewall.
 std::chrono::nanoseconds shortest_time(const ReadEnd& end);
-// The same end, with `time` as its limit; Passes become a Duration.
+// Returns `end` with `time` as its limit. Passes have no limit, so they become a Duration.
 ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);
 
 // The most reads in flight that commands allow for one process, over all its threads.
@@ -91,9 +91,9 @@ struct ReadOptions {
   // Collective reads: all ranks read each object together (needs Caps::collective_reads). This needs one
   // thread, depth 1, repeats of whole passes, and several samples in every object.
   bool collective = false;
-  // In each pass, a rank reads the part of the samples that is this many parts after its part in the pass
-  // before (RankShare::shift). With 0 it always reads the same part. Otherwise baseline and ceiling are not
-  // measured, because their loops always read the same part.
+  // By how many parts a rank moves on from each pass to the next. The corpus has one part for each rank
+  // (RankShare::shift). With 0 a rank always reads the same part. With any other value, baseline and ceiling
+  // are not measured, because their loops always read the same part.
   uint64_t rank_shift = 0;
 
   unsigned most_threads() const;
@@ -218,9 +218,10 @@ struct ReadWork {
 struct ReadSpec {
   unsigned threads = 1;     // at most ReadOptions::most_threads()
   uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
-  // A time limit counts from the start of the ramp. With a Stonewall, all threads stop at its time, or
-  // earlier if all passes are read. Then `at_stonewall` tells how many samples the fastest rank has read, and
-  // this rank reads on until it has as many.
+  // What ends the run besides max_passes. A time limit counts from the start of the ramp.
+  // With a Stonewall, all threads stop at its time, or earlier if all passes are read. Then the function
+  // at_stonewall returns how many samples the fastest rank has read, and this rank reads on until it has as
+  // many.
   ReadEnd end = Passes{};
   std::chrono::nanoseconds ramp{0};  // completions before this time are not counted
   // How long the earlier runs of this repeat lasted together. The seconds of RunTally::bytes_by_second are
@@ -231,10 +232,11 @@ struct ReadSpec {
   // of the previous run.
   std::optional<uint64_t> first_pass{};
   std::function<void()> at_gate{};  // called when all threads are ready to read, just before the clock starts
-  // The number of the repeat if the run is measured, else nothing. Under the profiler, each thread of a
-  // measured run records one span (PENSTOCK_READ) with what it delivered after the ramp. The span's epoch is
-  // this number. ReadOptions::open_loop applies only to measured runs. In an open loop the first free thread
-  // starts a sample when it is due, and the sample's latency counts from that time.
+  // The number of the repeat if the run is measured. Absent for other runs, such as the warm-up.
+  // Under the profiler, each thread of a measured run records one span (PENSTOCK_READ) with what it delivered
+  // after the ramp. The span's epoch is the number of the repeat.
+  // ReadOptions::open_loop applies only to measured runs. In an open loop the first free thread starts a
+  // sample when the sample is due, and the sample's latency counts from that time.
   std::optional<uint32_t> measured_repeat{};
   // Called once, when all threads of this rank have stopped at the stonewall, on the thread of run(). It gets
   // the number of samples that this rank has taken, and returns the largest such number of any rank. Absent:
@@ -250,11 +252,13 @@ using ReadObserver = std::function<void(const RunTally& so_far)>;
 // threads exist only during a run. Only one run() at a time. Borrows the options.
 class ReadEngine {
  public:
-  // Allocates most_threads() * depth buffers, each for the largest sample. Opens the objects that hold
-  // several samples, as many as the limit of descriptors allows. All other objects are opened anew for each
-  // read. If an object cannot be opened, reads of its samples fail later. For collective reads all objects
-  // must be open, so make() itself fails if one cannot be opened. The error is `exhausted` if the limit of
-  // descriptors is too low.
+  // Makes an engine: allocates most_threads() * depth buffers, each for the largest sample, and opens
+  // objects.
+  // It opens the objects that hold several samples, as many as the limit of descriptors allows. All other
+  // objects are opened anew for each read. An object that cannot be opened is no error here: the reads of its
+  // samples fail later.
+  // For collective reads all objects must be open, so make() fails if one cannot be opened. The error is
+  // `exhausted` if the limit of descriptors is too low.
   static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadOptions& options);
   ~ReadEngine();
 
@@ -274,8 +278,9 @@ class ReadEngine {
   uint64_t passes_run_ = 0;
 };
 
-// The spec for the rest of a run whose first part had the result `so_far`. The time limit of `spec` must not
-// include the ramp. The limit in the returned spec counts from the start of the rest, as run() expects.
+// Returns the spec for the next run of a repeat. `spec` is for the whole repeat, and its time limit must not
+// include the ramp. `so_far` is what the earlier runs of the repeat did. In the returned spec, the time limit
+// is the time that remains, including what remains of the ramp.
 ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far);
 
 // How to do a repeat. A repeat reads passes, each in the requested cache state, until they have lasted long
@@ -284,7 +289,8 @@ struct RepeatPlan {
   std::string progress_text{};  // text of the progress line: "reading"
   ReadSpec spec{};              // for the whole repeat; its time limit does not include the ramp
   std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
-  // May be empty. The times that it receives count from the start of the repeat, also in later passes.
+  // Gets the progress of the repeat; may be empty. The times that it gets count from the start of the repeat,
+  // also in later passes.
   ReadObserver observer{};
   std::function<void(std::string_view what)> note{};  // shows a progress text; may be empty
 };
@@ -299,10 +305,11 @@ struct RepeatFigures {
   std::optional<uint64_t> device_bytes;  // bytes that came from the device or server, for all ranks
 };
 
-// Does a repeat: prepares the cache and reads passes until they have lasted the wanted time. If preparing
-// empties the cache, the cache is emptied before each pass. Else it is prepared once. The repeat ends early
-// when reading and preparing have taken more than 30 s plus ten times the wanted time. Returns nothing if
-// interrupted before anything was measured. Collective: all ranks must call it.
+// Does a repeat: prepares the cache, and reads passes until these have lasted the wanted time (the limit or
+// the shortest time of plan.spec). Collective: all ranks must call it.
+// If preparing empties the cache, it is prepared before each pass, else only once. The repeat ends early when
+// reading and preparing have taken more than 30 s plus ten times the wanted time. Returns nothing if
+// interrupted before anything was measured.
 std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl& cache,
                                         const RepeatPlan& plan);
 

@@ -59,8 +59,9 @@ std::string place_of(const Record& record) {
   return text;
 }
 
-// Whether this tier was given without a name, and so was another tier at the same mount point. Their names
-// differ only by a number, so the table must also show where each is (place_of()).
+// Whether the name of the record's tier differs only by a number from another tier's name. That is so if the
+// user gave neither tier a name, and both have the same mount point. Then the table must also show where each
+// tier is (place_of()).
 bool is_numbered(const Record& record, std::span<const Record> records) {
   const auto is_unnamed = [](const Json& data) {
     const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);

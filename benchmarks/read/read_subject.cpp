@@ -49,8 +49,8 @@ Result<void> check_codec(const Corpus& corpus) {
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
-  // A corpus made by `scan` calls every codec 'raw', because a scan knows only file names. Only decoding
-  // shows whether the bytes are pictures.
+  // Accept every corpus of `scan`: it calls all codecs 'raw', because a scan knows only file names. The
+  // decoder fails later if the bytes are not pictures.
   if (corpus.manifest.facts().recipe == "scan") return success();
   return make_error(Errc::invalid_argument,
                     "'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "

@@ -47,7 +47,7 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally
     judge_all(cells_of_tier, verdict, tally.failure->message());
     return true;
   }
-  if (tally.wrong_samples > 0 && !options.verify) {  // only the warm-up pass verified
+  if (tally.wrong_samples > 0 && !options.verify) {  // only the warm-up pass verified samples
     cell.judge(
         Verdict::degraded,
         fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
@@ -255,8 +255,8 @@ void ReadSweep::read_repeat(ReadCell& cell) {
     judge_all(cells_of(cell.tier), Verdict::failed,
               fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   }
-  // The repeat was shorter than requested. If it was interrupted or failed, it gets another verdict than this
-  // one.
+  // This verdict is for a repeat that ended too early without a failure or an interrupt. Those have verdicts
+  // of their own.
   if (tally.wall_s < seconds(options_.min_time) && !tally.failure && !team_.stopped())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
                                                 tally.wall_s, seconds(options_.min_time)));

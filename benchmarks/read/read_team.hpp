@@ -17,9 +17,10 @@ namespace penstock {
 Json tally_json(const RunTally& tally);
 RunTally tally_from_json(const Json& json);
 
-// Joins the tallies of all ranks, which ran at the same time. Each rank gets an entry in `ranks`.
-// `first_done_bytes` is an estimate of what all ranks had read when the first rank was done. For this, each
-// rank is assumed to read at its rate until its own first thread ended.
+// Joins the tallies of all ranks, which ran at the same time. RunTally::ranks of the result has an entry for
+// each rank.
+// `first_done_bytes` of the result is an estimate of how much all ranks together had read when the first rank
+// was done. It assumes that each rank read at a constant rate until its own first_done_s.
 RunTally join_over_ranks(std::span<const RunTally> rank_tallies);
 
 // The collective calls of one rank: every rank must make the same calls in the same order. A call returns the
@@ -33,8 +34,10 @@ class ReadTeam {
 
   // Runs `own_run` on every rank at the same time, after a barrier, and joins the results. The joined tally
   // has the bytes, samples and latencies of all ranks, the wall time of the slowest rank, and one entry in
-  // `ranks` for each rank. If passes must last a given time, the joined figures so far decide how many passes
-  // all ranks add. So all ranks read every pass completely.
+  // RunTally::ranks for each rank.
+  // With Passes::shortest_time, own_run() may be called several times. After each call the joined figures
+  // decide how many more passes are needed. All ranks then read that many, so every rank reads every pass
+  // completely.
   using OwnRun = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const OwnRun& own_run);
 

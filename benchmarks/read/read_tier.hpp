@@ -25,9 +25,9 @@ struct ReadTier {
   Result<void> open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                     const RankShare& share);
 
-  // Returns the warning that the cache could not be dropped, or "" if it could. Only the first call returns
-  // the warning; later calls return "". no_baseline_warning() warns that there is no baseline; it too returns
-  // the warning only once.
+  // cache_not_dropped_warning() returns a warning if the cache could not be dropped, else "".
+  // no_baseline_warning() returns a warning that the baseline could not be measured. Each gives its warning
+  // only once; later calls return "".
   std::string cache_not_dropped_warning();
   std::string no_baseline_warning(const RunTally& failed);
 

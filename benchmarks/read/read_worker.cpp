@@ -1,13 +1,13 @@
 // Threads: work() and everything that it calls run on one thread per worker. The thread of ReadEngine::run()
-// is also the thread of the first worker. That thread alone calls `watch`, at_stonewall, the constructor,
-// prepare(), open_gate() and call_off(). After it joined the other threads, it calls the functions that
-// return results.
+// is also the thread of the first worker. Only that thread makes the workers and the ReadRun, calls
+// ReadRun::open_gate(), ReadRun::call_off() and the functions in ReadSpec, and calls `watch`. After it has
+// joined the other threads, it calls the functions that return results.
 // Locks: ReadRun::mutex_ guards the errors. The gate (where workers wait for the start of the clock) and the
 // stonewall are latches. No lock is held during a read.
 // Memory order: a thread writes plain members of ReadRun before it counts a latch down. Other threads read
 // them after they waited for that latch. The relaxed atomics are only counters and a stop flag.
-// Memory: a sample allocates nothing here. Its back end may allocate, and with --decode the decoder. Each
-// second of a run appends one number to a vector. An error allocates its text.
+// Memory: reading a sample allocates nothing in this file. Its back end may allocate, and with --decode the
+// decoder. Each second of a run appends one number to a vector. An error allocates its text.
 // Ctrl-C: workers check interrupted() before each sample. A read in flight is not cut short.
 // Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
@@ -88,8 +88,8 @@ void ReadRun::wait_at_stonewall(const ReadWorker& one) {
   stonewall_open_.count_down();
 }
 
-// Keeps the error's text, and stops the run unless errors are skipped. Any thread may call this. The other
-// threads soon see stop_, and end before their next sample.
+// Keeps the error's text. Unless errors are skipped, it also stops the run: the other threads soon see stop_,
+// and end before their next sample. Any thread may call this.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex_);
   if (run_figures.first_errors.size() < RunTally::kMostErrorsNamed)
@@ -281,8 +281,8 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, uint64_t bytes)
   return options_.decode ? checks_.decode(slot.entry, sample) : success();
 }
 
-// Counts a finished read as a success or as an error. A read that Ctrl-C ended counts as neither. A wrong
-// checksum is counted before note_error(), which may stop the run.
+// Counts a finished read as a success or as an error. A read that Ctrl-C ended counts as neither. A sample
+// with a wrong checksum is also counted in wrong_samples, even if its error then stops the run.
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, int64_t end_ns) {
   if (outcome.ok()) return count_read(run, slot.entry.length, slot.started_ns, end_ns);
   // The next call of next() notices Ctrl-C and ends the run.
@@ -294,8 +294,8 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
   run.note_error(outcome.error());
 }
 
-// Counts a sample that was read. handle_boundary() comes first: it ends the ramp or a second, and a sample
-// that completes after that must count to the time that follows.
+// Counts a sample that was read. If the ramp or a second is over at end_ns, it first calls handle_boundary(),
+// which ends the ramp or the second. So this sample counts to the time after that.
 void ReadWorker::count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
   tally_.latency_ns.add(uint64_t(end_ns - started_ns));
@@ -306,8 +306,8 @@ void ReadWorker::count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, in
 
 // Does what is due when the clock passes next_boundary_ns_: ends the ramp, ends a second, notes that the
 // deadline has passed, or calls `watch`. next_boundary_ns_ is the earliest of these four times, so each
-// sample needs one comparison instead of four. `watch` may take long, because it prints. Only the first
-// worker has it.
+// sample needs one comparison instead of four. Only the first worker calls `watch`, which prints and may take
+// long.
 void ReadWorker::handle_boundary(ReadRun& run, int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
     RunTally new_tally;  // Forget what was counted in the ramp, except for samples with wrong bytes.
@@ -335,8 +335,8 @@ void ReadWorker::handle_boundary(ReadRun& run, int64_t now_ns) {
 }
 
 // Completes the tally of this worker. The first worker that ends also writes first_done_s and
-// first_done_bytes. Other workers may still read samples, so their sums are those of this moment. The two
-// figures are read only after the join.
+// first_done_bytes of the run. first_done_bytes is the sum over all workers at this moment; the other workers
+// may still be reading. These two figures are read only after the threads are joined, so they need no lock.
 void ReadWorker::finish(ReadRun& run) {
   const int64_t now = run.now_ns();
   if (delivered_bytes() > bytes_before_second_) close_second();

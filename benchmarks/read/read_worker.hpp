@@ -150,7 +150,8 @@ class ReadWorker {
   void handle_boundary(ReadRun& run, int64_t now_ns);
   void close_second();
   void finish(ReadRun& run);
-  // Defined in rare_steps.cpp: the first two are steps of an open loop, the third is for the profiler.
+  // These three are defined in rare_steps.cpp. Only an open loop uses wait_and_read_in_open_loop() and
+  // wait_until_due(). Only the profiler uses what record_span() records.
   void wait_and_read_in_open_loop(ReadRun& run);
   bool wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns);
   void record_span(const ReadRun& run) const;

@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kShortestProbe{50};
 constexpr std::chrono::milliseconds kLongestProbe{500};
-// If the first pass of a queued probe was shorter than this, or shorter than the run must be, it is discarded
-// and the probe reads on.
+// A queued probe discards the result of its first pass, and reads on, if that pass was shorter than this time
+// or shorter than the run must be.
 constexpr std::chrono::nanoseconds kLongPassTime = std::chrono::seconds(1);
 
 std::function<uint64_t(uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
@@ -99,7 +99,8 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
       std::chrono::duration<double>(std::max(shortest_time(spec.end) + spec.ramp, kLongPassTime)).count();
   if (first_pass.failure || interrupted() || first_pass.wall_s >= enough_s) return first_pass;
   ReadSpec rest_spec = spec;
-  // Must not be called again: all ranks met in it before the first pass, and some may have finished.
+  // at_gate() must not be called again: all ranks met in it before the first pass, and some may have
+  // finished.
   rest_spec.at_gate = {};
   return run_timed(rest_spec, loop, first_pass.wall_s);
 }

@@ -31,9 +31,9 @@ class Yardsticks {
   // The probes to try for `threads` clients: those of ceiling_probes(), and one with queues as deep as the
   // reader's.
   std::vector<LoopShape> probe_series(unsigned threads) const;
-  // Runs one probe, timed in the same way as the baseline. In the first pass of a queued probe, new threads
-  // and untouched memory are slow. So if that pass is short and more passes may follow, it is discarded, as
-  // the warm-up pass of the reader is.
+  // Runs one probe, timed in the same way as the baseline. In the first pass of a queued probe, the threads
+  // and the memory are new, which makes it slow. So if that pass is short and more passes may follow, its
+  // result is discarded. (Penstock's own reader has a warm-up pass for the same reason.)
   RunTally probe(const LoopShape& shape, const ReadSpec& spec);
 
   // Finds the fastest probe. It measures every probe for a short time, then the two fastest for longer,
@@ -57,7 +57,7 @@ class Yardsticks {
   SampleList own_samples_;  // the samples of this rank; empty if the rank reads all
   std::vector<uint64_t> own_offsets_;
   const ReadOptions& options_;
-  const ReadWork work_;  // declared after own_samples_ and so made after it, because it may point to it
+  const ReadWork work_;  // may point to own_samples_, so it is declared (and thus made) after that
   const ReadPlan plan_;
   uint64_t uncounted_bytes_ = 0;
 };

@@ -1,13 +1,15 @@
 // limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]
 // A FUSE file system that shows SOURCE at MOUNT, read-only, and no faster than RATE. It imitates a slow
-// network link for tests. All readers share one link, which serves requests in the order of their arrival. A
-// request occupies the link as long as its bytes take at RATE. The latency is added to each answer; meanwhile
-// the link serves others. Files are opened with direct I/O: no data stays in the page cache, so a second pass
-// is as slow as the first. Names and attributes are not slowed down.
+// network link for tests.
 //
-// Without --foreground it continues in the background once it is mounted. SIGINT, SIGTERM and
-// `fusermount3 -u MOUNT` unmount it and end it. Exits with 0; 1 after a failure; 2 for arguments that it does
-// not know; 77 if the machine has no FUSE. In the foreground it prints a line once it is mounted.
+// The link: all readers share one link, which serves requests in the order of their arrival. A request
+// occupies the link as long as its bytes take at RATE. After that the reader waits for the latency, while the
+// link serves other requests. Files are opened with direct I/O: no data stays in the page cache, so a second
+// pass is as slow as the first. Names and attributes are not slowed down.
+//
+// The process: without --foreground it continues in the background once it is mounted. With --foreground it
+// prints a line once it is mounted. SIGINT, SIGTERM and `fusermount3 -u MOUNT` unmount it and end it. Exit
+// codes: 0 success, 1 failure, 2 unknown arguments, 77 the machine has no FUSE.
 //
 // Threads: the main thread mounts, and then waits in fuse_loop_mt(). FUSE's callbacks (get_attributes() to
 // announce_mount()) run on up to 256 threads of libfuse.

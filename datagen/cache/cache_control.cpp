@@ -5,8 +5,9 @@
 // Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
 // being read is read to its end.
 // Memory: paths, errors and JSON allocate.
-// Crash: no file changes. Dirty pages may have been written back.
-// Ranks: only prepare_together() communicates. A rank that fails still makes its collective call.
+// Crash: no file changes. At most, the kernel has already written back pages that other programs changed.
+// Ranks: prepare_together() makes one collective call, also on a rank where prepare() failed. Nothing else
+// here communicates.
 #include "datagen/cache/cache_control.hpp"
 
 #include <unistd.h>
@@ -107,8 +108,8 @@ CacheState CacheControl::initial_state() const {
   return state;
 }
 
-// Returns true if no preparation can change the state, because it depends on where the data is. Then it also
-// sets `client_data` of `state`, and for data in memory `client_metadata`.
+// Returns true if the cache state depends only on where the data is, so that no preparation can change it. In
+// this case it also sets `client_data` of `state`, and for data in memory `client_metadata`.
 bool CacheControl::state_is_fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";
@@ -185,8 +186,8 @@ Result<CacheOutcome> CacheControl::prepare() {
   outcome.state = initial_state();
   CacheState& state = outcome.state;
   if (state_is_fixed(state)) {
-    // Direct reads bypass the page cache, but the names and inodes of these files are cached like all others.
-    // A drop removes them.
+    // Direct reads bypass the page cache, but the names and inodes of the files are still cached. A drop
+    // removes these from the cache, so that they are read from the device too.
     if (state.client_data == "bypassed" && requested_ == CacheRequest::cold) {
       PENSTOCK_TRY(check_interrupt());
       if (drop_all(state)) state.client_metadata = "cold";

@@ -49,8 +49,8 @@ struct CacheOutcome {
 };
 
 // Checks whether the tier can reach the requested state. Fails with invalid_argument if `cold` is requested
-// on a tier of the back end mmap with keep=1. Its pages stay mapped, and mapped pages cannot be dropped from
-// the page cache. So they also stay warm for other tiers on the same files.
+// on a tier of the back end mmap with keep=1, which keeps its files mapped. Mapped pages cannot be dropped
+// from the page cache. So they stay warm, also for other tiers on the same files.
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 
 // Prepares the cache for one corpus on one tier. prepare() runs before every repeat and is never part of the
@@ -58,12 +58,14 @@ Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 //
 // At its end prepare() proves what fraction of the corpus is in this machine's page cache, by asking the
 // kernel about each file. If the kernel does not answer (for read-only files of other users), the state is
-// `unverified`, and CacheState::method says what was tried. Asking opens the file, so the client's metadata
-// are warm afterwards. With ColdMethod::drop, prepare() drops them again after the proof. If the objects are
-// not files, this machine does not cache them, and the state is `none`.
+// `unverified`, and CacheState::method says what was tried. If the objects are not files, this machine does
+// not cache them, and the state is `none`.
 //
-// Data of direct reads are not in the page cache, so there is nothing to evict or prove. Their metadata are
-// cached like all others. Only a cold request with ColdMethod::drop makes them cold.
+// The proof opens each file, so the files' metadata (names and inodes) are in the cache afterwards. With
+// ColdMethod::drop, prepare() drops them again after the proof.
+//
+// Data of direct reads are not in the page cache, so there is nothing to evict or prove. But the metadata of
+// these files are cached. Only a cold request with ColdMethod::drop makes them cold.
 class CacheControl {
  public:
   // Borrows all arguments. `helpers`: number of threads that ask the kernel about files and evict them.
@@ -82,8 +84,9 @@ class CacheControl {
   // How many payload bytes were read so far to warm the cache.
   uint64_t warmed_bytes() const { return warmed_bytes_; }
 
-  // Why ColdMethod::drop was not possible; "" if it has not failed. After a failure ColdMethod::evict is used
-  // instead. For direct reads nothing is used, because their data are not cached.
+  // Why ColdMethod::drop was not possible; "" if it has not failed. After a failure, CacheControl evicts the
+  // files of the corpus instead (ColdMethod::evict). On a tier with direct reads it evicts nothing, because
+  // their data are not cached.
   const std::string& drop_error() const { return drop_error_; }
 
  private:
@@ -107,14 +110,14 @@ class CacheControl {
   bool prepares_on_each_rank_ = false;
 };
 
-// Prepares the cache for all ranks. Collective: all ranks must call it. It calls prepare() on one rank of
-// each node, or on all ranks (prepares_on_each_rank()). Returns the worst result of all ranks. With one rank
-// it is cache.prepare().
+// Prepares the cache for all ranks, and returns the worst result of all. Collective: all ranks must call it.
+// It calls cache.prepare() on one rank of each node, or on every rank if set_prepares_on_each_rank() was
+// called.
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 
-// Combines the cache states of two nodes; the result is in `state`. If they differ, `client_data` becomes
-// `unverified` or `unknown`, and `client_metadata` becomes `warm` or `unknown`. Of the fractions of cached
-// bytes the worse is kept.
+// Changes `state` to the combined state of two nodes, `state` and `other`. Where they differ, `client_data`
+// becomes `unverified` or `unknown`, and `client_metadata` becomes `warm` or `unknown`. The fraction of
+// cached bytes becomes the worse of the two fractions.
 void keep_worse(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);

@@ -53,8 +53,8 @@ struct GzipMaker::State {
     filled_bytes = 0;
   }
 
-  // Gathers the bytes in pieces of kPieceBytes and passes these to zlib. So the output does not depend on how
-  // the caller cuts the bytes.
+  // Passes the bytes to zlib in pieces of kPieceBytes, which it gathers in a buffer. So the output does not
+  // depend on the sizes in which the caller adds the bytes.
   Result<void> add(std::span<const std::byte> bytes, const Sink& sink) {
     while (!bytes.empty()) {
       const size_t copied_bytes = std::min(bytes.size(), kPieceBytes - filled_bytes);
@@ -116,7 +116,8 @@ Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> pieces,
 }
 
 uint64_t GzipMaker::max_member_bytes(uint64_t bytes) const {
-  // Begins a member first, because deflateBound() does not count the gzip header after a member has ended.
+  // The state must be at the beginning of a member, because after the end of one, deflateBound() does not
+  // count the gzip header.
   state_->begin();
   return deflateBound(&state_->stream, bytes);
 }

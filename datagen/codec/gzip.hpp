@@ -1,5 +1,5 @@
-// Compresses to gzip members and inflates them, with zlib. A member is a compressed stream with a header and
-// a checksum (RFC 1952). In a build without zlib every start() fails with `unsupported` and says why.
+// Makes gzip members and inflates them, with zlib. A member is a compressed stream with a header and a
+// checksum (RFC 1952). In a build without zlib every start() fails with `unsupported` and says why.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace penstock {
 
 inline constexpr int kGzipLevel = 6;  // the default level of the program gzip
-// The largest ratio of inflated to compressed bytes: deflate can code 258 bytes in two bits, so 1032 bytes in
-// one byte.
+// The most bytes that gzip can make from one compressed byte: deflate can code 258 bytes in two bits, so 1032
+// bytes in one byte.
 inline constexpr uint64_t kMostGzipInflation = 1032;
 
 // Whether gzip can be used: success, or `unsupported` in a build without zlib.
@@ -23,8 +23,8 @@ Result<void> gzip_available();
 bool begins_as_gzip(std::span<const std::byte> bytes);
 
 // Makes gzip members, one after another, and reuses its 400 KiB of memory for each. Only one thread at a time
-// may use it. The same bytes make the same member (with one version of zlib), however the caller cuts them
-// into pieces. A member does not contain a time, a file name or an operating system.
+// may use it. The same bytes make the same member (with one version of zlib), in whatever pieces the caller
+// passes them. A member does not contain a time, a file name or an operating system.
 class GzipMaker {
  public:
   static Result<GzipMaker> start();  // errors: as gzip_available(), or `exhausted`
@@ -32,14 +32,14 @@ class GzipMaker {
   GzipMaker& operator=(GzipMaker&&) noexcept;
   ~GzipMaker();
 
-  // Receives a member in pieces of at most 64 KiB. A piece is valid only during the call.
+  // A function that receives a member in pieces of at most 64 KiB. A piece is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
-  // Makes one member from all pieces and passes it to `sink`. Errors are those of the sink. After an error
-  // the next call begins a new member.
+  // Makes one member from the bytes of all `pieces` together and passes it to `sink`. Returns the error of
+  // `sink`, if it has one; the next call then begins a new member.
   Result<void> make(std::span<const std::span<const std::byte>> pieces, const Sink& sink);
 
-  // The largest number of bytes of a member that is made from `bytes` bytes. Do not call it from a sink: it
-  // would reset the member that make() is writing.
+  // The most bytes that a member made from `bytes` bytes can have. A sink must not call it: it would reset
+  // the member that make() is writing.
   uint64_t max_member_bytes(uint64_t bytes) const;
 
  private:
@@ -64,9 +64,9 @@ class GzipInflater {
     size_t out_bytes = 0;       // bytes written to `out`
     bool member_ended = false;  // true only if checksum and length were correct
   };
-  // Inflates until `in` is used up, `out` is full or the member ends. If a call reads nothing and writes
-  // nothing, the caller must give a longer `in` or `out`. The error `corrupt` names the damage, but not its
-  // offset.
+  // Inflates until `in` is used up, `out` is full or the member ends. If a call neither reads nor writes a
+  // byte, the caller must pass a longer `in` or `out` next. The error `corrupt` says what is damaged, but not
+  // at which offset.
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out);
 
  private:

@@ -11,20 +11,22 @@ namespace penstock {
 namespace {
 
 constexpr int kMostScans = 500;
-// The most pixels that a byte of a Huffman-coded picture can represent. Pictures whose header claims more are
-// refused. Each block of 64 pixels of the largest component takes at least one bit, so a byte codes at most 8
-// blocks. That component may have only a quarter of the picture's pixels, so the result is 8 * 64 * 4.
+// The most pixels that one byte of a Huffman-coded picture can represent. The decoder refuses a picture whose
+// header claims more.
+// A block of 64 pixels takes at least one bit, so one byte codes at most 8 blocks. Only the component of the
+// highest resolution is counted here, and it may have a quarter of the picture's pixels. So the result is 8 *
+// 64 * 4.
 constexpr uint64_t kMostPixelsPerByte = 2048;
-// The limit above is wrong for arithmetic coding, in which predictable content needs almost no bits. So an
-// arithmetic-coded picture may claim up to this many pixels. Above that, the limit above applies to it too.
+// An arithmetic-coded picture may always claim up to this many pixels: in arithmetic coding, predictable
+// content needs almost no bits. Above this number, kMostPixelsPerByte applies to such a picture too.
 constexpr uint64_t kMostUnboundedPixels = uint64_t{1} << 22;
-// read_part() decodes into a line that begins this many bytes after a multiple of the vector size. At such a
-// multiple, libjpeg-turbo would write the line directly to memory, past the caches. read_part() copies each
-// line at once, and to load it from memory would take a tenth of the whole time.
+// read_part() decodes into a buffer of one line, and copies each line from it at once. The buffer begins this
+// many bytes after a multiple of the vector size. At a multiple, libjpeg-turbo would write the line past the
+// caches to memory. To load it again from there would take a tenth of the whole time.
 constexpr size_t kMisalignmentBytes = 1;
 
-// Reports an error: stores its text in the guard, and jumps back to the setjmp() of the current step. libjpeg
-// calls it in the thread that uses the codec.
+// Reports an error to the caller of the current step: stores the error's text in the JpegGuard and jumps back
+// to the step's setjmp(). libjpeg calls it in the thread that uses the codec.
 [[noreturn]] void give_up(j_common_ptr codec) {
   JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
   guard->code = codec->err->msg_code;
@@ -42,7 +44,7 @@ void on_message(j_common_ptr codec, int level) {
 void stay_silent(j_common_ptr /*codec*/) {}
 
 void stop_endless_scans(j_common_ptr codec) {
-  // Only decoders call this function, so the cast to a decoder is right.
+  // The cast is right, because only decoders call this function.
   j_decompress_ptr decoder = reinterpret_cast<j_decompress_ptr>(codec);
   if (decoder->input_scan_number > kMostScans) {
     JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
@@ -75,7 +77,8 @@ struct JpegDecoder::Libjpeg {
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool is_created = false;
-  std::vector<uint8_t> line;  // a decoded line: in decode() only of CMYK pictures, in decode_part() of all
+  // buffer for a decoded line; decode() uses it only for CMYK pictures, decode_part() for all
+  std::vector<uint8_t> line;
 
   Libjpeg() {
     set_up(guard);
@@ -132,9 +135,9 @@ struct JpegDecoder::Libjpeg {
     return true;
   }
 
-  // Decodes `part` to RGB in `pixels`. `row` is a buffer for one line of the whole picture's width. Decodes
-  // one more coding unit on each side of the part: libjpeg interpolates colour at half resolution from
-  // neighbours, so the columns at the edge of the decoded area may be wrong.
+  // Decodes `part` to RGB in `pixels`. `row` is a buffer for one line as wide as the whole picture.
+  // Decodes one more coding unit on each side of the part. libjpeg computes colour at full resolution from
+  // neighbouring pixels, so the outermost columns that it decodes may be wrong.
   bool read_part(const PicturePart& part, uint8_t* row, uint8_t* pixels) {
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);
@@ -158,7 +161,8 @@ struct JpegDecoder::Libjpeg {
     return true;
   }
 
-  // Converts CMYK to RGB. A picture with the marker of Adobe's programs stores inverted ink (255: no ink).
+  // Converts CMYK to RGB. A picture with the marker of Adobe's programs stores ink inverted: 255 means no
+  // ink.
   void ink_to_rgb(const uint8_t* ink, uint8_t* rgb, JDIMENSION width) const {
     const unsigned invert_mask = codec.saw_Adobe_marker != 0 ? 0 : 255;
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)

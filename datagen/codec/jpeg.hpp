@@ -33,15 +33,16 @@ struct PicturePart {
   uint32_t height = 0;
 };
 
-// JpegDecoder refuses pictures with more pixels than this. It also refuses a picture that claims more than
-// 2048 pixels for each byte of its file. Arithmetic coding can reach more than 2048, so for arithmetic-coded
-// pictures this second limit applies only above 2^22 pixels.
+// JpegDecoder refuses pictures with more pixels than this.
+// It also refuses pictures that claim more than 2048 pixels for each byte of their file. Arithmetic coding
+// can really reach more, so it refuses an arithmetic-coded picture for this only if the picture has more than
+// 2^22 pixels.
 inline constexpr uint64_t kMostJpegPixels = uint64_t{1} << 30;
 
-// Decodes pictures. Only one thread at a time may use it. An error is `corrupt` and names the damage, or
-// `exhausted` if memory ran out. Warnings of the library (premature end, extraneous bytes, bad codes) are
-// `corrupt` as well: if the decoder must guess, the pixels are not the stored ones. Only header oddities that
-// do not change a pixel are accepted.
+// Decodes pictures. Only one thread at a time may use it.
+// Errors: `corrupt` says what is damaged; `exhausted` means that memory ran out. Most warnings of the library
+// (premature end, extraneous bytes, bad codes) are `corrupt` as well: the library then guesses pixels, and
+// they are not the stored ones. Warnings about odd headers are ignored, because they do not change pixels.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -52,12 +53,12 @@ class JpegDecoder {
   Result<JpegHeader> read_header(std::span<const std::byte> jpeg);
 
   // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. Reuses the memory of
-  // `out`; after an error its content is undefined. `shrink` is 1, 2, 4 or 8: width and height are divided by
-  // it and rounded up, which saves most of the inverse transform (IDCT).
+  // `out`; after an error its content is undefined. `shrink` is 1, 2, 4 or 8: the result has width and height
+  // divided by it, rounded up. A small result saves most of the inverse transform (IDCT).
   Result<void> decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink = 1);
 
-  // Decodes a part of the picture, with the same pixels as decode(). Outside of the part it skips most of the
-  // inverse transform. It does not decode rows below the part, so it does not find damage in them.
+  // Decodes a part of the picture, with the same pixels as decode(). It skips most of the inverse transform
+  // outside of the part. It does not decode the rows below the part, so it does not notice damage there.
   // `invalid_argument` if the part is empty or not inside the picture.
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 

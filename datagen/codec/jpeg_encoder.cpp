@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-// The most bytes that a pixel takes when it is coded. A coefficient needs at most 26 bits: 16 for the longest
-// fixed code and ten for the value. A 4:2:0 pixel has 1.5 coefficients, so 39 bits. The other 9 bits are more
-// than enough for the zeros that are stuffed after bytes of 0xFF.
+// The most bytes that one pixel takes when it is coded. A coefficient takes at most 26 bits: 16 for the
+// longest code and ten for the value. With 4:2:0, a pixel has 1.5 coefficients, so it takes 39 bits. The
+// other 9 bits of the 6 bytes are more than enough for the zeros that JPEG requires after bytes of 0xFF.
 constexpr size_t kMostBytesPerPixel = 6;
 constexpr size_t kMostHeaderBytes = 2048;
 

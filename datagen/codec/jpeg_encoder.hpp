@@ -14,9 +14,10 @@
 
 namespace penstock {
 
-// A picture in the form that JPEG codes: full-range YCbCr planes of JFIF, with colour at half resolution.
-// Every plane consists of whole units of 16x16 pixels: rows of stride() bytes for luma and stride() / 2 for
-// colour, up to padded_height(). Pixels beyond width and height are coded but never shown.
+// A picture in the form that JPEG codes: full-range YCbCr planes of JFIF, with colour at half resolution. A
+// plane has padded_height() rows of luma, or half as many of colour. A row has stride() bytes of luma, or
+// stride() / 2 of colour. Both sizes are whole units of 16x16 pixels. Pixels beyond width and height are
+// coded but never shown.
 struct YccImage {
   uint32_t width = 0;
   uint32_t height = 0;
@@ -24,14 +25,14 @@ struct YccImage {
 
   size_t stride() const { return (size_t{width} + 15) / 16 * 16; }
   size_t padded_height() const { return (size_t{height} + 15) / 16 * 16; }
-  // Sets the size and makes the planes large enough. The content of the planes is then undefined. Their
-  // memory never shrinks.
+  // Sets the size, and enlarges the planes if needed. Their content is then undefined. Their memory never
+  // shrinks.
   void reshape(uint32_t new_width, uint32_t new_height);
 };
 
-// Makes baseline JPEGs with 4:2:0 and without metadata, optimised for speed (fixed Huffman tables). The same
-// pixels give the same bytes. Only one thread at a time may use it. `invalid_argument` for a size or a
-// setting that JPEG does not have. The result is valid until the next call.
+// Makes baseline JPEGs with 4:2:0 and without metadata, as fast as possible (with fixed Huffman tables). The
+// same pixels give the same bytes. Only one thread at a time may use it. `invalid_argument` if JPEG does not
+// allow a size or a setting. The result of encode() is valid until the next call.
 class JpegEncoder {
  public:
   JpegEncoder();
@@ -42,10 +43,10 @@ class JpegEncoder {
   // `quality` is 1 to 100, on the usual scale of libjpeg.
   Result<std::span<const std::byte>> encode(const Image& image, int quality);
 
-  // `quantizer_percent`, 1 to 5000, scales the example tables of the standard: 20 is quality 90, 100 is
-  // quality 50, 200 is quality 25. At high quality its steps are finer than those of `quality`. A restart
-  // interval begins after every `restart_rows` rows of 16 lines (0: never). Each interval can be decoded
-  // without the intervals before it.
+  // `quantizer_percent`, 1 to 5000, scales the example quantizer tables of the JPEG standard: 20 is quality
+  // 90, 100 is quality 50, 200 is quality 25. At high quality, its steps are finer than those of `quality`.
+  // A restart interval begins after every `restart_rows` rows of 16 lines (0: never). Each interval can be
+  // decoded without the intervals before it.
   Result<std::span<const std::byte>> encode(const YccImage& image, int quantizer_percent,
                                             unsigned restart_rows = 0);
 

@@ -16,9 +16,10 @@ namespace penstock {
 
 inline constexpr JDIMENSION kJpegRowsAtOnce = 16;
 
-// Contains the error that libjpeg reports, and where to continue after it. libjpeg reports an error by a
-// callback that must not return: it calls longjmp. No object with a destructor may be created between setjmp
-// and longjmp, since it would not be destroyed. So each step of coding is one function with plain C data.
+// Contains the error that libjpeg reports, and the place to continue after it. libjpeg reports an error by a
+// callback that must not return: it calls longjmp(). The jump calls no destructors, so no object with a
+// destructor may be created between setjmp() and longjmp(). So each step of coding is one function with plain
+// C data.
 struct JpegGuard {
   jpeg_error_mgr manager{};
   std::jmp_buf jump_target{};
@@ -26,11 +27,12 @@ struct JpegGuard {
   int code = 0;
 };
 
-// Sets the callbacks of guard.manager. The caller then sets the codec's `err` to &guard.manager, and its
-// `client_data` to &guard.
+// Sets the error callbacks in guard.manager. The caller must then set two members of its libjpeg object:
+// `err` to &guard.manager, and `client_data` to &guard.
 void set_up(JpegGuard& guard);
 
-// The error of a failed `task`: `exhausted` if memory ran out, otherwise `other_code`.
+// Makes the error for a `task` that libjpeg could not do: `exhausted` if memory ran out, otherwise
+// `other_code`.
 Error codec_error(const JpegGuard& guard, Errc other_code, const std::string& task);
 
 }  // namespace penstock

@@ -35,8 +35,8 @@ size_t find_ff(std::span<const std::byte> bytes, size_t from) {
   return found == nullptr ? bytes.size() : size_t(static_cast<const std::byte*>(found) - bytes.data());
 }
 
-// Calls visit(marker, payload, offset of the payload) for each segment up to the start of the scan. Returns
-// the offset of the entropy-coded bytes.
+// Calls visit(marker, payload, offset of the payload) for each segment of the header. Returns the offset of
+// the entropy-coded bytes after the header.
 template <class Visit>
 Result<size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
   if (jpeg.size() < 4 || octet_at(jpeg, 0) != 0xff || octet_at(jpeg, 1) != kStartOfImage)
@@ -58,17 +58,17 @@ Result<size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
 using Symbol = JpegCodes::Symbol;
 using HuffmanTable = JpegCodes::Table;
 
-// Bytes that IntervalReader adds after the bits of an interval, because at() reads 8 bytes at once. All their
-// bits are 1, which is no Huffman code.
+// Number of bytes that IntervalReader adds after an interval's own bytes, because at() reads 8 bytes at once.
+// All bits of the added bytes are 1, which is no Huffman code.
 constexpr size_t kPaddingBytes = 2 * sizeof(uint64_t);
 
-// The most bits that one JpegCodes::Skip passes: kSkipBits for the codes, and up to 16 for the number after
-// the last code.
+// The most bits that the loop of find_bits() can pass with one JpegCodes::Skip: kSkipBits for the codes, and
+// up to 16 for the number after the last code.
 constexpr size_t kMostSkippedBits = JpegCodes::kSkipBits + 16;
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
-// Reads the bits of an interval without the zeros that are stuffed after 0xFF, and knows the original offset
-// of each byte.
+// Reads the bits of an interval. JPEG adds a zero byte after each 0xFF; the reader leaves these zeros out,
+// but knows the offset in the JPEG of every byte.
 class IntervalReader {
  public:
   IntervalReader(std::span<const std::byte> jpeg, const JpegInterval& interval) : begin_(interval.begin) {
@@ -96,8 +96,8 @@ class IntervalReader {
   }
   size_t size() const { return interval_bits_; }
 
-  // The offset in the JPEG and the mask of the bit at `position`. Positions must not decrease from call to
-  // call.
+  // The offset in the JPEG and the mask of the bit at `position`. Each call must pass a position that is not
+  // before that of the call before.
   FlippableBit bit(size_t position) {
     while (stuffed_before_ < stuffed_.size() && stuffed_[stuffed_before_] <= position / 8) ++stuffed_before_;
     return {begin_ + position / 8 + stuffed_before_, uint8_t(0x80U >> (position % 8))};
@@ -106,7 +106,8 @@ class IntervalReader {
  private:
   const size_t begin_;
   std::vector<uint8_t> bytes_;
-  std::vector<size_t> stuffed_;  // for each stuffed zero: how many bytes of `bytes_` are before it
+  // for each zero byte that was left out: how many bytes of `bytes_` are before it
+  std::vector<size_t> stuffed_;
   size_t stuffed_before_ = 0;
   size_t interval_bits_ = 0;
 };
@@ -116,12 +117,13 @@ bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
   return byte_value != 0xff && (byte_value ^ bit.mask) != 0xff;
 }
 
-// Selects bits for FlipGroups. The caller offers bits in the order of their positions.
+// Selects bits by the rules of FlipGroups. The caller offers the flippable bits in the order of their
+// positions.
 class BitSelector {
  public:
   explicit BitSelector(FlipGroups groups) : groups_(groups) {}
 
-  // The first bit position that may be selected next. The caller must not offer a bit before it.
+  // The position of the first bit that may be selected next. The caller must not offer a bit before it.
   size_t next_position() const { return next_position_; }
 
   void offer(const FlippableBit& bit, size_t position) {
@@ -151,9 +153,9 @@ class BitSelector {
   size_t group_bits_ = 0;   // bits selected for the current group
 };
 
-// The table entry for a Huffman code of `code_bits` bits that represents `value`. The high four bits of
-// `value` are the number of zeros before a coefficient. The low four are the number of bits that follow the
-// code and give the coefficient. For a DC difference the high bits are zero.
+// Makes the table entry for a Huffman code that has `code_bits` bits and stands for `value`. The high four
+// bits of `value` are the number of zeros before a coefficient; they are zero for a DC difference. The low
+// four bits are the number of bits after the code, which give the coefficient.
 Symbol symbol_of(uint8_t value, size_t code_bits) {
   constexpr uint8_t kSixteenZeros = 0xf0;
   const auto number_bits = uint8_t(value & 15U);
@@ -211,8 +213,8 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, size_t o
     table.by_16_bits.assign(65536, {});
     const std::span<const std::byte> counts = payload.subspan(at + 1, 16);
     at += 17;
-    // Index of the first entry of the next code. The codes are listed by length (ITU-T T.81, annex C), so the
-    // entries of one code follow directly after those of the code before.
+    // Index of the first entry of the next code. The segment lists the codes by length (ITU-T T.81, annex C).
+    // So the entries of a code come directly after those of the code before.
     size_t next = 0;
     for (size_t length = 1; length <= 16; ++length) {
       const size_t table_entries = size_t{1} << (16 - length);
@@ -248,9 +250,9 @@ Result<JpegCodes> JpegCodes::from_header(std::span<const std::byte> header) {
   return codes;
 }
 
-// Fills paddings_[n] for n = 1 to 7: a sequence of coefficients whose codes have n bits together, or else
-// n + 8, or else n + 16. Uses only coefficients of value 1 or -1 after at most 3 zeros, because they have the
-// shortest codes.
+// Fills paddings_[n] for n = 1 to 7 with a sequence of coefficients whose codes have n bits in total. If none
+// exists, uses n + 8 bits, or else n + 16. The only coefficients are 1 and -1 after at most 3 zeros, because
+// they have the shortest codes.
 void JpegCodes::find_paddings() {
   constexpr unsigned kMostCoefficients = 4;  // at most 3 zeros, and the coefficient after them
   constexpr unsigned kMostBits = 24;
@@ -283,8 +285,8 @@ void JpegCodes::find_paddings() {
   }
 }
 
-// Fills first.skips: for each value of the next kSkipBits bits, the symbols that can be skipped at once.
-// `first` decodes the first symbol of a skip, and `ac` decodes the symbols after it.
+// Fills first.skips. For each value of the next kSkipBits bits, the entry says how many symbols can be
+// skipped at once. The table `first` decodes the first of these symbols, and `ac` the others.
 void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
   for (size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
@@ -310,9 +312,9 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
     return bad_jpeg(jpeg.size(), "the interval is cut short");
   IntervalReader reader(jpeg, interval);
   BitSelector selector(groups);
-  // The tables in the order in which the loop needs them: for each block of a coding unit, the DC table and
-  // the AC table. The loop looks the next table up here instead of branching, because a processor cannot
-  // predict where a block ends.
+  // The tables that decode a coding unit, in the order of use: the DC table and the AC table of each block.
+  // The loop finds the next table in this array without a branch, because a processor cannot predict where a
+  // block ends.
   constexpr size_t kBlocksPerUnit = 6;  // blocks of a coding unit: four of luma, then one of each colour
   std::array<const Table*, 2 * kBlocksPerUnit> tables{};
   for (size_t block = 0; block < kBlocksPerUnit; ++block) {
@@ -328,8 +330,7 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
     const uint64_t next = reader.at(position);
     const Skip skip = table.skips[next >> (64 - kSkipBits)];
     Symbol symbol;
-    // Skips several symbols at once if none of their bits can be selected and they cannot make the block
-    // full.
+    // Skips several symbols at once if none of their bits can be selected and they do not fill the block.
     if (position + kMostSkippedBits <= selector.next_position() && skip.bits != 0 &&
         coefficient + skip.coefficients % kEndOfBlock < 64) {
       position += skip.bits;
@@ -356,8 +357,9 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
 
 namespace {
 
-// Edits the last 32 bits of an interval. The constructor takes them out of `coded`, without the zeros that
-// are stuffed after 0xFF. put_back() appends them again, with such zeros.
+// Edits the last 32 bits of an interval. The constructor removes them from `coded` and keeps them as a
+// number, without the zeros that JPEG requires after 0xFF. put_back() appends them to `coded` again, with
+// such zeros.
 class IntervalTail {
  public:
   explicit IntervalTail(std::vector<std::byte>& coded) : coded_(coded) {

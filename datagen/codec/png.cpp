@@ -35,27 +35,27 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
 namespace {
 
 constexpr uint64_t kMostSidePixels = 1'000'000;
-constexpr uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in two bits, so 1032 in a byte
+constexpr uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in 2 bits, so 1032 bytes in one byte
 constexpr size_t kSignatureBytes = 8;
-// Bytes of output in addition to the pixels: chunk headers around the compressed rows, and deflate's own
-// overhead in a small picture.
+// Size of the output buffer beyond the bytes of the pixels. It is for the chunk headers around the compressed
+// rows and, in small pictures, for deflate's own headers.
 constexpr size_t kOverheadBytes = 4096;
 
-// The level of deflate. A picture like a photograph is 1% smaller with level 6, but that takes more than
-// twice as long.
+// The level of deflate. Level 6 would make a picture like a photograph 1% smaller, but takes more than twice
+// as long.
 constexpr int kDeflateLevel = 3;
 
-// Contains the error that libpng reports, and where to continue after it. libpng reports an error by a
-// callback that must not return: it calls longjmp. No object with a destructor may be created between setjmp
-// and longjmp, since it would not be destroyed.
+// Contains the error that libpng reports, and the place to continue after it. libpng reports an error by a
+// callback that must not return: it calls longjmp(). The jump calls no destructors, so no object with a
+// destructor may be created between setjmp() and longjmp().
 struct Guard {
   std::jmp_buf jump_target{};
   char message[128] = {};
   bool out_of_memory = false;
 };
 
-// Reports an error: stores its text in the guard, and jumps back to the setjmp() of the current step. libpng
-// calls it in the thread that uses the codec.
+// Reports an error to the caller of the current step: stores the error's text in the Guard and jumps back to
+// the step's setjmp(). libpng calls it in the thread that uses the codec.
 [[noreturn]] void give_up(png_structp png, png_const_charp message) {
   auto* guard = static_cast<Guard*>(png_get_error_ptr(png));
   std::strncpy(guard->message, message, sizeof guard->message - 1);
@@ -64,8 +64,8 @@ struct Guard {
 }
 void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
 
-// Whether every chunk ends inside the file. libpng does not check this before it allocates the memory that a
-// chunk claims.
+// Whether every chunk ends inside the file. This is checked first, because libpng does not check it before it
+// allocates the memory that a chunk claims.
 bool chunks_are_complete(std::span<const std::byte> png) {
   constexpr size_t kChunkOverheadBytes = 12;  // bytes of length, kind and checksum
   constexpr std::array kEndChunk{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
@@ -94,7 +94,8 @@ void write_output(png_structp png, png_bytep from, size_t bytes) {
 }
 void flush(png_structp /*png*/) {}
 
-// Decodes one picture. Each step is one function that calls setjmp() first and then uses only plain data.
+// Decodes one picture. Each step is a function of its own that calls setjmp() first. After that it uses only
+// plain data, because an error's longjmp() calls no destructors.
 struct PngSource {
   Guard guard;
   std::span<const std::byte> left;  // bytes that libpng has not read yet

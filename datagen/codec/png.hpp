@@ -15,18 +15,19 @@ namespace penstock {
 // Whether PNG can be used: success, or `unsupported` in a build without libpng.
 Result<void> png_available();
 
-// Decodes any PNG to RGB into `out`: grey and palettes are converted, 16 bits become 8, transparency is
-// dropped. Reuses the memory of `out`; after an error its content is undefined. The error `corrupt` names the
-// damage. A picture is also `corrupt` if it claims more pixels than kMostJpegPixels or than its bytes can
-// contain. `exhausted` if memory ran out.
+// Decodes any PNG to RGB into `out`. Converts grey and palettes, reduces 16 bits to 8, and drops
+// transparency. Reuses the memory of `out`; after an error its content is undefined.
+// Errors: `corrupt` says what is damaged. It is also the error for a picture that claims more pixels than
+// kMostJpegPixels, or more than its bytes can contain. `exhausted` if memory ran out.
 Result<void> decode_png(std::span<const std::byte> png, Image& out);
 
 // Whether `bytes` begin with the signature of PNG.
 bool is_png(std::span<const std::byte> bytes);
-// True if `picture` begins like a PNG, false if it begins like a JPEG. `corrupt` if it begins like neither.
+// True if `picture` begins like a PNG, false if it begins like a JPEG. If it begins like neither, the error
+// is `corrupt`.
 Result<bool> is_png_not_jpeg(std::span<const std::byte> picture);
 
-// Decodes JPEG and PNG, which it distinguishes by their first bytes. Results and errors are those of
+// Decodes JPEG and PNG; the first bytes of a picture tell which it is. Results and errors are those of
 // JpegDecoder::decode() and decode_png(). Only one thread at a time may use it.
 class PictureDecoder {
  public:
@@ -37,8 +38,8 @@ class PictureDecoder {
 };
 
 // Makes PNGs with eight bits a channel, libpng's default filters and no metadata. The same pixels give the
-// same bytes (for one version of libpng and zlib). Only one thread at a time may use it. The result is valid
-// until the next call.
+// same bytes (for one version of libpng and zlib). Only one thread at a time may use it. The result of
+// encode() is valid until the next call.
 class PngEncoder {
  public:
   Result<std::span<const std::byte>> encode(const Image& image);

@@ -17,8 +17,8 @@ inline constexpr int kZstdLevel = 3;
 Result<void> zstd_available();
 
 // Compresses streams to measure their compressed size. Uses a few MiB of memory, however long a stream is.
-// Equal bytes in a stream are found if they are up to 2 MiB apart, which is the window of kZstdLevel. Only
-// one thread at a time may use it.
+// zstd saves repeated bytes only if they are up to 2 MiB apart, which is the window of kZstdLevel. Only one
+// thread at a time may use it.
 class ZstdSize {
  public:
   static Result<ZstdSize> start();  // errors: as zstd_available(), or `exhausted`
@@ -27,7 +27,8 @@ class ZstdSize {
   ~ZstdSize();
 
   Result<void> add(std::span<const std::byte> bytes);
-  // Ends the stream. The next add() begins a new stream, which is compressed as if no stream came before.
+  // Ends the stream. The next add() begins a new one, which is compressed without knowledge of earlier
+  // streams.
   Result<void> end_stream();
   // Bytes of all ended streams divided by their compressed bytes; 1 if no bytes were added.
   double ratio() const;

@@ -1,5 +1,5 @@
-// Threads: the main thread calls the functions of the header. In reusable_of_started() the threads of
-// parallel_for() call `check_journaled`, which only adds to two atomics.
+// Threads: the main thread calls the functions that dry_run.hpp declares. The threads of parallel_for() call
+// the lambda `check_journaled` in reusable_of_started(), which only adds to two atomics.
 // Lock: none.
 // Memory: everything allocates.
 // Ctrl-C: parallel_for() checks for it before each object. measure_making() does not check; it usually takes
@@ -145,7 +145,7 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads) {
   const Result<bool> finished = check_target(tier, generation.state, true);
-  // Not shown here: the command fails with this error later.
+  // Do not report the error here: the command fails with it later.
   if (!finished.ok()) return std::optional<ReusableObjects>();
   if (!*finished) {
     PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));

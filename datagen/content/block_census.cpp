@@ -8,9 +8,9 @@ namespace penstock {
 
 namespace {
 
-// The hash of a block. Each of four chains of mix64() takes every fourth word. The chains are independent, so
-// the processor computes them in parallel. mix64() is one-to-one, and each bit of its input changes half of
-// the bits of its result on average.
+// Computes the hash of a block. Four chains of mix64() each take every fourth word of the block. No chain
+// waits for another, so the processor computes them in parallel. mix64() gives different results for
+// different inputs, and each bit of its input changes half of the bits of its result on average.
 uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
   std::array<uint64_t, 4> chains{1, 2, 3, 4};
   std::array<uint64_t, 4> words{};

@@ -18,15 +18,15 @@ struct BlockCounts {
   uint64_t duplicate_blocks = 0;  // compared blocks whose content occurred before
 };
 
-// Counts blocks that are all zero, and blocks whose content occurred before. It remembers at most
-// `most_blocks` different blocks (about 50 bytes each), so its memory is bounded. If there are more, it
-// forgets those whose hash has the next bit set (one half), and no longer compares such blocks. It still
-// counts all copies of a remembered block. So the proportion of duplicates among the compared blocks is about
-// that among all blocks. Only one thread at a time may use it.
-//
-// Blocks are compared by a 64-bit hash, in which every bit depends on every bit of the block. Among a million
-// different blocks, the probability that any two have the same hash is one in thirty million. The hash does
-// not resist forged blocks.
+// Counts blocks that are all zero, and blocks whose content occurred before. Only one thread at a time may
+// use it.
+// Memory: it remembers at most `most_blocks` different blocks (about 50 bytes each). If there are more, it
+// chooses one more bit of hashes, and forgets the blocks whose hash has it set (about half). From then on it
+// does not compare such blocks. It still counts every copy of the blocks that it remembers. So the proportion
+// of duplicates among the compared blocks is about that among all blocks.
+// Comparison: it compares 64-bit hashes, in which every bit depends on every bit of the block. The
+// probability that any two of a million different blocks have the same hash is one in thirty million.
+// Somebody who wants to can construct two blocks with the same hash.
 class BlockCensus {
  public:
   static constexpr size_t kMostBlocks = size_t{1} << 20;

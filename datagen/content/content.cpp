@@ -40,17 +40,18 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
-// Decodes pictures, and collects their sizes and the times of decoding.
+// Decodes pictures, measures how long this takes, and collects the times and the sizes of the pictures.
 class PictureMeter {
  public:
-  // `codec` is that of the corpus. With "jpeg" and "png" every sample is a picture, with "raw" none is. For
-  // other codecs, is_picture() decides for each sample.
+  // `codec` is the codec of the corpus. With "jpeg" or "png", every sample is a picture; with "raw", no
+  // sample is. With other codecs, is_picture() decides for each sample.
   PictureMeter(std::string_view codec)
       : always_picture_(codec == "jpeg" || codec == "png"), never_picture_(codec == "raw") {}
 
   bool may_find_pictures() const { return !never_picture_; }
 
-  // Whether the sample with these first bytes is a picture. `is_named_picture`: the object's name says so.
+  // Whether a sample is a picture. `beginning` has its first bytes. `is_named_picture` is true if the name of
+  // its object says that it is a picture.
   bool is_picture(std::span<const std::byte> beginning, bool is_named_picture) const {
     return always_picture_ ||
            (!never_picture_ && (is_named_picture || begins_with(beginning, kJpeg) || is_png(beginning)));
@@ -60,9 +61,8 @@ class PictureMeter {
     if (facts_.failed_count++ == 0) facts_.first_failure = location + ": " + why;
   }
 
-  // Decodes the picture kDecodeRepeats times, and records its size and the times. A picture that cannot be
-  // decoded is recorded as a failure, without an error. `location` describes where the picture is, for
-  // messages.
+  // Decodes the picture kDecodeRepeats times, and records its size and the times. If it cannot be decoded,
+  // records a failure and returns no error. `location` says where the picture is; messages contain it.
   Result<void> add(std::span<const std::byte> picture, const std::string& location) {
     const Result<bool> is_png = is_png_not_jpeg(picture);
     if (!is_png.ok()) {
@@ -115,12 +115,13 @@ class PictureMeter {
   std::vector<double> ns_per_byte_;
 };
 
-// Divides the corpus into `count` parts of equal length and selects one random sample from each. Returns the
-// samples in the order of their position in objects.
+// Divides the corpus into `count` parts and selects one random sample from each. The numbers of samples of
+// two parts differ by at most one. Returns the samples in the order of their objects and of their offsets in
+// an object.
 std::vector<uint64_t> draw_samples(const Manifest& manifest, uint64_t count, uint64_t seed) {
   const RandomStream random(seed, "describe content");
   const uint64_t part_samples = manifest.samples() / count;
-  // number of parts that have one sample more; they come first
+  // number of parts with one sample more than the others; these parts come first
   const uint64_t longer_parts = manifest.samples() % count;
   std::vector<uint64_t> drawn(count);
   for (uint64_t i = 0; i < count; ++i)
@@ -200,8 +201,8 @@ class ContentReader {
     uint64_t end = 0;
   };
 
-  // The bytes from the beginning of the sample to the beginning of the next one in its object. The range of
-  // an object's first sample also has all bytes before it, and that of the last all bytes after it.
+  // The bytes from the beginning of the sample to the beginning of the next sample in its object. The first
+  // sample of an object also gets all bytes before it, and the last sample all bytes after it.
   Range range_of(uint64_t index) const {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
@@ -256,7 +257,7 @@ class ContentReader {
     return may_be_picture ? inspect_picture(index) : success();
   }
 
-  // Removes the wrapping from the sample in picture_, and passes it to pictures_ if it is a picture.
+  // Unwraps the sample in picture_ (SampleOpener). If it is a picture, passes it to pictures_.
   Result<void> inspect_picture(uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string location = "'" + std::string(manifest_.object_name(sample.object, name_)) +
@@ -291,8 +292,8 @@ class ContentReader {
   std::unique_ptr<Reader> reader_;  // reads the object with number object_
   uint32_t object_ = UINT32_MAX;
   bool object_is_picture_ = false;  // whether the object's name says that it is a picture
-  // Blocks of the object before this offset are already counted. They are not counted again, so that samples
-  // that overlap do not seem to be copies.
+  // Blocks of the object before this offset have been counted. They are not counted again: if two samples
+  // overlap, their common bytes must not count as duplicates.
   uint64_t counted_end_ = 0;
   std::string name_;
 };

@@ -20,20 +20,20 @@ inline constexpr uint64_t kMostPictureBytes = uint64_t{64} << 20U;
 inline constexpr unsigned kDecodeRepeats = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
-  uint64_t samples = 0;  // number to select; 0: about kContentBytes of them, at least one sample
+  uint64_t samples = 0;  // how many samples; 0: as many as have about kContentBytes bytes, at least one
   uint64_t seed = 0;     // the samples are selected at random by this seed
   bool progress = false;
 };
 
-// Facts about JPEG and PNG pictures. The three last members are medians over all pictures. The time of one
-// picture is the median of kDecodeRepeats decodings, in processor time of one thread. They reuse the memory
-// of earlier pictures, so that its allocation does not count.
+// Facts about JPEG and PNG pictures. The three last members are medians over all pictures. The time of a
+// picture is the median of kDecodeRepeats decodings, in processor time of one thread. The decoder reuses
+// memory, so the times contain no allocation.
 struct PictureFacts {
   uint64_t jpeg_count = 0;
   uint64_t png_count = 0;
   uint64_t with_restarts = 0;  // JPEG pictures with restart intervals
-  // Samples that are pictures by their codec, name or first bytes, but could not be decoded or are larger
-  // than kMostPictureBytes.
+  // Number of samples that could not be decoded or are larger than kMostPictureBytes, although their codec,
+  // name or first bytes say that they are pictures.
   uint64_t failed_count = 0;
   std::string first_failure{};  // object, offset and cause of the first failure
   double bytes_per_pixel = 0;
@@ -59,14 +59,14 @@ struct Content {
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
 };
 
-// Divides the corpus into equal parts and selects one sample of each at random. Reads the selected samples in
-// the order of their position in objects, each once.
-// Also reads the gap between a sample and the one after it in the object, and the bytes before the first
-// sample of an object, and counts the blocks of all bytes that were read.
-// Memory: a piece of 1 MiB, one picture and its pixels, 50 MiB for BlockCensus, two zstd streams, and 32
+// Measures some samples of the corpus. Divides the corpus into equal parts and selects one sample of each at
+// random. Reads each selected sample once, in the order of objects and offsets.
+// Counts the blocks of all bytes that it reads. These include the gap between a selected sample and the next
+// sample of the object, and the bytes before the first sample of an object.
+// Memory: 1 MiB for reading, one picture and its pixels, 50 MiB for BlockCensus, two zstd streams, and 32
 // bytes per inspected sample.
-// Errors: the back end's if no sample can be read, `exhausted`, or `interrupted` when the user stops the
-// program.
+// Errors: that of the back end if no sample can be read, `exhausted`, or `interrupted` when the user stops
+// the program.
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 
 Json content_json(const Content& content);

@@ -1,13 +1,13 @@
 // Threads: the thread of `penstock copy` calls run() and all steps that concern the whole copy. The threads
 // of parallel_for() call copy_object() and its helpers, each with its own Worker. The counts are atomics.
 // Lock: none. Nothing prevents another process from writing to the same target.
-// Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate. inspect_target() loads
-// the whole manifest of the target.
-// Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped. run()
-// then returns no error, but an outcome that is not `complete`. Before the first object only the back end and
-// check_free_space() notice Ctrl-C, and run() returns the error `interrupted`.
+// Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate. inspect_target() loads the
+// whole manifest of the target.
+// Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped, and run()
+// returns an outcome that is not `complete`. Before the first object, only the back end and
+// check_free_space() notice Ctrl-C; then run() returns the error `interrupted`.
 // Crash: the target gets, in this order, the copy mark, the objects, their sync and the manifest. Then the
-// mark is removed. So if there is a manifest, all objects are there. A mark without a manifest means that the
+// mark is removed. So if there is a manifest, all objects are there. If there is a mark and no manifest, the
 // copy can be continued. An object gets its name only when it is complete.
 #include "datagen/corpus/copy_engine.hpp"
 
@@ -106,8 +106,9 @@ class Copy {
   std::atomic<uint64_t> bytes_copied_{0};
 };
 
-// Finds out what is on the target, before anything is written. The manifest is checked before the mark. If a
-// crash left both, because it came after finish() wrote the manifest, all objects are there.
+// Finds out what is on the target, before anything is written. It looks for the manifest first. If the
+// manifest is there, all objects are there, even if there is also a copy mark: finish() writes the manifest
+// after all objects and then removes the mark, and a crash may come in between.
 Result<TargetState> Copy::inspect_target() {
   const auto from_path = from_.tier.backend->native_path("");
   const auto to_path = to_.backend->native_path("");
@@ -131,8 +132,8 @@ Result<TargetState> Copy::inspect_target() {
     return manifest.error();
   const auto mark = read_mark(*to_.backend, kCopyingName);
   if (mark.ok() && *mark == manifest_.checksum()) return TargetState::started;
-  // Earlier versions did not sync the mark, so a power cut could replace its bytes by zeros. Such a mark
-  // names no corpus.
+  // A mark of zeros counts as lost, and not as the mark of another corpus. Earlier versions did not sync the
+  // mark, so a power cut could replace its bytes by zeros.
   const bool mark_lost = mark.ok() && mark->find_first_not_of('\0') == std::string::npos;
   if (mark.ok() && !mark_lost)
     return make_error(Errc::already_exists, "a copy of another corpus was begun in '{}': {}", to_.root,

@@ -33,20 +33,20 @@ struct CopyOutcome {
   uint64_t already_there = 0;  // objects that were already correct, so they were not copied
   uint64_t bytes_copied = 0;
   double seconds = 0;
-  // False if interrupted. Then every object on the target is whole, but some may be missing, and there is no
-  // manifest.
+  // Whether the copy is complete. If it was interrupted, every object on the target is whole, but some may be
+  // missing, and there is no manifest.
   bool complete = false;
 };
 
 // Copies the corpus. Objects that are already correct on the target are kept. Every other object is read,
-// compared with the manifest's checksum, written, published, and read back. After an error no object on the
-// target is incomplete. A manifest is there only if an earlier copy was complete. Another call continues the
-// copy.
+// compared with the manifest's checksum, written, published, and read back.
 //
-// `invalid_argument`: the target is the source or inside it, or is a file. `already_exists`: the target
-// contains another corpus, or other data and no mark of this copy. `no_space`: the missing objects do not
-// fit. `corrupt`: the source does not match its manifest, or the target returns other bytes than were
-// written.
+// Errors: after an error, all objects on the target are whole. The target has no manifest, unless an earlier
+// copy was complete. If copy_corpus() is called again, it continues the copy.
+// - `invalid_argument`: the target is the source or inside it, or is a file.
+// - `already_exists`: the target contains another corpus, or other data and no mark of this copy.
+// - `no_space`: the missing objects do not fit.
+// - `corrupt`: the source does not match its manifest, or the target returns other bytes than were written.
 Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyOptions& options);
 
 }  // namespace penstock

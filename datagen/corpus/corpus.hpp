@@ -37,8 +37,8 @@ struct Corpus {
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
   std::optional<ScanReport> scan;  // what the scan found, if CorpusRequest::scan was set
-  // How many bytes the manifest has, if it is mapped from the corpus's own tier. Reads of mapped memory are
-  // not in the back end's counters.
+  // The size of the manifest if it is mapped from the corpus's own tier, else 0. Commands add it to the bytes
+  // read from that tier, because the back end's counters do not have these bytes.
   uint64_t mapped_bytes = 0;
 };
 
@@ -55,18 +55,18 @@ struct CorpusRequest {
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
 
-// Opens a corpus and checks the whole manifest (Manifest::check). Without a manifest it fails with
-// `not_found`, and the message says what to do: "no manifest in DIR: generate one, or add --scan". If there
-// is no sample, the error names the folder.
+// Opens a corpus and checks the whole manifest (Manifest::check). If there is no manifest, it fails with
+// `not_found`, and the message says what to do: "no manifest in DIR: generate one, or add --scan". If the
+// corpus has no sample, it fails and names the folder.
 //
 // With CorpusRequest::scan, the manifest is made from the objects that are found:
-// - Every object with the extension of a sample is taken, in byte order of folder and then name. Hidden names
-//   are skipped. Links to objects are followed, links to folders are not. An empty file is a sample without
-//   bytes.
-// - The label of a sample is the name of its folder; objects at the root have no label. Labels are numbered
-//   in byte order of these names.
-// - Unreadable or damaged objects are left out if any sample remains. Otherwise the first such error is
-//   returned. CorpusRequest::log gets a sentence about what was left out.
+// - Which objects: every object with the extension of a sample, in byte order of folder and then name. Hidden
+//   names are skipped. Links to objects are followed, links to folders are not. An empty file is a sample
+//   without bytes.
+// - Labels: the label of a sample is the name of its folder; objects at the root have no label. Labels are
+//   numbered in byte order of these names.
+// - Errors: unreadable or damaged objects are left out if any sample remains. Otherwise the first such error
+//   is returned. CorpusRequest::log gets a sentence about what was left out.
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
 // What a result record stores about the corpus.

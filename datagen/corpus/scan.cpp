@@ -53,8 +53,8 @@ class SampleLister {
     }
     PENSTOCK_TRY(scan_batch());
     walk = {};
-    // Some objects hold statistics of a data set and no samples; their names say so. If there are no other
-    // objects, these count as samples.
+    // Objects whose names say that they hold statistics of a data set are normally not read as samples. If
+    // the folder has no other samples, their entries are taken as samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
       for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;

@@ -10,8 +10,9 @@ struct ScanResult {
   ScanReport report;
 };
 
-// Lists the tier's objects and makes a manifest of their samples, by the rules that open_corpus() describes
-// (corpus.hpp). Fails with `not_found` if there is no sample, and with Errc::interrupted after Ctrl-C.
+// Lists the tier's objects and makes a manifest of their samples. It takes every object whose extension is
+// that of a sample; open_corpus() in corpus.hpp explains all rules. Fails with `not_found` if there is no
+// sample, and with Errc::interrupted after Ctrl-C.
 Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request);
 
 }  // namespace penstock

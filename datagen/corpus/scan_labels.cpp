@@ -31,8 +31,9 @@ FinalLabels final_labels(const std::vector<std::string>& names, const std::vecto
     all_decimal = all_decimal && value;
     largest = std::max(largest, value.value_or(0));
   }
-  // If labels keep their numbers, every number up to the largest gets a name, also if no sample has it. To
-  // avoid a huge list, the largest must be below kDenseLabels, or below twice the number of labels.
+  // Keep decimal names as label numbers only if the largest is not too large: below kDenseLabels, or below
+  // twice the number of labels. Every number up to the largest gets a name, also if no sample has it, so the
+  // list of names could become huge.
   constexpr uint64_t kDenseLabels = 65536;
   if (all_decimal && !sorted.empty() && largest < std::max<uint64_t>(kDenseLabels, 2 * sorted.size())) {
     for (const uint32_t i : sorted) out.numbers[i] = uint32_t(*decimal_value(names[i]));

@@ -35,7 +35,7 @@ bool is_content_error(const Error& error);
 struct ScannedObject {
   const FolderListing* folder = nullptr;
   const FolderListing::Item* item = nullptr;
-  // Their label numbers are indexes into `labels` below, not labels of the corpus.
+  // The samples in the object. Their label numbers are indexes into `labels` below, not labels of the corpus.
   std::vector<SampleEntry> samples;
   ScanLabels labels;
   std::string codec;

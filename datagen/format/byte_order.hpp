@@ -12,15 +12,15 @@
 
 namespace penstock {
 
-// The number that all of `bytes` (at most 8) represent in little endian.
+// The number that `bytes` (at most 8) represent in little endian.
 inline uint64_t from_little_endian(std::span<const std::byte> bytes) {
   uint64_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) value = value << 8U | std::to_integer<uint64_t>(bytes[i]);
   return value;
 }
 
-// The number that the `count` bytes at `offset` represent in little endian. The caller has checked that
-// `bytes` contains them.
+// The number that the `count` bytes at `offset` of `bytes` represent in little endian. The caller must have
+// checked that `bytes` is long enough.
 inline uint64_t number_at(std::span<const std::byte> bytes, size_t offset, size_t count) {
   return from_little_endian(bytes.subspan(offset, count));
 }

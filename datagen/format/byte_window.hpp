@@ -1,5 +1,5 @@
-// Gives parsers a few bytes of a source at a time. The source may be an object, memory or a compressed
-// stream.
+// Gives a parser the few bytes that it needs next from a large source. The source may be an object, memory or
+// a compressed stream.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,12 @@ class ByteWindow {
  public:
   virtual ~ByteWindow() = default;
 
-  // The `length` bytes from `offset` on, valid until the next call. Fails with `truncated` if the source ends
-  // before.
+  // The `length` bytes from `offset` on. They are valid until the next call. Fails with `truncated` if the
+  // source ends before the last of them.
   virtual Result<std::span<const std::byte>> at(uint64_t offset, size_t length) = 0;
 
-  // Makes an error with this code. Its message names the object and the offset, and says `what` is wrong
-  // there.
+  // Makes an error with the code `code`. Its message names the object and the offset, and contains `what`,
+  // which says what is wrong there.
   virtual Error error(Errc code, uint64_t offset, std::string_view what) const = 0;
   Error corrupt(uint64_t offset, std::string_view what) const { return error(Errc::corrupt, offset, what); }
 
@@ -49,8 +49,8 @@ class ByteWindow {
   ByteWindow& operator=(ByteWindow&&) = default;
 };
 
-// A window on bytes in memory, which must live as long as the window. Its errors name only the offset, since
-// it does not know an object. The caller adds the object's name.
+// A window on bytes in memory. The bytes must live as long as the window. Its errors name only the offset,
+// because it does not know the object's name; the caller adds the name.
 class MemoryWindow final : public ByteWindow {
  public:
   explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}

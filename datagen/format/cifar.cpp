@@ -93,8 +93,8 @@ class Cifar final : public Format {
   uint64_t first_sample(uint64_t object, uint64_t /*samples*/) const override {
     return object * records_per_file_;
   }
-  // Names the files as CIFAR-10 does. If there are several, the last is the file of test samples. A single
-  // file is named as one of training samples.
+  // Names the files as CIFAR-10 does. Of several files, the last is the one with test samples. A single file
+  // is named like one with training samples.
   std::string object_name(uint64_t object, uint64_t objects, std::string_view /*recipe*/,
                           std::string_view /*first_key*/, std::string_view /*extension*/) const override {
     if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTestName, kCifarExtension);

@@ -26,8 +26,7 @@ Result<void> CoalescingWriter::append(const FieldBytes& field) {
   return success();
 }
 
-// Moves the last `bytes` bytes from batch_ to tail_. The caller has checked that batch_ has more bytes than
-// that.
+// Moves the last `bytes` bytes from batch_ to tail_. batch_ must have more bytes than that.
 void CoalescingWriter::move_to_tail(size_t bytes) {
   tail_.resize(bytes);
   while (bytes > 0) {
@@ -57,9 +56,9 @@ Result<void> CoalescingWriter::append_placeholder(std::span<const std::byte> byt
 Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> bytes) {
   if (bytes.size() != placeholder_bytes_)
     return make_error(Errc::internal, "other bytes than a draft held for");
-  // Updates the checksum without reading the object again. A CRC is linear, and the length stays the same. So
-  // the checksum changes by the CRC of the difference of old and new bytes, shifted over all bytes after
-  // them.
+  // Updates the checksum without reading the object again: replaces the contribution of the old bytes by that
+  // of the new ones. This is possible because a CRC is linear and the length stays the same. The CRC of the
+  // difference must only be shifted over all bytes after the placeholder.
   const uint64_t bytes_after = offset_ - placeholder_offset_ - placeholder_bytes_;
   crc32c_ ^= crc32c_combine(placeholder_crc32c_ ^ crc32c(bytes), 0, bytes_after);
   PENSTOCK_TRY(flush());

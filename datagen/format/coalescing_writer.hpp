@@ -1,6 +1,6 @@
 // Writes an object in pieces of any size, for formats that put many samples into one object. Gathers small
-// pieces and writes them together. Passes large pieces to the storage without a copy. Only the bytes of an
-// incomplete last page are copied: they wait for the next write, so that no page is written twice. Computes
+// pieces and writes them together. Passes large pieces to the storage without a copy. Only the bytes after
+// the last whole page are copied: they wait for the next write, so that no page is written twice. Computes
 // the checksum of all bytes. Only one thread at a time may use it.
 #pragma once
 
@@ -30,17 +30,18 @@ class CoalescingWriter {
   // Bytes appended so far, which is the offset of the next byte.
   uint64_t offset() const { return offset_; }
 
-  // Appends the bytes of `field` to the object. The caller may reuse its memory after the call. Errors come
-  // from the Writer and may concern bytes of an earlier call.
+  // Appends the bytes of `field` to the object. The caller may reuse its memory after the call. An error
+  // comes from the Writer; since bytes are gathered, it may be about the bytes of an earlier call.
   Result<void> append(const FieldBytes& field);
   Result<void> append(std::span<const std::byte> bytes) {
     return append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size()});
   }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // append_placeholder() appends bytes in place of a part that is known only at the end, such as a header.
-  // replace_placeholder() later writes the real bytes over them; their number must be the same. Only one
-  // placeholder per object is possible, and the Writer must support write_at.
+  // These two functions serve a part that is known only at the end, such as a header. append_placeholder()
+  // appends bytes in its place, and replace_placeholder() later writes the real bytes over them. Both must
+  // have the same number of bytes. An object can have only one placeholder, and the Writer must support
+  // write_at.
   Result<void> append_placeholder(std::span<const std::byte> bytes);
   Result<void> replace_placeholder(std::span<const std::byte> bytes);
 
@@ -63,8 +64,8 @@ class CoalescingWriter {
 };
 
 // Creates a Writer whose write_at works on every back end, for objects whose header is known only at their
-// end. On a back end without Caps::write_at, the object is kept in memory until it is published. An object of
-// more than kMostBufferedBytes is then `unsupported`.
+// end. If the back end lacks Caps::write_at, the object is kept in memory until it is published. If it has
+// more than kMostBufferedBytes then, the error is `unsupported`.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  uint64_t bytes_hint);
 

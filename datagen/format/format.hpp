@@ -1,5 +1,5 @@
-// A format writes samples into objects and finds them in objects. It uses only Reader and Writer, so that F
-// formats and B back ends need only F + B plug-ins.
+// A format writes samples into objects, and finds samples in objects. It uses only Reader and Writer, so
+// every format works with every back end.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@
 
 namespace penstock {
 
-// Describes an object to write: the facts that are known before its first sample.
+// Describes an object to write: what is known about it before its first sample.
 struct ObjectPlan {
   std::string_view name;
   uint64_t samples = 0;           // number of samples that the object will contain
   std::span<const Field> fields;  // the fields of every sample
-  // If set, the caller needs only the size of the object, and the bytes of its samples have no meaning. A
-  // format that compresses may then write them uncompressed. It must add padding for the largest number of
-  // bytes that compression can add.
+  // If set, the caller needs only the size of the object, and the bytes of its samples are placeholders
+  // without meaning. A format that compresses may then write them uncompressed. Compression can make some
+  // samples larger, so the format must add padding for the most that it could add.
   bool size_only = false;
 };
 
@@ -37,12 +37,13 @@ struct SampleBytes {
   std::span<const FieldBytes> fields;  // same order as ObjectPlan::fields
 };
 
-// Where the bytes of a stored sample are in its object. They are the sample's payload, in the wrapping that
+// Where a stored sample is in its object. The bytes there are the sample's payload in the wrapping that
 // Format::wrapping() names.
 struct Placement {
   uint64_t offset = 0;
   uint64_t length = 0;
-  // CRC32C of these bytes; not set if they are the payload alone, whose checksum the caller knows.
+  // CRC32C of these bytes. It is not set if they are the payload alone: the caller knows the payload's
+  // checksum.
   std::optional<uint32_t> crc32c = {};
 };
 
@@ -53,25 +54,26 @@ struct PublishedObject {
   bool operator==(const PublishedObject&) const = default;
 };
 
-// A function that decides whether a new object appears. It is called when all bytes are written, before the
-// object gets its name. If it returns an error, the object does not appear.
+// A function that decides whether a new object may appear. It is called when all bytes are written, before
+// the object gets its name. If it returns an error, the object does not appear.
 using Approval = std::function<Result<void>(const PublishedObject& written)>;
 
-// Writes the samples of one object in order. The caller adds exactly as many samples as the plan names. Only
+// Writes the samples of one object in order. The caller must add exactly ObjectPlan::samples samples. Only
 // one thread at a time may use it.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
   // Adds a sample. The caller may reuse the sample's memory after the call. If a field comes with its CRC32C,
-  // the object's checksum is computed from that, and the bytes are not read for it again.
+  // the writer uses it for the object's checksum and does not read the bytes for it.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  // Gives the object its name, so that it appears. If `approve` is set, it is called before that and may
-  // refuse.
+  // Gives the object its name, so that it appears. If `approve` is set, calls it before that. If `approve`
+  // returns an error, publish() returns it too, and the object does not appear.
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
-// The most samples that a scan accepts from one object; real data sets have fewer. The limit protects memory:
-// each sample's entry takes 32 bytes, and a short damaged header can claim any number of samples.
+// The most samples that a scan accepts from one object; objects of real data sets have fewer. The limit
+// protects memory: each sample takes 32 bytes of it, and a short damaged header can claim any number of
+// samples.
 inline constexpr uint64_t kMostSamplesPerObject = uint64_t{1} << 26;
 
 // A format with its options. It is immutable, so any thread may use it.
@@ -82,27 +84,29 @@ class Format {
   // Fails with `invalid_argument` and the reason if this format cannot store samples with these fields.
   virtual Result<void> check(std::span<const Field> fields) const = 0;
 
-  // The wrapping around each stored sample, as a suffix of its codec, such as ".tfrecord.gz". SampleOpener
-  // (sample_opener.hpp) removes it. "" if payloads are stored as they are.
+  // The wrapping around each stored sample, as a suffix of its codec, such as ".tfrecord.gz". "" if payloads
+  // are stored without one. SampleOpener (sample_opener.hpp) removes the wrapping.
   virtual std::string_view wrapping() const { return {}; }
 
-  // objects() returns the number of objects for `samples` samples. Object o contains the samples from
+  // objects() returns how many objects `samples` samples take. Object o contains the samples from
   // first_sample(o) to first_sample(o + 1) - 1, in order.
   virtual uint64_t objects(uint64_t samples) const = 0;
   virtual uint64_t first_sample(uint64_t object, uint64_t samples) const = 0;
-  // The name of object number `object` of `objects`. `first_key` is the key of the object's first sample. A
-  // format with one sample per object uses it as the name.
+  // The name of object number `object` of `objects`. `first_key` is the key of the object's first sample; a
+  // format with one sample per object makes the name from it.
   virtual std::string object_name(uint64_t object, uint64_t objects, std::string_view recipe,
                                   std::string_view first_key, std::string_view extension) const = 0;
   virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
-  // These two serve `--scan`. claims() returns whether an object of this name belongs to this format. scan()
-  // calls `found` for every sample in the object with its label name ("" if none), placement and codec. If
-  // labels are the names of folders, the caller finds them. Errors: `corrupt` or `truncated` for damage, with
-  // the object and the offset in the message. `unsupported` if an object claims more than
-  // kMostSamplesPerObject samples. `interrupted` when the user stops the program. Whatever the object
-  // contains, placements are inside the object. Memory stays below a small multiple of the object's size, or
-  // a few MiB.
+  // The command option --scan finds the samples of existing objects with these two functions.
+  // claims() returns whether an object of this name belongs to this format.
+  // scan() calls `found` for every sample in the object, with its label name, placement and codec. The label
+  // name is "" if the object contains none; if labels are the names of folders, the caller finds them. All
+  // placements are inside the object, even if it is damaged.
+  // Errors: `corrupt` or `truncated` for damage, with the object and the offset in the message. `unsupported`
+  // if an object claims more than kMostSamplesPerObject samples. `interrupted` when the user stops the
+  // program.
+  // Memory: less than a few MiB or a small multiple of the object's size, whichever is larger.
   virtual bool claims(std::string_view object_name) const = 0;
   struct LeftOutParts {  // parts of an object that belong to no sample
     uint64_t count = 0;
@@ -113,8 +117,8 @@ class Format {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
-    // Whether names in the object say that this is statistics. Then it is not counted as a sample if it is
-    // alone in its object and other objects contain samples.
+    // True if the sample's name in the object says that it contains statistics. If such a sample is alone in
+    // its object and other objects contain samples, the caller does not count it.
     bool is_statistics = false;
     LeftOutParts arrays_left_out{};  // set in only one of the object's samples
     LeftOutParts files_left_out{};   // files of an archive; set in only one of its samples

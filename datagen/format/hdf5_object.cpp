@@ -94,7 +94,7 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
 
 bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
   object.is_dataset = true;
-  if (is_shared) return true;  // its type is stored in another object, so is_number stays false
+  if (is_shared) return true;  // the type is in another object and is not read: is_number stays false
   const uint64_t kind = message.u8() & 0x0f;
   const uint64_t bits = message.u8();
   object.item_bytes = message.skip(2).u32();
@@ -108,7 +108,8 @@ bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
   return message.ok();
 }
 
-// Reads the shape of chunks, and the kind and address of the chunk index, from a layout message of version 4.
+// Reads what a layout message of version 4 says about chunks: their shape, and the kind and address of the
+// chunk index.
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   const uint64_t flags = message.u8();
   const uint64_t dimensions = message.u8();
@@ -139,8 +140,8 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   return message.ok();
 }
 
-// Reads the message that says where a dataset's bytes are. `data` is the address of the message itself, which
-// contains the bytes of a compact dataset.
+// Reads the message that says where a dataset's bytes are. `data` is the address of this message: a compact
+// dataset has its bytes in the message itself.
 bool read_layout(HeaderReader message, uint64_t data, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t kind = message.u8();
@@ -254,7 +255,8 @@ class ObjectReader {
     } else {
       PENSTOCK_ASSIGN(bytes, source_.read_bytes(block.offset, block.length));
     }
-    // Copies the bytes, because read_message() may call read_bytes(), which makes `bytes` invalid.
+    // read_message() may call read_bytes(), which makes `bytes` invalid. So the messages are read from a
+    // copy.
     const std::vector<std::byte> copied(bytes.begin(), bytes.end());
     const uint64_t begin = block.offset + (is_version_2_ ? bytes_before_messages_ : 0);
     const size_t head_bytes = is_version_2_ ? 4 + creation_order_bytes_ : 8;

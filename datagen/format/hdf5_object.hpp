@@ -1,5 +1,5 @@
-// Reads one object of an HDF5 file, which is a group or a dataset, from the messages in its header. A group
-// has links. A dataset has a shape, a type and the address of its data.
+// Reads one object of an HDF5 file from the messages in its header. An object is a group, which has links, or
+// a dataset, which has a shape, a type and the address of its data.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Hdf5Object {
   bool is_dataset = false;
   std::vector<uint64_t> shape{};
   bool has_shape = false;
-  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. Only then do
-  // the four members below say something.
+  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. The four members below are set only if
+  // this is true.
   bool is_number = false;
   bool is_float = false;
   bool is_signed = false;
@@ -37,13 +37,14 @@ struct Hdf5Object {
   uint64_t address = kHdf5NoAddress;    // address of the data or of the chunk index
   uint64_t stored_bytes = 0;            // number of bytes at `address`; set only if storage is contiguous
   std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
-  // "", or why the dataset's bytes cannot be read directly, such as "its chunks are filtered (deflate)".
+  // "" if the dataset's bytes can be read directly; otherwise the reason why not, such as "its chunks are
+  // filtered (deflate)".
   std::string unreadable_reason{};
 };
 
 // Reads the object whose header is at `address`. `corrupt` or `truncated` if the header is damaged.
-// `unsupported` for groups that keep their links in a heap. A dataset of an unknown type is no error, but
-// is_number is then false. Unknown storage is no error either, but sets `unreadable_reason`.
+// `unsupported` if it is a group that keeps its links in a heap. Returns a dataset even if it has an unknown
+// type (is_number is then false) or unknown storage (unreadable_reason is then set).
 Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address);
 
 }  // namespace penstock

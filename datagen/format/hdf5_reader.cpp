@@ -17,9 +17,9 @@ constexpr std::string_view kFileSignature = "\x89HDF\r\n\x1a\n";
 constexpr size_t kMostObjects = 65536;
 constexpr size_t kMostPathBytes = 1024;
 
-// Finds the chunks of `array`, and checks that all bytes of each chunk are in the file. Sets extent.chunks,
-// in the order of the rows, and extent.rows_per_chunk. `unsupported` if a chunk contains only parts of rows,
-// or if some chunks were never written. `corrupt` if the chunk index is damaged.
+// Finds the chunks of `array`, and checks that all bytes of each chunk are in the file. Sets
+// extent.rows_per_chunk and extent.chunks, in the order of the rows. `unsupported` if a chunk contains only
+// parts of rows, or if some chunks were never written. `corrupt` if the chunk index is damaged.
 class ChunkFinder {
  public:
   ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)
@@ -55,9 +55,9 @@ class ChunkFinder {
     return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
   }
 
-  // Computes chunk_bytes_, chunk_count_ and rows_per_chunk. Refuses chunks that do not consist of whole rows.
-  // Also refuses an array larger than the file, because the shape may be wrong and is used for the
-  // computation.
+  // Computes chunk_bytes_, chunk_count_ and rows_per_chunk from the shape of the array and that of a chunk.
+  // Fails if a chunk does not consist of whole rows. Also fails if the array is larger than the file: its
+  // shape is then wrong, or parts of it were never written.
   Result<void> compute_sizes() {
     const auto& shape = dataset_.shape;
     const auto& chunk = dataset_.chunk_shape;
@@ -82,8 +82,8 @@ class ChunkFinder {
     return success();
   }
 
-  // Adds a chunk to found_chunks_. The vector grows only with the entries that the index really has, because
-  // the shape of a damaged file may claim many more.
+  // Adds a chunk to found_chunks_, which grows with each call. Its memory is not reserved in advance, because
+  // the shape of a damaged file may claim many more chunks than the index has.
   Result<void> add_chunk(uint64_t chunk, uint64_t address) {
     if (address == kHdf5NoAddress) return success();
     PENSTOCK_ASSIGN(const uint64_t offset, source_.file_offset(address, chunk_bytes_));
@@ -126,7 +126,7 @@ class ChunkFinder {
     return add_chunk(chunk, address);
   }
 
-  // Reads a chunk index of the kind "fixed array". Refuses one whose entries are divided into pages.
+  // Reads a chunk index of the kind "fixed array". Fails if its entries are divided into pages.
   Result<void> read_fixed_array() {
     constexpr uint64_t kHeadBytes = 28;
     PENSTOCK_ASSIGN(const auto head, source_.read_checked_bytes(dataset_.address, kHeadBytes, "FAHD"));
@@ -202,8 +202,8 @@ Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
   }
   if (stored_base != base)
     return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", stored_base));
-  // Compares `end` with the whole object, without adding `base`: in files of older libraries, `end` counts
-  // from the beginning of the object, not from the base address.
+  // `end` is compared without adding `base`, because files of older libraries count it from the beginning of
+  // the object, not from the base address.
   if (end < base || end > source_.size())
     return source_.error(
         Errc::truncated, 0,
@@ -223,8 +223,9 @@ Result<void> Hdf5Reader::open() {
       PENSTOCK_TRY(add_dataset(found, std::move(object)));
       continue;
     }
-    // Adds the links in reverse order, because the loop takes the last one first and so visits them in their
-    // real order. If a group has several links to one object, the last of them gives it its name.
+    // Adds the links in reverse order: the loop takes the link that was added last, so it visits the links in
+    // their order in the group. If several links of the group lead to one object, the object gets the name of
+    // the last of them.
     for (auto link = object.links.rbegin(); link != object.links.rend(); ++link) {
       if (!seen_addresses.insert(link->address).second) continue;
       std::string path = found.name.empty() ? link->name : fmt::format("{}/{}", found.name, link->name);

@@ -1,7 +1,7 @@
 // Finds the datasets of an HDF5 file, which any program may have made. It parses the file itself, without
-// HDF5's library, and its work is bounded by the size of the file. It reads superblocks 0 to 3, and groups
-// and headers of old and new versions. It gives the places of data that is stored unchanged: contiguous,
-// compact, or in chunks without filters.
+// HDF5's library, and limits its work by the size of the file. It reads superblocks of the versions 0 to 3,
+// and groups and headers of old and new versions. It says where the bytes of a dataset are if they are stored
+// unchanged: contiguous, compact, or in chunks without filters.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ class Hdf5Reader {
   // `size` is the size of the object in bytes.
   Hdf5Reader(ByteWindow& window, uint64_t size) : source_(window, size) {}
 
-  // Finds every numeric dataset that hard links lead to from the root group. Skips other datasets (strings,
-  // compounds, references).
+  // Finds every numeric dataset that can be reached from the root group by hard links. Skips datasets of
+  // strings, compounds or references.
   Result<void> open();
   std::span<const StoredArray> arrays() const { return arrays_; }
 
-  // Returns where the bytes of arrays()[array] are. If they are not stored unchanged, the error `unsupported`
-  // names the dataset and says why.
+  // Returns where the bytes of arrays()[array] are. If the file does not store them unchanged, the error is
+  // `unsupported`; it names the dataset and says why.
   Result<ArrayExtent> locate(size_t array);
 
  private:

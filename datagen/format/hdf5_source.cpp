@@ -18,8 +18,8 @@ Result<std::span<const std::byte>> Hdf5Source::read_bytes(uint64_t address, uint
   PENSTOCK_ASSIGN(const uint64_t offset, file_offset(address, length));
   if (length > kMaxReadBytes)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
-  // The budget ends a search in circles. Each read costs one more than its bytes, so that endless empty reads
-  // are refused too.
+  // References in a damaged file may lead in a circle. The budget ends such a search. Each read costs one
+  // more than its bytes, so that a circle of empty reads ends too.
   const uint64_t cost = length + 1;
   if (cost > byte_budget_) return corrupt(address, "headers that lead in circles");
   byte_budget_ -= cost;
@@ -39,8 +39,8 @@ Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(uint64_t addre
   return covered;
 }
 
-// Visits nodes until none is left. The level of a child must be lower than that of its parent, so no path
-// through a damaged tree is endless.
+// Visits nodes of the tree until none is left. Fails if a child's level is not lower than its parent's: in a
+// damaged tree a path could otherwise be endless.
 Result<void> Hdf5Source::walk_tree(
     uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
     const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry, uint64_t child)>& visit) {

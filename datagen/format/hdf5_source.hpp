@@ -1,6 +1,6 @@
-// Reads bytes of an HDF5 file at the addresses that the file itself uses, and checks bounds. It also limits
-// the bytes of all reads together. Without the limit, references in a circle in a damaged file would make the
-// parser read for ever.
+// Reads bytes of an HDF5 file at the addresses that the file itself uses, and checks bounds. It limits the
+// number of bytes that all reads take together. Without the limit, references in a circle in a damaged file
+// would make the parser read for ever.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,27 @@ class Hdf5Source {
   Hdf5Source(ByteWindow& window, uint64_t size)
       : window_(window), size_(size), byte_budget_(4 * size + (1U << 20U)) {}
 
-  // Sets the file offset of address 0.
+  // Sets the offset in the file of the address 0.
   void set_base(uint64_t base) { base_ = base; }
   uint64_t size() const { return size_; }
 
-  // The `length` bytes at an address, at most kMaxReadBytes. They are valid until the next call.
+  // The `length` bytes at an address. `length` is at most kMaxReadBytes. The bytes are valid until the next
+  // call.
   static constexpr size_t kMaxReadBytes = size_t{512} << 10;
   Result<std::span<const std::byte>> read_bytes(uint64_t address, uint64_t length);
   // Like read_bytes(), for metadata that begins with `signature` and ends with a checksum of all bytes before
-  // it. Fails if either is wrong. Returns the bytes without the checksum.
+  // it. Fails if the signature or the checksum is wrong. Returns the bytes without the checksum.
   Result<std::span<const std::byte>> read_checked_bytes(uint64_t address, uint64_t length,
                                                         std::string_view signature);
 
-  // Walks through a version 1 B-tree of this `kind` (0: group, 1: chunks). Calls `visit` for each entry of
-  // its leaves. An entry consists of a key of `key_bytes` bytes and the address of a child. `what` names the
-  // tree in errors.
+  // Walks through a version 1 B-tree whose node type is `kind` (0: group, 1: chunks). Calls `visit` for each
+  // entry of its leaves. An entry consists of a key of `key_bytes` bytes and the address of a child. Errors
+  // call the tree `what`.
   Result<void> walk_tree(uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
                          const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry,
                                                           uint64_t child)>& visit);
-  // The file offset of an address. `truncated` unless the file contains all `length` bytes from there on.
+  // The offset in the file of an address. `truncated` unless the file contains all `length` bytes from there
+  // on.
   Result<uint64_t> file_offset(uint64_t address, uint64_t length) const;
 
   Error error(Errc code, uint64_t address, std::string_view what) const;

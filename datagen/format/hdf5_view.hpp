@@ -1,4 +1,4 @@
-// Gives the arrays of an HDF5 file in memory without a library and without copies.
+// Gives access to the arrays of an HDF5 file in memory, without a library and without copying bytes.
 #pragma once
 
 #include <cstddef>
@@ -35,15 +35,16 @@ struct Hdf5ArrayRequest {
   std::optional<Element> element{};  // required element type; nothing: any number type
 };
 
-// Finds the arrays that `requests` name, and returns them in that order. They point into `file`. `not_found`
-// if an array is missing; the message names the existing arrays. `unsupported` if an array has other elements
-// than required, or if its bytes are not stored unchanged: compressed, big endian, or in chunks that split
-// rows. `corrupt` and `truncated` if the file is damaged. Each message gives the offset or the array.
+// Finds the arrays that `requests` name, and returns them in the order of the requests. Their spans point
+// into `file`. `not_found` if an array is missing; the message names the existing arrays. `unsupported` if an
+// array has not the required element type, or if its bytes are not stored unchanged (compressed, big endian,
+// or in chunks that split rows). `corrupt` or `truncated` if the file is damaged. Each message names the
+// offset or the array.
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                                           std::span<const Hdf5ArrayRequest> requests);
 
 // The shape of one array of an object. Reads only the headers. `not_found` if the object has no such array.
-// Other errors: those of opening, of reading and of hdf5_arrays().
+// Other errors come from the back end or are those of hdf5_arrays().
 Result<std::vector<uint64_t>> hdf5_shape(Backend& backend, std::string_view object, std::string_view array);
 
 }  // namespace penstock

@@ -12,10 +12,10 @@ namespace {
 constexpr uint64_t kNoAddress = UINT64_MAX;
 constexpr uint64_t kSuperblockBytes = 48;
 constexpr uint64_t kDataAlignment = 64;
-// number of entries of a node in a chunk tree; the default of HDF5
+// number of entries in a full node of a chunk tree; the default of HDF5
 constexpr size_t kNodeEntries = 64;
 constexpr size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
-// one less: a chunk has one more dimension, for the bytes of an element
+// the number of a chunk's dimensions is limited to 32, and one of them is for the bytes of an element
 constexpr size_t kMostTreeDimensions = 31;
 
 uint64_t align_offset(uint64_t offset) {
@@ -48,8 +48,8 @@ HeaderBytes integer_type(size_t bytes, bool is_signed) {
   return data;
 }
 
-// Makes a little-endian floating-point type of IEEE 754: the first bit of the mantissa is always 1 and is not
-// stored.
+// Makes the description of a little-endian floating-point type. As in IEEE 754, the first bit of the mantissa
+// is always 1 and is not stored.
 HeaderBytes float_type(size_t bytes, size_t exponent_bits, uint64_t bias) {
   const size_t bits = 8 * bytes;
   const size_t mantissa_bits = bits - 1 - exponent_bits;
@@ -65,8 +65,8 @@ HeaderBytes datatype(Element element) {
   return integer_type(element_bytes(element), element != Element::u8);
 }
 
-// Makes the message for the fill value. It says that there is none, and when space is allocated: late
-// (contiguous data) or with each chunk.
+// Makes the message about the fill value. It says that there is no fill value. It also says when space is
+// allocated: with each chunk, or late (contiguous data).
 HeaderBytes fill_value(bool is_chunked) {
   HeaderBytes data;
   data.u8(3).u8(is_chunked ? 0x0b : 0x0a);
@@ -127,7 +127,7 @@ class ChunkTree {
 
   void put_key(uint64_t chunk) {
     const uint64_t rows_per_chunk = dataset_.shape[0] / dataset_.chunks;
-    // a node has one key more than children: it marks where the last chunk ends
+    // the key after the last child marks where the last chunk ends
     const bool is_end_mark = chunk >= dataset_.chunks;
     const uint64_t first_row = std::min(chunk, dataset_.chunks) * rows_per_chunk;
     tree_.u32(is_end_mark ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(first_row);
@@ -157,8 +157,8 @@ class ChunkTree {
   uint64_t level_begin_ = 0;  // number of the first node of the current level
 };
 
-// Whether the dataset can be stored in `dataset.chunks` chunks. HDF5 stores a chunk's lengths and bytes in 32
-// bits, and allows no empty chunk.
+// Whether the dataset can be stored in `dataset.chunks` chunks. HDF5 stores the lengths and the bytes of a
+// chunk in 32 bits each, and allows no empty chunk.
 bool can_be_chunked(const ArrayPlan& dataset) {
   if (dataset.shape.empty() || dataset.shape.size() > kMostTreeDimensions || dataset.bytes() == 0)
     return false;
@@ -258,7 +258,8 @@ std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
 std::vector<std::byte> Hdf5Layout::dataset_header(size_t dataset) const {
   const ArrayPlan& plan = datasets_[dataset];
   const bool is_chunked = plan.chunks != 0;
-  // A chunked dataset refers to the root of its tree, which is the tree's last node.
+  // The header of a chunked dataset points to the root of its tree, which is the tree's last node. The header
+  // of any other dataset points to its data.
   const uint64_t data_or_tree =
       is_chunked ? tree_addresses_[dataset] + (tree_node_count(plan.chunks) - 1) * node_bytes(plan)
                  : data_addresses_[dataset];

@@ -1,5 +1,5 @@
-// Makes the metadata of HDF5 files that can be written in one pass: all metadata comes before all data.
-// Writes version 2 superblocks and object headers, which HDF5 1.8 and later read (HDF5 File Format
+// Makes the metadata of HDF5 files. All metadata comes before all data, so that a file can be written in one
+// pass. Uses version 2 superblocks and object headers, which HDF5 1.8 and later read (HDF5 File Format
 // Specification, version 3.0). Stores no times, so that the same shapes give the same bytes.
 #pragma once
 
@@ -15,20 +15,20 @@
 namespace penstock {
 
 // The layout of a file with one dataset for each array. A name such as "climate/data" puts the dataset into
-// the group `climate`. If lengths of dimensions change later, a new layout has the same data_begin(), and all
-// metadata has the same size and place.
+// the group `climate`. A layout for the same arrays with other lengths has the same data_begin(), and all its
+// metadata has the same size and place. So the metadata can be rewritten in place when the lengths are known.
 class Hdf5Layout {
  public:
   explicit Hdf5Layout(std::vector<ArrayPlan> datasets);
 
-  // `invalid_argument`, with the reason, if no file can contain such datasets: two have the same name, a name
-  // is also the name of a group, or one has more dimensions than HDF5 allows.
+  // Checks whether a file can contain these datasets. `invalid_argument`, with the reason, if two have the
+  // same name, if a name is also the name of a group, or if one has more dimensions than HDF5 allows.
   static Result<void> check(std::span<const ArrayPlan> datasets);
 
   std::vector<std::byte> metadata() const;  // the file's bytes before data_begin()
   uint64_t data_begin() const { return data_addresses_.empty() ? end_ : data_addresses_.front(); }
-  // Offset of a dataset's bytes. The datasets are in the order that the constructor got; bytes between them
-  // are padding.
+  // Offset in the file of a dataset's bytes. The datasets are stored in the order in which the constructor
+  // got them. Bytes between them are padding.
   uint64_t address(size_t dataset) const { return data_addresses_[dataset]; }
   uint64_t end() const { return end_; }
 

@@ -1,4 +1,5 @@
-// Format: NumPy's .npy files. One array has one sample, or several samples stacked along a new first axis.
+// Format: NumPy's .npy files. A file's array is one sample, or several samples stacked along a new first
+// axis.
 
 #include <memory>
 #include <optional>
@@ -74,8 +75,8 @@ class Npy final : public ShardedFormat {
     return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample_per_object());
   }
 
-  // The file does not tell whether its array is one sample or has a sample per row, so the object's name
-  // decides: an object named like a shard has a sample per row.
+  // Finds one sample, or one in each row, by the name of the object: only an object named like a shard has a
+  // sample per row. The file itself does not say which it is.
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));

@@ -131,8 +131,8 @@ std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> sha
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(element));
   for (size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
-  // Makes the header long enough for the most digits that a first dimension can have. So the length may grow
-  // while the array is written, without a longer header.
+  // Makes room for the most digits that the length of the first dimension can have. The length may change
+  // while the array is written, and the new header must have the same size.
   const size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
   const size_t most_bytes = kMagic.size() + 4 + text.size() + (kMostLengthDigits - first_digits) + 1;
   const size_t header_size = (most_bytes + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;

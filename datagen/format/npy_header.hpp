@@ -1,5 +1,5 @@
-// Makes and parses NumPy's header before an array (numpy.lib.format), in .npy files and in members of .npz
-// archives.
+// Makes and parses the header that NumPy writes before an array (numpy.lib.format), in .npy files and in
+// members of .npz archives.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// Makes the header that comes directly before the array's bytes: version 1.0, C order, a multiple of 64
-// bytes. Its size does not depend on the length of the first dimension, so that the header can be rewritten
-// in place.
+// Makes the header that comes directly before the array's bytes. It has version 1.0, C order and a multiple
+// of 64 bytes. Its size does not depend on the length of the first dimension, so that a header with another
+// length can overwrite it.
 std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> shape);
 
 struct NpyArray {
@@ -31,8 +31,9 @@ struct NpyArray {
   bool is_integer() const { return kind == 'i' || kind == 'u'; }
 };
 
-// Parses the header of the array that takes the `length` bytes at `offset`. `corrupt` if these bytes are no
-// array, or more or less than one. `unsupported` for arrays of records or of Python objects.
+// Parses the header of an array. The header and the array's bytes must take exactly the `length` bytes at
+// `offset`; otherwise, or if these bytes are no array, the error is `corrupt`. `unsupported` for arrays of
+// records or of Python objects.
 Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length);
 
 // Parses the header's text, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error

@@ -1,5 +1,5 @@
-// Format: NumPy's .npz archives, one array per field. An array has one sample, or several along a new first
-// axis.
+// Format: NumPy's .npz archives, with one array per field. An array is the field of one sample, or of several
+// samples stacked along a new first axis.
 
 #include <algorithm>
 #include <memory>
@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::string_view kNpySuffix = ".npy";
 
-// Writes an archive. The payload of several samples is a streamed member, whose size and CRC follow its
-// bytes. Every other member is complete when it is written.
+// Writes an archive. If there are several samples, the payload is a streamed member: its size and CRC follow
+// its bytes, because they are known only then. Every other member is written at once.
 class NpzWriter final : public ObjectWriter {
  public:
   NpzWriter(Backend& backend, const ObjectPlan& plan, bool is_stacked)
@@ -81,8 +81,8 @@ class NpzWriter final : public ObjectWriter {
     return varies_ ? writer_->append_placeholder(head) : writer_->append(head);
   }
 
-  // Writes the payload's trailer. If samples have a variable size, the length of the first dimension is known
-  // only now, so the payload's header is rewritten.
+  // Writes the payload's trailer. If samples have a variable size, also rewrites the payload's header,
+  // because the length of its first dimension is known only now.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);

@@ -56,8 +56,8 @@ uint64_t Shards::objects(uint64_t samples) const {
 
 uint64_t Shards::first_sample(uint64_t object, uint64_t samples) const {
   if (samples_per_object_ != 0) return object * samples_per_object_;
-  // If `samples` cannot be divided evenly, each of the first `samples % count` objects contains one more
-  // sample than the others.
+  // If `samples` is not a multiple of `count`, the first `samples % count` objects each contain one sample
+  // more than the others.
   const uint64_t count = objects(samples);
   return object * (samples / count) + std::min(object, samples % count);
 }

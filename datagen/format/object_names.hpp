@@ -33,8 +33,8 @@ inline constexpr OptionSpec kSamplesPerFileOption{
     .help = "samples per object; 1: the object is named after the sample",
     .at_least = 1};
 
-// Chooses the folder of an object with one sample, as the option `dirs` says: one folder per class (taken
-// from the key), no folder, or one of K folders.
+// Chooses the folder of an object with one sample by the option `dirs`: a folder per class (taken from the
+// key), no folder, or one of K folders.
 class Dirs {
  public:
   static Result<Dirs> parse(const Options& options);  // from the value of kDirsOption
@@ -50,21 +50,21 @@ class Dirs {
 // and no sample is split.
 class Shards {
  public:
-  // Reads the options kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if both the
-  // number of shards and that of samples per file are given. If neither is given, all samples go into one
-  // object; a caller that knows their size should choose a number instead.
+  // Reads the options kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if the user
+  // gives both a number of shards and a number of samples per file. If the user gives neither, all samples go
+  // into one object. A caller that knows the size of samples should then choose a number itself.
   static Result<Shards> parse(const Options& options);
 
   // Puts one sample into each object.
   explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
-  // Whether the options ask for one sample per object. Objects are then named after their samples. False if
-  // an object has only one sample because there are few samples.
+  // Whether each object has one sample because the options say so; objects are then named after their
+  // samples. False if an object has only one sample because there are few samples.
   bool one_sample_per_object() const { return samples_per_object_ == 1; }
   uint64_t objects(uint64_t samples) const;
   uint64_t first_sample(uint64_t object, uint64_t samples) const;
-  // Names an object "imagenet-00003-of-00064.tfrecord". With one sample per object, the name comes from the
-  // sample's key.
+  // The name of an object, such as "imagenet-00003-of-00064.tfrecord". With one sample per object, the name
+  // comes from the sample's key.
   std::string name(uint64_t object, uint64_t objects, std::string_view recipe, std::string_view first_key,
                    std::string_view extension) const;
 
@@ -76,8 +76,8 @@ class Shards {
   uint64_t samples_per_object_;  // requested number; 0: shard_count_ decides
 };
 
-// The part of `text` before a shard number such as "-00003-of-00064" at its end. Nothing if it does not end
-// in a shard number.
+// The part of `text` before a shard number at its end, such as "-00003-of-00064". Nothing if `text` does not
+// end in a shard number.
 std::optional<std::string_view> before_shard_number(std::string_view text);
 
 // Whether the name looks as if Shards::name made it for one of several objects:

@@ -1,7 +1,7 @@
-// Reads an object through a window that slides. It serves scans, which read headers and skip the bytes
-// between them. If the requested places are close together, it reads large sequential pieces. If they are far
-// apart, it reads small ones. Uses at most kWindowBytes bytes of memory. Only one thread at a time may use
-// it.
+// Reads an object through a buffer that moves forward over it (a window). Scans use it, because they read
+// headers and skip the bytes between them. It reads large sequential pieces if the requested places are close
+// together, and small pieces if they are far apart. Uses at most kWindowBytes bytes of memory. Only one
+// thread at a time may use it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class ObjectWindow final : public ByteWindow {
 
   uint64_t size() const { return size_; }  // bytes of the object, from its Entry
 
-  // The `length` bytes at `offset`; `length` is at most kMostReadBytes. `truncated` if the object ends before
+  // The `length` bytes at `offset`. `length` is at most kMostReadBytes. `truncated` if the object ends before
   // the last of them.
   static constexpr size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override;

@@ -165,8 +165,8 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
-// For each array, whether it can belong to the payload's samples: it has no labels, or the same labels as the
-// payload. The labels of an array are those in its group, or else in the nearest group around it.
+// Says for each array whether it can belong to the payload's samples. It cannot if it has other labels than
+// the payload. The labels of an array are those in its group, or else those in the nearest group around it.
 std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, size_t payload) {
   const auto group_of = [](std::string_view name) {
     const size_t slash = name.rfind('/');
@@ -176,7 +176,8 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   for (const StoredArray& array : arrays)
     if (is_label_name(array.name)) labelled_groups.insert(group_of(array.name));
   const auto label_group_of = [&](std::string_view name) -> std::optional<std::string_view> {
-    // the most enclosing groups that are searched; hostile names have thousands
+    // the most groups around an array that are searched, because names of a hostile file may have thousands
+    // of parts
     constexpr int kMostGroups = 64;
     std::string_view group = group_of(name);
     for (int i = 0; i < kMostGroups; ++i, group = group_of(group)) {
@@ -194,18 +195,19 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   return out;
 }
 
-// Whether the rows of the payload are samples. They are if at least one of these is true:
+// Whether each row of the payload is a sample. This is so if at least one of these is true:
 // - There is one label per row.
 // - There is no other array.
-// - A one-dimensional array has one entry per row, and no array has exactly one label.
-// - Labels are pictures, and all arrays have the same number of rows.
+// - A one-dimensional array has one entry per row, and no array of labels has exactly one entry.
+// - Every row has a label of several elements (such as a mask), and all arrays have the same number of rows.
 bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
                       const std::vector<bool>& may_belong) {
   const StoredArray& array = arrays[payload];
-  // A one-dimensional payload is one sample, such as a signal. Another array of the same length then
+  // A one-dimensional payload is one sample, such as a signal. If another array has the same length, it
   // describes the elements of the signal, for example their times.
   if (array.shape.size() < 2) return false;
-  // A row has at least one byte. An array without bytes could claim any number of rows in its shape.
+  // Every row must have at least one byte. The shape of an array without bytes could claim any number of
+  // rows.
   if (array.shape[0] > array.bytes) return false;
   bool no_other_array = true;
   bool one_label = false;
@@ -275,9 +277,9 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a.empty() == b.empty() ? name_a < name_b : a.empty();
 }
 
-// The payload and the arrays like it, if each of them is one sample (rule 3 of choose_samples()). They are in
-// natural order of their names. Empty if no array is like the payload, or if the object has labels or
-// offsets.
+// Returns the payload and the arrays like it, if each of them is one sample (rule 3 of choose_samples()), in
+// natural order of their names. Returns nothing if no array is like the payload, or if the object has labels
+// or offsets.
 std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t payload) {
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
@@ -293,8 +295,8 @@ std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t pay
     if (in_series) numbered.push_back(i);
     if (in_series || array.shape == first.shape) similar.push_back(i);
   }
-  // Two arrays of the same shape may be two fields of one sample, such as a signal and its time axis. So at
-  // least three are needed if their names do not differ only in numbers.
+  // Two arrays of the same shape may be two fields of one sample, such as a signal and its time axis. So if
+  // the names differ in more than numbers, at least three arrays are needed.
   constexpr size_t kMinArrays = 3;
   std::vector<size_t> samples = similar.size() >= kMinArrays ? std::move(similar) : std::move(numbered);
   if (samples.size() < 2) return {};
@@ -303,7 +305,7 @@ std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t pay
   return samples;
 }
 
-// Whether `labels` is a list of labels whose number is wrong: it is neither the number of samples nor the
+// Whether `labels` is a list of labels that does not fit: its length is neither the number of samples nor the
 // length of a dimension of the payload.
 bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
                        const SampleChoice& choice) {
@@ -317,9 +319,9 @@ bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& l
   return payload_shape.size() > 1 && std::none_of(payload_shape.begin(), payload_shape.end(), equals_count);
 }
 
-// Marks the arrays, including the payload, that have the payload's type and number of dimensions, and whose
-// names differ from its name only in numbers. At least three such arrays are a series of samples, not fields
-// of one sample. If there are fewer, marks none.
+// Marks the arrays that form a series of samples with the payload, and the payload itself. They have its type
+// and its number of dimensions, and their names differ from its name only in numbers. If there are fewer than
+// three with the payload, marks none, because they may be fields of one sample.
 std::vector<bool> find_series(std::span<const StoredArray> arrays, size_t payload,
                               const std::vector<bool>& may_belong) {
   constexpr size_t kMinArrays = 3;
@@ -378,7 +380,7 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
   auto payload = largest_array(arrays, false);
   if (!payload) payload = largest_array(arrays, true);
-  // an object of statistics alone has no samples
+  // the object contains only statistics, so it has no samples
   if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};

@@ -1,5 +1,5 @@
-// Maps samples to arrays in formats that store arrays. Writers store one array per field, with one sample or
-// with all samples along a new first axis. Scans decide which arrays of an object are samples.
+// Maps samples to arrays in formats that store arrays. A writer stores one array per field, for one sample or
+// for all samples along a new first axis. A scan decides which arrays of an object are samples.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ namespace penstock {
 
 inline constexpr std::string_view kLabelArray = "label";
 inline constexpr std::string_view kOffsetsSuffix = "_offsets";
-// Name of an array that contains statistics of the samples, in every format.
+// In every format, an array of this name contains statistics of the samples.
 inline constexpr std::string_view kStatisticsName = "stats";
 
-// Whether an array of this name contains labels: the last part of its name is label, labels or y.
+// Whether an array of this name contains labels. It does if the last part of the name is label, labels or y.
 bool is_label_name(std::string_view array_name);
 
 // Fails with `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have
-// the same name. `container` is what the message calls the format, such as "an .npz archive".
+// the same name. The message calls the format `container`, such as "an .npz archive".
 Result<void> check_array_names(std::span<const Field> fields, std::string_view container);
 
 // An array that a writer will store in an object.
@@ -34,20 +34,20 @@ struct ArrayPlan {
   std::string name;
   Element element = Element::u8;
   std::vector<uint64_t> shape{};
-  // The number of chunks in HDF5; 0: contiguous. The chunks divide the first dimension. They do not change
-  // the array's bytes, because one chunk follows another.
+  // The number of chunks in HDF5 into which the first dimension is divided; 0: contiguous. The chunks are
+  // stored one after another, so they do not change the array's bytes.
   uint64_t chunks = 0;
   Kind kind = Kind::field;
   size_t field = 0;  // index of the field whose bytes or offsets the array contains
   uint64_t bytes() const;
 };
 
-// Collects the arrays of one object while its samples are added. Does not keep the payload (the first field)
-// in memory, because the format writes it at once. If the object has several samples, keeps the other fields,
-// up to kMostFieldBytes bytes.
+// Collects the arrays of one object while its samples are added. It does not keep the payload (the first
+// field), because the format writes the payload at once. If the object has several samples, it keeps their
+// other fields in memory, up to kMostFieldBytes bytes.
 class SampleArrays {
  public:
-  // If `is_stacked`, an array has the samples one after another along a new first axis. Otherwise there is
+  // If `is_stacked`, each array has all samples one after another along a new first axis. Otherwise there is
   // one sample, and its arrays have the shapes of its fields.
   SampleArrays(const ObjectPlan& plan, bool is_stacked);
 
@@ -57,15 +57,15 @@ class SampleArrays {
   // Fails with `internal` if not all samples of the plan have been added.
   Result<void> check_complete() const;
 
-  // The arrays to write, the payload first. The length of a field of variable size is that of the samples
-  // added so far. Labels come last, if samples have labels and no field uses their name.
+  // The arrays to write, the payload first. If the length of a field varies, its array has the length of the
+  // samples added so far. An array of labels comes last, if samples have labels and no field has its name.
   std::vector<ArrayPlan> plans() const;
-  // All bytes of an array. In an object with one sample, they come from `sample`. In an object with several,
-  // the array must not be the payload, whose bytes are not kept. Valid until the next call.
+  // All bytes of an array, valid until the next call. If the object has one sample, they come from `sample`.
+  // If it has several, `array` must not be the payload, whose bytes are not kept.
   FieldBytes content(const ArrayPlan& array, const SampleBytes* sample);
 
   uint64_t samples() const { return samples_; }
-  // Whether the length of every array is known, so that later samples cannot change it.
+  // Whether the length of every array is final: later samples cannot change it.
   bool lengths_known() const { return !varies_ || added_ == samples_; }
 
   static constexpr uint64_t kMostFieldBytes = uint64_t{256} << 20;
@@ -81,7 +81,7 @@ class SampleArrays {
   uint64_t buffered_bytes_ = 0;
   std::vector<std::vector<std::byte>> buffered_;  // for each field, the bytes of all samples so far
   std::vector<uint32_t> buffered_crc32c_;         // for each field, the checksum of these bytes
-  // For each field, the offsets of its samples in elements, as the object stores them.
+  // For each field, the offset of each sample in the field's array, in elements, as the object stores them.
   std::vector<std::vector<std::byte>> offsets_;
   std::vector<uint64_t> lengths_;  // bytes of all samples so far, one per field
   std::vector<std::byte> labels_;
@@ -106,34 +106,35 @@ struct SampleChoice {
   std::optional<size_t> offsets{};      // index of the offsets array, if layout is `ranges`
   std::optional<size_t> labels{};       // index of the array with one integer per sample
   std::vector<size_t> sample_arrays{};  // if layout is `separate_arrays`: the arrays that are one sample each
-  // Number of arrays that belong to no sample. Labels, statistics and further fields of samples are not
+  // Number of arrays that belong to no sample. Labels, statistics and further fields of the samples are not
   // counted. An array is a further field if it has as many rows as the payload, or if there is only one
   // label.
   uint64_t left_out_count = 0;
-  // If labels have a wrong number, the index of these labels. Otherwise the index of the first array that
-  // belongs to no sample.
+  // If labels do not fit the samples in number, the index of these labels. Otherwise the index of the first
+  // array that belongs to no sample.
   std::optional<size_t> first_left_out{};
   bool labels_do_not_fit = false;  // whether first_left_out refers to labels with a wrong number
 };
 
-// Decides which arrays of an object, or which parts of them, are samples. The payload is the largest array
-// that contains no labels or offsets. The first rule that matches decides:
+// Decides which arrays of an object are samples, or which parts of arrays. Returns nothing if there is no
+// array. The payload is the largest array that contains no labels or offsets. The first rule that applies
+// decides:
 // 1. If there is an array NAME_offsets, where NAME is the payload's name, samples are the ranges of the
 //    payload between the offsets.
-// 2. A payload of several dimensions has one sample per row in four cases:
+// 2. If the payload has several dimensions, each of its rows is a sample in four cases:
 //    - The number of labels is the number of rows.
-//    - Another array has one dimension and one entry per row, and no array has exactly one label.
-//    - Labels are pictures, and all arrays have the same number of rows.
+//    - Another array has one dimension and one entry per row, and no array of labels has exactly one entry.
+//    - Every row has a label of several elements (such as a mask), and all arrays have the same number of
+//      rows.
 //    - There is no other array.
-// 3. In an object without labels and offsets, the payload and arrays like it are one sample each, in natural
-//    order of their names (arr_2 before arr_10). Arrays of the same type and shape are like it if there are
-//    at least three. Arrays of the same type and number of dimensions are like it if there are at least two,
-//    and if their names differ only in numbers.
+// 3. In an object without labels and offsets, the payload and the arrays like it are one sample each. They
+//    are in natural order of their names (arr_2 before arr_10). Arrays of the same type and shape are like it
+//    if there are at least three. Arrays of the same type and number of dimensions are like it if there are
+//    at least two, and if their names differ only in numbers.
 // 4. Otherwise the payload is one sample.
-// Returns nothing if there is no array.
 //
-// Labels come from the payload's group ("train/y" for "train/x"), or else from the nearest group around it.
-// An array that has other labels than the payload is not a field of the payload's samples.
+// The labels of the payload are those in its group ("train/y" for "train/x"), or else those in the nearest
+// group around it. An array with other labels than the payload's is no field of the payload's samples.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

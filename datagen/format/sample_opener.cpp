@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
-// Fills `out` with inflated bytes, or stops earlier at the end of the member. Returns their number. Removes
-// the bytes that it has read from the front of `in`.
+// Inflates bytes of the member to `out` until `out` is full or the member ends. Returns how many. Removes the
+// bytes that it has read from the front of `in`.
 Result<size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater, std::span<const std::byte>& in,
                             bool& member_ended) {
   size_t inflated_bytes = 0;

@@ -1,4 +1,4 @@
-// Unwraps a stored sample, so that a decoder of its codec can read it.
+// Removes the wrapping of a stored sample, so that a decoder of its codec can read it.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,18 @@
 
 namespace penstock {
 
-// "jpeg" for "jpeg.tfrecord.gz": the codec (ManifestFacts::codec) without the wrapping of the samples.
+// The codec without the wrapping of the samples: "jpeg" for "jpeg.tfrecord.gz". `codec` is
+// ManifestFacts::codec.
 std::string_view payload_codec(std::string_view codec);
 
-// Removes the wrapping that Format::wrapping() names: gzip, TFRecord framing, tf.Example. It reuses one
-// buffer, which becomes as large as the largest record. Only one thread at a time may use it.
+// Removes the wrapping of samples: gzip, TFRecord framing and tf.Example. The codec of the corpus says which
+// of these there are. It reuses one buffer, which becomes as large as the largest record. Only one thread at
+// a time may use it.
 class SampleOpener {
  public:
-  // `codec` is that of the corpus (ManifestFacts::codec). A record of more than `max_record_bytes` bytes will
-  // be refused. `unsupported` if the build lacks the decompressor. With the codec "mixed", open() unwraps
-  // those samples that begin like gzip.
+  // `codec` is the codec of the corpus (ManifestFacts::codec). With "mixed", open() unwraps those samples
+  // that begin like gzip. open() refuses a record of more than `max_record_bytes` bytes. `unsupported` if the
+  // build lacks the decompressor.
   static Result<SampleOpener> make(std::string_view codec, uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
@@ -30,9 +32,10 @@ class SampleOpener {
   }
 
   // Returns the payload of a stored sample. If the sample is not wrapped, this is `stored` itself. Otherwise
-  // it is valid until the next call. `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no
-  // tf.Example. `truncated` if bytes are missing. Messages give the offset in the sample. Uses no more memory
-  // than deflate can produce from `stored`.
+  // it is valid until the next call.
+  // Errors: `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated`
+  // if bytes are missing. Messages give the offset in the sample.
+  // Memory: never more than deflate can produce from `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:

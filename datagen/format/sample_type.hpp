@@ -12,19 +12,19 @@ namespace penstock {
 // The extensions of the pictures that Penstock decodes.
 inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif,png";
 
-// The extension with its dot: ".JPEG" of "n01/n01_7.JPEG". "" if there is no extension or the name is hidden
-// (".config").
+// The extension of a name, with its dot: ".JPEG" for "n01/n01_7.JPEG". "" if there is no extension or the
+// name is hidden (".config").
 std::string_view extension_of(std::string_view object_name);
 
-// The codec that the extension stands for, in lower or upper case: "jpeg", "png" and so on. "raw" for unknown
-// extensions.
+// The codec that the extension of the name stands for, in upper or lower case: "jpeg", "png" and so on. "raw"
+// for unknown extensions.
 std::string_view codec_of(std::string_view object_name);
 
-// Whether scans skip an object of this name, because a part of the name starts with a dot (".penstock",
-// ".git", "._x.jpg").
+// Whether the name is hidden: a part of it starts with a dot (".penstock", ".git", "._x.jpg"). Scans skip
+// such objects.
 bool is_hidden(std::string_view object_name);
 
-// Whether the name ends in `extension`, in lower or upper case. `extension` is in lower case.
+// Whether the name ends in `extension`, in upper or lower case. The caller passes `extension` in lower case.
 bool has_extension(std::string_view object_name, std::string_view extension);
 
 // The set of file extensions that samples have.

@@ -26,7 +26,7 @@ Placement row_at(const ArrayExtent& extent, uint64_t row, uint64_t row_bytes) {
   return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
 }
 
-// All values of an array of integers of up to 64 bits.
+// The values of an array of integers of up to 64 bits.
 class Integers {
  public:
   static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
@@ -86,7 +86,7 @@ Result<void> check_sample_count(const ByteWindow& window, uint64_t samples) {
 
 namespace {
 
-// Describes the arrays that belong to no sample, to be reported with the first sample.
+// Describes the arrays that belong to no sample. The scan reports them with the object's first sample.
 Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice) {
   if (!choice.first_left_out) return {};
   const StoredArray& first = arrays[*choice.first_left_out];

@@ -1,4 +1,4 @@
-// Finds the samples in an object of arrays, whichever program made it. Shared by the formats of arrays.
+// Finds the samples in an object of arrays, which any program may have made. All formats of arrays use it.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows. All bytes are inside the
-// object.
+// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows each. All bytes are inside
+// the object.
 struct ArrayExtent {
   uint64_t offset = 0;  // offset of the first byte, if there are no chunks
   uint64_t item_bytes = 1;
@@ -29,20 +29,20 @@ struct ArrayExtent {
 // The codec of a sample that is stored as plain bytes: "jpeg", "png" or "raw", by its first bytes.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
-// Fails with `unsupported` if there are more samples than kMostSamplesPerObject. Call it before memory is
-// allocated for them.
+// Fails with `unsupported` if `samples` is more than kMostSamplesPerObject. Call it before memory is
+// allocated for the samples.
 Result<void> check_sample_count(const ByteWindow& window, uint64_t samples);
 
-// Returns Errc::interrupted when the user stops the program. For loops over samples that do no I/O, which
-// would notice this. Only every 65536th call really checks.
+// Returns Errc::interrupted when the user has stopped the program. A loop over samples that does no I/O needs
+// it, because only I/O would notice the stop. Only every 65536th call really checks.
 inline Result<void> check_interrupt_at(uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
 // Calls `found` for every sample that choose_samples() chooses, with its label in decimal if it has one.
-// `locate` returns where an array's bytes are, and is called only for the arrays that are needed. `corrupt`
-// if offsets do not ascend. `unsupported` if there is no array, if the bytes of a sample are not contiguous,
-// or if there are too many samples (check_sample_count).
+// Calls `locate` to learn where an array's bytes are, only for the arrays that it needs.
+// Errors: `corrupt` if offsets do not ascend. `unsupported` if there is no array, if the bytes of a sample
+// are not contiguous, or if there are too many samples (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& found);

@@ -1,5 +1,5 @@
-// The common part of formats that put several samples into one object: how objects are split, named and
-// claimed.
+// The common base of formats that put several samples into one object. It splits samples over objects, names
+// the objects, and recognises them by name.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace penstock {
 
 inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 
-// Splits and names objects by Shards. Subclasses write and scan the content of an object. It is immutable, so
-// any thread may use it.
+// A format that splits samples over objects, and names the objects, by a Shards. Subclasses write and scan
+// the content of an object. It is immutable, so any thread may use it.
 class ShardedFormat : public Format {
  public:
   uint64_t objects(uint64_t samples) const final { return shards_.objects(samples); }
@@ -34,8 +34,8 @@ class ShardedFormat : public Format {
   }
 
  protected:
-  // `extension` is the extension of the objects, such as ".tar", or "" if they have the extension of their
-  // samples. The text must outlive the format.
+  // `extension` is the extension of the objects, such as ".tar". "": each object has the extension of its
+  // samples. The text of `extension` must outlive the format.
   ShardedFormat(Shards shards, std::string_view extension) : shards_(shards), extension_(extension) {}
 
   const Shards shards_;

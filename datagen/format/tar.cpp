@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);
-// The most bytes of a pax header or a long name, which is read at once and so must fit into ObjectWindow.
+// The most bytes of a pax header or a long name. It is read in one piece, so it must fit into ObjectWindow.
 constexpr uint64_t kMostExtensionBytes = 512 << 10;
 
 std::string_view header_field(std::string_view block, TarField field) {
@@ -177,8 +177,8 @@ Result<void> TarReader::set_pax(uint64_t at, std::string_view key, std::string_v
   return success();
 }
 
-// Sets the name of member_, relative to the archive. Refuses names that lead out of the folder into which an
-// archive is unpacked.
+// Sets the name of member_ to `name`, made relative to the archive. Fails if the name leads out of the folder
+// into which an archive is unpacked.
 Result<void> TarReader::set_name(uint64_t at, std::string_view name) {
   std::string_view rest = name;
   while (rest.starts_with("./")) rest.remove_prefix(2);

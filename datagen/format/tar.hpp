@@ -1,5 +1,5 @@
-// Reads and writes tar archives (POSIX.1-1988 ustar with the pax and GNU extensions), as far as samples need
-// it. Makes headers of regular files and finds the members of an archive.
+// Reads and writes tar archives (POSIX.1-1988 ustar with the pax and GNU extensions), but only what samples
+// need: it makes headers of regular files, and finds the members of an archive.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@
 
 namespace penstock {
 
-// Appends the header of a regular file: mode 644, no owner, time 0 (1970), so that the same content makes the
-// same archive. A name that does not fit into the header gets a pax header before it. A size of 8 GiB or more
-// is written in base 256.
+// Appends the header of a regular file. The header has mode 644, no owner and time 0 (1970), so that the same
+// content makes the same archive. If the name does not fit into it, a pax header with the name comes before
+// it. A size of 8 GiB or more is written in base 256.
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, uint64_t bytes);
 
-// Reads the regular files of an archive one after another. A file's name comes from a pax header or GNU's
-// long name if there is one, otherwise from the file's own header. Names are relative, without "./" in front
-// and without a part "..". Links, folders, devices and unknown entries are skipped. Only one thread at a time
-// may use it.
+// Reads the regular files of an archive one after another. Only one thread at a time may use it. Skips links,
+// folders, devices and unknown entries. A file's name comes from a pax header or from GNU's long name if
+// there is one, otherwise from the file's own header. Names are relative, without "./" in front and without a
+// part "..".
 //
-// Errors name the object and the offset. `corrupt`: wrong checksums or sizes, and names that lead out of the
-// archive. `truncated`: the archive ends too early. This includes missing zeros at its end, since a cut
-// between two members would otherwise not be noticed. `unsupported`: sparse files.
+// Errors name the object and the offset. `corrupt`: a checksum or size is wrong, or a name leads out of the
+// archive. `truncated`: the archive ends too early, or the zeros at its end are missing. (Without the zeros,
+// a cut between two members would not be noticed.) `unsupported`: a sparse file.
 class TarReader {
  public:
   explicit TarReader(ObjectWindow& object) : object_(object) {}

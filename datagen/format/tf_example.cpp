@@ -32,8 +32,8 @@ size_t varint_bytes(uint64_t value) {
   return bytes;
 }
 
-// The three functions below write to `at`, where the caller has made enough space. They return the address
-// after the last byte written.
+// The three functions below write to `at`, where the caller must have made enough space. They return the
+// address after the last byte written.
 std::byte* put_varint(std::byte* at, uint64_t value) {
   for (; value >= 0x80; value >>= 7U) *at++ = static_cast<std::byte>(value | 0x80U);
   *at++ = static_cast<std::byte>(value);
@@ -49,8 +49,8 @@ std::byte* put_bytes(std::byte* at, std::string_view text) {
   return std::copy_n(std::as_bytes(std::span(text)).data(), text.size(), at);
 }
 
-// The size of a delimited field with content of `bytes` bytes: its tag, its length and its content. The tag
-// takes one byte, because field numbers are below 16.
+// The size of a delimited field: its tag, its length and its content of `bytes` bytes. The tag takes one
+// byte, because field numbers are below 16.
 uint64_t delimited_bytes(uint64_t bytes) {
   return 1 + varint_bytes(bytes) + bytes;
 }
@@ -93,7 +93,7 @@ class MessageReader {
     return tag;
   }
 
-  // Returns the range of a delimited field's content and moves past it. The tag has been read already.
+  // Returns the range of a delimited field's content and moves past it. The caller has read the field's tag.
   Result<Extent> read_delimited() {
     const uint64_t begin = at_;
     PENSTOCK_ASSIGN(const uint64_t bytes, read_varint());
@@ -123,7 +123,7 @@ class MessageReader {
 
   Result<Extent> rest() const { return Extent{at_, end_ - at_}; }
 
-  // Calls `visit` with the content of every delimited field with this number. Skips all others.
+  // Calls `visit` with the content of every delimited field whose number is `field`. Skips all other fields.
   template <class Visit>
   Result<void> for_each(uint64_t field, Visit visit) {
     while (!at_end()) {
@@ -149,15 +149,15 @@ Result<std::string> read_string(ByteWindow& object, Extent extent) {
   return std::string(as_text(bytes));
 }
 
-// Names of the features that a scan reads, in order of preference. A label as text is preferred to one as a
-// number. Without image/encoded, the feature with the longest bytes is the payload.
+// Names of the features that a scan reads. The payload is kPayloadKey, or else the feature with the longest
+// bytes. The label is the first that exists of kLabelTextKeys, or else of kLabelNumberKeys.
 constexpr std::string_view kPayloadKey = "image/encoded";
 constexpr std::array<std::string_view, 2> kLabelTextKeys{"image/class/text", "label/text"};
 constexpr std::array<std::string_view, 2> kLabelNumberKeys{"image/class/label", "label"};
 
 constexpr std::string_view kFileName = "filename";
 
-// Whether a part of the feature's name, between slashes, is "stats".
+// Whether a part of the feature's name is "stats". Slashes separate the parts.
 bool is_of_statistics(std::string_view key) {
   while (!key.empty())
     if (take_part(key, '/') == kStatisticsName) return true;
@@ -272,9 +272,9 @@ void TfExampleWriter::clear() {
   borrowed_.clear();
 }
 
-// Writes everything of a feature before its value, which has `value_bytes` bytes. Then makes space in copied_
-// for `own_bytes` bytes of the value and returns their address; the caller writes them. If the value is
-// borrowed, `own_bytes` is 0.
+// Writes everything of a feature that comes before its value of `value_bytes` bytes. Then makes space in
+// copied_ for `own_bytes` bytes of the value and returns the address of the space, which the caller fills.
+// `own_bytes` is 0 if the value is not copied.
 std::byte* TfExampleWriter::begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes,
                                           uint64_t own_bytes) {
   const uint64_t list_bytes = delimited_bytes(value_bytes);

@@ -1,7 +1,8 @@
 // Writes tf.Example messages, TensorFlow's protobuf messages of named features, and finds the payload and
-// label in such a message. The wire format is that of tensorflow/core/example/{example,feature}.proto. An
-// Example has Features (field 1). These have map entries (1), each with a key (1) and a Feature (2). A
-// Feature has one list: bytes (1), floats (2) or int64s (3), whose values are field 1.
+// label in such a message.
+// The wire format is that of tensorflow/core/example/{example,feature}.proto, with these field numbers: An
+// Example has Features (1). These have map entries (1), each with a key (1) and a Feature (2). A Feature has
+// one list: of bytes (1), floats (2) or int64s (3). The values of a list are its field 1.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@
 
 namespace penstock {
 
-// The largest message in bytes. Readers of protobuf refuse larger ones.
+// The largest message in bytes. Readers of protobuf refuse larger messages.
 inline constexpr uint64_t kMostExampleBytes = 0x7fffffff;
 
 // Makes one Example after another and reuses its memory. Only one thread at a time may use it.
@@ -27,7 +28,7 @@ class TfExampleWriter {
  public:
   void clear();
   // Adds a feature: a byte string, numbers, or the bytes of a field. Byte strings and numbers are copied. The
-  // bytes of a field are not: they must be valid until the next clear().
+  // bytes of a field are not copied, so they must be valid until the next clear().
   void add(std::string_view name, std::string_view bytes);
   void add(std::string_view name, std::span<const uint64_t> values);
   void add(std::string_view name, const FieldBytes& field);
@@ -37,8 +38,8 @@ class TfExampleWriter {
     uint32_t crc32c = 0;              // of the message; uses the fields' CRC32C where these are known
     uint64_t first_field_offset = 0;  // offset in the message of the first field's bytes
   };
-  // Finishes the message, with the features in the order in which they were added. Appends spans of its bytes
-  // to `pieces`; they are valid until the next clear().
+  // Finishes the message. It has the features in the order in which they were added. Appends spans of its
+  // bytes to `pieces`; the spans are valid until the next clear().
   Message finish(std::vector<std::span<const std::byte>>& pieces);
 
  private:
@@ -51,7 +52,8 @@ class TfExampleWriter {
   std::vector<std::byte> copied_;  // all bytes of the message except those of fields; never shrinks
   size_t copied_bytes_ = 0;        // number of bytes of copied_ in use
   std::vector<Borrowed> borrowed_;
-  std::array<std::byte, 11> head_{};  // the first tag and length of the message; space for the longest
+  // the tag and the length with which the message begins; large enough for the longest length
+  std::array<std::byte, 11> head_{};
 };
 
 // The payload and label that a scan needs from an Example. The payload is `image/encoded`, or else the
@@ -65,7 +67,7 @@ struct TfExampleParts {
 };
 
 // Finds payload and label in the Example whose bytes are at `message` in the object. Does not read the
-// payload. `corrupt` or `truncated`, with the offset, if they are no Example.
+// payload. `corrupt` or `truncated`, with the offset, if these bytes are no Example.
 Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // Format: TFRecord shards of tf.Example records. Pictures have the features of TensorFlow's own ImageNet
-// script; an option selects those that DLIO reads. docs/formats.md lists them.
+// script, or those that DLIO reads if an option says so. docs/formats.md lists the features.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,15 +54,16 @@ bool is_image(const Field& field) {
   return field.name == kImageName && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
 }
 
-// DLIO reads two features of a record: the payload under "image", and this one. It is the side of the square
-// that the payload represents: the square root of its number of bytes.
+// DLIO reads two features of a record: the payload under the name "image", and a number under this name. DLIO
+// takes the payload as a square picture, and the number is the length of its side: the square root of the
+// number of bytes.
 constexpr std::string_view kSizeName = "size";
 
 uint64_t side_of_square(uint64_t bytes) {
   return uint64_t(std::sqrt(double(bytes)));
 }
 
-// The names of a field's features, made once per object.
+// The names of the features of a field. They are made once per object.
 struct FieldNames {
   std::string bytes;
   std::string shape;
@@ -71,7 +72,7 @@ struct FieldNames {
 
 class TfRecordWriter final : public ObjectWriter {
  public:
-  // If `gzip` is set, it compresses each record. Otherwise records are stored uncompressed.
+  // `gzip` compresses each record. If it is not set, records are stored uncompressed.
   TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, bool is_dlio,
                  std::optional<GzipMaker> gzip)
       : name_(plan.name),
@@ -115,8 +116,8 @@ class TfRecordWriter final : public ObjectWriter {
   }
 
  private:
-  // Adds the features that describe the sample. They come before its bytes, so that a scan need not read past
-  // the bytes.
+  // Adds the features that describe the sample. They come before the sample's bytes, so that a scan need not
+  // read past the bytes.
   void describe(const SampleBytes& sample) {
     file_name_.assign(sample.key);
     file_name_ += fields_.front().extension;
@@ -186,10 +187,10 @@ bool has_tfrecord_extension(std::string_view name) {
          has_extension(name, ".tfrec");
 }
 
-// Whether the name looks like that of a TFRecord object. Accepts the extensions of TFRecord. Also accepts
-// "train-00003-of-01024", the shards of TensorFlow's own scripts, and "mnist-train.tfrecord-00000-of-00001"
-// of TensorFlow Datasets. Refuses a shard number after another extension, because checkpoints are named
-// "model.data-00000-of-00001".
+// Whether the name looks like that of a TFRecord object. Accepts the extensions of TFRecord, the shards of
+// TensorFlow's own scripts ("train-00003-of-01024"), and those of TensorFlow Datasets
+// ("mnist-train.tfrecord-00000-of-00001"). Does not accept a shard number after any other extension, because
+// checkpoints have such names ("model.data-00000-of-00001").
 bool is_tfrecord_name(std::string_view object_name) {
   if (has_tfrecord_extension(object_name)) return true;
   // If the name has no '/', rfind() returns npos, npos + 1 is 0, and the whole name is taken.
@@ -257,8 +258,9 @@ class TfRecord final : public ShardedFormat {
  private:
   static constexpr std::string_view kGzipSuffix = ".gz";
 
-  // Whether the object is compressed. Decides by the content, not by the name. A plain record may begin with
-  // the same two bytes as gzip, but then the checksum of its length is correct.
+  // Whether the object is compressed. The content decides, not the name. An object that begins with the two
+  // bytes of gzip may still be uncompressed. It is if the record at its beginning has a length with a correct
+  // checksum.
   static Result<bool> is_gzip(ObjectWindow& window) {
     const auto inspected = size_t(std::min<uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));

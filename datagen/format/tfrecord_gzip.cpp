@@ -19,14 +19,14 @@ namespace {
 constexpr size_t kStepBytes = size_t{64} << 10U;     // bytes of the object that are inflated per step
 constexpr size_t kBufferBytes = size_t{128} << 10U;  // the most inflated bytes in memory
 
-// A window on the inflated bytes of a member, of which only a part is in memory. A read of bytes that are no
-// longer in memory is `unsupported`. Each read may drop the bytes before its offset.
+// A window on the inflated bytes of a member. Only a part of them is in memory. A read may drop the bytes
+// before its offset, and a read of dropped bytes is `unsupported`.
 class MemberWindow final : public ByteWindow {
  public:
   MemberWindow(ObjectWindow& object, GzipInflater inflater)
       : object_(object), inflater_(std::move(inflater)), bytes_(kBufferBytes) {}
 
-  // Starts with the member at this offset of the object.
+  // Moves the window to the member at this offset of the object.
   void begin_member(uint64_t offset) {
     inflater_.begin();
     member_offset_ = compressed_end_ = offset;
@@ -48,13 +48,14 @@ class MemberWindow final : public ByteWindow {
     return std::span<const std::byte>(bytes_).subspan(size_t(offset - begin_), length);
   }
 
-  // Whether the member has exactly `offset` inflated bytes. Inflates at most a little more than that.
+  // Whether the member has exactly `offset` inflated bytes. To find out, it inflates at most a little more
+  // than that.
   Result<bool> ends_at(uint64_t offset) {
     while (end_ <= offset && !member_ended_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;
   }
 
-  // Offset in the object after the member. Call it only after ends_at() returned true.
+  // The offset in the object where the member ends. Call it only after ends_at() returned true.
   uint64_t end_offset() const { return compressed_end_; }
 
   Error error(Errc code, uint64_t offset, std::string_view what) const override {
@@ -63,7 +64,7 @@ class MemberWindow final : public ByteWindow {
   }
 
  private:
-  // Inflates more bytes. If bytes_ is full, it drops those before `keep_from` first.
+  // Inflates more bytes. If bytes_ is full, first drops the bytes before `keep_from`.
   Result<void> inflate(uint64_t keep_from) {
     auto buffered_bytes = size_t(end_ - begin_);
     if (buffered_bytes == kBufferBytes) {
@@ -95,7 +96,7 @@ class MemberWindow final : public ByteWindow {
   bool member_ended_ = false;
 };
 
-// Where the message of the member's first record is, in the inflated bytes.
+// Returns where the message of the member's first record is. Offsets are those in the inflated bytes.
 Result<Extent> first_message(MemberWindow& member, uint64_t object_bytes_left) {
   PENSTOCK_ASSIGN(const auto header, member.at(0, kTfRecordHeaderBytes));
   const uint64_t length = number_at(header, 0, 8);

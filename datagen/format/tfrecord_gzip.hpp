@@ -1,6 +1,6 @@
-// Scans TFRecord objects in which each record is compressed as a gzip member of its own. A file may consist
-// of many members (RFC 1952), and TensorFlow inflates them as one stream. So each sample has an offset and a
-// length in the object: those of its member.
+// Scans TFRecord objects in which each record is compressed as a gzip member of its own. A gzip file may
+// consist of many members (RFC 1952), so TensorFlow can still inflate the object as one stream. And each
+// sample has an offset and a length in the object: those of its member.
 #pragma once
 
 #include <string_view>
@@ -14,9 +14,9 @@ namespace penstock {
 // The extension of such objects. The codec of their samples ends in it too: "jpeg.tfrecord.gz".
 inline constexpr std::string_view kTfRecordGzip = ".tfrecord.gz";
 
-// Calls `found` for every member of the object. Uses 200 KiB of memory. Inflates all bytes, since only
-// deflate shows where a member ends, and checks gzip's checksums. `unsupported` if a member contains more
-// than one record or the build lacks zlib. `corrupt` or `truncated` if the object is damaged.
+// Calls `found` for every member of the object. Inflates all bytes, because only this shows where a member
+// ends, and checks gzip's checksums. Uses 200 KiB of memory. `unsupported` if a member contains more than one
+// record or the build lacks zlib. `corrupt` or `truncated` if the object is damaged.
 Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found);
 
 }  // namespace penstock

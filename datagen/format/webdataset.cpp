@@ -30,7 +30,7 @@ namespace {
 constexpr std::array<std::byte, 2 * kTarBlockBytes> kZeros{};
 constexpr uint64_t kMostLabelFileBytes = 256;
 
-// The file that stores a field in the archive. `suffix` follows the sample's key in its name: ".jpeg", or
+// The file that stores a field in the archive. Its name is the sample's key and `suffix`: ".jpeg", or
 // ".data.npy" if there are several fields. `is_npy`: the file is an array in NumPy's format.
 struct FieldFile {
   std::string suffix;
@@ -113,14 +113,14 @@ class TarWriter final : public ObjectWriter {
   std::vector<std::byte> header_;
 };
 
-// What the files of one sample have told about it so far.
+// What the files of one sample that were read so far say about the sample.
 struct TarSample {
   std::string key;
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
-  // The payload so far is a .json or .txt file. Another file of the sample that is not such text will replace
-  // it.
+  // True if the payload is so far a .json or .txt file. The next file of the sample that is not such a text
+  // will replace it.
   bool is_text_payload = false;
   std::string payload_name;  // name of the file with the payload
   std::string label_file;
@@ -170,10 +170,10 @@ class TarScan {
     return success();
   }
 
-  // Decides what a file is that belongs to the sample but is not its payload. It is left out if it has the
-  // same name as the file with the payload. Otherwise it is a further field if it is text, or if one of the
-  // two files has a second extension, such as ".mask.png". Any other file is left out. A file that is left
-  // out is counted.
+  // Counts a file of the sample as left out, unless it is a further field. The caller calls it with a file
+  // that did not become the payload. A file with the same name as the payload's is left out. Any other file
+  // is a further field if it is text, or if its name or the payload's has a second extension, such as
+  // ".mask.png". All others are left out.
   void note_left_out_companion(std::string_view name, size_t dot, bool is_text) {
     const auto has_one_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
@@ -204,8 +204,8 @@ class TarScan {
     return success();
   }
 
-  // Makes the current sample the waiting one, and reports the one that waited before. If the payload is an
-  // array in NumPy's format, it begins after the header.
+  // Ends the current sample: reports the sample in waiting_, and moves the current one to waiting_. If the
+  // payload is an array in NumPy's format, it begins after the header.
   Result<void> finish_sample() {
     if (!sample_.payload) {
       if (!sample_.label_file.empty())
@@ -225,8 +225,9 @@ class TarScan {
     return success();
   }
 
-  // Reports the waiting sample, if there is one. A sample waits until the next one is complete, or the
-  // archive ends. So files that are left out after the last sample can be reported with it.
+  // Reports the sample in waiting_, if there is one. A sample waits there until the next one is complete or
+  // the archive ends. So files that are left out after the archive's last sample can still be reported with
+  // it.
   void report_waiting() {
     if (!waiting_) return;
     const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);

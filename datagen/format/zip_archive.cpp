@@ -41,8 +41,8 @@ uint16_t flags_of(const ZipMember& member) {
   return uint16_t((member.is_streamed ? kStreamedFlag : 0U) | (is_ascii(member.name) ? 0U : kUtf8Flag));
 }
 
-// Whether the local header needs ZIP64. A streamed member may need it, because its size is not known when the
-// header is written.
+// Whether the local header needs the ZIP64 field. A streamed member may need it, because its size is not
+// known yet when the header is written.
 bool needs_local_zip64(const ZipMember& member) {
   return member.is_streamed || member.bytes >= kSeeZip64;
 }
@@ -115,8 +115,8 @@ struct Directory {
   uint64_t member_count = 0;
 };
 
-// Finds the end record. It is the last part of the archive, except for a comment of up to 64 KiB whose length
-// it contains.
+// Finds the end record, which is the last part of the archive. Only a comment of up to 64 KiB can follow it;
+// the record contains the comment's length.
 Result<uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
   const auto tail = size_t(std::min<uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
@@ -158,8 +158,8 @@ Result<Directory> find_directory(ObjectWindow& window) {
   return directory;
 }
 
-// Replaces each number that is kSeeZip64 by the real number from the ZIP64 field. The field contains only
-// these numbers, in the order of the parameters.
+// Replaces each number that is kSeeZip64 by the real number from the ZIP64 field. The field contains only the
+// numbers to replace, in the order of the parameters.
 bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint64_t& stored_bytes,
                         uint64_t& header_offset) {
   while (extra.size() >= 4) {
@@ -180,8 +180,8 @@ bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint6
   return true;
 }
 
-// Offset of a member's bytes, which follow its local header. The local header must be read, because its extra
-// field may have another length than that in the directory.
+// Offset of a member's bytes, which follow its local header. Reads the local header to find it, because the
+// extra field there may have another length than the one in the directory.
 Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const std::string& name) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header_offset, kLocalHeaderBytes));
   if (number_at(bytes, 0, 4) != kLocalSignature)
@@ -196,8 +196,8 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
   std::vector<ArchiveMember> members;
   uint64_t at = directory.offset;
   const uint64_t end = directory.offset + directory.bytes;
-  // The most bytes that the remaining members can have together, since members share no bytes. This refuses
-  // archives whose members overlap.
+  // The most bytes that the remaining members can have together. Members share no bytes, so an archive with
+  // more must be damaged and is refused.
   uint64_t bytes_left = directory.offset;
   for (uint64_t i = 0; i < directory.member_count; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");

@@ -22,8 +22,8 @@ struct ZipMember {
 };
 
 // The functions below make the parts of an archive, which the caller writes in this order. Each member has a
-// local header, its bytes and, if it is streamed, a trailer. The directory comes last. No part contains a
-// time, so the same members give the same bytes.
+// local header, its bytes and, if it is streamed, a trailer. After all members comes the directory. No part
+// contains a time, so the same members give the same bytes.
 inline constexpr size_t kZipAlignment = 64;  // members' bytes begin at multiples of this offset
 
 // The local header of a member. It begins at member.header_offset and ends before the member's first byte.
@@ -33,8 +33,9 @@ std::vector<std::byte> zip_trailer(const ZipMember& member);
 // The directory. It begins at `offset` and is the archive's last part.
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_t offset);
 
-// Finds the members whose name ends in `suffix`, in the order of the directory. All are inside the object.
-// `corrupt` and `truncated` give the offset. `unsupported` names a member that is compressed or encrypted.
+// Finds the members whose name ends in `suffix`, in the order of the directory. All of them are inside the
+// object. `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is
+// compressed or encrypted.
 Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix);
 
 }  // namespace penstock

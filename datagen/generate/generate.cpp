@@ -1,18 +1,19 @@
-// Makes all collective calls of `generate`: the places where ranks wait for each other. Generator and
-// Repairer do one rank's part, without such calls; this code calls their steps. (generate_share.cpp has the
-// collective calls that exchange results.)
+// Makes all collective calls of `generate`: calls in which a rank waits for the other ranks. Between them, it
+// calls the steps of Generator and Repairer, which do one rank's part and never wait for other ranks.
+// (generate_share.cpp has the collective calls that exchange results.)
 //
-// Threads: every rank calls generate() from one thread. All functions here run on it. Only the work that is
-// passed to all_ok() together with `stop` runs on a thread of its own (with one rank: on the same thread).
-// Generator and Repairer start threads.
+// Threads: every rank calls generate() from one thread, and all functions here run on it. There is one
+// exception: if all_ok() gets a `stop` function, it runs the work on a thread of its own (with one rank: on
+// the same thread). Generator and Repairer start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
 // Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
 // wait for a rank that throws.
-// Ctrl-C: Generator and Repairer stop before their next object. State and journal remain for --resume.
-// Crash: the order is the state file, then objects and journal, their sync, the manifest, then the removal of
-// journal, state and lock file. A kill at any point leaves a target that --resume completes, or a complete
-// data set.
+// Ctrl-C: Generator and Repairer stop before their next object. The state file and the journal remain for
+// --resume.
+// Crash: files are written in this order: the state file, the objects and the journal, and, after their sync,
+// the manifest. Then the journal, the state file and the lock file are removed. A kill at any point leaves a
+// target that --resume completes, or a complete data set.
 #include "datagen/generate/generate.hpp"
 
 #include <algorithm>
@@ -33,10 +34,13 @@
 namespace penstock {
 namespace {
 
-// Finds out what the target contains, removes what must not remain, and writes the state file of a new data
-// set. Only rank 0 calls this, with the target's lock held, before the other ranks begin.
+// Returns whether the target has a finished data set, an unfinished one or none. Removes what must not
+// remain: temporary files, the state file and journal of a finished data set, and a manifest next to an
+// unfinished one. If there is no data set, writes the state file of the new one. Only rank 0 calls this, with
+// the target's lock held, before the other ranks begin.
 Result<TargetState> prepare_target(const Generation& generation, Tier& tier, bool resume) {
-  // The caller has checked this before, without the lock. Another process may have written here since then.
+  // The check is repeated with the lock held: the caller's first check was without the lock, and another
+  // process may have written since then.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
   remove_temporary_files(backend);
@@ -49,14 +53,14 @@ Result<TargetState> prepare_target(const Generation& generation, Tier& tier, boo
     PENSTOCK_TRY(write_generation_state(backend, generation.state));
     return TargetState::fresh;
   }
-  // A manifest that is here belongs to another data set, and would be wrong for the objects that are made
-  // now.
+  // A manifest next to an unfinished data set belongs to another data set. It would be wrong for the objects
+  // that are made now.
   PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
   return TargetState::started;
 }
 
-// Checks that this rank sees the same target as rank 0. `not_found` if its state file is missing here or
-// belongs to another data set. Called on all ranks but 0.
+// Checks that this rank sees the same target as rank 0. `not_found` if the target's state file is missing on
+// this rank or belongs to another data set. All ranks but rank 0 call it.
 Result<void> check_same_target(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
@@ -67,10 +71,10 @@ Result<void> check_same_target(const Generation& generation, Tier& tier) {
                     tier.root);
 }
 
-// Checks the size of every object of a finished data set. Makes the wrong ones again; the ranks share this
-// work. `corrupt`, naming the object, if this build would make other bytes of it. Such bytes are never
-// published under the object's name, but the old wrong object has been removed by then. All ranks must call
-// it together, while rank 0 holds the target's lock.
+// Repairs a finished data set: checks the size of every object, and makes the wrong objects again. The ranks
+// share this work, so all must call it together, while rank 0 holds the target's lock.
+// `corrupt`, naming the object, if this build would make an object with other bytes than the manifest says.
+// Such an object is never published, but the old wrong object has been removed by then.
 Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
                              Progress& progress, GenerateResult& out) {
   const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
@@ -117,7 +121,7 @@ Result<void> make_missing(Generator& generator, bool resumed, Communicator& rank
   return on_root(ranks, [&] { return generator.publish_manifest(); });
 }
 
-// The part of generate() that runs while rank 0 holds the lock. All ranks must call it together.
+// The part of generate() for which rank 0 must hold the lock. All ranks must call it together.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, GenerateResult& out) {
   PENSTOCK_ASSIGN(const TargetState found,
@@ -128,7 +132,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   if (Result<void> same_target =
           all_ok(ranks, ranks.root() ? success() : check_same_target(generation, tier));
       !same_target.ok()) {
-    // Nothing was made yet. Removes the state file, so that the target is empty again.
+    // Nothing was made yet. So rank 0 removes the state file, and the target is empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same_target;
   }
@@ -146,22 +150,23 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   return success();
 }
 
-// Takes the target's lock. Only rank 0 calls it, and holds the lock for all ranks.
+// Takes the target's lock for all ranks. Only rank 0 calls it.
 Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
   const Result<Entry> folder = names.stat(".penstock");
   Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
-  // names.lock() makes the folder .penstock. Removes it if the lock cannot be taken and the folder is new.
+  // names.lock() makes the folder .penstock. If the lock cannot be taken and the folder is new, the folder is
+  // removed again.
   const bool is_new = !folder.ok() && folder.error().code == Errc::not_found;
   if (!lock.ok() && is_new && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
   return lock;
 }
 
-// Removes the lock's file and, if nothing was started, the folder .penstock. Called if there is no unfinished
-// data set: nothing was started, or all is done.
+// Removes the lock's file after generate(), unless the target has an unfinished data set. `done` is the
+// result of generate_locked(). If it is an error, also removes the folder .penstock, if that is empty.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = remove_if_there(names, kGenerationLockName);
   if (done.ok() && !removed.ok()) return removed;
-  // If nothing was started, the folder is empty now. If it has files, such as the manifest of a finished data
+  // The folder is empty if no data set was started. If it has files, such as the manifest of a finished data
   // set, remove() fails and the folder stays.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();

@@ -1,9 +1,9 @@
 // Makes a data set: several threads of one or many ranks write the samples of a recipe, in a format, to any
 // back end.
 //
-// All bytes, including the manifest, depend only on the GenerationState. They do not depend on threads,
-// ranks, time, host, or on interruptions. Each object appears complete or not at all. The manifest is written
-// last, after all other objects are durable. So an unfinished data set has no manifest and is no corpus.
+// All bytes, including the manifest, depend only on the GenerationState: not on threads, ranks, time or host,
+// and not on interruptions. Each object appears complete or not at all. The manifest is written last, after
+// all other objects are durable. So an unfinished data set has no manifest and is no corpus.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct GeneratedCounts {
   uint64_t samples_made = 0;
   uint64_t bytes_made = 0;
   uint64_t samples_kept = 0;       // samples that an earlier run made and that are still correct
-  uint64_t samples_journaled = 0;  // number of samples_made that the journal lists; --resume finds them
-  // Number of objects of an earlier run that are no longer correct. They are made again.
+  uint64_t samples_journaled = 0;  // how many of samples_made are in the journal, where --resume finds them
+  // Number of objects that an earlier run made and that are no longer correct. They are made again.
   uint64_t damaged_objects = 0;
   double seconds = 0;  // time in which objects were made, on the slowest rank
 
@@ -40,17 +40,17 @@ struct GenerateResult : GeneratedCounts {
   std::vector<RankFigures> rank_figures;  // what each rank made; empty for a single process
 };
 
-// Makes the objects that are missing. With `resume` on a finished data set, it compares each object's size
-// with the manifest (one stat each) and makes missing and wrong ones again. `corrupt`, naming the object, if
-// this build would make other bytes of it.
+// Makes the objects that are missing. With `resume` on a finished data set, it makes missing objects again,
+// and objects whose size (one stat each) is not that in the manifest. `corrupt`, naming the object, if this
+// build would make such an object with other bytes than the manifest says.
 //
-// Holds the target's lock (`busy` if another process holds it). `out` is set even if this fails or is
+// Holds the target's lock (`busy` if another process holds it). Sets `out` even if this fails or is
 // interrupted. If out.can_resume is then true, --resume can continue. Otherwise there is no unfinished data
 // set in the target: either nothing was changed, or a finished data set was being repaired.
 //
 // All ranks must call it together, with the same arguments, and each makes its share of the objects. All
 // ranks must see the same target (`not_found` if one does not). Only rank 0 inspects the target and writes
-// the manifest. A rank that fails, or is asked to stop, stops all others.
+// the manifest. If one rank fails or is asked to stop, all others stop too.
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Communicator& ranks, Progress& progress, GenerateResult& out);
 

@@ -1,11 +1,11 @@
 // Threads: the thread of a rank calls begin() and counts(). all_ok() runs make_share() on another thread, so
 // that the thread of the rank can call stop() when another rank fails. The threads of parallel_for() call
 // make_again(), each with its own Worker. They share only stopped_ and Progress.
-// Lock: none here. Rank 0 holds the target's lock (generate.cpp).
+// Lock: this code takes none. Rank 0 holds the target's lock (generate.cpp).
 // Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
 // Ctrl-C: parallel_for() checks before each object. An object that was started is finished.
-// Crash: an old object is removed before it is made again. The new one gets its name only when its bytes are
-// durable. The manifest does not change, so another --resume continues.
+// Crash: an old object is removed before it is made again. The new object gets its name only when its bytes
+// are durable. The manifest does not change, so another --resume continues the repair.
 #include "datagen/generate/generate_repair.hpp"
 
 #include <algorithm>

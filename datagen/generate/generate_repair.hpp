@@ -1,5 +1,5 @@
-// Repairs a finished data set: makes objects that are missing or have a wrong size again, with the bytes that
-// the manifest's checksums require. Only generate.cpp uses it.
+// Repairs a finished data set: makes objects again that are missing or have a wrong size. They must get the
+// bytes that the manifest's checksums require. Only generate.cpp uses it.
 #pragma once
 
 #include <atomic>
@@ -25,15 +25,16 @@ namespace penstock {
 // The numbers of the objects that are missing or have a wrong size.
 Result<std::vector<uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads);
 
-// One rank's part of the repair. It never waits for other ranks (no collective calls).
+// One rank's part of the repair. It never waits for other ranks: it makes no collective calls.
 class Repairer {
  public:
   Repairer(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
            unsigned threads, Communicator& ranks, Progress& progress);
 
-  // begin() and make_share() are the steps of the repair, in this order. All ranks pass the same list of
-  // wrong objects. On rank 0, begin() counts the correct samples and the wrong objects. It fails with
-  // `corrupt` if this build makes other objects than the manifest names.
+  // The two steps of the repair: first begin(), then make_share(). All ranks pass the same list of wrong
+  // objects to both.
+  // begin() counts the correct samples and the wrong objects on rank 0. It fails with `corrupt` if this build
+  // would make other objects than those that the manifest names.
   Result<void> begin(std::span<const uint64_t> wrong);
   // Makes this rank's share of the wrong objects again.
   Result<void> make_share(std::span<const uint64_t> wrong);
@@ -53,7 +54,7 @@ class Repairer {
   };
 
   uint64_t samples_kept(std::span<const uint64_t> wrong) const;
-  // Makes the object again. Publishes it only if it matches the manifest.
+  // Makes the object again. Publishes it only if it is as the manifest describes it.
   Result<void> make_again(Worker& worker, uint64_t object);
   // Whether an object is as the manifest describes it. If the manifest has no checksums of objects, only the
   // samples are compared, not the bytes around them.
@@ -69,8 +70,8 @@ class Repairer {
   Progress& progress_;
   const TargetSync sync_;
   // At least Durability::file: an object may get its name only after its bytes are durable. Otherwise a crash
-  // could leave a wrong object of the right size. No file records which objects were repaired, and a later
-  // check of the finished data set compares only sizes.
+  // could leave an object of the right size with wrong bytes. A later check would not find it, because it
+  // compares only sizes, and no file records which objects were repaired.
   const Durability durability_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;

@@ -11,8 +11,8 @@ namespace {
 // The most bytes that rank 0 receives in one call, from all ranks together.
 constexpr size_t kMostGatheredBytes = size_t{64} << 20U;
 
-// A function that rank 0 calls with the rows of every rank, piece by piece. `from` is the index of the
-// piece's first row on its rank.
+// A function that receives the rows of all ranks, piece by piece. Rank 0 calls it. `from` is the index of the
+// piece's first row among the rows of its rank.
 template <class Row>
 using RowVisitor = std::function<void(int rank, uint64_t from, std::span<const Row> rows)>;
 

@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-// The consecutive objects that one rank makes. The numbers of objects of two ranks differ by at most one.
+// The objects that one rank makes: consecutive ones. The numbers of objects of two ranks differ by at most
+// one.
 struct GenerateShare {
   uint64_t first_object = 0;
   uint64_t end_object = 0;
@@ -25,16 +26,16 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// Sums what all ranks made into `out`. Does not change out.can_resume and the figures of the journal. All
-// ranks must call it together.
+// Adds up the counts of all ranks, and sets `out` to the sums. Does not change out.can_resume and the members
+// about the journal. All ranks must call it together.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
-// Collects the size, checksum and samples of finished objects for the manifest. On rank 0 it writes them
-// directly into the ManifestBuilder. On other ranks it keeps them until send_to_root() sends them to rank 0.
+// Collects the size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly
+// into the ManifestBuilder. Other ranks keep them until send_to_root() sends them to rank 0.
 class ObjectResults {
  public:
-  // `manifest` must outlive it and already contain the objects and an entry for each sample. Only rank 0 uses
-  // it.
+  // Only rank 0 uses `manifest`. It must outlive this object, and already contain the objects and an entry
+  // for each sample.
   ObjectResults(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
 
   // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may

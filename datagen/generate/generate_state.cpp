@@ -16,14 +16,14 @@
 namespace penstock {
 namespace {
 
-// Version of the state file. It is also increased when a format writes the same samples differently, so that
-// such a data set is not continued.
+// Version of the state file. It is also increased when a format begins to write the same samples in another
+// way. So a data set that an older build began is not continued.
 constexpr uint64_t kSchema = 3;
 constexpr size_t kMostStateBytes = 1U << 20;
 constexpr size_t kRowsAtOnce = 32768;  // number of rows (1 MiB) that are read or written in one call
 
-// A row of the journal on disk, little endian like the manifest. An object has a row of its own, followed by
-// one row per sample.
+// A row of the journal on disk, in little endian like the manifest. An object has a row of its own, followed
+// by one row per sample.
 struct Row {
   uint64_t index;     // index of the sample; in an object's row: of its first sample
   uint64_t offset;    // offset of the sample; in an object's row: its number of samples
@@ -33,8 +33,8 @@ struct Row {
 };
 static_assert(sizeof(Row) == 32);
 
-// These two are mixed into the checksum of a row, to distinguish rows of samples from rows of objects. A row
-// of zeros, as in a file that lost its bytes, has neither checksum.
+// Mixed into the checksum of a row, so that rows of samples and rows of objects cannot be confused. In a file
+// that lost its bytes, rows are all zeros; their checksum is then wrong for both kinds.
 constexpr uint32_t kSampleRow = 0x70656e73U;
 constexpr uint32_t kObjectRow = 0x6f626a65U;
 
@@ -47,8 +47,8 @@ void append_row(std::vector<Row>& rows, uint32_t kind, uint32_t key, Row row) {
   rows.push_back(row);
 }
 
-// Builds a JournalSegment from its rows. Leaves out damaged and incomplete objects and counts their rows as
-// damaged.
+// Builds a JournalSegment from the rows of its file. Leaves out objects with a damaged or missing row, and
+// counts their rows as damaged.
 class SegmentBuilder {
  public:
   SegmentBuilder(JournalSegment& segment, uint32_t key, uint64_t& damaged)
@@ -122,7 +122,7 @@ uint32_t journal_key(const GenerationState& state) {
 
 namespace {
 
-// Reads an unsigned number, and throws if it is of another type, which Json's get() would silently convert.
+// Reads an unsigned number. Throws if the value has another type; Json's get() would silently convert it.
 uint64_t unsigned_number(const Json& json) {
   if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
   return json.get<uint64_t>();
@@ -199,9 +199,11 @@ void JournalSegment::append(const JournalSegment& other) {
   samples.insert(samples.end(), other.samples.begin(), other.samples.end());
 }
 
-// Any thread of the rank may call it. The lock protects only the choice of a number, so threads write their
-// segments at the same time. Ranks use different numbers (stride_). IfExists::fail detects a second process.
-// A segment is not made durable, because its loss only costs time.
+// Threads: any thread of the rank may call it. The lock protects only the choice of a number, so threads
+// write their segments at the same time.
+// Numbers: ranks use different numbers (stride_). If a second process writes the same journal, publish()
+// fails because the segment exists already (IfExists::fail).
+// A segment is not made durable: if it is lost, its objects are only made again.
 Result<void> JournalWriter::append(const JournalSegment& segment) {
   if (segment.objects.empty()) return success();
   uint64_t number = 0;
@@ -231,12 +233,13 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
 
 namespace {
 
-// Whether the error concerns one segment (cut, missing or unreadable), rather than the storage as a whole.
+// Whether the error is about this segment alone (cut, missing or unreadable), and not about the storage as a
+// whole.
 bool concerns_segment(const Error& error) {
   return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
 }
 
-// Reads a segment up to the first error. The objects before the error are in `segment` even then.
+// Reads a segment up to the first error. If there is one, `segment` still gets the objects before it.
 Result<void> read_segment(Backend& backend, uint32_t key, uint64_t number, JournalSegment& segment,
                           uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
@@ -273,7 +276,7 @@ Result<JournalRead> read_journal(Backend& backend, uint32_t key,
 }
 
 // The state file is removed last, because it shows that files of an unfinished data set may exist. If a kill
-// interrupts this, the next call removes the rest.
+// interrupts the removal, the next call removes the rest.
 Result<void> remove_generation_state(Backend& backend) {
   PENSTOCK_ASSIGN(const std::vector<uint64_t> numbers, segment_numbers(backend));
   for (const uint64_t number : numbers) PENSTOCK_TRY(remove_if_there(backend.names(), segment_name(number)));

@@ -1,5 +1,5 @@
-// What an unfinished data set records about itself under .penstock/. The state file says which data set it
-// will become. The journal lists the finished objects. Both are removed after the manifest is written.
+// The files under .penstock/ in which an unfinished data set describes itself. The state file says which data
+// set it will become. The journal lists the finished objects. Both are removed after the manifest is written.
 #pragma once
 
 #include <cstddef>
@@ -40,13 +40,13 @@ std::string to_text(const GenerationState& state);
 // are not accepted.
 uint32_t journal_key(const GenerationState& state);
 // Parses the text of a state file. `corrupt` if a member is missing or has a wrong type, `unsupported` if the
-// file is of another version. `name` names the file in messages.
+// file has another version. Messages call the file `name`.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
-// Describes the first difference ("seed 7, not 8"). "" if there is none.
+// Describes the first difference between the two, such as "seed 7, not 8". "" if there is none.
 std::string difference(const GenerationState& existing, const GenerationState& requested);
 
-// Reads the state file. Nothing if there is none. `root` names the tier in messages.
+// Reads the state file. Returns nothing if there is none. Messages call the tier `root`.
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root = {});
 Result<void> write_generation_state(Backend& backend, const GenerationState& state);
 
@@ -79,12 +79,12 @@ struct JournalSegment {
 };
 
 // Appends finished objects to the journal. The journal is a series of small objects (segments), because back
-// ends only publish whole objects. Each flush of a worker makes one segment. If the last segments are lost,
-// their objects are made again; nothing else is lost.
+// ends only publish whole objects. A worker writes a segment each time that it flushes its rows. If the last
+// segments are lost, the objects that they list must be made again; nothing else is lost.
 class JournalWriter {
  public:
-  // Numbers the segments of all workers from `first_segment` on. If several ranks have a writer, each uses
-  // every `stride`th number.
+  // Segments get ascending numbers from `first_segment` on. If several ranks have a writer, each uses every
+  // `stride`th number.
   JournalWriter(Backend& backend, uint32_t key, uint64_t first_segment, uint64_t stride = 1)
       : backend_(backend), key_(key), stride_(stride), next_number_(first_segment) {}
 
@@ -101,18 +101,18 @@ class JournalWriter {
 
 struct JournalRead {
   uint64_t next_segment = 0;  // a number greater than those of all segments
-  // Number of rows with a wrong checksum, rows of objects of which a row is missing, and segments that cannot
-  // be read.
+  // Number of rows with a wrong checksum, plus the rows of objects of which a row is missing, plus the
+  // segments that cannot be read.
   uint64_t damaged_parts = 0;
 };
 
-// Reads the journal and calls `visit` for each segment. Objects with a damaged or missing row are left out,
-// and so is what the storage cannot read of a segment. Rows written with another key count as damaged,
-// because the checksum of a row includes the key.
+// Reads the journal and calls `visit` for each segment. Leaves out objects with a damaged or missing row, and
+// the parts of a segment that the storage cannot read. The checksum of a row includes the journal's key, so
+// rows that were written with another key count as damaged.
 Result<JournalRead> read_journal(Backend& backend, uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 
-// Removes the journal, then the state file. Not an error if they do not exist.
+// Removes the journal, then the state file. Succeeds also if they do not exist.
 Result<void> remove_generation_state(Backend& backend);
 
 }  // namespace penstock

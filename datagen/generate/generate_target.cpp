@@ -52,8 +52,8 @@ Result<GenerationState> load_finished(Tier& tier) {
                          .settings = facts.settings};
 }
 
-// Whether the data set of this state is finished although its state file still exists. A kill can cause this,
-// since the state file is removed last.
+// Whether the target contains the finished data set of this state. The state file may still exist: it is
+// removed last, and a kill can come before that.
 Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   const Result<GenerationState> existing = load_finished(tier);
   if (existing.ok()) return difference(*existing, state).empty();
@@ -62,7 +62,7 @@ Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   return existing.error();
 }
 
-// True if the finished corpus is the requested one, else an error that says how it differs.
+// True if the finished corpus is the requested one. Otherwise returns an error that says how it differs.
 Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
   PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
   const std::string how_differs = difference(existing, requested);
@@ -76,7 +76,7 @@ Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
 Result<void> check_free_space(Tier& tier, const Generation& generation, bool started) {
   const Result<FreeSpace> space = free_space_of(*tier.backend);
   if (!space.ok()) return success();
-  // Files and folders of Penstock's own that are still to be made: .penstock, the state, the lock, the
+  // Number of Penstock's own files and folders that must still be made: .penstock, the state, the lock, the
   // journal's folder, one segment and the manifest. If the data set was started, only the manifest is
   // counted.
   const uint64_t own_files = started ? 1 : 6;
@@ -84,8 +84,8 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   double missing_bytes = std::max(double(generation.bytes_expected), least_bytes);
   uint64_t objects = generation.objects;
   uint64_t folders = space->inodes || space->folder_bytes != 0 ? generation.folders() : 0;
-  // The data set is refused only if this part of the estimate does not fit, because the estimate may be too
-  // high.
+  // The estimate may be too high. So there is too little space only if even this part of the estimate does
+  // not fit.
   constexpr double kShareThatMustFit = 0.98;
   const auto sum_bytes = [&] { return missing_bytes + double(folders) * double(space->folder_bytes); };
   const auto bytes_fit = [&] { return sum_bytes() * kShareThatMustFit <= double(space->bytes); };
@@ -102,8 +102,8 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
     }
     objects -= std::min(existing_objects, objects);
     folders -= std::min(existing_folders, folders);
-    // Takes the part of the estimate that the missing objects have by number. To subtract the bytes on disk
-    // instead would put the whole error of the estimate on the missing part.
+    // The missing bytes are estimated from the number of missing objects. The alternative, to subtract the
+    // bytes on disk from the estimate, would put the whole error of the estimate on the missing part.
     missing_bytes *= double(objects) / double(std::max<uint64_t>(generation.objects, 1));
   }
   if (!bytes_fit())
@@ -161,7 +161,7 @@ void remove_leftovers(Backend& backend) {
 Result<std::optional<GenerationState>> read_started_generation(Tier& tier) {
   PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend, tier.root));
   if (state) return state;
-  // An error is ignored here, because check_target() also reads the manifest and reports it.
+  // An error is ignored here: check_target() reads the manifest too, and reports it.
   const Result<GenerationState> finished = load_finished(tier);
   if (finished.ok() && !finished->recipe.empty()) state = *finished;
   return state;
@@ -171,8 +171,8 @@ Result<void> check_no_writer(Tier& tier) {
   const auto path = tier.backend->native_path(kGenerationLockName);
   if (!path) return success();
   const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  // F_OFD_GETLK only says whether a process holds the lock, and does not take it. That process has written
-  // its name into the file.
+  // F_OFD_GETLK only asks whether a process holds the lock; it does not take the lock. The process that holds
+  // it has written its name into the file.
   struct flock lock_query {};
   lock_query.l_type = F_WRLCK;
   lock_query.l_whence = SEEK_SET;

@@ -21,7 +21,7 @@ constexpr uint64_t kMostPlansInspected = 16384;
 constexpr uint64_t kMostCorpusBytes = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kMostObjects = 0xfffffffe;  // a manifest counts objects in 32 bits
 constexpr uint64_t kManifestBytesPerSample = 64;
-// The bytes of a shard if the user does not choose. TensorFlow's guide recommends 100 to 200 MB per file.
+// The size of a shard, unless the user chooses one. TensorFlow's guide recommends 100 to 200 MB per file.
 constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;
 
 struct PlannedSize {
@@ -29,9 +29,9 @@ struct PlannedSize {
   double bytes = 0;
 };
 
-// How many of the recipe's samples fit into `budget` bytes, and their bytes, by the planned sizes. 0: there
-// is no budget, so all fit. The first kMostPlansInspected samples are counted one by one; the others are
-// taken to have the same mean.
+// Returns how many of the recipe's samples fit into `budget` bytes, and how many bytes they have. If `budget`
+// is 0, all samples fit. Adds up the planned sizes of the first kMostPlansInspected samples, and assumes that
+// the others have the same mean.
 PlannedSize plan_size(const Recipe& recipe, double budget) {
   PlannedSize out;
   const uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
@@ -50,8 +50,8 @@ PlannedSize plan_size(const Recipe& recipe, double budget) {
   return out;
 }
 
-// The number of samples that the request asks for. `per_object` is the number of samples per object; 1 if it
-// is not given.
+// Returns the number of samples that the request asks for. `per_object` is the number of samples per object,
+// or 1 if the user has not chosen it.
 Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options,
                                   const SampleCountRequest& count_request, uint64_t seed,
                                   uint64_t per_object) {
@@ -92,8 +92,8 @@ Result<void> check_size(const Generation& generation, double bytes) {
   return success();
 }
 
-// The settings that decide the data set: all of the recipe, with defaults filled in, and those of the format
-// that were given.
+// The settings that decide the data set: all settings of the recipe, with defaults filled in, and those
+// settings of the format that were given.
 std::map<std::string, std::string> settings_of(const RecipeInfo& recipe, const Options& options) {
   std::map<std::string, std::string> settings;
   for (const OptionWord& option : options.resolved()) {
@@ -114,9 +114,9 @@ bool gives_object_size(const std::vector<OptionWord>& settings) {
   });
 }
 
-// Adds the recipe's settings for its own format, except where the user gave a value. "shards" and
-// "samples_per_file" exclude each other, so if the user gives one of them, the recipe's value for the other
-// is not added either.
+// Adds the recipe's settings for its own format. Leaves out a setting that the user has given. "shards" and
+// "samples_per_file" exclude each other, so if the user has given one of them, the recipe's values for both
+// are left out.
 void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
   const bool user_gives_size = gives_object_size(settings);
   if (recipe.format_settings == nullptr) return;
@@ -131,7 +131,7 @@ uint64_t usual_shards(double bytes) {
   return uint64_t(std::clamp(bytes / kUsualShardBytes, 1.0, double(kMostObjects)));
 }
 
-// The number of folders K, if the setting is "dirs=hash:K"; 0 for any other value of dirs.
+// The number of folders K if `settings` has "dirs=hash:K"; 0 if "dirs" has another value.
 uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
   constexpr std::string_view kHashPrefix = "hash:";
   const auto folder_setting = settings.find(std::string(kDirsOption.name));
@@ -139,7 +139,7 @@ uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
   return parse_count(std::string_view(folder_setting->second).substr(kHashPrefix.size())).value_or(0);
 }
 
-// The expected number of folders with at least one object, if objects are placed in random folders.
+// The expected number of folders that get at least one object, if each object is put into a random folder.
 uint64_t expected_folders(uint64_t folders, uint64_t objects) {
   if (folders <= 1) return folders;
   const auto count = double(folders);
@@ -167,7 +167,8 @@ uint64_t Generation::object_of(uint64_t sample) const {
 }
 
 uint64_t Generation::folders() const {
-  // This number of samples has nearly all labels, because labels alternate or are random.
+  // The number of objects whose folders are counted. Their samples have nearly all labels, because labels
+  // alternate or are random.
   const uint64_t inspected =
       std::min(objects, std::max<uint64_t>(kMostPlansInspected, 2 * recipe->label_names().size()));
   if (const uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
@@ -191,7 +192,8 @@ std::string Generation::object_name(uint64_t object, const SamplePlan& first) co
 
 namespace {
 
-// Like plan_generation(), but SampleCountRequest::bytes is the size of the payload, not of the objects.
+// Like plan_generation(), but here SampleCountRequest::bytes limits the size of the payload, not that of the
+// objects.
 Result<Generation> plan_payload(std::string_view recipe, std::string_view format,
                                 std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                 uint64_t seed, unsigned threads) {
@@ -248,7 +250,8 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   const auto wanted_bytes = double(count_request.bytes);
   const auto bytes = double(generation.bytes_expected);
   if (count_request.bytes == 0 || generation.state.samples == 1 || bytes <= wanted_bytes) return generation;
-  // Plans again with fewer samples. The bytes around samples are taken to grow with the payload.
+  // The objects would be larger than requested, so plans again with fewer samples. Assumes that the bytes
+  // around samples shrink with the payload.
   SampleCountRequest payload_request = count_request;
   payload_request.bytes =
       std::max<uint64_t>(1, uint64_t(wanted_bytes * double(generation.payload_expected) / bytes));

@@ -17,8 +17,8 @@
 
 namespace penstock {
 
-// How many samples to make. At most one of the four members is set. If none is, the recipe's own number is
-// made.
+// How many samples to make. At most one of the four members is set. If none is set, the number is the
+// recipe's own.
 struct SampleCountRequest {
   uint64_t samples = 0;
   uint64_t bytes = 0;  // asks for as many samples as fit into this size, but at least one
@@ -50,14 +50,15 @@ struct Generation {
   uint64_t object_of(uint64_t sample) const;
   // Number of folders with objects, below the root; an estimate if there are many thousands.
   uint64_t folders() const;
-  // The name of an object. `first` is the plan of its first sample.
+  // The name of the object. `first` is the plan of its first sample.
   std::string object_name(uint64_t object, const SamplePlan& first) const;
 };
 
-// Decides a data set. A `format` of "" means the recipe's own format; settings that are not given then come
-// from the recipe too. If the size of container objects is not given, they contain at least 128 MiB, since
-// their number is rounded down. `invalid_argument` for unknown plug-ins and keys, values out of range and
-// numbers that overflow. `threads` is RecipeRequest::threads.
+// Decides a data set. If `format` is "", it uses the recipe's own format, and the recipe's settings for it
+// where none are given. Unless the settings give the size of objects that contain several samples, these
+// objects have at least 128 MiB each, or there is only one. `threads` is the number of threads that make the
+// recipe's stocks; 0: as many as there are processors. `invalid_argument` for unknown plug-ins and keys,
+// values out of range and numbers that overflow.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                    uint64_t seed, unsigned threads = 0);

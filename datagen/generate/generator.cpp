@@ -3,13 +3,13 @@
 // parallel_for() call accept_existing_object() and make_object(), each with its own Worker. They share
 // DoneBits, ObjectResults (each thread records other objects), JournalWriter (which has a lock), Progress and
 // stopped_. No other member changes while they run.
-// Memory: the constructor allocates per object and per sample of the share; a Worker allocates while it makes
-// objects.
+// Memory: the constructor allocates for each object and sample of the share. A Worker allocates while it
+// makes objects.
 // Ctrl-C: parallel_for() checks before each object. An object that was started is finished. make_share() then
 // flushes the journal and returns the error.
-// Crash: an object is published before its rows are in the journal, and the manifest is published after
-// sync_.sync() on all ranks. Objects without rows are made again. After a power cut, a row may name an object
-// whose bytes are lost, so a resume compares checksums.
+// Crash: an object is published before its rows are in the journal. After a kill, objects without rows are
+// made again. The manifest is published after sync_.sync() on all ranks. After a power cut, the journal may
+// name an object whose bytes are lost, so a resume compares checksums.
 #include "datagen/generate/generator.hpp"
 
 #include <fmt/format.h>
@@ -87,9 +87,8 @@ Result<void> Generator::name_objects() {
 
 Result<JournalRead> Generator::accept_existing_objects() {
   sync_.sync_before_checks();
-  // Collects the rows of several segments before their objects are checked. A segment names the objects that
-  // one worker made in about a second. With large objects these are one or two, which would not keep all
-  // threads busy.
+  // The objects of several segments are checked together, to keep all threads busy. A segment names the
+  // objects that one worker made in about a second. With large objects these are only one or two.
   constexpr size_t kObjectsAtOnce = 4096;
   constexpr size_t kSamplesAtOnce = size_t{1} << 18;
   JournalSegment gathered;
@@ -128,8 +127,8 @@ Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject p
     ++worker.counts.damaged_objects;
     return success();
   }
-  // Another thread may have accepted this object just now: the journal names it twice if an earlier --resume
-  // made it again.
+  // Another thread may have accepted this object just now. This happens if an earlier --resume made the
+  // object again, because the journal then names it twice.
   if (!done_objects_.set(object - share_.first_object)) return success();
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
@@ -163,13 +162,12 @@ Result<void> Generator::make_share() {
   if (made.ok()) {
     made = flush_all();
   } else {
-    // Saves the rows of finished objects, for --resume. If the target is full, some rows may not fit; then
-    // --resume makes their samples again.
+    // Saves the rows of finished objects for --resume. Errors are ignored: if the target is full, some rows
+    // may be lost, and --resume makes their samples again.
     for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
-  // Every rank syncs before send_to_root(), because the manifest may only be published after all ranks have
-  // synced.
+  // Every rank syncs here, before send_to_root(). So all ranks have synced when the manifest is published.
   if (made.ok() && !stopped()) made = sync_.sync();
   making_seconds_ = std::chrono::duration<double>(Clock::now() - start_time_).count();
   return made;
@@ -217,8 +215,8 @@ Result<void> Generator::flush_if_due(Worker& worker, uint64_t made) {
     return success();
   worker.last_flush = now;
   if (has_spare_inodes(made)) return flush(worker);
-  // Inodes are scarce, and those of the journal could make the data set too large for the target. So no
-  // segment is written. Rows are dropped when there are too many; after a kill, --resume makes their samples
+  // No segment is written, because inodes are scarce: the journal's files could take those that the data set
+  // needs. If there are too many rows in memory, they are dropped. After a kill, --resume makes their samples
   // again.
   if (worker.unflushed_rows.samples.size() >= kMostUnflushedSamples) worker.unflushed_rows.clear();
   return success();
@@ -245,7 +243,7 @@ Result<void> Generator::flush(Worker& worker) {
 }
 
 Result<void> Generator::publish_manifest() {
-  // Removes an old manifest first: it must not exist next to new objects, even if publish() fails.
+  // Removes an old manifest first. It must not exist next to the new objects, even if publish() fails.
   PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);
 }

@@ -1,6 +1,5 @@
-// One rank's part in making a data set: its share of the objects, and on rank 0 also the manifest and the
-// companions. It never waits for other ranks: generate.cpp, its only user, makes the collective calls between
-// its steps.
+// Makes one rank's share of the objects of a data set; on rank 0 also the manifest and the companions. It
+// never waits for other ranks: generate.cpp, its only user, makes the collective calls between its steps.
 #pragma once
 
 #include <atomic>
@@ -30,7 +29,7 @@ namespace penstock {
 
 class Generator {
  public:
-  // Allocates memory for what is recorded about each object and sample of the share. Throws std::exception if
+  // Allocates memory for the records about each object and sample of the share. Throws std::exception if
   // memory is exhausted.
   Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
             Communicator& ranks, Progress& progress);
@@ -45,14 +44,14 @@ class Generator {
   Result<void> publish_manifest();  // only on rank 0, when it has the results of all ranks
 
   // Makes accept_existing_objects() and make_share() return soon. Any thread may call it. Relaxed order is
-  // enough: a thread that sees the change late makes one more object.
+  // enough: a thread that sees the change late only makes one more object.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // A set of bits, one per object, which any thread may set. Relaxed order is enough: a bit only says that an
-  // object is done, and no other data is passed between threads by it.
+  // object is done, and a thread that sees it reads no other data because of it.
   class DoneBits {
    public:
     explicit DoneBits(uint64_t count) : words_((count + 63) / 64) {}
@@ -81,29 +80,30 @@ class Generator {
 
   ManifestFacts facts() const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  // Records an object of an earlier run as done, if all its bytes are still correct. A resume reads each such
-  // object once, from the device and not from the page cache, and compares its checksum. (When the object was
-  // made, this checksum was combined from those of its samples, without another read.)
+  // Records an object of an earlier run as done, if all its bytes are still correct. For this, a resume reads
+  // the whole object once, from the device and not from the page cache, and compares its checksum with the
+  // journal's.
   Result<void> accept_existing_object(Worker& worker, PublishedObject published,
                                       std::span<const JournalSample> samples);
   Result<bool> is_intact(Worker& worker, std::string_view name, PublishedObject published);
   // Records an object that is complete and correct. worker.labels has the labels of its samples.
   void record_object(const Worker& worker, uint64_t object, PublishedObject published,
                      std::span<const JournalSample> samples);
-  // Makes an object, and appends the rows that the journal will have of it to worker.unflushed_rows.
+  // Makes an object, and appends its rows for the journal to worker.unflushed_rows.
   Result<void> make_object(Worker& worker, uint64_t object);
   // Makes the companions (recipe.hpp). They are small, so every --resume makes them again.
   Result<void> make_companions();
-  // Writes the worker's rows to the journal if the interval since its last flush has passed, or if it has
-  // kMostUnflushedSamples samples in memory. The interval limits the work that a kill loses. It is one second
-  // at first, later one twentieth of the run so far, at most 30 seconds. `made` is the approximate number of
-  // finished objects of the share.
+  // Writes the worker's rows to the journal if the interval since the worker's last flush has passed, or if
+  // it has kMostUnflushedSamples samples in memory. The interval limits the work that a kill loses. It is one
+  // twentieth of the time of the run so far, but at least one second and at most 30. `made` is about the
+  // number of finished objects of the share.
   Result<void> flush_if_due(Worker& worker, uint64_t made);
-  // Whether the target has more free inodes than the rest of the data set needs.
+  // Whether the target has more free inodes than the rest of the data set needs. `made` is about the number
+  // of objects that are already made.
   bool has_spare_inodes(uint64_t made) const;
   Result<void> flush(Worker& worker);
-  // Writes the remaining rows of all workers to the journal, in few segments: on a tier with latency, each
-  // segment takes time.
+  // Writes the remaining rows of all workers to the journal. Joins them to few segments, because each segment
+  // takes time on a tier with latency.
   Result<void> flush_all();
 
   const Generation& generation_;
@@ -112,7 +112,8 @@ class Generator {
   const GenerateShare share_;
   const unsigned threads_;
   const bool resume_;
-  const TargetSync sync_;  // on every rank, since a rank only learns of failed writes of its own host
+  // every rank syncs, because a rank only learns of failed writes of its own host
+  const TargetSync sync_;
   Progress& progress_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;

@@ -4,8 +4,8 @@
 
 namespace penstock {
 
-// Plans a sample, or returns the last plan if it is for the same sample. A file that is one sample needs its
-// plan three times: for the name, the sample and the manifest.
+// Plans a sample. If the last plan was for the same sample, returns it again: an object with one sample needs
+// the plan three times, for the name, the sample and the manifest.
 const SamplePlan& ObjectMaker::plan(uint64_t index) {
   if (planned_index_ != index) setup_.generation.recipe->plan(index, last_plan_);
   planned_index_ = index;
@@ -23,8 +23,8 @@ Result<PublishedObject> ObjectMaker::make(uint64_t object, std::vector<JournalSa
     PENSTOCK_ASSIGN(maker_, generation.recipe->maker());
   }
   const std::string object_name = name(object);
-  // Removes an old object first. If it were replaced, both objects would exist for a moment, one of them
-  // under a temporary name.
+  // Removes an old object before the new one is written. Otherwise both would take space at the same time,
+  // the new one under a temporary name.
   if (setup_.may_replace) PENSTOCK_TRY(remove_if_there(setup_.backend.names(), object_name));
   PENSTOCK_ASSIGN(const auto writer,
                   generation.format->create(setup_.backend, {.name = object_name,
@@ -47,7 +47,7 @@ Result<PublishedObject> ObjectMaker::fill(uint64_t object, ObjectWriter& writer,
     const SamplePlan& sample = plan(index);
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker_->make(index));
     fields_.assign(made.begin(), made.end());
-    // The checksum is computed once here, and used for the payload and for the whole object.
+    // Computes the checksum of each field here, once. It is used for the payload and for the whole object.
     for (FieldBytes& field : fields_) field.crc32c = crc32c_of(field);
     const uint32_t label = sample.label;
     labels.push_back(label);
@@ -65,8 +65,8 @@ Result<PublishedObject> ObjectMaker::fill(uint64_t object, ObjectWriter& writer,
   });
 }
 
-// Asks the format for the name of an object and removes the parts that distribute samples: folders by class
-// or hash, and shard numbers.
+// Returns the name that the format gives to an object, without the parts that distribute samples: folders by
+// class or hash, and shard numbers.
 std::string companion_name(const Format& format, const Companion& companion) {
   constexpr std::string_view kOnlyShard = "-00000-of-00001";
   std::string name =

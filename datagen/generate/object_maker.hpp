@@ -17,13 +17,13 @@
 
 namespace penstock {
 
-// A function that decides whether a new object appears, like Approval (format.hpp). It also gets the samples
-// of the object and their labels.
+// A function that decides whether a new object may appear, like Approval (format.hpp). In addition, it gets
+// the object's samples and their labels.
 using SamplesApproval = std::function<Result<void>(
     const PublishedObject& written, std::span<const JournalSample>, std::span<const uint32_t> labels)>;
 
-// What all makers of a data set have in common. A maker keeps references to it, so all of it must outlive the
-// maker.
+// What all ObjectMakers of a data set have in common. An ObjectMaker keeps references to the members, so what
+// they refer to must outlive it.
 struct MakerSetup {
   const Generation& generation;
   Backend& backend;
@@ -41,7 +41,7 @@ class ObjectMaker {
   uint32_t label(uint64_t sample) { return plan(sample).label; }
 
   // Makes an object, which appears complete or not at all. Appends its samples to `rows`, and replaces the
-  // content of `labels` by the samples' labels. After a failure, `rows` is as before.
+  // content of `labels` by their labels. After a failure, `rows` is as before.
   Result<PublishedObject> make(uint64_t object, std::vector<JournalSample>& rows,
                                std::vector<uint32_t>& labels, const SamplesApproval& approve = {});
 
@@ -57,8 +57,9 @@ class ObjectMaker {
   std::vector<FieldBytes> fields_;
 };
 
-// The name of a companion (recipe.hpp), which is an object without samples, such as "stats.h5". The name does
-// not depend on folders or on the number of samples per object, so that programs find it.
+// The name of a companion, such as "stats.h5". A companion (recipe.hpp) is an object without samples.
+// Programs look for it by this name, so the name does not depend on folders or on the number of samples per
+// object.
 std::string companion_name(const Format& format, const Companion& companion);
 
 // Writes a companion and replaces an existing one.

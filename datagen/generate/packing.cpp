@@ -12,10 +12,11 @@
 namespace penstock {
 namespace {
 
-// The most samples of a trial object, by which format_overhead() measures the overhead.
+// The most samples of a trial object. format_overhead() writes trial objects to measure the bytes that a
+// format adds.
 constexpr uint64_t kTrialSamples = 256;
-// The number of samples whose sizes check_largest_sample() inspects first. If all are below
-// kAlwaysStorableBytes, it assumes that the others are too.
+// check_largest_sample() first inspects the sizes of this many samples. If all are below
+// kAlwaysStorableBytes, it assumes that the other samples are too.
 constexpr uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
 constexpr uint64_t kAlwaysStorableBytes = uint64_t{128} << 20U;
@@ -63,14 +64,14 @@ class DiscardBackend final : public Backend, private Namespace {
   Caps caps_;
 };
 
-// Makes samples whose fields consist of zeros, of any size. Only one thread at a time may use it. The result
-// of sample_of() is valid until the next call.
+// Makes samples of any size. All bytes of their fields are zero. Only one thread at a time may use it. The
+// result of sample_of() is valid until the next call.
 class ZeroSamples final : public Crc32Source {
  public:
   explicit ZeroSamples(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
-  // Makes a sample with `payload` bytes in all its fields. Fields of fixed size get their size; fields of
-  // variable size share the rest equally.
+  // Makes a sample whose fields have `payload` bytes together. Fields of fixed size get their size; the
+  // others get equal parts of the rest.
   std::span<const FieldBytes> sample_of(uint64_t payload) {
     uint64_t fixed_bytes = 0;
     uint64_t varying_fields = 0;
@@ -105,8 +106,8 @@ class ZeroSamples final : public Crc32Source {
   std::vector<FieldBytes> field_bytes_;
 };
 
-// The bytes that the format adds around samples in an object that has `samples` samples of the recipe, from
-// sample `first` on.
+// Returns how many bytes the format adds around samples in one object. The object has `samples` samples of
+// the recipe, from number `first` on.
 Result<double> overhead_of_object(const Recipe& recipe, const Format& format, uint64_t first,
                                   uint64_t samples, const std::vector<std::string>& labels) {
   DiscardBackend discard;

@@ -7,14 +7,14 @@
 
 namespace penstock {
 
-// The bytes that `format` adds to the payload for all of the recipe's samples, without companions. Measured
-// by two trial objects, one of up to 256 samples and one of half as many. Their samples have the planned
-// sizes but only zeros, and are written to a back end that discards them. The difference of the two gives the
-// bytes per object and per sample. Errors are the format's.
+// The bytes that `format` adds to the payload of all of the recipe's samples. Companions are not counted.
+// Writes two trial objects to a back end that discards them: one of up to 256 samples, and one of half as
+// many. The samples have the planned sizes but only zeros. The difference of the two gives the bytes per
+// object and per sample. Errors are those of the format.
 Result<double> format_overhead(const Recipe& recipe, const Format& format);
 
-// Fails with the format's error if the format cannot store the recipe's largest sample. Sizes are the planned
-// ones.
+// Fails with the format's error if the format cannot store the recipe's largest sample. Uses the planned
+// sizes.
 Result<void> check_largest_sample(const Recipe& recipe, const Format& format);
 
 }  // namespace penstock

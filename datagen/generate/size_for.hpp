@@ -1,6 +1,6 @@
 // Computes how many samples the rules of MLPerf Storage require. An epoch must have at least 500 steps of all
-// accelerators. The data must be five times as large as the memory of all hosts, so that no cache can contain
-// it. Source: rules of MLPerf Storage v1.0 and v2.0, section "Dataset generation".
+// accelerators together. The data must be five times as large as the memory of all hosts together, so that no
+// cache can contain it. Source: rules of MLPerf Storage v1.0 and v2.0, section "Dataset generation".
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct SizeFor {
   uint64_t memory_bytes = 0;  // memory of one host
 };
 
-// Parses "unet3d,accelerators=8,hosts=2". The memory of a host is `own_memory_bytes`, that of this machine,
-// unless the text gives another size with `memory=256GiB`. `batch=4` replaces the application's batch.
+// Parses a text such as "unet3d,accelerators=8,hosts=2". `memory=256GiB` gives the memory of a host; without
+// it, this is `own_memory_bytes`, the memory of this machine. `batch=4` replaces the application's batch.
 // `invalid_argument` names the missing or unknown part.
 Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes);
 
-// A warning if the recipe's samples are not those of the application, since the rules then require another
-// number of samples. "" if they are.
+// A warning if the recipe's samples are not those of the application: the rules then require another number
+// of samples. "" if they are.
 std::string size_for_warning(std::string_view app, std::string_view recipe);
 
 struct SampleCount {

@@ -1,4 +1,4 @@
-// Compiled in place of hdf5_input.cpp if the build lacks HDF5's library. open_by_library() then always fails.
+// Replaces hdf5_input.cpp in a build without HDF5's library: open_by_library() always fails.
 #include "datagen/hdf5/by_library.hpp"
 
 namespace penstock {

@@ -23,23 +23,22 @@ enum class Hdf5Driver : uint8_t {
   // Each rank reads independently.
   mpio,
   // Like mpio, but all ranks must also make every read together. A rank that needs no data reads a block
-  // without elements. If the read of one rank fails, the reads of the others may wait for ever. The caller
+  // without elements. If the read of one rank fails, the other ranks may wait in theirs for ever. The caller
   // must then abandon the job (Communicator::abandon).
   mpio_collective,
 };
 std::string_view hdf5_driver_name(Hdf5Driver driver);
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
 
-// Fails with `unsupported` if this build lacks HDF5's library. The MPI drivers need more than that; open()
-// reports what is missing.
+// Fails with `unsupported` if this build lacks HDF5's library. The two MPI drivers need other parts as well;
+// if one is missing, open() reports it.
 Result<void> hdf5_available();
 
-// One open file, for reading. Any thread may call it, but the library runs only one call at a time in the
-// whole process.
+// One open file, for reading. Any thread may call it, but only one call at a time runs in the whole process.
 class Hdf5Input {
  public:
-  // Opens an object of the back end, which must outlive the result. Errors name the object: `not_found`,
-  // `corrupt` if it is no HDF5 file, and others.
+  // Opens an object of the back end, which must outlive the result. Errors name the object. Among them are
+  // `not_found`, and `corrupt` if the object is no HDF5 file.
   static Result<std::unique_ptr<Hdf5Input>> open(Backend& backend, std::string_view name, Hdf5Driver driver);
   virtual ~Hdf5Input() = default;
 
@@ -49,7 +48,8 @@ class Hdf5Input {
 
   // Reads the block that begins at `begin` and has `counts[i]` elements along dimension i. `begin` and
   // `counts` have one entry per dimension of the data set. Converts the elements to the machine's type for
-  // `element`. Fills all of `out`, which must have exactly the size of the block, or returns an error.
+  // `element`. Fails if `out` does not have exactly the size of the block. If it succeeds, it has filled all
+  // of `out`.
   virtual Result<void> read(const std::string& data_set, std::span<const uint64_t> begin,
                             std::span<const uint64_t> counts, Element element, std::span<std::byte> out) = 0;
 };

@@ -2,11 +2,11 @@
 // share of the samples and compares every sample with the manifest's checksum. The test cli.ranks starts it
 // under mpirun:
 //
-//     hdf5_mpio_check CORPUS DATA_SET ELEMENT
-//     hdf5_mpio_check out/climate climate/data float32
+//   hdf5_mpio_check CORPUS DATA_SET ELEMENT
+//   hdf5_mpio_check out/climate climate/data float32
 //
-// For each driver, rank 0 prints how many samples were right. Exits with 77 if this build or machine lacks a
-// part.
+// For each driver, rank 0 prints how many samples were right. The program exits with 77 if this build or
+// machine lacks a part that it needs.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -33,8 +33,8 @@ struct RankResult {
   uint64_t verified = 0;  // samples that this rank has verified so far
 };
 
-// Checks this rank's share of the `count` samples from number `first` of the manifest. They are the rows of
-// the data set in `file`. If `count` is 1, the sample may also be the whole data set.
+// Checks this rank's share of the samples in `file`. The file has `count` samples, from number `first` of the
+// manifest on. They are the rows of the data set. If `count` is 1, the sample may also be the whole data set.
 Result<void> check_file(const Corpus& corpus, Hdf5Input& file, uint64_t first, uint64_t count,
                         const std::string& data_set, Element element, RankResult& result) {
   PENSTOCK_ASSIGN(const std::vector<uint64_t> shape, file.shape(data_set));
@@ -92,8 +92,8 @@ Result<void> check_drivers(std::span<char*> arguments, Communicator& ranks) {
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(arguments[1], {}));
   PENSTOCK_ASSIGN(const Element element, parse_element(arguments[3]));
   std::vector<Hdf5Driver> drivers{Hdf5Driver::mpio, Hdf5Driver::mpio_collective};
-  // Between the two MPI drivers, which use the HDF5 library of the module, checks one that uses the program's
-  // own. This tests that both libraries work in one process.
+  // The MPI drivers use the HDF5 library of the module. Between them, also checks a driver that uses the
+  // program's own library: this tests that both libraries work in one process.
   if (hdf5_available().ok()) drivers.insert(drivers.begin() + 1, Hdf5Driver::reader);
   for (const Hdf5Driver driver : drivers)
     PENSTOCK_TRY(check_driver(corpus, driver, arguments[2], element, ranks));

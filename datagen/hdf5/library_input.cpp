@@ -1,8 +1,8 @@
 // Threads: any thread may call shape(), read() and the destructor. With the driver mpio_collective, all ranks
 // make each read together; if one omits it, the others block.
-// Lock: hdf5_mutex(), one for the process. Public functions take it. open() and all private functions are
-// called with it held. It is held during the library's file I/O, so a slow read makes every other file wait.
-// The Reader is called with the lock held, so it must not use HDF5.
+// Lock: hdf5_mutex(), one for the process. Public functions take it. open() and all private functions must be
+// called with it held. It is held during the library's file I/O, so a slow read makes the users of every
+// other file wait. The library also calls the Reader with the lock held, so the Reader must not use HDF5.
 // Memory: the library and the errors here allocate, with the lock held.
 // Ctrl-C: this code does not check for a signal. The caller checks between reads.
 // Crash: files are only read.
@@ -30,9 +30,9 @@ std::mutex& hdf5_mutex() {
   return mutex;
 }
 
-// Closes file_ and transfer_ here, with the lock held. When the members' destructors run, the lock is
-// released, and nothing is left to close. The file reads through reader_ until it is closed, so reader_ is
-// destroyed later.
+// Closes file_ and transfer_ here, because the lock is held here. It is not held when the destructors of the
+// members run, and then nothing is left to close. reader_ is destroyed after this, since the file reads
+// through it until it is closed.
 LibraryInput::~LibraryInput() {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
@@ -58,12 +58,12 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const uin
                                 std::span<const uint64_t> counts, Element element, std::span<std::byte> out) {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
-  // `opened` is declared after `lock`, so it is destroyed first: its identifiers are closed with the lock
-  // held.
+  // `opened` is declared after `lock`, so it is destroyed before the lock is released: it closes its
+  // identifiers with the lock held.
   PENSTOCK_ASSIGN(const OpenDataSet opened, open_data_set(data_set));
   const auto& [handle, space, shape] = opened;
-  // Without this check, the library could write past the end of `out`: it writes the whole block and does not
-  // know the size of `out`.
+  // Without this check, the library could write past the end of `out`: it does not know the size of `out` and
+  // writes the whole block.
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
   const std::vector<hsize_t> first(begin.begin(), begin.end());
   const std::vector<hsize_t> lengths(counts.begin(), counts.end());
@@ -86,7 +86,8 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const uin
 }
 
 Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string& data_set) {
-  // Forgets the Reader's error of an earlier call, which library_error() would otherwise return.
+  // Forgets the Reader's error of an earlier call. Otherwise library_error() would return it for a later
+  // failure.
   source_.failure.reset();
   OpenDataSet opened;
   opened.handle = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
@@ -122,8 +123,8 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
                     data_set, elements * element_bytes(element), out_bytes);
 }
 
-// Makes the error for a failed call of the library: the Reader's own error if there is one, otherwise the
-// innermost entry of the library's error stack. Call it right after the failure, because each call of the
+// Makes the error for a failed call of the library. It is the Reader's own error if there is one, otherwise
+// the innermost entry of the library's error stack. Call it right after the failure, because each call of the
 // library first clears that stack.
 Error LibraryInput::library_error(std::string_view what, std::string_view data_set) {
   if (source_.failure) return *source_.failure;

@@ -15,12 +15,12 @@
 
 namespace penstock {
 
-// The mutex that must be held during every call of the library. As built by Debian and most others, the
-// library has no locks of its own.
+// The mutex that must be held during every call of the library. Debian and most others build the library
+// without locks of its own.
 std::mutex& hdf5_mutex();
 
-// Owns an identifier of the library and the function that closes it. Use it only with hdf5_mutex() held. Its
-// destructor needs the lock too, unless it is empty, because it closes the identifier.
+// Owns an identifier of the library, and closes it in its destructor. Use it only with hdf5_mutex() held. Its
+// destructor needs the lock too, unless it is empty.
 class Hdf5Id {
  public:
   using Close = herr_t (*)(hid_t);
@@ -71,8 +71,8 @@ class LibraryInput final : public Hdf5Input {
 
   ReaderSource& source() { return source_; }
 
-  // Opens the file `path` with the property list `access`. Keeps `transfer`, the property list for later
-  // reads. `corrupt` if the library finds that the file is no HDF5. Call it with hdf5_mutex() held.
+  // Opens the file `path` with the access property list `access`. Later reads use the property list
+  // `transfer`. `corrupt` if the library finds that the file is no HDF5. Call it with hdf5_mutex() held.
   Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
 
   Result<std::vector<uint64_t>> shape(const std::string& data_set) override;
@@ -85,8 +85,8 @@ class LibraryInput final : public Hdf5Input {
     Hdf5Id space;  // the data space of the whole data set
     std::vector<uint64_t> shape;
   };
-  // Opens a data set and reads its shape; shape() and read() call this first. It also forgets the Reader's
-  // error of an earlier call. Call it with hdf5_mutex() held.
+  // Opens a data set and reads its shape. Also forgets the Reader's error of an earlier call. Call it with
+  // hdf5_mutex() held.
   Result<OpenDataSet> open_data_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, std::span<const uint64_t> shape,
                            std::span<const uint64_t> begin, std::span<const uint64_t> counts, Element element,

@@ -45,8 +45,8 @@ int penstock_hdf5_compare(const H5FD_t* a, const H5FD_t* b) {
 }
 
 herr_t penstock_hdf5_query(const H5FD_t* /*file*/, unsigned long* flags) {
-  // Says that this driver has the same features as HDF5's default driver (sec2). The library then reads
-  // metadata in large pieces, and small raw data through its sieve buffer.
+  // Tells the library that this driver has the features of HDF5's default driver (sec2). The library then
+  // reads metadata in large pieces, and small pieces of raw data through its sieve buffer.
   if (flags != nullptr)
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA;
@@ -95,7 +95,7 @@ H5FD_class_t driver_class() {
   driver.name = "penstock_reader";
   driver.maxaddr = kMostFileBytes;
   driver.fc_degree = H5F_CLOSE_STRONG;
-  // Size of the driver's data in the file access property list, which is a pointer to the ReaderSource.
+  // Size of what this driver stores in the file access property list: a pointer to the ReaderSource.
   driver.fapl_size = sizeof(void*);
   driver.open = &penstock_hdf5_open;
   driver.close = &penstock_hdf5_close;

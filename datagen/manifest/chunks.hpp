@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// An array whose elements are in chunks of a fixed size. So growing copies no elements and wastes at most one
-// chunk. Only one thread at a time may grow it. Several threads may use existing elements at the same time if
-// no two use the same one.
+// An array that stores its elements in chunks of a fixed size. So growing copies no elements and wastes at
+// most one chunk. Only one thread at a time may change the size. Several threads may use existing elements at
+// the same time, if no two threads use the same element.
 template <class T, size_t kPerChunk>
 class Chunks {
  public:
@@ -35,14 +35,14 @@ class Chunks {
       index += part.size();
     }
   }
-  // Sets the number of elements. New elements are T{}. Shrinking does not clear elements: they have their old
-  // values if the array grows again.
+  // Sets the number of elements. New elements are T{}. Shrinking does not clear elements: if the array grows
+  // again, they have their old values.
   void resize(uint64_t size) {
     while (chunks_.size() * kPerChunk < size) chunks_.push_back(std::make_unique<T[]>(kPerChunk));
     size_ = size;
   }
 
-  // Calls `visit` with the used part of each chunk, in order, until it returns false.
+  // Calls `visit` with the used part of each chunk, in order. Stops when `visit` returns false.
   template <class Visit>
   bool for_each_chunk(Visit visit) const {
     uint64_t left = size_;

@@ -1,6 +1,6 @@
-// The byte layout of the manifest: header, section table, and the encoding of names and facts. Only
+// The byte layout of the manifest: the header, the section table, and the encoding of names and facts. Only
 // manifest/*.cpp and their tests use it. docs/manifest.md describes it in prose. A change that old readers
-// would misread needs a new kVersion.
+// would misunderstand needs a new kVersion.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,13 +25,13 @@ static_assert(std::endian::native == std::endian::little, "the manifest is used 
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
 inline constexpr uint32_t kVersion = 2;
-// The older version that can still be read. It has one section less (kObjectCrcs).
+// The older version that can still be read. It lacks the section kObjectCrcs.
 inline constexpr uint32_t kVersionWithoutObjectCrcs = 1;
 inline constexpr uint32_t kNamesPerBlock = 16;
 inline constexpr size_t kLongestName = 4096;  // the limit that file systems have for paths
 inline constexpr size_t kSectionAlignment = 64;
-// The most bytes of the facts. They are limited because they are decoded into memory when a manifest is
-// opened.
+// The most bytes of the facts. The limit protects memory, because opening a manifest decodes all facts into
+// memory.
 inline constexpr uint64_t kMostFactsBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kMostSettings = 1024;
 
@@ -48,7 +48,7 @@ struct SectionRow {
 static_assert(sizeof(SectionRow) == 24);
 
 // The header at the start of the file. `magic`, `header_bytes` and `header_crc32c` have the same position in
-// every version, so that a reader can distinguish damage from a newer version.
+// every version. So a reader can tell a newer version from damage.
 struct Header {
   std::array<char, 8> magic = kMagic;
   uint32_t header_bytes = 0;
@@ -74,9 +74,9 @@ constexpr uint64_t aligned(uint64_t offset) {
 
 uint32_t header_crc32c(Header header);
 
-// Sums the sizes of all entries into the header `out`, and sets its flag kOneObjectPerSample if it applies.
-// The number of entries is out.samples. `entry_at` returns an entry, `bytes_of` the size of an object.
-// Returns the first mistake in an entry, or "".
+// Adds up the sizes of all entries in the header `out`, and sets its flag kOneObjectPerSample if each object
+// is one sample. The number of entries is out.samples. `entry_at` returns an entry, and `bytes_of` the size
+// of an object. Returns the first mistake in an entry, or "".
 template <class EntryAt, class BytesOf>
 std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
   bool each_sample_is_object = out.samples == out.objects;
@@ -100,7 +100,7 @@ std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, Bytes
 void put_varint(std::vector<std::byte>& out, uint64_t value);
 
 // Decodes values one after another from the start of `bytes`. After the first failure ok() is false, and
-// every result is zero or empty. Never reads past the end, and never allocates more than the number of bytes.
+// every result is zero or empty. Never reads past the end. Never allocates more bytes than `bytes` has.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -109,8 +109,9 @@ class Cursor {
   size_t left() const { return bytes_.size(); }
   uint64_t read_varint();
   std::string_view read_text(uint64_t length);
-  // Decodes the next front-coded name: the number of bytes that it has in common with the previous name, and
-  // the rest. `name` contains the previous name and is overwritten. Refuses names longer than kLongestName.
+  // Decodes the next name, which is front-coded. It is stored as the number of bytes that it has in common
+  // with the previous name, and the rest. When called, `name` must contain the previous name. Fails if the
+  // name is longer than kLongestName.
   void read_name(std::string& name);
 
  private:
@@ -118,13 +119,13 @@ class Cursor {
   bool ok_ = true;
 };
 
-// Appends `name`, front-coded: only the part that differs from the beginning of `previous` is stored.
-// `previous` is "" at the start of a block.
+// Appends `name`, front-coded: the part that it has in common with the beginning of `previous` is not stored,
+// only its length. `previous` is "" at the start of a block.
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
 
-// The most label names that facts of this many bytes may have. The limit keeps the memory of decoded names
-// below a small multiple of the facts. A list of different names never exceeds it: only 1 + 256 + 65536 of
-// them take less than 4 bytes each, and all others take at least 4.
+// The most label names that facts of this many bytes may have. The limit keeps the memory of the decoded
+// names below a small multiple of the facts. It never refuses a list of different names: at most 1 + 256 +
+// 65536 different names take less than 4 bytes each.
 constexpr uint64_t most_label_names(uint64_t facts_bytes) {
   return 1 + 256 + 65536 + facts_bytes / 4;
 }

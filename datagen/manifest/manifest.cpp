@@ -1,8 +1,9 @@
 // Threads: an open Manifest is immutable, so any thread may read it without a lock.
 // Memory: open() maps the file and allocates only for the facts. load() and from_bytes() keep the whole file
 // in memory.
-// Signals: if another process truncates a mapped file, an access raises SIGBUS, which ends the program with a
-// message (interrupt.hpp). Publishing replaces the file instead, so a mapping keeps the old one.
+// Signals: if another process truncates a mapped file, a read of the mapping raises SIGBUS, which ends the
+// program with a message (interrupt.hpp). Publishing does not truncate: it puts a new file in place of the
+// old one, and the mapping still shows the old one.
 #include "datagen/manifest/manifest.hpp"
 
 #include <fcntl.h>
@@ -32,7 +33,7 @@ using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
 using manifest_layout::kSections;
-// Largest size of an object, and of all objects together; file systems have the same limit.
+// Largest size of an object, and of all objects together. File systems have the same limit.
 constexpr uint64_t kMostBytes = INT64_MAX;
 
 Error damage(std::string_view mistake) {
@@ -44,8 +45,8 @@ Error with_file_name(Error error, std::string_view name) {
   return error;
 }
 
-// Converts the section table of version 1, which has no row for kObjectCrcs: inserts a row with an empty
-// section.
+// Converts the header of version 1, whose section table has no row for kObjectCrcs: inserts such a row, with
+// an empty section.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
   for (uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
@@ -153,7 +154,8 @@ Manifest::~Manifest() = default;
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   PENSTOCK_ASSIGN(state->header, parse_header(state->all_bytes));
   PENSTOCK_TRY(check_sections(state->header, state->all_bytes));
-  // The spans below point into the bytes that the State owns. They stay valid when the Manifest is moved.
+  // The spans below point into the bytes that the State owns. They stay valid when the Manifest is moved,
+  // because the State itself is not moved.
   Manifest out(std::move(state));
   State& own_state = *out.state_;
   const auto facts = own_state.section(manifest_layout::kFacts);
@@ -171,7 +173,7 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
 }
 
 Result<Manifest> Manifest::open(const std::filesystem::path& file) {
-  // O_NONBLOCK: a named pipe in place of the manifest must not block the open.
+  // O_NONBLOCK: if a named pipe is in place of the manifest, open() must not wait for a writer.
   const Fd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor) return errno_error(errno, "cannot open manifest", file.native());
   struct stat status {};
@@ -282,7 +284,7 @@ std::string_view Manifest::object_name(uint64_t object, std::string& scratch) co
   scratch.clear();
   if (object >= objects()) return {};
   const uint64_t block_start = name_blocks_[object / manifest_layout::kNamesPerBlock];
-  // In a damaged manifest the start may be outside of names_. The Cursor checks all later bounds.
+  // In a damaged manifest the block may start outside of names_. The Cursor checks all bounds after that.
   if (block_start > names_.size()) return {};
   Cursor in(names_.subspan(size_t(block_start)));
   for (uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)

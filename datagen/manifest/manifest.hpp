@@ -1,6 +1,6 @@
-// The manifest lists all samples of a corpus for its readers. It has one entry per sample (object, offset,
-// length, label, CRC32C), and the names of objects. It is opened by mmap. It contains no absolute path, time
-// or host, so that a corpus can be moved. Layout: docs/manifest.md.
+// The manifest of a corpus lists all samples. It has one entry per sample (object, offset, length, label,
+// CRC32C), and the names of objects. It is opened by mmap. It contains no absolute path, time or host, so
+// that a corpus can be moved. Layout: docs/manifest.md.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ enum Section : uint32_t;
 inline constexpr std::string_view kManifestName = ".penstock/manifest";
 inline constexpr uint32_t kNoLabel = 0xffffffffU;
 
-// The entry of a sample, with the same 32 bytes in memory and on disk (little endian). If each object is one
-// sample, the manifest takes 40.5 bytes per sample plus its name: 32 of them here, the others for the object.
+// The entry of a sample: 32 bytes, the same in memory and on disk (little endian). If each object is one
+// sample, the manifest takes 8.5 more bytes per sample, and the object's name.
 struct SampleEntry {
   uint64_t offset = 0;  // offset of the sample in the object
   uint64_t length = 0;
@@ -49,8 +49,8 @@ struct ManifestFacts {
   uint64_t seed = 0;
   std::map<std::string, std::string> settings;  // settings of the recipe, with defaults filled in
   bool checksums = false;                       // whether samples have checksums
-  // Whether whole objects have checksums of their own. False if each object is one sample, since the sample's
-  // checksum is then enough.
+  // Whether whole objects have checksums of their own. False if each object is one sample, because the
+  // sample's checksum is enough then.
   bool object_checksums = false;
   std::vector<std::string> label_names;  // label n is called label_names[n]; empty if labels have no names
 };
@@ -61,10 +61,11 @@ struct ManifestFacts {
 // of every section, and the facts. check() makes one pass over the rest.
 //
 // Accessors are safe without check(): they never read outside the file, whatever its bytes are. For values
-// that make no sense they return an empty result, as described at each. Damage is `corrupt`; a manifest of a
-// newer version is `unsupported`. A damaged file never causes a crash, nor more memory than a small multiple
-// of its size. A manifest that passes check() may still claim sizes that its objects do not have. Reads of
-// such samples are then `truncated`.
+// that make no sense they return an empty result, as described at each.
+//
+// Errors: damage is `corrupt`; a manifest of a newer version is `unsupported`. A damaged file never causes a
+// crash, and never takes more memory than a small multiple of its size. A manifest that passes check() may
+// still claim sizes that its objects do not have. Reading such a sample then gives `truncated`.
 class Manifest {
  public:
   static Result<Manifest> open(const std::filesystem::path& file);  // maps the file, does not call check()
@@ -75,35 +76,36 @@ class Manifest {
   Manifest& operator=(Manifest&&) noexcept;
   ~Manifest();
 
-  // Checks the whole manifest in one sequential pass, which takes well below 0.1 s per million samples. It
-  // checks the checksum of every section, every entry against counts and object sizes, and every name. After
-  // success no part of the manifest contradicts another.
+  // Checks the whole manifest in one sequential pass: the checksum of every section, every entry against
+  // counts and object sizes, and every name. After success no part of the manifest contradicts another. Takes
+  // well below 0.1 s per million samples.
   Result<void> check() const;
 
   uint64_t samples() const { return entries_.size(); }
   uint64_t objects() const { return object_bytes_.size(); }
   uint64_t payload_bytes() const;  // sum of the samples' lengths
-  // The entry of a sample. For an index out of range, an entry without label and length, and with object
-  // 0xffffffff.
+  // The entry of a sample. If `index` is out of range, the result is an entry without label and length, and
+  // with object 0xffffffff.
   const SampleEntry& sample(uint64_t index) const {
     return index < entries_.size() ? entries_[index] : kNoSample;
   }
   uint64_t object_bytes(uint64_t object) const {  // 0 for an object that does not exist
     return object < object_bytes_.size() ? object_bytes_[object] : 0;
   }
-  // The CRC32C of all bytes of the object, including those around samples. Nothing if the manifest has none.
+  // The CRC32C of all bytes of the object, including those around samples. Nothing if the manifest has no
+  // checksums of objects.
   std::optional<uint32_t> object_crc32c(uint64_t object) const;
 
-  // The object's name, decoded into `scratch`; "" for an object that does not exist. Allocates only until
-  // `scratch` is large enough. Any thread may call it with a `scratch` of its own.
+  // The object's name; "" for an object that does not exist. The name is decoded into `scratch`, and memory
+  // is allocated only until that is large enough. Each thread must pass a `scratch` of its own.
   std::string_view object_name(uint64_t object, std::string& scratch) const;
 
   const ManifestFacts& facts() const;  // the reference stays valid when the Manifest is moved
   bool one_object_per_sample() const;  // true if, for all n, sample n is the whole object n
   uint64_t largest_sample() const;
-  // Identifies the corpus in result records, by 16 hex digits. It is a digest of the header, which contains
-  // the counts and the checksum of every section, so it takes constant time. It describes the content only if
-  // check() succeeds.
+  // Identifies the corpus in result records, by 16 hex digits. It is a digest of the header only, so it takes
+  // constant time. The header contains the counts and the checksum of every section. So the digest describes
+  // the content if check() has succeeded.
   std::string checksum() const;
 
   std::span<const std::byte> bytes() const;  // the whole manifest, as on disk
@@ -124,9 +126,10 @@ class Manifest {
 };
 
 // Collects the entries of a new manifest. Takes as much memory as the manifest will take on disk, plus a few
-// MiB. With checksums of objects, it takes 4 more bytes per object. Only one thread at a time may use it,
-// except for the set_ functions. finish() and publish() report mistakes and name the object or sample: the
-// same name twice in a row, an invalid name, an entry outside its object.
+// MiB. With checksums of objects, it takes 4 more bytes per object.
+// Only one thread at a time may use it, except for the functions set_...().
+// finish() and publish() report mistakes and name the object or sample: the same name twice in a row, an
+// invalid name, an entry outside its object.
 class ManifestBuilder {
  public:
   // `facts.object_checksums` decides whether objects get checksums. A later change of
@@ -137,14 +140,14 @@ class ManifestBuilder {
   uint32_t add_object(std::string_view name, uint64_t bytes);  // returns the object's index
   void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
 
-  // resize_samples() makes entries for `count` samples in total, for callers that know the number of samples
-  // before they know the size of each. Afterwards any thread may set any entry, and the size and checksum of
-  // any object that was added.
+  // Makes entries for `count` samples in total. It is for callers that know the number of samples before they
+  // know the size of each. After that, any thread may set any entry, and the size and checksum of any object
+  // that was added.
   void resize_samples(uint64_t count) { entries_.resize(count); }
   void set_sample(uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
 
-  // Changes the label of every sample from n to numbers[n], or to no label if `numbers` is too short. For
-  // callers that know the final numbers of labels only at the end.
+  // Changes the label n of a sample to numbers[n], for every sample. If `numbers` is too short for n, the
+  // sample then has no label. It is for callers that know the final numbers of labels only at the end.
   void relabel(std::span<const uint32_t> numbers);
   void set_object_bytes(uint32_t object, uint64_t bytes) { object_bytes_.at(object) = bytes; }
   // does nothing if facts.object_checksums was not set
@@ -156,10 +159,11 @@ class ManifestBuilder {
   uint64_t objects() const { return object_bytes_.size(); }
   ManifestFacts& facts() { return facts_; }
 
-  // Returns the bytes of the manifest, as on disk. The builder cannot be used afterwards, because it frees
-  // its memory on the way.
+  // Returns the bytes of the manifest, as on disk. Frees the builder's memory while it does so, so the
+  // builder cannot be used afterwards.
   Result<std::vector<std::byte>> finish();
-  // Publishes the bytes that finish() would return as one object. Does not change the builder.
+  // Publishes the manifest as one object, with the bytes that finish() would return. Does not change the
+  // builder.
   Result<void> publish(Backend& backend, std::string_view name = kManifestName,
                        Durability durability = Durability::file_and_name);
 
@@ -168,7 +172,7 @@ class ManifestBuilder {
   // Checks everything that was collected, and returns a header with the counts.
   Result<manifest_layout::Header> totals() const;
   Result<manifest_layout::Header> header(std::span<const std::byte> facts_bytes) const;
-  // Calls `visit` with the pieces of a section's bytes, in order, until it returns false.
+  // Calls `visit` with the pieces of a section's bytes, in order. Stops when `visit` returns false.
   template <class Visit>
   bool for_each_piece(manifest_layout::Section section, const manifest_layout::Header& totals,
                       std::span<const std::byte> facts_bytes, Visit visit) const;

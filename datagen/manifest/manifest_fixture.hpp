@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Empty facts with checksums of samples, and of objects if `of_objects`.
+// Facts that say only that samples have checksums, and objects too if `of_objects`.
 inline ManifestFacts with_checksums(bool of_objects) {
   ManifestFacts facts;
   facts.checksums = true;
@@ -33,8 +33,8 @@ inline void put_header(std::span<std::byte> bytes, manifest_layout::Header heade
   std::memcpy(bytes.data(), &header, sizeof header);
 }
 
-// Sets the checksums of the header, and of those sections that are completely in `bytes`, to the right
-// values. `bytes` has at least the size of a header.
+// Corrects the checksums in `bytes`: that of the header, and those of the sections that are completely in
+// `bytes`. `bytes` has at least the size of a header.
 inline void update_checksums(std::span<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   for (auto& row : header.rows)

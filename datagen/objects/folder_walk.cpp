@@ -68,8 +68,8 @@ class FolderQueue {
   bool stopped_ = false;
 };
 
-// Counts an object that is left out, by its extension. Long extensions are counted together. So are new ones,
-// after this thread has met 32.
+// Counts an object that is left out, by its extension. Long extensions are counted together, under "...".
+// After the first 32 different extensions, every new extension is counted there too.
 void count_left_out(FolderWalk& walk, std::string_view extension) {
   constexpr size_t kMostKinds = 32;
   const auto counted = walk.left_out_by_extension.find(extension);
@@ -148,8 +148,8 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
     while (queue.wait_for_folder(folder)) {
-      // Must follow wait_for_folder() directly: if this thread ended without stop(), the other threads would
-      // wait for ever.
+      // `stop` must follow wait_for_folder() directly: if this thread fails from here on, it stops the queue.
+      // Otherwise the other threads would wait for ever for this thread to finish its folder.
       AtScopeEnd stop([&] { queue.stop(); });
       std::vector<std::string> subfolders;
       PENSTOCK_TRY(list_folder(names, folder, classify, parts[worker], subfolders));

@@ -1,6 +1,7 @@
 // Threads: any thread may call these functions, each with its own Reader and Buffer. A Manifest and an
 // ObjectIndex are immutable and shared.
-// Lock: only check_object_sizes() has one.
+// Lock: the local mutex of check_object_sizes() guards its list of wrong objects. The other functions have no
+// lock.
 // Memory: a Buffer of capacity 0 grows to 1 MiB. Verdicts and errors allocate.
 // Ctrl-C: checked between pieces and between objects.
 // Crash: files are only read.

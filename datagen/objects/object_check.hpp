@@ -33,8 +33,9 @@ class ObjectIndex {
 
  private:
   bool object_is_sample_;
-  // Objects + 1 entries. The samples of object i are those from position entry i up to (but without) position
-  // entry i + 1. A position is an index into by_object_. If by_object_ is empty, it is the index of a sample.
+  // Where the samples of each object begin in by_object_: those of object i are the entries from
+  // object_starts_[i] up to, but without, object_starts_[i + 1]. If by_object_ is empty, these are directly
+  // the indexes of the samples.
   std::vector<uint64_t> object_starts_;
   // Samples sorted by object. Empty if the manifest's samples are already in this order.
   std::vector<uint64_t> by_object_;
@@ -77,8 +78,8 @@ bool concerns_object(const Error& error);
 // object, or a link that leads in circles, is no mistake of the user.
 Error as_data_error(Error error);
 
-// Compares the size of every object with the manifest; it needs one stat() for each. Returns the missing
-// objects and those of another size, in the manifest's order. Bytes are not checked. An error if the back end
+// Compares the size of every object with the manifest, by one stat() for each object. Returns the missing
+// objects and those of another size, in the manifest's order. Bytes are not checked. Fails if the back end
 // cannot report a size.
 Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                       unsigned threads);

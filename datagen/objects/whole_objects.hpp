@@ -21,8 +21,7 @@ struct WholeObjects {
   };
   std::vector<ObjectSamples> samples_of_object;
 
-  // The largest ObjectSamples::samples of any object; 0 without objects. The next function returns the
-  // smallest.
+  // The largest and the smallest ObjectSamples::samples of any object; 0 if there is no object.
   uint32_t largest_sample_count() const;
   uint32_t smallest_sample_count() const;
 };

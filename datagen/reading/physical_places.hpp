@@ -13,9 +13,9 @@ namespace penstock {
 struct DeviceOrder {
   // A key for each sample; samples with smaller keys come first on the device.
   std::vector<uint64_t> sample_keys;
-  // The kind of these keys. "extent": the byte offset on the device, which FIEMAP returns. "inode": the
-  // file's inode number, used if FIEMAP is not available. Most local file systems place files in the order of
-  // inodes.
+  // What the keys are: "extent" or "inode". "extent": byte offsets on the device, which FIEMAP returns.
+  // "inode": the files' inode numbers, used if FIEMAP is not available. Most local file systems place files
+  // in the order of inodes.
   std::string_view key_kind;
 };
 

@@ -1,7 +1,8 @@
 // Threads: all workers of a run share one SampleSource and one Arrivals. A PassOrder belongs to one worker.
 // Locks: SampleSource::mutex_ is taken between two passes, Arrivals::mutex_ for each due time. Both are held
 // for a few computations, and never at the same time.
-// Memory: PassOrder allocates at the first sample of a pass or window. The shared classes allocate nothing.
+// Memory: PassOrder allocates at the first sample of a pass or window. SampleSource and Arrivals allocate
+// nothing.
 // Ctrl-C: not checked, since no function waits for long.
 // Crash: nothing is written.
 #include "datagen/reading/sample_order.hpp"
@@ -76,8 +77,8 @@ int64_t Arrivals::due_ns(uint64_t number, double& at_ns) const {
   if (poisson_)
     at_ns -= gap_ns_ * portable_log(1 - random_.uniform(number));
   else
-    // A sample is due in the middle of its gap. So in a run of n gaps n samples are due, and none of them
-    // exactly at the end.
+    // first_due_gaps_ is above 0 and below 1. So in a run of n gaps exactly n samples are due, and none of
+    // them is due exactly at the end of the run.
     at_ns = gap_ns_ * (double(number) + first_due_gaps_);
   return int64_t(at_ns);
 }
@@ -89,8 +90,8 @@ int64_t Arrivals::next_ns() {
   return due_ns(times_given_++, last_due_ns_);
 }
 
-// Computes all due times again from the first one. So it needs no lock and does not change what next_ns()
-// returns.
+// Computes the due times of all samples again from the first one, instead of using last_due_ns_. So it needs
+// no lock, and does not change what next_ns() returns.
 uint64_t Arrivals::count_due(int64_t from_ns, int64_t to_ns) const {
   uint64_t count = 0;
   double at_ns = 0;

@@ -25,8 +25,9 @@ struct Slice {
 };
 
 // Gives the positions of passes to threads. In each pass, each position from 0 to samples - 1 is given once.
-// It never ends within a pass: when all positions of a pass are given, it decides whether another pass
-// follows. take() is one relaxed fetch_add, and takes a lock only between passes. Any thread may use it.
+// Passes are always given completely. When all positions of a pass are given, it decides whether another pass
+// follows.
+// take() is one relaxed fetch_add, and takes a lock only between passes. Any thread may use it.
 class SampleSource {
  public:
   // `samples` must not be 0. Ends after `max_passes` whole passes (0: no limit), or with the first pass that
@@ -149,8 +150,8 @@ struct OpenLoop {
 // Gives the times at which samples are due in an open loop, for one rank in one run. Any thread may use it.
 class Arrivals {
  public:
-  // If the gaps are equal, the due times of the ranks alternate. Runs with the same seed but different `run`
-  // have different random gaps.
+  // Divides the rate of `loop` among the ranks, so that each rank has a part of it. If the gaps are equal,
+  // the due times of the ranks alternate. If they are random, they depend on `seed`, `run` and the rank.
   Arrivals(const OpenLoop& loop, uint64_t seed, const RankShare& share, uint64_t run);
 
   // The time at which the next sample is due, in ns since the start of the run. Each call returns another

@@ -2,7 +2,8 @@
 // time uses it.
 // Lock: HeldObjects::mutex_ guards owned_readers_. It is not held during an open or a read. find() takes no
 // lock.
-// Memory: HeldObjects::open() allocates; under the lock only for owned_readers_. use_queue() allocates.
+// Memory: HeldObjects::open() allocates. While it holds the lock, only owned_readers_ may allocate.
+// use_queue() allocates.
 // Ctrl-C: not checked in this file. The callers check interrupted() between samples.
 // Crash: nothing is written.
 #include "datagen/reading/sample_reader.hpp"

@@ -44,10 +44,12 @@ class HeldObjects {
   std::vector<std::unique_ptr<Reader>> owned_readers_;
 };
 
-// Reads samples for one worker. Only one thread at a time may use it. While reads are in flight, that must be
-// the thread that started them, because a queue of the kernel belongs to one thread. The destructor waits for
-// reads in flight or cancels them, so their memory must outlive this object. read(), add() and reap() are on
-// the hot path of `read`. They allocate only for errors and to open an object.
+// Reads samples for one worker.
+// Threads: only one thread at a time may use it. While reads are in flight, that must be the thread that
+// started them, because a queue of the kernel belongs to one thread.
+// Memory: read(), add() and reap() allocate only for errors and to open an object, because they are on the
+// hot path of `read`. The destructor waits for reads in flight or cancels them, so the memory of these reads
+// must outlive the SampleReader.
 class SampleReader {
  public:
   using Sample = SampleList::Sample;
@@ -57,7 +59,8 @@ class SampleReader {
   SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, size_t slots);
 
   // Makes a queue for reads in flight. From then on add(), start() and reap() are used instead of read().
-  // `memory`: see Queue::register_memory(). Errors are those of deep_queue().
+  // `memory` is where most reads will write; a queue that is faster with registered memory registers it with
+  // the kernel. Fails as deep_queue() does.
   Result<void> use_queue(size_t depth, std::span<std::byte> memory = {});
   bool queued() const { return queue_ != nullptr; }
 
@@ -67,8 +70,8 @@ class SampleReader {
   Result<uint64_t> read(size_t slot, std::string_view object_name, const Sample& sample,
                         std::span<std::byte> out);
 
-  // Adds a read, which start() will submit. Its completion has the slot as its tag. The name and `out` must
-  // stay valid until then. Fails if the object cannot be opened.
+  // Adds a read, which start() will submit. The tag of its completion is the slot. The name and `out` must
+  // stay valid until reap() has returned the completion. Fails if the object cannot be opened.
   Result<void> add(size_t slot, std::string_view object_name, const Sample& sample, std::span<std::byte> out);
   std::span<const Operation> added() const { return added_reads_; }  // reads that were added and not started
   void start(Start when);  // submits added reads while the queue has room

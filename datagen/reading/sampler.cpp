@@ -78,8 +78,8 @@ Sampler::Sampler(uint64_t samples, Shuffle shuffle, uint64_t seed, int rank, int
 EpochOrder Sampler::epoch(uint64_t number, uint64_t used) const {
   const RandomStream seeds(seed_, "train.order");
   used = std::min(used, samples_);
-  // With these kinds all ranks share one order, of which each rank takes every ranks_-th sample. So the
-  // samples after `used` can be divided among any number of ranks.
+  // With these kinds of shuffle, all ranks share one order, and each rank takes every ranks_-th sample of it.
+  // So any number of ranks can divide the samples after the first `used` among themselves.
   const bool shared_order = shuffle_.kind == Shuffle::Kind::none || shuffle_.kind == Shuffle::Kind::global;
   EpochOrder order;
   order.size_ = shared_order ? (samples_ - used) / ranks_ : per_epoch_;

@@ -19,8 +19,8 @@ struct Shuffle {
     // Takes the samples in the order of `none`, but through a buffer. A random entry of the buffer is used
     // and replaced by the next sample. At the end of the epoch the remaining entries are used.
     buffer,
-    // The whole corpus is in a new random order each epoch. All ranks have the same order, and each rank
-    // takes its part of it.
+    // The whole corpus is in a new random order each epoch. All ranks have the same order, and rank r of R
+    // takes every R-th sample of it, starting with the r-th.
     global,
   };
   static const Shuffle none;
@@ -51,8 +51,8 @@ class EpochOrder {
   // Returns the next sample, as its index in the manifest. Requires left() > 0. In an epoch each index is
   // returned at most once, on one rank only.
   uint64_t next();
-  // Skips the next `count` samples, at most left(). This takes constant time, but with a buffer it takes time
-  // for each skipped sample.
+  // Skips the next `count` samples, at most left(). With Shuffle::buffer the time is proportional to `count`,
+  // because the buffer must be filled as if the samples were used. With the other kinds it is constant.
   void skip(uint64_t count);
 
  private:
@@ -80,8 +80,8 @@ class Sampler {
 
   uint64_t per_epoch() const { return per_epoch_; }
   // The rest of epoch `number`, after all ranks together have used its first `used` samples, each rank
-  // equally many. With Shuffle::none and Shuffle::global, the number of ranks may differ from that of the
-  // first part. With the other kinds it must be the same, because each rank has its own order.
+  // equally many. With Shuffle::none and Shuffle::global, another number of ranks may have used them. With
+  // the other kinds it must be the same number as now, because each rank has its own order.
   EpochOrder epoch(uint64_t number, uint64_t used = 0) const;
 
  private:

@@ -1,5 +1,5 @@
 // Recipes whose samples are arrays. The bytes of large arrays come from a stock of noise (noise_stock.hpp). A
-// function of the recipe fills small ones.
+// function of the recipe fills small arrays.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,9 @@ struct ArrayPart {
   Field field;
   std::optional<Noise> noise{};
   // Set if this part contains the moments (mean, maximum ...) of an earlier part: the index of that part,
-  // whose noise must be `floats`. Each index of that part's first dimension (a channel) has one set of
-  // moments. The data set then also has a companion with the moments of the whole stock. If neither `noise`
-  // nor this is set, ArrayRecipeSpec::fill makes the bytes.
+  // whose noise must be `floats`. There is one set of moments for each index of that part's first dimension
+  // (a channel). The data set then also has a companion with the moments of the whole stock. If neither
+  // `noise` nor this is set, ArrayRecipeSpec::fill makes the bytes.
   std::optional<size_t> moments_of{};
 };
 
@@ -38,7 +38,7 @@ struct ArrayRecipeSpec {
   NormalSizes sizes{};           // distribution of the sizes of that part
   SampleNamer name;
   // Fills a part that has neither noise nor moments. `out` contains zeros at first. `sample` is the random
-  // stream of the sample. Any thread may call it.
+  // stream of the sample with number `index`. Any thread may call it.
   void (*fill)(const RandomStream& sample, uint64_t index, size_t part, std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
 };
@@ -83,11 +83,12 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// Checks the setting "shape". `invalid_argument` unless it has `dimensions` dimensions and at most 2^28
+// Fails with `invalid_argument` unless the setting "shape" has `dimensions` dimensions and at most 2^28
 // elements (1 GiB of f32).
 Result<void> check_shape(std::span<const uint64_t> shape, size_t dimensions);
 
-// Writes `value` as element number `element` of a part. Value must be the element type of the part's field.
+// Writes `value` as element number `element` of the bytes of a part. Value must be the element type of the
+// part's field.
 template <class Value>
 void put_element(Value value, std::span<std::byte> out, size_t element = 0) {
   const auto bytes = std::as_bytes(std::span(&value, 1));

@@ -6,8 +6,9 @@
 namespace penstock {
 namespace {
 
-// Doubles the number of points on both sides of a field that wraps around at its edges. Each new point is
-// interpolated between two old ones, at a quarter or at three quarters of the way.
+// Doubles the width and the height of a field that wraps around at its edges. Each old point is replaced by
+// two new ones per direction. A new point is interpolated between the nearest old points: three quarters of
+// the nearest, one quarter of the next.
 std::vector<int32_t> double_size(const std::vector<int32_t>& small, uint32_t side) {
   const uint32_t mask = side - 1;
   std::vector<int32_t> widened(size_t{side} * 2 * side);
@@ -35,7 +36,7 @@ std::vector<int32_t> double_size(const std::vector<int32_t>& small, uint32_t sid
   return doubled;
 }
 
-// Filters with (1 2 1) / 4 horizontally and vertically. The plane wraps around at its edges.
+// Filters the plane with (1 2 1) / 4, horizontally and vertically. The plane wraps around at its edges.
 void soften_plane(std::vector<uint8_t>& plane, uint32_t side) {
   const uint32_t mask = side - 1;
   std::vector<uint8_t> filtered(plane.size());
@@ -57,8 +58,8 @@ void soften_plane(std::vector<uint8_t>& plane, uint32_t side) {
                   4);
 }
 
-// Replaces each pixel by the mean of 2 * reach + 1 pixels, first horizontally and then vertically. The sum is
-// kept from pixel to pixel: one pixel is added to it and one subtracted.
+// Replaces each pixel by the mean of 2 * reach + 1 pixels, first horizontally and then vertically. Uses a
+// running sum: from one pixel to the next, one value is added to it and one subtracted.
 void blur_plane(std::vector<uint8_t>& plane, uint32_t side, uint32_t reach) {
   const uint32_t mask = side - 1;
   const uint32_t width = 2 * reach + 1;
@@ -110,8 +111,8 @@ NoiseField fractal_noise(RandomStream random, uint32_t first_side, uint32_t last
   for (const int32_t value : field) magnitude += std::abs(value);
   const int64_t mean = std::max<int64_t>(1, magnitude / int64_t(kSceneryArea));
   NoiseField noise(kSceneryArea + kSceneryBlock);
-  // Divides in `double`, because a processor runs several such divisions at once. The result is the same as
-  // with integers: truncated quotients of such small integers are exact.
+  // Divides in `double`, because a processor runs several such divisions at once. For such small integers,
+  // the truncated quotients are the same as with integer division.
   const auto divisor = double(mean);
   for (size_t i = 0; i < kSceneryArea; ++i) {
     const int value = int(double(field[i]) * 32.0 / divisor);

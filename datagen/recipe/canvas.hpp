@@ -38,13 +38,13 @@ inline uint8_t to_byte(int value) {
 }
 
 // Makes noise with the same power in each octave of wavelengths, which is a 1/f^2 spectrum in two dimensions.
-// It starts with white noise of `first_side` points on each side. It doubles the side repeatedly, and up to
-// `last_side` it adds white noise of the same strength each time. The result has a standard deviation of
-// about 40. It has kSceneryBlock more values than kSceneryArea, so that callers may read a whole block at the
-// end.
+// Begins with white noise of `first_side` points on each side, and doubles the side repeatedly. As long as
+// the side is at most `last_side`, adds white noise of the same strength after each doubling. The result has
+// a standard deviation of about 40. It has kSceneryBlock more values than kSceneryArea, so that callers may
+// read a whole block at the end.
 NoiseField fractal_noise(RandomStream random, uint32_t first_side, uint32_t last_side);
 
-// Removes detail that no lens resolves: filters with (1 2 1) / 4 horizontally and vertically.
+// Removes the finest detail, which no lens resolves: filters with (1 2 1) / 4, horizontally and vertically.
 void soften(Canvas& canvas);
 // Blurs like a lens out of focus: replaces each pixel by the mean of 2 * reach + 1 pixels, horizontally and
 // then vertically.

@@ -24,8 +24,9 @@ constexpr size_t kPlanePixels = size_t{kSidePixels} * kSidePixels;
 constexpr std::array<std::string_view, 10> kClasses{"airplane", "automobile", "bird",  "cat",  "deer",
                                                     "dog",      "frog",       "horse", "ship", "truck"};
 
-// Makes the red, green and blue planes of a picture. Paints the picture with four times as many pixels on
-// each side and shrinks it. So the 32 pixels show a whole scene, as in a photograph, and not a detail.
+// Makes the red, green and blue planes of a picture. Paints the picture larger, with four times as many
+// pixels on each side, and shrinks it. So the 32 x 32 pixels show a whole scene, as in a photograph, and not
+// a detail.
 class CifarMaker final : public SampleMaker {
  public:
   CifarMaker(const Scenery& scenery, RandomStream samples) : samples_(samples), painter_(scenery) {}
@@ -42,8 +43,8 @@ class CifarMaker final : public SampleMaker {
  private:
   static constexpr size_t kShrink = 4;
 
-  // The mean of a square block of a plane, which has `side` pixels on each side. It is block number x from
-  // the left and y from the top.
+  // The mean of a square block of a plane. The block has `side` pixels on each side, and is number x from the
+  // left and y from the top.
   int block_mean(size_t plane, size_t x, size_t y, size_t side) const {
     const size_t stride = plane == 0 ? picture_.stride() : picture_.stride() / 2;
     int sum = 0;

@@ -29,8 +29,8 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.x = draws.between(0, int(kSceneryMask));
   leaf.y = draws.between(0, int(kSceneryMask));
   leaf.radius = radius;
-  // A random direction as a point of the unit circle, computed without sine and cosine: ((1 - t^2), 2t) / (1
-  // + t^2). Boxes are nearly upright, so their t is small.
+  // Draws a random direction as a point of the unit circle, without sine and cosine. The point is ((1 - t^2),
+  // 2t) / (1 + t^2) for a random t. Boxes are nearly upright, so their t is small.
   const double t = (draws.uniform() * 2.0 - 1.0) * (style.has_boxes ? 0.02 : 1.0);
   leaf.cosine = int(256.0 * (1.0 - t * t) / (1.0 + t * t));
   leaf.sine = int(512.0 * t / (1.0 + t * t));
@@ -39,7 +39,8 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   if (leaf.is_box && draws.percent(40)) std::swap(leaf.cosine, leaf.sine);
   leaf.border_raggedness = leaf.is_box ? 0 : draws.between(0, 3);
   const Colour base = style.colours[size_t(draws.between(0, int(style.colours.size()) - 1))];
-  // Leaves near each other have similar light. This adds power at the largest scales, as in photographs.
+  // Leaves that are near each other get similar light. This adds power at the largest scales, as in
+  // photographs.
   const int shared_light = patches[scenery_at(uint32_t(leaf.x), uint32_t(leaf.y))] * 3 / 4;
   leaf.colour = {base.y / 2 + 60 + shared_light + draws.between(-16, 16), base.cb + draws.between(-5, 5),
                  base.cr + draws.between(-5, 5)};
@@ -67,13 +68,13 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   row.luma = float(leaf.colour.y);
   row.texture = float(leaf.texture) / 100.0F;
   row.raggedness = row.radius * row.radius * float(leaf.border_raggedness) / 512.0F;
-  // The largest distance of a pixel of the leaf from its centre: that of a box's corner, or of the most
-  // ragged border.
+  // The largest distance from the leaf's centre that a pixel of the leaf can have: that of a box's corner, or
+  // that of the most ragged border.
   const float max_distance =
       row.radius * std::sqrt(leaf.is_box ? 2.0F : 1.0F + 128.0F * float(leaf.border_raggedness) / 512.0F);
-  // Computes max_dy: how many rows above and below the centre can contain pixels of the leaf. In the row
-  // `dy`, u^2 + v^2 is (x + skew * dy)^2 * x_factor + dy^2 * y_factor. For a pixel of the leaf, it is at most
-  // max_distance^2.
+  // Computes max_dy: how many rows above and below the centre can contain pixels of the leaf. A pixel of the
+  // leaf has u^2 + v^2 of at most max_distance^2. In the row `dy`, u^2 + v^2 is (x + skew * dy)^2 * x_factor
+  // + dy^2 * y_factor.
   const float x_factor = row.u_step * row.u_step + row.v_step * row.v_step;
   const float skew = (row.u_step * u_down + row.v_step * v_down) / x_factor;
   const float y_factor = u_down * u_down + v_down * v_down - skew * skew * x_factor;
@@ -81,7 +82,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   const int max_dy = std::min(int(max_distance / std::sqrt(y_factor)) + 1, kMaxReach);
   for (int dy = -max_dy; dy <= max_dy; ++dy) {
     const auto y = uint32_t(leaf.y + dy);
-    // Computes the middle of the leaf in this row, and half its width, rounded up, plus one pixel.
+    // Computes which pixels of this row can belong to the leaf: the middle of the leaf in the row, and half
+    // of the leaf's width there, rounded up, plus one pixel.
     const auto dy_float = float(dy);
     const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * y_factor, 0.0F);
     const int middle = int(-skew * dy_float);
@@ -111,9 +113,9 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
   std::vector<uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
   std::array<Colour, 256> colours{};
-  // Each octave of radii must paint the same area, since the number of leaves falls with their radius as
-  // r^-3. The next leaf is always from the octave that has painted least, so large and small leaves cover
-  // each other.
+  // Leaves of each octave of radii must paint the same area in total, because the number of leaves with a
+  // radius r must fall as r^-3. So the next leaf is always from the octave that has painted the least area.
+  // This also mixes large and small leaves, so that they cover each other.
   const int64_t wanted_area = int64_t(kSceneryArea) * style.layers_percent / 100;
   std::array<int64_t, kSceneryBits> painted_area{};
   unsigned octave_count = 0;
@@ -126,8 +128,8 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
     const int octave_radius = style.max_radius >> octave;
     const int radius = std::max(draws.between(octave_radius / 2, octave_radius), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
-    // A pixel stores its colour as an index of one byte, so only the first 256 leaves have new colours. That
-    // is enough for the eye.
+    // The index of a pixel's colour has one byte. So only the first 256 leaves have colours of their own, and
+    // later leaves use these again. The eye does not notice it.
     const uint8_t index = uint8_t(leaf_number % 256);
     if (leaf_number < 256)
       colours[index] = leaf.colour;

@@ -1,5 +1,5 @@
-// Draws random numbers one after another, for code that does not need to know the position of each in its
-// stream.
+// Draws random numbers one after another, for code that does not need to know which position in its stream a
+// number has.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-// Gives the numbers of one stream one after another. A copy continues from the same number.
+// Gives the numbers of one stream one after another. A copy of this object continues with the same number as
+// the object itself.
 class Draws {
  public:
   explicit Draws(RandomStream stream) : stream_(stream) {}

@@ -39,8 +39,8 @@ Field scalar_field(std::string_view name, Element element) {
   return {.name = name, .codec = "raw", .extension = ".h5", .element = element};
 }
 
-// The parts of a sample. The original program, HEPCNNB, reads the first five of them. The names of the other
-// four are Penstock's own.
+// The parts of a sample. The original program, HEPCNNB, reads the first five of them. It does not read the
+// other four, whose names are Penstock's own.
 enum Part : size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
 std::vector<ArrayPart> parts_of(const std::vector<uint64_t>& shape) {
   return {

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// -1, which has all bits set, if the number is negative, otherwise 0.
+// -1, whose bits are all set, if `number` is negative; otherwise 0.
 int sign_bits(int number) {
   return number >> 31;
 }
@@ -72,7 +72,7 @@ struct EightPixels {
   __m256i outside;  // all bits set for each pixel outside the leaf
 };
 
-// Computes the eight pixels from number `begin` of the run on. Uses the same sums in the same order as
+// Computes eight pixels of the run, from number `begin` on. Uses the same sums in the same order as
 // paint_blocks(), so that they are rounded in the same way.
 template <bool kBox>
 PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {

@@ -1,6 +1,6 @@
 // The innermost loop that paints dead leaves (dead_leaves.hpp): it paints a part of one row of one leaf. It
-// uses only sums and products of `float`, which IEEE 754 rounds in exactly one way. So the pixels are the
-// same on every machine, and do not depend on how many are computed at once.
+// uses only sums and products of `float`, because IEEE 754 defines exactly how these are rounded. So the
+// pixels are the same on every machine, and with any number of pixels computed at once.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct LeafRow {
 };
 
 // The pixels to paint: `count` pixels of one row, which are consecutive in each of these arrays. They are
-// painted in blocks of kSceneryBlock. So up to kSceneryBlock - 1 pixels after the run are read and written
-// back unchanged.
+// painted in blocks of kSceneryBlock pixels. So up to kSceneryBlock - 1 pixels after them are also read, and
+// written back unchanged.
 struct LeafRun {
   int count;
   const int8_t* grain;
@@ -31,8 +31,8 @@ struct LeafRun {
   uint8_t* colour_index;
 };
 
-// Paints those pixels of the run that are inside the leaf, which is a blob, or a rectangle if `is_box`. Uses
-// AVX2 if the processor has it (paint_run_has_avx2()).
+// Paints those pixels of the run that are inside the leaf. The leaf is a blob, or a rectangle if `is_box`.
+// Uses AVX2 if the processor has it (paint_run_has_avx2()).
 void paint_run(const LeafRow& row, const LeafRun& run, bool is_box, uint8_t index);
 bool paint_run_has_avx2();
 // Paints the same pixels as paint_run(), without AVX2.

@@ -17,22 +17,23 @@ constexpr size_t kByteStampBytes = 16;    // a stamp has 16 elements with 5 rand
 constexpr size_t kClassStampBytes = 256;  // a stamp has 64 elements with one random bit each
 constexpr unsigned kOctaves = 12;         // octave n has a random point every 2^n elements, from 1 to 2048
 
-// Noise is made in parts that are as long as one line of the coarsest octave.
+// Noise is made in parts. A part is as long as one line of the coarsest octave.
 constexpr size_t kPartElements = size_t{1} << (kOctaves - 1);
 
 using Part = std::array<int32_t, kPartElements>;
 
-// A sequence of noise that wraps around at its end. It is the sum of kOctaves octaves. Each octave consists
-// of random points of +-2^18, joined by straight lines. The sum of twelve octaves stays within +-2^22, with a
-// deviation of about 1.7 * 2^18. Octaves are added from the coarsest to the finest: the middle of each line
-// becomes a point of the next octave.
+// A sequence of noise that wraps around at its end. It is the sum of kOctaves octaves. An octave consists of
+// random points between -2^18 and 2^18, joined by straight lines. The sum of twelve octaves is between -2^22
+// and 2^22, and its deviation is about 1.7 * 2^18.
+// Octaves are added from the coarsest to the finest. For the next octave, the middle of each line becomes one
+// more point, to which a random value is added.
 class NoiseRing {
  public:
   NoiseRing(size_t elements, const RandomStream& random) : elements_(elements) {
     for (unsigned octave = 0; octave < kOctaves; ++octave) octaves_.push_back(random.substream(octave));
   }
 
-  // Makes part number `part`: the kPartElements elements from number part * kPartElements on.
+  // Makes part number `part` of the sequence: kPartElements elements, from number part * kPartElements on.
   void make(size_t part, Part& out) const {
     std::array<std::array<int32_t, kPartElements + 1>, 2> points;
     points[kOctaves % 2][0] = 0;
@@ -54,8 +55,8 @@ class NoiseRing {
  private:
   // Returns one of the four points that a 64-bit random number contains.
   static int32_t point_of(uint64_t draw, size_t which) { return int16_t(draw >> (16 * which)) * 8; }
-  // Adds this octave's random values to `points`, which are its points from number `first` on. The octave has
-  // elements_ >> octave points and wraps around.
+  // Adds the random values of `octave` to `points`. These are points of the octave, from number `first` on.
+  // The octave has elements_ >> octave points and wraps around.
   void add(unsigned octave, size_t first, std::span<int32_t> points) const {
     const RandomStream& octave_random = octaves_[octave];
     const size_t last = points.size() - 1;
@@ -92,7 +93,7 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
   std::memcpy(out, elements.data(), sizeof elements);
 }
 
-// The bits of a float that a stamp replaces by random bits: the last bits of its fraction.
+// The bits of a float that are random in a stamp: the last bits of its fraction.
 constexpr uint32_t kFloatMask = 0x000fffff;
 
 float float_at(const std::byte* bytes, size_t element) {
@@ -187,8 +188,8 @@ void NoiseStock::stamp(size_t block, const RandomStream& stamps, uint64_t n, std
     }
     return;
   }
-  // Takes the elements of the block and changes only low bits: the last 20 of a float's fraction, or the last
-  // 5 of a byte.
+  // Copies the elements of the block and changes only low bits: the last 20 of a float's fraction, or the
+  // last 5 of a byte.
   const uint64_t mask = kind_ == Noise::floats ? kFloatMask * 0x0000000100000001U : 0x1f1f1f1f1f1f1f1fU;
   uint64_t words[2];
   std::memcpy(words, bytes_.data() + block * kBlockBytes, sizeof words);
@@ -250,8 +251,8 @@ Moments NoiseArray::moments(uint64_t begin, uint64_t end) const {
   return out;
 }
 
-// Computes the CRC-32 of the last array. pieces_ alternates between stamps and bodies of blocks. Only the
-// last piece may be shorter than a whole stamp or body.
+// Computes the CRC-32 of the last array that was made. In pieces_, stamps and bodies of blocks alternate.
+// Only the last piece may be shorter than a whole stamp or body.
 uint32_t NoiseArray::crc32() const {
   uint32_t crc = 0;
   size_t block = first_block_;

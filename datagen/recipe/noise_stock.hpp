@@ -1,6 +1,6 @@
-// Makes arrays of noise as fast as memory can be read. A stock of a few MiB is made once, and arrays are put
-// together from its blocks. A stamp (a few random elements) at the start of each block makes every 4 KiB of a
-// data set different from all others.
+// Makes arrays of noise as fast as memory can be read. A stock of a few MiB is made once, and arrays are
+// joined from its blocks. Each block in an array begins with a stamp: a few random elements. The stamps make
+// every 4 KiB of a data set different from all others.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class Noise : uint8_t {
   classes,  // f32, each 0, 1 or 2, in runs of equal values, like a segmentation
 };
 
-// Statistics of some elements of the kind `floats`. They are exact except for the rounding of sums.
+// Statistics of some elements of the kind `floats`. They are exact, except that sums are rounded.
 struct Moments {
   uint64_t count = 0;
   double sum = 0;
@@ -36,9 +36,9 @@ struct Moments {
   double deviation() const;
 };
 
-// The blocks from which arrays are put together. Making the stock takes about 30 ms of processor time, and 8
-// MiB of memory. Throws std::bad_alloc if memory runs out. A seed gives the same stock on every machine. It
-// is immutable after that, so any thread may use it.
+// The blocks from which arrays are joined. A seed gives the same stock on every machine. The stock is
+// immutable, so any thread may use it. Making it takes about 30 ms of processor time and 8 MiB of memory;
+// throws std::bad_alloc if memory runs out.
 class NoiseStock {
  public:
   static constexpr size_t kBlockBytes = 4096;
@@ -48,13 +48,13 @@ class NoiseStock {
   // threads = 0: as many as there are processors
   NoiseStock(Noise kind, uint64_t seed, unsigned threads = 0);
 
-  // A block consists of a stamp of this size and a body.
+  // The size of a stamp. A block consists of a stamp and a body.
   size_t stamp_bytes() const { return stamp_bytes_; }
   std::span<const std::byte> body(size_t block) const {
     return std::span(bytes_).subspan(block * kBlockBytes + stamp_bytes_, kBlockBytes - stamp_bytes_);
   }
-  // Appends a block's body to a checksum: `crc` is the checksum of some bytes, and the result is that of
-  // these bytes followed by the body of `block`.
+  // Continues a checksum: `crc` is the checksum of some bytes, and the result is that of the same bytes
+  // followed by the body of `block`.
   uint32_t crc32c_with_body(uint32_t crc, size_t block) const {
     return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
   }
@@ -64,10 +64,10 @@ class NoiseStock {
   // The moments of the body of `block`. Only for `floats`.
   const Moments& moments(size_t block) const { return body_moments_[block]; }
   // The moments of the whole stock. Only for `floats`. min_value and max_value also allow for all possible
-  // stamps: every element of every array is between them.
+  // stamps: no element of an array is outside of them.
   Moments moments() const;
-  // Writes to `out` stamp number `n` of an array, which replaces the start of `block`. It consists of valid
-  // elements, similar to those that they replace, and contains at least 64 random bits of `stamps`.
+  // Writes stamp number `n` of an array to `out`. It replaces the start of `block`. Its elements are valid
+  // and similar to those that they replace. They contain at least 64 random bits of `stamps`.
   void stamp(size_t block, const RandomStream& stamps, uint64_t n, std::byte* out) const;
 
  private:
@@ -81,18 +81,20 @@ class NoiseStock {
   std::vector<Moments> body_moments_;
 };
 
-// Puts arrays together from the blocks of a stock, which must outlive it. Only one thread at a time may use
-// it. Takes 48 bytes of memory for each 4 KiB of the largest array (304 for `classes`).
+// Makes arrays by joining blocks of a stock, which must outlive it. Only one thread at a time may use it.
+// Takes 48 bytes of memory for each 4 KiB of the largest array (304 for `classes`).
 class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // Makes the array of `stream`, cut to `bytes` bytes, with its checksums. Starts at a random block of the
-  // stock and continues with the first block after the last, as often as needed. Arrays of two streams never
-  // have the same 4 KiB, at any offset in a file. The result is valid until the next call.
+  // Makes the array that belongs to the random numbers of `stream`, cut to `bytes` bytes, with its checksums.
+  // The array begins with a random block of the stock. The next blocks follow in the order of the stock,
+  // which begins again after its last block. Arrays of two streams never have the same 4 KiB, at any offset
+  // in a file. The result is valid until the next call.
   const FieldBytes& make(const RandomStream& stream, uint64_t bytes);
 
-  // The moments of the elements [begin, end) of the last array. Takes one step per block. Only for `floats`.
+  // The moments of the elements [begin, end) of the last array that was made. Takes one step per block. Only
+  // for `floats`.
   Moments moments(uint64_t begin, uint64_t end) const;
 
  private:

@@ -21,9 +21,9 @@ constexpr uint32_t kMostRows = 65500 / kRowLines;
 constexpr double kSizeTolerance = 0.003;
 constexpr int kStripTries = 32;
 
-// Rounds a width to one of the few that pictures have: two per octave, in steps from ImageNet's 500. There
-// are few, because each pair of width and quantizer needs a stock of strips of its own. The picture's height
-// makes up for the rounding.
+// Rounds a width to one of the few that pictures have: the widths differ by a factor of about 1.4, and 500,
+// ImageNet's, is one of them. There are few, because each pair of width and quantizer needs a stock of strips
+// of its own. The picture's height is then chosen to give the right number of bytes.
 uint32_t rounded_width(uint32_t width) {
   constexpr double kStep = 1.4142;
   constexpr double kHalfStep = 1.1892;
@@ -33,8 +33,8 @@ uint32_t rounded_width(uint32_t width) {
   return uint32_t(std::floor(step + 0.5));
 }
 
-// The quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the scenery. If a
-// picture has more or fewer bytes per pixel, its height makes up for that.
+// One of the few quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the
+// scenery. A picture with other bytes per pixel gets more or fewer rows, so that its size is right.
 struct Quantizer {
   int percent;
   double bytes_per_pixel;
@@ -75,9 +75,9 @@ PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> hea
       crc(crc32c(header.subspan(offset, size))),
       crc_power(crc32c_power(header.size() - offset - size)) {}
 
-// Updates the header's checksum without reading the whole header. A CRC is linear, and the number of bytes
-// stays the same. So the checksum changes by the CRC of the difference of old and new bytes, shifted over all
-// bytes after the field.
+// Updates the header's checksum without reading the whole header: replaces the contribution of the old bytes
+// by that of the new ones. This is possible because a CRC is linear and the number of bytes stays the same.
+// The CRC of the difference must only be shifted over all bytes after the field.
 void PhotoComposer::ChecksummedField::update_checksum(std::span<const std::byte> header,
                                                       uint32_t& header_crc) {
   const uint32_t new_crc = crc32c(header.subspan(offset, size));
@@ -116,8 +116,8 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(uint32_t width, int 
   return classes_.back().get();
 }
 
-// Returns the first whole strip, from number `first` on, that the current sample does not use yet. After the
-// last strip it continues with strip 0. Returns `first` if the sample uses all of them.
+// Returns the first whole strip that the current sample does not use yet. Searches from number `first` on,
+// and continues with strip 0 after the last strip. Returns `first` if the sample already uses all strips.
 uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const {
   const auto whole_strips = uint32_t(copy.stock->whole_strips);
   for (uint32_t i = 0; i < whole_strips; ++i) {
@@ -127,7 +127,8 @@ uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const
   return first;
 }
 
-// The strip whose size is closest to `bytes`, among those that the current sample does not use yet.
+// Among the strips that the current sample does not use yet, returns the one whose size is closest to
+// `bytes`.
 uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const {
   const std::vector<uint32_t>& by_size = copy.stock->by_size;
   const auto size = [&](size_t i) { return double(copy.stock->sorted_sizes[i]); };
@@ -144,9 +145,9 @@ uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const
   return size(above) - bytes < bytes - size(below - 1) ? by_size[above] : by_size[below - 1];
 }
 
-// Chooses the strips of the current sample. Adds random whole strips while more than two of the largest still
-// fit. Then fills the rest with one strip, or with a whole strip and a last one. Tries several such pairs,
-// and takes the one that fits best.
+// Chooses the strips of the current sample. First adds random whole strips, as long as more than two of the
+// largest strips fit. Then fills the rest with a single strip, or with a whole strip and a last strip. Tries
+// several such pairs, and takes what fits best.
 void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
   const auto bytes_of = [&](uint32_t strip_index) { return double(stock.strips[strip_index].bytes); };
@@ -199,8 +200,8 @@ void PhotoComposer::put_header(ClassCopy& copy, uint64_t index, uint32_t height)
   field_.crc32c = copy.header_crc;
 }
 
-// The memory in which the strip's bytes may be changed: their place in the ClassCopy, or another copy if the
-// picture already contains the strip.
+// The memory in which the strip's bytes may be changed. This is their place in the ClassCopy. But if the
+// picture already contains the strip, it is one more copy of the bytes.
 std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& strip, bool is_repeated) {
   const std::span<std::byte> own_bytes(copy.bytes.data() + strip.begin, strip.bytes);
   if (!is_repeated) return own_bytes;
@@ -210,8 +211,8 @@ std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& str
   return repeated_bytes;
 }
 
-// Draws a random bit for each flip of each strip of the sample, and finds out which bits must change. The
-// bytes to change are in no cache, so they are prefetched all at once.
+// Draws a random bit for each flip of each strip of the sample, and finds out which bits must change. Also
+// prefetches all bytes that may change, because they are in no cache.
 void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
   uint64_t draw_count = 0;
   changed_bits_.clear();
@@ -220,8 +221,8 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
     const Strip& strip = copy.stock->strips[strip_index];
     const std::span edges(copy.stock->edges.data() + strip.first_edge, strip.edge_count);
     for (const uint32_t at : edges) __builtin_prefetch(&copy.bytes[strip.begin + at], 1);
-    // choose_strips() has set is_used for each chosen strip. The first use of a strip here clears it. So if
-    // it is not set, the picture already contains the strip.
+    // Finds out whether the picture already contains the strip. choose_strips() has set is_used for each
+    // chosen strip, and the first use of a strip here clears it. So at a second use it is not set.
     is_repeated_.push_back(!copy.is_used[strip_index]);
     copy.is_used[strip_index] = false;
     for (uint32_t first = 0; first < strip.flip_count; first += 64) {
@@ -235,7 +236,7 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
 }
 
 // Adds the strip chosen_strips_[chosen_index] to the picture. `changed_bits` has one bit per flip of this
-// strip, 64 per word; 1: flip it.
+// strip, 64 per word. A bit of 1 means that the flip's bit must change.
 void PhotoComposer::put_strip(ClassCopy& copy, size_t chosen_index, const uint64_t* changed_bits) {
   const uint32_t strip_index = chosen_strips_[chosen_index];
   const Strip& strip = copy.stock->strips[strip_index];
@@ -274,7 +275,7 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(uint64_t index) {
     put_strip(*copy, chosen_index, changed_bits);
     changed_bits += (copy->stock->strips[chosen_strips_[chosen_index]].flip_count + 63) / 64;
   }
-  // Uses the portable version, which works with tables and is faster for two bytes.
+  // crc32c_portable() works with tables, which is faster for two bytes.
   field_.crc32c = crc32c_portable(kEndOfImage, *field_.crc32c);
   field_.bytes += kEndOfImage.size();
   pieces_.emplace_back(kEndOfImage);

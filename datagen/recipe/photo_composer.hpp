@@ -1,5 +1,5 @@
-// Makes JPEG pictures that resemble photographs and have given sizes, as fast as memory can be read: it joins
-// encoded strips of pictures (strip_stock.hpp).
+// Makes JPEG pictures that resemble photographs and have given sizes. It joins encoded strips of pictures
+// (strip_stock.hpp), so it is as fast as memory can be read.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,11 @@
 
 namespace penstock {
 
-// Makes samples of one field: a baseline JPEG with 4:2:0, mostly within 1% of photo_bytes(), with its
-// checksum. The field refers to the strips, whose bytes are not copied. No two samples have the same strip
-// with the same bits. A comment in the JPEG names the sample. Each composer has its own copy of the strips
-// that it uses (some MiB), because it flips bits in them. The stock must outlive it.
+// Makes samples of one field: a baseline JPEG with 4:2:0, with its checksum. Its size is mostly within 1% of
+// photo_bytes(). A comment in the JPEG names the sample.
+// No two samples have the same strip with the same bits: some bits of a strip are flipped for each sample. So
+// each composer has its own copy of the strips that it uses (some MiB). The field refers to this copy; the
+// bytes are not copied again. The stock must outlive the composer.
 class PhotoComposer final : public SampleMaker {
  public:
   // `name` describes the data set in the comment, such as "imagenet, seed 7".
@@ -28,8 +29,8 @@ class PhotoComposer final : public SampleMaker {
   Result<std::span<const FieldBytes>> make(uint64_t index) override;
 
  private:
-  // Some bytes of a header that differ between samples. After they were changed, update_checksum() updates
-  // the checksum of the header.
+  // Some bytes of a header that differ between samples. When they have changed, update_checksum() updates the
+  // checksum of the header.
   struct ChecksummedField {
     ChecksummedField() = default;
     ChecksummedField(std::span<const std::byte> header, size_t begin, size_t bytes);
@@ -40,7 +41,7 @@ class PhotoComposer final : public SampleMaker {
     uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
   };
 
-  // This composer's copy of a StripClass. Its bits are flipped as the last sample needed them.
+  // This composer's copy of a StripClass. Its bits are as the last sample needed them.
   struct ClassCopy {
     const StripClass* stock = nullptr;
     int percent = 0;
@@ -74,7 +75,7 @@ class PhotoComposer final : public SampleMaker {
   std::vector<std::unique_ptr<ClassCopy>> classes_;
   std::vector<uint32_t> chosen_strips_;  // indexes of the strips of the current sample, in order
   std::vector<bool> is_repeated_;        // for each chosen strip: whether the picture contains it already
-  std::vector<uint64_t> changed_bits_;   // one bit per flip of each chosen strip: whether it must be flipped
+  std::vector<uint64_t> changed_bits_;   // one bit per flip of each chosen strip: whether its bit must change
   std::vector<std::span<const std::byte>> pieces_;
   // Copies of strips, for a picture that contains a strip more than once.
   std::vector<std::vector<std::byte>> strip_copies_;

@@ -11,9 +11,9 @@ namespace {
 constexpr double kHeaderBytes = 625;
 constexpr double kJpegSizeTolerance = 0.04;
 
-// A point of the curve that shows how the size of a typical picture falls with the quantizer percentage
-// (measured, docs/recipes.md). The curve of log(bytes) of another picture has nearly the same shape, but is
-// higher or lower. So one trial encoding is enough to find it.
+// A point of a curve, which shows how the size of a typical picture falls with the quantizer percentage
+// (measured, docs/recipes.md). For another picture, the curve of log(bytes) is higher or lower, but has
+// nearly the same shape. So one trial encoding of the picture is enough to find its curve.
 struct CurvePoint {
   double percent;
   double log_bytes;
@@ -34,8 +34,8 @@ double curve_at(double percent) {
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
 }
 
-// The quantizer percentage at which a picture has about `target_bytes` bytes, if it had `actual_bytes` bytes
-// at `percent`.
+// The quantizer percentage at which a picture will have about `target_bytes` bytes. `actual_bytes` is its
+// size at the percentage `percent`.
 int quantizer_for(double target_bytes, int percent, double actual_bytes) {
   const double wanted_point = curve_at(percent) + portable_log(target_bytes / actual_bytes);
   int best_percent = kFinestPercent;
@@ -64,7 +64,7 @@ Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
   PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
   painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
   PENSTOCK_ASSIGN(double estimated_bytes, estimate_bytes());
-  // A smooth picture has fewer bytes than wanted even at the finest useful quality. It gets more pixels.
+  // Even at the finest useful quality, a smooth picture has fewer bytes than wanted. So it gets more pixels.
   const double finest_bytes =
       estimated_bytes * portable_exp(curve_at(kFinestPercent + 1) - curve_at(kTrialPercent));
   if (target_bytes > finest_bytes) {
@@ -75,8 +75,8 @@ Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
   return encode(target_bytes, estimated_bytes);
 }
 
-// Estimates the bytes of the picture at kTrialPercent by encoding a quarter of it: every fourth row of coding
-// units.
+// Estimates how many bytes the picture has at kTrialPercent. For this, encodes a quarter of it: every fourth
+// row of coding units.
 Result<double> PhotoMaker::estimate_bytes() {
   constexpr size_t kRowStep = 4;
   const size_t unit_rows = picture_.padded_height() / 16;
@@ -131,7 +131,7 @@ void to_rgb(const YccImage& picture, Image& out) {
   }
 }
 
-// Estimates the bytes per pixel of the current picture as a PNG, by encoding some of its rows.
+// Estimates how many bytes per pixel the current picture has as a PNG. For this, encodes some of its rows.
 Result<double> PngPhotoMaker::estimate_density() {
   const uint32_t rows = std::min(pixels_.height, kExcerptBands * kRowsPerBand);
   const size_t stride = size_t{pixels_.width} * 3;

@@ -15,8 +15,8 @@
 namespace penstock {
 
 // Makes samples of one field: a baseline JPEG with 4:2:0. Its size is reached by the quantizer percentage, a
-// whole number from 2 to 192. It is within 4% of photo_bytes() if one of these comes that close (from 2 to 3
-// the size falls by 10%). The scenery must outlive it.
+// whole number from 2 to 192. The size is within 4% of photo_bytes(), if any percentage gives such a size
+// (from 2 to 3 the size falls by 10%). The scenery must outlive it.
 class PhotoMaker final : public SampleMaker {
  public:
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
@@ -62,8 +62,8 @@ class PngPhotoMaker final : public SampleMaker {
   FieldBytes field_;
 };
 
-// Converts the picture to RGB by JFIF's rule, as viewers do. Four pixels share a colour value, without
-// interpolation.
+// Converts the picture to RGB by JFIF's rule, as viewers do. Colour has half the resolution, so two by two
+// pixels get the same colour value, without interpolation.
 void to_rgb(const YccImage& picture, Image& out);
 
 }  // namespace penstock

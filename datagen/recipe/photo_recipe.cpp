@@ -14,8 +14,8 @@ PhotoRecipe::PhotoRecipe(PhotoRecipeSpec spec) : spec_(std::move(spec)), stream_
 
 namespace {
 
-// Refuses sizes that are too small for pictures that are encoded one by one: even the coarsest quantizer
-// makes larger ones.
+// Fails if the sizes are too small for pictures that are encoded one by one: even with the coarsest
+// quantizer, such pictures would be larger.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
   constexpr double kMinBytes = 2500;
   constexpr double kSmallestQuantile = 0.01;
@@ -61,12 +61,12 @@ uint64_t PhotoRecipe::bytes_expected(uint64_t index) const {
   return uint64_t(photo_bytes(spec_.sizes, stream_, index));
 }
 
-// Makes a maker for the calling thread. Any thread may call it. Memory: std::bad_alloc becomes the error
-// `exhausted`.
+// Makes a maker for the calling thread. Any thread may call it. If memory runs out (std::bad_alloc), the
+// error is `exhausted`.
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
-    // The first thread makes the scenery, and the others wait for it here. If it throws, the next thread
-    // tries again.
+    // The first thread makes the scenery, and the others wait for it here. If making it throws, the next
+    // thread tries again.
     std::call_once(scenery_once_, [this] {
       scenery_.emplace(spec_.seed, spec_.threads);
       if (spec_.is_composed) stock_.emplace(*scenery_, RandomStream(spec_.seed, "strips"));

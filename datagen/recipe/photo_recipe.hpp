@@ -26,15 +26,15 @@ struct PhotoRecipeSpec {
   uint64_t seed = 0;
   unsigned threads = 0;  // like RecipeRequest::threads
   PhotoSizes sizes;
-  // Whether pictures are joined from encoded strips (PhotoComposer). If not, each picture is painted and
+  // True if pictures are joined from encoded strips (PhotoComposer). False if each picture is painted and
   // encoded on its own.
   bool is_composed = true;
   SampleNamer name{};
-  // Makes the maker of pictures that are not photographs. nullptr: a maker of photographs for the codec,
-  // "jpeg" or "png" (if png_available()).
+  // Makes a maker of pictures that are not photographs. If it is nullptr, the recipe uses a maker of
+  // photographs for the codec: "jpeg", or "png" (if png_available()).
   std::unique_ptr<SampleMaker> (*maker)(const Scenery& scenery, RandomStream samples) = nullptr;
-  // Returns the names of the labels. It is a function, because there may be a million names and few callers
-  // need them.
+  // Returns the names of the labels. It is a function, because there may be a million names, and most callers
+  // do not need them.
   std::function<std::vector<std::string>()> label_names{};
 };
 
@@ -47,12 +47,12 @@ inline constexpr OptionSpec kEncodeOption{
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
 
-// The specification of the JPEG pictures that the request and the options describe; the caller adds the
-// names. The options are kEncodeOption and those of photo_sizes().
+// Makes the specification of a recipe of JPEG pictures from the request and the options. The caller adds the
+// names. `options` must contain kEncodeOption and the options of photo_sizes().
 Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, uint64_t full_samples,
                                           const RecipeRequest& request, const Options& options);
 
-// "class_000", "class_001" and so on: the prefix and a number of at least `digits` digits.
+// Names such as "class_000", "class_001": the prefix and a number with at least `digits` digits.
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, uint64_t count);
 
 // A recipe whose samples have one field, the picture.

@@ -10,14 +10,14 @@ namespace {
 
 // 112 KB: the median in the paper of Chien et al. 2018, for its micro-benchmark
 constexpr double kUsualMedianBytes = 112000;
-// pixels of a typical ImageNet picture, which has about that size
+// number of pixels of a typical ImageNet picture, which has about kUsualMedianBytes bytes
 constexpr double kUsualPixels = 500 * 375;
 constexpr uint64_t kMostMedianBytes = 64'000'000;
 constexpr double kMinPhotoBytes = 1500;  // with headers of 623 bytes
 constexpr double kMaxPhotoBytes = 256e6;
 
-// Draws the shape of a picture whose longer side is 500 pixels (Flickr's "medium"). Most shapes are 4:3, many
-// are 3:2. 22% of the pictures are upright.
+// Draws the proportions of a picture, as width and height. The longer side is 500 pixels (Flickr's "medium").
+// Most pictures are 4:3, many are 3:2. 22% of the pictures are upright.
 PhotoShape draw_proportions(Draws& draws) {
   const int percentile = draws.between(0, 99);
   uint32_t shorter_side = 375;
@@ -33,8 +33,8 @@ uint32_t scaled_side(uint32_t side, double factor) {
 
 }  // namespace
 
-// typical_pixels falls more slowly than the median: a data set with smaller files has smaller pictures, and
-// fewer bytes per pixel.
+// typical_pixels falls more slowly than the median. So a data set with smaller files has smaller pictures,
+// and also fewer bytes per pixel.
 PhotoSizes::PhotoSizes(double median, double sigma)
     : median_bytes(median),
       sigma_of_log(sigma),

@@ -40,8 +40,8 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
 // Reads the two options above. `invalid_argument` if a value is out of range.
 Result<PhotoSizes> photo_sizes(const Options& options);
 
-// The size in bytes that sample `index` should have. `samples` is the random stream of the data set.
-// drawn_quantile() (sizes.hpp) makes the sizes of few samples cover the whole distribution.
+// The size in bytes that sample `index` should have. `samples` is the random stream of the data set. The
+// sizes of even a few samples cover the whole distribution (drawn_quantile() in sizes.hpp).
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, uint64_t index);
 
 struct PhotoShape {
@@ -51,8 +51,8 @@ struct PhotoShape {
 };
 
 // Draws the width and height of a picture that will have `bytes` bytes, with proportions as in ImageNet. Most
-// pictures have the number of pixels that is typical for the data set. A picture that would have too many or
-// too few bytes per pixel gets more or fewer pixels.
+// pictures get the number of pixels that is typical for the data set. If this would give too many or too few
+// bytes per pixel, the picture gets more or fewer pixels.
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes);
 // A shape with the same proportions and about `pixels` pixels.
 PhotoShape resized(PhotoShape shape, double pixels);

@@ -7,14 +7,15 @@ namespace {
 
 constexpr uint32_t kMask = kScenerySide - 1;
 
-// Converts to 16 bits. All values below have 16 bits, so that the compiler processes eight pixels at once. No
-// product or sum of them exceeds 16 bits.
+// Converts to 16 bits. No product or sum below exceeds 16 bits. All values are kept in 16 bits, so that the
+// compiler processes eight pixels at once.
 int16_t narrow(int value) {
   return int16_t(value);
 }
 
-// How much of a pixel is foreground, from 0 to 128. `field` says on which side of the border the pixel is and
-// how far from it: 0 on the border, positive in the foreground. A larger `softness` makes the change slower.
+// How much of a pixel is foreground, from 0 to 128. `field` is 0 on the border, positive in the foreground
+// and negative in the background. The farther a pixel is from the border, the larger is the absolute value of
+// `field`. A larger `softness` makes the border softer.
 int16_t front_share(int16_t field, int softness) {
   return std::clamp(narrow((field >> softness) + 64), narrow(0), narrow(128));
 }
@@ -36,8 +37,8 @@ PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const
   layer.x = uint32_t(draws.between(0, kMask / 2)) * 2;
   layer.y = uint32_t(draws.between(0, kMask / 2)) * 2;
   const int contrast = draws.between(40, 74);
-  // Contrast moves values away from a middle grey (120) or towards it. `light` also contains a random amount
-  // that makes all values lighter or darker.
+  // `contrast` moves values away from a middle grey (120) or towards it. `light` corrects for this, and
+  // contains a random amount that makes all values lighter or darker.
   layer.contrast = narrow(contrast);
   layer.light = narrow(120 - 120 * contrast / 64 + draws.between(-44, 32));
   layer.grain = narrow(front ? draws.between(6, 26) : draws.between(0, 12));
@@ -112,7 +113,8 @@ void PicturePainter::paint_luma(YccImage& out) {
     uint8_t* out_row = out.planes[0].data() + y * width;
     const auto row = [&](uint32_t top) { return size_t{(top + y) & kMask} << kSceneryBits; };
     for (size_t x = 0; x < width;) {
-      // Computes run_pixels: how many pixels can be painted before one of the sources wraps around.
+      // Computes run_pixels: how many pixels can be painted before the position in one of the sources wraps
+      // around.
       const auto column = [&](uint32_t left) { return (left + uint32_t(x)) & kMask; };
       const uint32_t furthest_column =
           std::max({column(front.x), column(back.x), column(border_.x), column(grain_x_), column(light_x_)});

@@ -23,15 +23,15 @@ constexpr std::array<uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
           clamped(luma + 1815 * blue / 1024)};
 }
 
-// Paints pictures. Only one thread at a time may use it. Allocates memory only for a picture that is larger
-// than all before. The scenery must outlive it.
+// Paints pictures. Only one thread at a time may use it. Allocates memory only if a picture is larger than
+// all pictures before it. The scenery must outlive it.
 class PicturePainter {
  public:
   explicit PicturePainter(const Scenery& scenery) : scenery_(scenery) {}
 
-  // Paints the picture that belongs to the random numbers of `stream`. Two streams give two different
-  // pictures, since positions, light and border are random. A picture with a side above kScenerySide shows
-  // parts of the scenery twice, but never repeats as a whole.
+  // Paints the picture that belongs to the random numbers of `stream`. Pictures of two streams differ,
+  // because positions, light and border are random. A picture with a side above kScenerySide shows parts of
+  // the scenery twice, but never repeats as a whole.
   void paint(RandomStream stream, uint32_t width, uint32_t height, YccImage& out);
 
  private:
@@ -42,8 +42,8 @@ class PicturePainter {
     int16_t grain;            // strength of the fine detail, times 64
     int16_t saturation, blue, red;
   };
-  // A field divides the picture: the foreground is where it is positive. It is patches * weight + slopes +
-  // level.
+  // The border between foreground and background. The foreground is where a sum is positive: patches * weight
+  // + slopes + level.
   struct Border {
     uint32_t x, y;
     int16_t weight;
@@ -60,7 +60,7 @@ class PicturePainter {
   Layer front_{}, back_{};
   Border border_{};
   uint32_t grain_x_ = 0, grain_y_ = 0;
-  // Light changes slowly over the picture, as `patches` does from this position on.
+  // Position in `patches` from which the slow changes of light over the picture are taken.
   uint32_t light_x_ = 0, light_y_ = 0;
   int16_t light_strength_ = 0;  // strength of this change of light, times 64
   std::vector<int16_t> slope_;

@@ -24,11 +24,11 @@ struct SamplePlan {
   uint32_t label = 0;
 };
 
-// A function that sets the label of sample `index` in `out`, and its key, which is empty before. Any thread
-// may call it.
+// A function that sets two members of `out` for sample `index`: the label, and the key, which is empty before
+// the call. Any thread may call it.
 using SampleNamer = std::function<void(uint64_t index, SamplePlan& out)>;
 
-// Makes samples and reuses its memory. Only one thread may use it: each worker has its own maker.
+// Makes samples and reuses its memory for each. Only one thread may use it, so each worker has its own maker.
 class SampleMaker {
  public:
   virtual ~SampleMaker() = default;
@@ -37,8 +37,8 @@ class SampleMaker {
   virtual Result<std::span<const FieldBytes>> make(uint64_t index) = 0;
 };
 
-// An object that is stored next to the objects with samples but contains none, such as statistics of the
-// whole data set. It has its own fields.
+// An object that is stored next to the objects with samples, but contains no samples: for example statistics
+// of the whole data set. It has its own fields.
 struct Companion {
   std::string name;           // without extension; the object is named like one with a single sample
   std::vector<Field> fields;  // any format that can store the samples can also store these
@@ -50,14 +50,15 @@ class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual uint64_t samples() const = 0;  // number of samples in the data set
-  // plan() and bytes_expected() take constant time: they do not need earlier samples.
+  // plan() describes sample `index` in `out`. This and bytes_expected() take constant time: they do not need
+  // earlier samples.
   virtual void plan(uint64_t index, SamplePlan& out) const = 0;
   // The expected number of bytes of all fields of the sample, for --bytes and --dry-run. The real number may
-  // be slightly different.
+  // be a little different.
   virtual uint64_t bytes_expected(uint64_t index) const = 0;
   virtual std::vector<std::string> label_names() const = 0;
-  // The fields of every sample, at least one. The first is the payload: the manifest has its offset, length
-  // and checksum.
+  // The fields of every sample, at least one. The first field is the payload: the manifest has its offset,
+  // length and checksum.
   virtual std::span<const Field> fields() const = 0;
   virtual Result<std::unique_ptr<SampleMaker>> maker() const = 0;
   virtual std::vector<Companion> companions() const { return {}; }
@@ -82,15 +83,15 @@ struct RecipeInfo {
   uint64_t full_samples;     // number of samples in the real data set
   std::string_view sizes;    // describes the distribution: "log-normal, median 112 KB"
   std::string_view format;   // format of the real data set, which is the default of --format
-  // Returns the settings of the format that the real data set has; nullptr: none.
+  // Returns the settings of the format that the real data set uses; nullptr: there are none.
   std::span<const RecipeSetting> (*format_settings)(const Options& options) = nullptr;
-  // Settings for tests, which make samples so small that a few hundred are made quickly. Empty if samples are
-  // always small.
+  // Settings for tests, with which samples are so small that a few hundred are made quickly. Empty if samples
+  // are always small.
   std::span<const RecipeSetting> small_settings = {};
   double mean_sample_bytes;  // only for --list; --bytes adds up bytes_expected()
-  // CRC32C of some samples, names and labels, and of the facts that shape their objects. If it is not the one
-  // that an unfinished data set was started with, that data set cannot be resumed. The contract test computes
-  // it, and prints the new value if it differs from this.
+  // CRC32C of some samples, names and labels, and of the facts that shape their objects. If it has changed
+  // since an unfinished data set was started, that data set cannot be resumed. The contract test computes it,
+  // and prints the new value if it is not the one given here.
   uint32_t fingerprint;
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };

@@ -17,7 +17,7 @@ constexpr uint64_t kSamples = uint64_t{1024} * 1251;
 constexpr uint64_t kClasses = 1000;
 
 constexpr OptionSpec kOptions[] = {
-    // The record length in DLIO's workload file, in which all samples have the same size.
+    // The record length in DLIO's workload file. All samples have the same size there.
     photo_median_option("114660B"),
     photo_sigma_option("0"),
     kEncodeOption,

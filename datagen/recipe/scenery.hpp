@@ -10,10 +10,9 @@
 
 namespace penstock {
 
-// The scenery of a seed. It is made with integer arithmetic and exactly rounded operations only, so that a
-// seed gives the same scenery on every machine. Making it takes about 0.13 s of processor time (with AVX2),
-// and 13 MiB of memory. Throws std::bad_alloc if memory runs out. It is immutable after that, so any thread
-// may use it.
+// The scenery of a seed. A seed gives the same scenery on every machine, because it is made only with integer
+// arithmetic and exactly rounded operations. It is immutable, so any thread may use it. Making it takes about
+// 0.13 s of processor time (with AVX2) and 13 MiB of memory; throws std::bad_alloc if memory runs out.
 //
 // The canvases are "dead leaves": opaque shapes of random position, colour and texture on top of one another.
 // Their radii r are drawn with density r^-3. Such pictures have edges, flat parts and the scale-free 1/f^2
@@ -22,8 +21,8 @@ namespace penstock {
 struct Scenery {
   explicit Scenery(uint64_t seed, unsigned threads = 0);  // threads = 0: as many as there are processors
 
-  // The first kSharpCanvases canvases are in focus and show objects. The others are backgrounds: clouds, and
-  // objects out of focus.
+  // The first kSharpCanvases canvases are in focus and show objects. The other canvases are backgrounds:
+  // clouds, and objects out of focus.
   static constexpr size_t kSharpCanvases = 4;
   std::vector<Canvas> canvases;
   NoiseField grain;                  // fine detail: equal power in each octave from 2 to 32 pixels

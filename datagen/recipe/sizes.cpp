@@ -19,7 +19,8 @@ uint64_t total_samples(std::span<const ClassCount> classes) {
 
 double drawn_quantile(const RandomStream& samples, uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
-  // A random place inside the sample's stratum (its 256th of the distribution), never at one of its ends.
+  // A random place inside the sample's stratum, which is its 256th of the distribution. The place is never at
+  // an end of the stratum.
   const double within_stratum = samples.substream(index).uniform(0) * 0.998 + 0.001;
   return (double(order.at(index % kStrata)) + within_stratum) / kStrata;
 }

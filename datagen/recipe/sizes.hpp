@@ -1,5 +1,5 @@
-// Draws sizes and classes of samples from distributions. To draw those of a sample, no other sample must be
-// drawn before.
+// Draws sizes and classes of samples from distributions. Those of a sample can be drawn without drawing those
+// of earlier samples.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace penstock {
 
-// The quantile at which sample `index` is in a distribution: a number between 0 and 1. It is stratified: in
-// each group of 256 consecutive samples, each gets a different 256th of the distribution. So even a data set
-// of a few hundred samples has the distribution's percentiles.
+// Draws the quantile that sample `index` has in a distribution: a number between 0 and 1. In each group of
+// 256 consecutive samples, each sample gets a different 256th of the distribution. So even a data set of a
+// few hundred samples has the distribution's percentiles.
 double drawn_quantile(const RandomStream& samples, uint64_t index);
 
-// The distribution of sizes in bytes, for which a benchmark gives the mean and the standard deviation.
+// A normal distribution of sizes in bytes. A benchmark gives the mean and the standard deviation.
 struct NormalSizes {
   double mean = 0;
   double deviation = 0;
 };
-// Draws a normally distributed size. It is at least one sixteenth of the mean, because a wide normal
-// distribution has negative sizes.
+// Draws a size from the normal distribution. It is at least one sixteenth of the mean, because a wide normal
+// distribution also has negative sizes.
 uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, uint64_t index);
 
 // These two are rows for a recipe's option table. `fallback` is the recipe's default, as text.
@@ -45,7 +45,7 @@ inline constexpr OptionSpec kDeviationOption{
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
 // Reads the two options above. `invalid_argument` if a value is out of range. If the deviation is not given,
-// it has the same proportion to the mean as in `real`.
+// it is the same fraction of the mean as in `real`.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {
@@ -54,8 +54,8 @@ struct ClassCount {
 };
 
 // Assigns a class to each sample, and a number within the class. The classes have the sizes of the real data
-// set, and the seed shuffles their samples. If there are more samples than in the real data set, the same
-// order of classes repeats, with higher numbers. `classes` must outlive it.
+// set, and their order among the samples is shuffled by the seed. After as many samples as the real data set
+// has, the same order of classes repeats, with higher numbers. `classes` must outlive it.
 class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, uint64_t seed);

@@ -1,11 +1,11 @@
-// Threads: any thread that generates pictures calls StripStock::get(). All threads that want a class of
-// strips at the same time make its cuts together (ClassSlot), each with its own CutMaker. A cut is one
-// painted picture that is cut into strips.
+// Threads: any thread that generates pictures calls StripStock::get(). A class of strips is made in cuts: a
+// cut is one painted picture that is cut into strips. All threads that want the same class at the same time
+// make its cuts together (ClassSlot), each with its own CutMaker.
 // Locks: StripStock::mutex_ (for the map), ClassSlot::mutex_ and SharedCodes::mutex_. No thread takes one
 // while it holds another. A finished class is immutable and is read without a lock.
 // Memory: everything allocates. A std::bad_alloc becomes the error `exhausted`, and no thread waits for ever.
-// Ctrl-C: this code does not check for it. A wait is short: it ends when the other threads have made their
-// cuts.
+// Ctrl-C: this code does not check for it. A thread waits only until the other threads have made their cuts,
+// which is soon.
 // Crash: nothing is written.
 #include "datagen/recipe/strip_stock.hpp"
 
@@ -25,12 +25,14 @@ namespace penstock {
 namespace {
 
 constexpr uint32_t kSheets = 6;  // number of sheets, which are pictures that are cut into whole strips
-// number of ends of each height; an end is a picture of one strip that is lower than a whole strip
+// number of ends of each height. An end is a strip with fewer rows than a whole strip; it is made as a
+// picture of its own
 constexpr uint32_t kEndsPerHeight = 5;
 constexpr uint32_t kMostEndHeights = 3;  // ends have at most this number of different heights
 constexpr uint32_t kStripLines = 16;     // number of lines of pixels in a row of coding units
 
-// A table of crc32c_power() of 0, 1, 2 ... bytes. Most distances between two flips are below its size.
+// Makes a table of crc32c_power() of 0, 1, 2 ... bytes. The table is large enough for most distances between
+// two flips.
 std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
   std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> powers{crc32c_power(0)};
   const uint32_t one_byte_power = crc32c_power(1);
@@ -38,7 +40,7 @@ std::array<uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
   return powers;
 }
 
-// For each bit of a byte, how a flip of the bit changes the checksum of that byte.
+// For each of the eight bits of a byte: how flipping this bit changes the checksum of the byte.
 std::array<uint32_t, 8> flip_effects() {
   std::array<uint32_t, 8> effects{};
   const std::byte zero_byte{};
@@ -49,16 +51,17 @@ std::array<uint32_t, 8> flip_effects() {
   return effects;
 }
 
-// Number of whole strips that are cut from a sheet. Small pictures need more, because they should be as
-// different from each other as large ones. All their ends have one row, so only whole strips differ in size.
+// Number of whole strips that are cut from a sheet. It is higher for small pictures, so that they differ as
+// much from each other as large ones. In small pictures, all ends have one row, so only whole strips give
+// different sizes.
 uint32_t strips_per_sheet(uint32_t width) {
   constexpr uint32_t kSheetPixels = 48'000;
   constexpr uint32_t kMinStrips = 4;
   return std::max(kMinStrips, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
-// end_height_count() returns the number of different heights of ends. end_rows() returns height number
-// `height_index`, in rows. A whole strip has `strip` rows; all ends are lower.
+// end_height_count() returns how many different heights ends have. end_rows() returns the height with number
+// `height_index`, in rows. `strip` is the height of a whole strip, in rows. All ends are lower than that.
 uint32_t end_height_count(uint32_t strip) {
   return std::min(strip - 1, kMostEndHeights);
 }
@@ -66,7 +69,8 @@ uint32_t end_rows(uint32_t strip, uint32_t height_index) {
   return strip * (height_index + 1) / (end_height_count(strip) + 1);
 }
 
-// The number of cuts of a class. First come the sheets of whole strips, then the ends, the lowest first.
+// The number of cuts of a class. The first cuts are the sheets of whole strips. After them come the ends, the
+// lowest first.
 uint32_t cut_count(uint32_t width) {
   return kSheets + kEndsPerHeight * end_height_count(strip_rows(width));
 }
@@ -77,9 +81,9 @@ uint32_t cut_count(uint32_t width) {
 // time to fill.
 class StripStock::SharedCodes {
  public:
-  // Returns the tables. The first call makes them from its header. It holds the lock meanwhile on purpose,
-  // because every other thread needs the tables too. They never change after that, so callers use the pointer
-  // without the lock.
+  // Returns the tables. The first call makes them from its header, and holds the lock meanwhile: every other
+  // thread needs the tables too, so it must wait anyway. They never change after that, so callers use the
+  // pointer without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
@@ -93,8 +97,8 @@ class StripStock::SharedCodes {
   std::optional<JpegCodes> codes_;
 };
 
-// Makes cuts: paints a picture and cuts it into strips, which it returns as a StripClass. Only one thread
-// uses it, without a lock except in SharedCodes::get(). Reuses its buffers for the next cut.
+// Makes cuts: paints a picture, cuts it into strips, and returns these as a StripClass. Reuses its buffers
+// for the next cut. Only one thread uses it, and without a lock except in SharedCodes::get().
 class StripStock::CutMaker {
  public:
   CutMaker(const StripStock& stock, RandomStream stream, uint32_t width, int percent)
@@ -134,8 +138,8 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // Makes the last coding unit before line `end` grey, so that its DC values are zero. The strip that comes
-  // after this one in a picture is coded relative to them.
+  // Makes the last coding unit before line `end` grey, so that its DC values are zero. In a picture, the DC
+  // values of the strip after this one are coded as differences from them.
   void grey_last_unit(uint32_t end) {
     constexpr int kGrey = 128;
     for (size_t plane = 0; plane < image_.planes.size(); ++plane) {
@@ -168,9 +172,10 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // Adds the flips and their edges to the class. With a fixed number of bytes, the checksum is linear. So
-  // each flip changes it by a fixed value: the effect of its bit, shifted over all bytes after it. The loop
-  // goes from the last bit to the first, because the shift then grows step by step.
+  // Adds the flips and their edges to the class. For each flip, computes its fixed effect on the strip's
+  // checksum. It is the effect of the bit on its byte, shifted over all bytes after it: a CRC is linear if
+  // the number of bytes is fixed. The loop goes from the last bit to the first, because the shift then grows
+  // step by step.
   void add_flips(const std::vector<FlippableBit>& bits, size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kFlipEffects = flip_effects();
@@ -230,8 +235,9 @@ void append(StripClass& joined, StripClass part) {
   joined.whole_strips += part.whole_strips;
 }
 
-// Joins all cuts to one class, in the order of their numbers and not in the order in which threads made them.
-// So the class depends only on its parameters. The last thread of a ClassSlot calls it with the lock held.
+// Joins all cuts to one class. It joins them in the order of their numbers, not in the order in which threads
+// made them, so that the class depends only on its parameters. The thread that ends the last cut of a
+// ClassSlot calls it with the lock held.
 Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   StripClass joined;
   for (Result<StripClass>& cut : cuts) {
@@ -249,19 +255,20 @@ Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
 
 }  // namespace
 
-// A class, and the state of making it. Every thread that needs the class makes cuts until all are taken. The
-// thread that ends the last cut joins all. A cut always ends, even by an exception; if it failed, its element
-// of cuts_ has an error.
+// A class of strips, and the state of making it. Every thread that needs the class makes cuts until all are
+// taken. The thread that ends the last cut joins all cuts. Every cut ends, even if an exception is thrown. If
+// a cut failed, its element of cuts_ has an error.
 class StripStock::ClassSlot {
  public:
-  // Makes the errors for a lack of memory in advance, because they could not be allocated then.
+  // Fills class_ and cuts_ with the errors for a lack of memory. They are made in advance, because they could
+  // not be allocated when memory has run out.
   explicit ClassSlot(uint32_t width)
       : class_(make_error(Errc::exhausted, "no memory for the stock of pictures {} wide", width)),
         cuts_(cut_count(width), class_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, uint32_t width, int percent) {
-    // Makes cuts without the lock, then waits for the cuts of other threads. If a thread comes late and all
-    // cuts are taken, it makes none.
+    // Makes cuts without the lock, then waits for the cuts of other threads. A thread that comes when all
+    // cuts are taken only waits.
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return ended_cuts_ == cut_count_; });
@@ -282,8 +289,8 @@ class StripStock::ClassSlot {
     }
   }
 
-  // Counts an ended cut; the last one makes the class. The lock also makes the thread that joins see all of
-  // cuts_: each thread takes it after it has written its cut.
+  // Counts an ended cut. After the last one, makes the class. Because of the lock, the thread that joins the
+  // cuts sees all of cuts_: each thread takes the lock after it has written its cut.
   void end_cut() {
     const std::lock_guard lock(mutex_);
     if (++ended_cuts_ < cut_count_) return;
@@ -312,8 +319,8 @@ Result<const StripClass*> StripStock::get(uint32_t width, int quantizer_percent)
   try {
     ClassSlot* slot = nullptr;
     {
-      // The lock is held only to find or add the ClassSlot. The pointer may be used without it, because the
-      // ClassSlot keeps its address as long as the stock exists.
+      // The lock is held only to find or add the ClassSlot. Later the pointer is used without it. This is
+      // safe, because a ClassSlot keeps its address as long as the stock exists.
       const std::lock_guard lock(mutex_);
       std::unique_ptr<ClassSlot>& owner = class_slots_[key];
       if (owner == nullptr) owner = std::make_unique<ClassSlot>(width);

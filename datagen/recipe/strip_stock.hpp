@@ -1,20 +1,21 @@
-// A stock of encoded strips of pictures. JPEG files, each different from all others, are joined from its
-// strips as fast as memory can be read.
+// A stock of encoded strips of pictures. Joining strips makes JPEG files as fast as memory can be read, and
+// each file is different from all others.
 //
-// A strip consists of rows of coding units, each of which has 16 lines of pixels. The last strip of a picture
-// may have fewer rows than the others. A strip can be decoded without the strip before it. Strips of one
+// A strip consists of rows of coding units; a row has 16 lines of pixels. The last strip of a picture (its
+// end) may have fewer rows than the others. A strip can be decoded without the strip before it. Strips of one
 // class have the same width, quantizer and Huffman tables. So a header, any strips in any order and an end
 // form a valid picture.
 //
-// No restart marker is needed between strips. The last coding unit of each strip is grey, and its codes fill
-// the last byte. So the DC values that the next strip is coded against are zero, as at the start of a
-// picture.
+// Strips can follow each other without a restart marker. In a JPEG, DC values are coded as differences from
+// the DC values before them; at the start of a picture, these count as zero. The last coding unit of each
+// strip is grey, so the DC values before the next strip are zero too. Its codes also fill the strip's last
+// byte.
 //
-// Each strip has a list of bits that may be flipped (jpeg_intervals.hpp). They are in groups, so that
-// flipping loads few cache lines. Because of these flips, no two samples have an equal file system block,
-// although they share strips.
+// Each strip has a list of bits that may be flipped (jpeg_intervals.hpp). The flips make samples different
+// although they share strips: no two samples have an equal file system block. The bits are in groups, so that
+// flipping them loads few cache lines.
 //
-// Decoders are as fast as for other pictures. Restart intervals would make libjpeg-turbo decode the whole
+// Such pictures are decoded as fast as others. With restart intervals, libjpeg-turbo would decode the whole
 // picture in a careful mode, which is 5 to 11% slower.
 #pragma once
 
@@ -35,8 +36,8 @@
 namespace penstock {
 
 // The number of rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Strips
-// have few rows, so that the stock is small and is found in faster caches. Even in the widest pictures, 16
-// bits can count the coding units of a strip, as in encoders.
+// have few rows, so that the stock is small and fits into faster caches. A strip has fewer than 2^16 coding
+// units even in the widest pictures: as in encoders, 16 bits can count them.
 constexpr uint32_t strip_rows(uint32_t width) {
   constexpr uint32_t kMostRows = 16;
   // The most coding units in a row, because a JPEG has at most 65500 pixels in a line.
@@ -73,7 +74,8 @@ struct StripClass {
   size_t height_offset = 0;       // offset of the picture's height in the header
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;  // flips of all strips, in the order of strips
-  // For each group of flips, the offsets in the strip of its first and last byte. In the order of strips.
+  // For each group of flips: the offsets in the strip of the first and the last byte of the group. The groups
+  // are in the order of the strips.
   std::vector<uint32_t> edges;
   std::vector<Strip> strips;  // `whole_strips` strips of strip_rows() rows, then strips with fewer rows
   size_t whole_strips = 0;
@@ -81,10 +83,9 @@ struct StripClass {
   std::vector<uint32_t> sorted_sizes;  // sizes of all strips, in the order of by_size
 };
 
-// Makes classes of strips and keeps them. Any thread may use it. The first get() of a class makes it. Threads
-// that need the same class meanwhile help to make it. This takes 7 to 15 ms of processor time for a width of
-// 500 pixels. A class depends only on the scenery, `stream`, width and percentage. The scenery must outlive
-// the stock.
+// Makes classes of strips and keeps them. Any thread may use it. The first get() of a class makes it; threads
+// that need the same class meanwhile help. This takes 7 to 15 ms of processor time for a width of 500 pixels.
+// A class depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);

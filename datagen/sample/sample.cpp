@@ -22,8 +22,8 @@ uint64_t field_bytes(const Field& field) {
 }
 
 uint32_t crc32c_of(const FieldBytes& field, uint32_t before) {
-  // A known CRC32C of at least this many bytes is combined with that of the bytes before. For fewer bytes it
-  // is faster to compute the CRC32C again.
+  // If the field has at least this many bytes and knows their CRC32C, this is combined with `before`. For
+  // fewer bytes it is faster to compute the CRC32C from the bytes.
   constexpr uint64_t kLeastCombinedBytes = 8192;
   if (field.crc32c && before == 0) return *field.crc32c;
   if (field.crc32c && field.bytes >= kLeastCombinedBytes)

@@ -29,7 +29,8 @@ inline constexpr OptionSpec kOverlayOption{
         "corpus's own",
     .group = "Corpus"};
 
-// The root folder of the tier if it is missing. Absent if the folder exists, or if the tier needs none.
+// Returns the root folder of the tier if that folder does not exist. Returns nothing if it exists, or if the
+// tier needs no folder.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
 // Opens a tier of a plan, with the name that it has in the plan. No other open tier may have this name.
@@ -41,9 +42,10 @@ Result<Tier> open_planned_tier(const PlannedTier& planned);
 // and, if the tier has native paths, the modification time.
 std::string describe_change(Tier& slow, const PlannedFile& file);
 
-// The two tiers of an overlay. make_overlay() makes a back end from them, which reads objects of the plan
-// from the fast tier and all others from the slow one. On both tiers it puts "prefix/" before each name. It
-// is read-only: creating, renaming and removing are `unsupported`. Listings come from the slow tier. Its
+// The two tiers of an overlay, from which make_overlay() makes a back end. This back end reads the objects in
+// `staged_names` from the fast tier and all others from the slow one. It puts "prefix/" before each name on
+// either tier.
+// The back end is read-only: creating, renaming and removing are `unsupported`. It lists the slow tier. Its
 // queues use threads.
 struct OverlayTiers {
   Tier slow;
@@ -61,8 +63,9 @@ Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_fil
 
 inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"
 
-// Records what an overlay read; does nothing for a tier that apply_overlay() did not make. Writes both tiers
-// (roles `slow` and `fast`) and the bytes read from each (tier_bytes_read.slow and .fast) into the record.
+// Writes into the record what an overlay read: its tiers (roles `slow` and `fast`), and the bytes read from
+// each (tier_bytes_read.slow and tier_bytes_read.fast). Does nothing for a tier that apply_overlay() did not
+// make.
 // `sum` returns the sum of a number over all ranks. It is a collective call, so every rank must call
 // record_overlay().
 Result<void> record_overlay(const Tier& tier, const std::function<Result<uint64_t>(uint64_t)>& sum,

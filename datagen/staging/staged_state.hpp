@@ -34,8 +34,8 @@ struct StagedState {
 std::string staged_state_text(const StagedState& state);
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where);
 
-// Name of the state's file: ".penstock/staged/<id>.json". The other function gives the name of the lock that
-// an apply or revert holds.
+// staged_state_name() is the name of the state's file: ".penstock/staged/<id>.json". staged_lock_name() is
+// the name of the lock that `stage apply` and `stage revert` hold while they run.
 std::string staged_state_name(std::string_view plan_id);
 std::string staged_lock_name(std::string_view plan_id);
 inline constexpr std::string_view kStagedFolder = ".penstock/staged";

@@ -45,8 +45,8 @@ Result<FreeSpace> free_space_of(Backend& backend) {
   const auto root = backend.native_path("");
   if (!root || !stat_file_system(*root, file_system) || !allocates_whole_blocks(file_system)) return space;
   const auto system_block = uint64_t(file_system.f_frsize);
-  // If the back end reports less free space than the file system, its limit `capacity` decides, which counts
-  // bytes and not blocks.
+  // If the back end reports less free space than the file system has, its option `capacity` limits the space.
+  // That limit counts bytes and not blocks, so block_bytes stays 1.
   const bool limited_by_blocks = free >= uint64_t{file_system.f_bavail} * system_block;
   if (limited_by_blocks) space.block_bytes = std::max<uint64_t>(system_block, 1);
   // On ext4 a small folder takes a block. XFS stores it in its inode, and tmpfs uses no blocks for it.
@@ -56,8 +56,8 @@ Result<FreeSpace> free_space_of(Backend& backend) {
 }
 
 Error describe_full_tier(Backend& backend, Error error) {
-  // With fewer free inodes than this, the inodes are used up. It is more than 0, because a command that fails
-  // has already removed some files.
+  // With fewer free inodes than this, the lack of inodes counts as the cause of the error. A few may be free
+  // by now, because the failed command has already removed some of its files.
   constexpr uint64_t kFewInodes = 64;
   constexpr uint64_t kEnoughBytes = uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;

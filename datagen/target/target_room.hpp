@@ -25,8 +25,8 @@ struct FreeSpace {
 // error if the back end does not report free space.
 Result<FreeSpace> free_space_of(Backend& backend);
 
-// Returns `error`. If the error means a full device, but the tier has free bytes and no free inodes, this is
-// added to the message.
+// Returns `error`, with a better message if it is ENOSPC and the tier has free bytes but almost no free
+// inodes: then the message also says that the inodes are used up.
 Error describe_full_tier(Backend& backend, Error error);
 
 }  // namespace penstock

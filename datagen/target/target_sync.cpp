@@ -44,7 +44,7 @@ Result<TargetSync> TargetSync::begin(const Tier& tier) {
   const auto root = tier.backend->native_path("");
   if (!root) return out;
   out.path_ = root->native();
-  // This stays open until sync(): syncfs() reports only those write-back errors that happen after this open.
+  // Keep the folder open until sync(): syncfs() reports only write-back errors that happen after this open.
   out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
   // If this kernel's syncfs() does not report lost bytes, each object is synced on its own. That sync reports

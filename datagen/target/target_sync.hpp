@@ -29,10 +29,11 @@ class TargetSync {
   // not be.
   Result<void> sync() const;
 
-  // Call this once before the first drop_from_cache(). drop_from_cache() drops an object from the page cache,
-  // so that the next read comes from the device. Without it, a check would not find bytes that a failed
-  // write-back lost, because the page cache still has them. An error concerns the object: it does not exist,
-  // or bytes of it are lost.
+  // drop_from_cache() drops an object from the page cache, so that the next read comes from the device.
+  // Without this, a check could not find bytes that a failed write-back lost, because the page cache still
+  // has them. It fails if the object does not exist, or if bytes of it are lost.
+  // sync_before_checks() must be called once before the first drop_from_cache(): it writes changed pages
+  // back, because the kernel drops only clean ones.
   void sync_before_checks() const;
   Result<void> drop_from_cache(std::string_view name) const;
 

@@ -7,8 +7,8 @@ namespace {
 
 using Sample = SampleList::Sample;
 
-// The loop by system calls. If samples are whole objects, each read opens and closes its object. Else as many
-// objects as possible are held open.
+// Reads the samples of `plan` with system calls. If samples are whole objects, each read opens and closes its
+// object. Else as many objects as possible are held open.
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;

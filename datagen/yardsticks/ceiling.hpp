@@ -1,5 +1,6 @@
-// The probe series: loops of several shapes, which all read the same samples. The rate of the fastest is the
-// ceiling of a tier for this number of clients, these sizes and this cache state.
+// The probe series: loops of several shapes, which all read the same samples. The rate of the fastest loop is
+// the ceiling of the tier. It holds for one number of clients, the sizes of these samples, and one cache
+// state.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +29,14 @@ struct LoopShape {
   std::string name() const;
 };
 
-// The probes to try for `threads` clients. There are at most five, so that there is time for each, and the
-// first is the baseline's loop. These are tried: two and four times as many threads; `readahead` for whole
-// objects that are read by system calls; `streamed` for samples that are ranges; `queued` for asynchronous or
-// emulated tiers. Mapped files are not tried. For whole files their page faults make them slower than
-// read(2), and a file that shrinks would kill the process.
+// The probes to try for `threads` clients. The first is the loop of the baseline. There are at most five, so
+// that there is time for each. Besides the baseline's loop, these are tried:
+// - the same loop with two and with four times as many threads,
+// - `readahead` for whole objects that are read by system calls,
+// - `streamed` for samples that are ranges,
+// - `queued` for asynchronous or emulated tiers.
+// Mapped files are not tried. For whole files their page faults make them slower than read(2), and a file
+// that shrinks would kill the process.
 std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads);
 
 // Runs one probe as often as needed. The first run makes its queues and their memory, and later runs reuse

@@ -1,5 +1,5 @@
-// Threads: one thread calls LoopControl::run(), which starts threads and joins them. They call next() and
-// fail().
+// Threads: one thread calls LoopControl::run(), which starts the threads of the loop and joins them. Only the
+// threads of the loop call next() and fail().
 // Lock: LoopControl::mutex_ guards first_error_. It is not held during a read. next() takes no lock.
 // Memory: run() allocates before the loop. next() and read_whole() allocate only for errors.
 // Ctrl-C: next() returns false after a signal. Reads in flight are finished, and repeated after EINTR.

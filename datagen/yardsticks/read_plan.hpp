@@ -28,8 +28,9 @@ struct ReadPlan {
   std::function<uint64_t(uint64_t n)> order;
 };
 
-// Readers of objects whose samples are ranges. Entry i is for object i. Only the first objects of the corpus
-// have one; the others are opened for each read. Empty if samples are whole objects.
+// The Readers of open objects, if samples are ranges of objects: entry i is for object i. Only the first
+// objects of the corpus have an entry; the others are opened anew for each read. Empty if samples are whole
+// objects.
 using OpenObjects = std::vector<std::unique_ptr<Reader>>;
 Result<OpenObjects> open_objects(const ReadPlan& plan);
 

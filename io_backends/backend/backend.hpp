@@ -1,12 +1,12 @@
 // The interface of a back end. Each back end implements it, and so gives one way to read and write objects.
 //
 // A Backend turns object names into Readers, Writers, Queues and a Namespace below one root, and lists what
-// it can do. It never measures time, and knows nothing of samples or formats. Names are relative and divided
-// by '/', without '.', '..' or a leading '/'. A back end refuses other names with invalid_argument before it
-// does anything.
+// it can do. It never measures time, and knows nothing of samples or formats. A name is relative: it has no
+// leading '/', and none of its parts between two '/' is "." or "..". A back end refuses any other name with
+// invalid_argument before it does anything.
 //
 // Threads: any thread may call a Backend, its Namespace and its Readers at any time. Only one thread at a
-// time may call a Writer or a Queue. Everything that a Backend makes must be destroyed before it.
+// time may call a Writer or a Queue. Everything that a Backend has made must be destroyed before the Backend.
 //
 // Errors: the same fault gives the same Errc on every back end, and the message names the object. The
 // contract test checks this.
@@ -59,13 +59,13 @@ class Reader {
   virtual Result<void> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 
   // Returns `length` bytes from `offset` without a copy: the span shows the memory in which the object
-  // already is. It stays valid as long as the Reader exists. If the object is shortened meanwhile, its lost
-  // bytes read as zeros and the Reader's next call fails. Needs Caps::zero_copy.
+  // already is. The span stays valid as long as the Reader exists. If the object is shortened meanwhile, the
+  // bytes after its new end read as zeros, and the next call of the Reader fails. Needs Caps::zero_copy.
   virtual Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length);
 
   // Does the same as read_at(), but all ranks of the job call it together for the same object. A rank that
-  // needs no bytes passes an empty span. All ranks later destroy this Reader together, too; if they have
-  // several such Readers, in the same order. Needs Caps::collective_reads.
+  // needs no bytes passes an empty span. All ranks must also destroy this Reader together. If each rank has
+  // several such Readers, all ranks destroy them in the same order. Needs Caps::collective_reads.
   virtual Result<void> read_at_all(uint64_t offset, std::span<std::byte> out);
 };
 
@@ -130,12 +130,12 @@ class Backend {
   virtual Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint = 0) = 0;
 
   // Opens, reads and closes one object, and waits for it: the blocking form of the queue operation
-  // ReadObject. Returns the number of bytes read. The implementation of this class opens a Reader; a back end
-  // with a cheaper way overrides it.
+  // ReadObject. Returns the number of bytes read. By default it opens a Reader. A back end with a cheaper way
+  // overrides it.
   virtual Result<uint64_t> read_object(std::string_view name, uint64_t length_hint, std::span<std::byte> out);
 
-  // Makes a queue of up to `depth` operations. The implementation of this class does each operation in
-  // submit(), one after another. A back end with asynchronous calls overrides it. For the others,
+  // Makes a queue of up to `depth` operations. By default submit() of that queue does the operations itself,
+  // one after another. A back end with asynchronous calls overrides this function. For other back ends,
   // thread_pool_queue() (queue.hpp) keeps `depth` operations in flight on threads.
   virtual Result<std::unique_ptr<Queue>> queue(size_t depth);
 
@@ -143,12 +143,14 @@ class Backend {
 
   virtual MovedBytes moved_bytes() const = 0;
 
-  // One sentence for each thing that this back end does differently from the user's request, because this
-  // machine or file system cannot do it. They are printed and kept in result records.
+  // Returns remarks for the user, which are printed and kept in result records. Each is one sentence. It
+  // names one thing that this back end does in another way than the user asked, because this machine or file
+  // system cannot do it.
   virtual std::vector<std::string> remarks() const { return {}; }
 
-  // Returns the path of the object in the operating system. Other programs use it, and so do the functions
-  // that inspect and evict the page cache. The name "" is the root. Needs Caps::native_path.
+  // Returns the path of the object in the operating system; no value without Caps::native_path. Other
+  // programs use the path, and so do the functions that inspect and evict the page cache. The name "" is the
+  // root.
   virtual std::optional<std::filesystem::path> native_path(std::string_view name) const;
 };
 
@@ -159,7 +161,7 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
 Result<std::string> read_text(Backend& backend, std::string_view name, uint64_t max_bytes);
 
 // Fails with invalid_argument unless `name` is a proper object name: relative, at most 1024 bytes long, and
-// each part between two '/' at most 255.
+// each part between two '/' has 1 to 255 bytes and is not "." or "..".
 Result<void> check_object_name(std::string_view name);
 // Does the same as check_object_name(), but also allows "" (the root).
 Result<void> check_folder_name(std::string_view name);

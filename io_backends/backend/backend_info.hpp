@@ -13,9 +13,9 @@
 
 namespace penstock {
 
-// Descriptor of a back end plug-in. `path` is the part of a TIER after "NAME=BACKEND:". make() returns the
-// back end, or an error if it cannot work on this machine. It does no more than it needs to find that out;
-// the root folder need not exist yet.
+// Describes a back end to the registry of back ends. make() returns the back end, or an error if it cannot
+// work on this machine. make() does no other work, and the root folder need not exist yet. `path` is the part
+// of a TIER after "NAME=BACKEND:".
 struct BackendInfo {
   std::string_view name;
   std::string_view summary;

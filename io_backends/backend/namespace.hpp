@@ -19,8 +19,8 @@ struct Entry {
   bool dangling = false;  // set by list(): the entry is a link whose target does not exist
 };
 
-// A lock on a tier, which Namespace::lock() makes. It is released when this object is destroyed or the
-// process ends. Exception: on the back end s3 the lock of a killed process remains (s3/names.cpp).
+// A lock on a tier, made by Namespace::lock(). The lock ends when this object is destroyed or its process
+// ends. Exception: on the back end s3 the lock of a killed process remains (s3/names.cpp).
 class Lock {
  public:
   virtual ~Lock() = default;

@@ -51,8 +51,9 @@ enum class Start : uint8_t {
 };
 
 // Keeps operations in flight: submit() starts reads, and reap() collects their completions in any order. Only
-// one thread at a time may call it, and while operations are in flight only the thread that submitted them.
-// The destructor waits for operations in flight or cancels them; their memory is not used after that.
+// one thread at a time may call it. While operations are in flight, only the thread that submitted them may
+// call it. The destructor waits for operations in flight or cancels them. After that their memory is not used
+// again.
 class Queue {
  public:
   virtual ~Queue() = default;
@@ -77,11 +78,11 @@ class Queue {
 // another, so it returns thread_pool_queue().
 Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, size_t depth);
 
-// A Queue over any Backend, with `depth` threads that each do one blocking read at a time. Fails with
-// `exhausted` if the system cannot create the threads.
+// Makes a Queue over any Backend. It has `depth` threads, each of which does one blocking read at a time.
+// Fails with `exhausted` if the system cannot create the threads.
 Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, size_t depth);
 
-// A Queue over any Backend that does each operation in submit(), one after another.
+// Makes a Queue over any Backend. Its submit() does the operations itself, one after another.
 Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, size_t depth);
 
 // The functions below are helpers for authors of queues.

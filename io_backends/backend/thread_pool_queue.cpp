@@ -1,6 +1,6 @@
 // A Queue over blocking reads, for back ends without asynchronous calls.
-// Threads: the owner's thread, one at a time, calls submit(), reap(), in_flight() and the destructor. `depth`
-// threads run work(), each with one blocking read at a time.
+// Threads: only one thread at a time calls submit(), reap(), in_flight() and the destructor. `depth` threads
+// run work(), each with one blocking read at a time.
 // Lock: mutex_ guards waiting_, done_ and wanted_completions_. It is not held during a read.
 // Memory: submit() and reap() allocate nothing; a read may. If a read throws, the process ends.
 // Ctrl-C: it ends no wait here. reap() waits until reads have returned, and the destructor waits for all

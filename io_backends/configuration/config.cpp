@@ -23,8 +23,8 @@ void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& 
   }
 }
 
-// The site files that exist. The first is ./penstock.yaml, whose values are used before those of the user's
-// own file.
+// The site files that exist: ./penstock.yaml first, and then the user's own file. If both have a value, that
+// of ./penstock.yaml is used.
 std::vector<fs::path> site_files() {
   std::vector<fs::path> files{"penstock.yaml"};
   if (const char* home = std::getenv("HOME"); home != nullptr)
@@ -53,7 +53,7 @@ SiteNames known_names(std::span<const CommandInfo* const> all) {
   return known;
 }
 
-// Only those of `words` that are flags of this command.
+// Returns those of `words` that are flags of this command.
 std::vector<OptionWord> flags_of_command(const CommandInfo& command, std::vector<OptionWord> words) {
   std::vector<std::string_view> names;
   add_names(command, names);

@@ -13,12 +13,13 @@
 
 namespace penstock {
 
-// Parses the words after the command's name. A value that the line does not give comes from configuration
-// files. If several files have it, the first of these decides: --config, ./penstock.yaml, the user's own
-// file. Within each of the last two (the site files), the section of the command decides before `defaults`.
-// With --no-config among `words` it reads only the file of --config. The files may contain flags of `all`
-// commands. If a flag of a file is wrong, the error names the files. Calls `log` with the name of each site
-// file before it reads it.
+// Parses the words after the command's name, and adds values from configuration files for flags that the
+// words do not give.
+// If several files have a value, the first of these decides: the file of --config, ./penstock.yaml, the
+// user's own file. In ./penstock.yaml and the user's file (the site files), the section of the command comes
+// before the section `defaults`. With --no-config among `words`, the site files are not read.
+// The files may contain flags of all commands in `all`. If a flag of a file is wrong, the error names the
+// files. `log` gets the name of each site file before the file is read.
 Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
                                       std::span<const CommandInfo* const> all,
                                       const std::function<void(std::string_view)>& log);

@@ -1,5 +1,5 @@
-// Histograms of latencies that can be merged. Their buckets are log-linear (as in HdrHistogram). Percentiles
-// over threads and ranks are computed from the counts and never averaged.
+// Histograms of latencies that can be merged. Their buckets are log-linear (as in HdrHistogram). For a
+// percentile over several threads or ranks, the counts are merged first. Percentiles are never averaged.
 #pragma once
 
 #include <array>
@@ -29,8 +29,9 @@ class Histogram {
   uint64_t max() const { return max_; }
   double mean() const { return total_ == 0 ? 0.0 : double(sum_) / double(total_); }
 
-  // Returns the value that `percent` percent of the counted values do not exceed. It is known only as exactly
-  // as its bucket, so the result is the middle of that bucket, but within min() and max(). 0 if empty.
+  // Returns the value that `percent` percent of the counted values do not exceed; 0 if no value was counted.
+  // The histogram knows only the bucket of that value. So the result is the middle of the bucket, moved into
+  // the range from min() to max() if it is outside.
   double percentile(double percent) const;
 
   static constexpr size_t kSubBuckets = 64;

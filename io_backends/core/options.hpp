@@ -66,9 +66,10 @@ class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";
 
-  // Parses `words` by the tables. For an unknown key the error names the nearest valid key and lists all. For
-  // a bad value it names the key and `owner` ("tier option 'limit' of 'disk'" with owner "tier option"). With
-  // owner kOnCommandLine the error names keys as the user typed them: "--limit".
+  // Parses `words` by the tables. For an unknown key the error names the nearest valid key and lists all
+  // valid keys. For a bad value the error begins with `owner` and names the key: "tier option 'limit' ..."
+  // with the owner "tier option". With the owner kOnCommandLine the error names keys as the user typed them:
+  // "--limit".
   static Result<Options> parse(std::span<const OptionTable> tables, std::span<const OptionWord> words,
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);
@@ -87,9 +88,9 @@ class Options {
   bool boolean(std::string_view name) const;
   const std::vector<uint64_t>& list(std::string_view name) const;
 
-  // Calls the function for each option in table order. `text` is the parsed value without abbreviations:
-  // "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. A repeated option gets a call for each value.
-  // `text` is null if the option was not given and has no default.
+  // Calls `visitor` for each option in table order. `text` is the parsed value without abbreviations: "4096"
+  // for 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. `text` is null if the option was not given and has
+  // no default. A repeated option gets a call for each value.
   void visit(const std::function<void(const OptionSpec& option, const std::string* text)>& visitor) const;
   // The options that have a value, each with the text that visit() passes.
   std::vector<OptionWord> resolved() const;

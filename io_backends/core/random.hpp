@@ -64,8 +64,8 @@ class Permutation {
   std::array<uint64_t, 4> keys_;  // one key for each round
 };
 
-// exp and log, computed by series from exactly defined operations, so that the result is the same on every
-// machine to the last bit. Relative error below 1e-13.
+// portable_exp() and portable_log() give the same result on every machine to the last bit, because they
+// compute series by exactly defined operations. The relative error is below 1e-13.
 double portable_exp(double x);
 double portable_log(double x);
 

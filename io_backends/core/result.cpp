@@ -101,7 +101,7 @@ Error error_of(const std::exception& thrown) {
   const auto* const system_error = dynamic_cast<const std::system_error*>(&thrown);
   if (system_error != nullptr && (system_error->code().category() == std::generic_category() ||
                                   system_error->code().category() == std::system_category())) {
-    // std::thread throws EAGAIN if the system refuses to start a thread.
+    // EAGAIN becomes `exhausted`: std::thread throws it if the system refuses to start a thread.
     const int sys_errno = system_error->code().value();
     return make_error(sys_errno == EAGAIN ? Errc::exhausted : errc_of(sys_errno), thrown.what());
   }

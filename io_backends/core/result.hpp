@@ -57,9 +57,9 @@ template <class First, class... Rest>
 Error make_error(Errc code, fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
   return make_error(code, fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
 }
-// Turns a caught exception into an error, at a place that no exception may cross. If memory or threads ran
-// out, the error is `exhausted`. For a std::system_error with another errno it has the kind that
-// errno_error() chooses. For any other exception it is `internal`, because no code throws one on purpose.
+// Turns a caught exception into an error, for functions that no exception may leave. If memory or threads ran
+// out, the error is `exhausted`. For a std::system_error with another errno, errno_error() chooses the kind.
+// Any other exception becomes `internal`, because no code throws one on purpose.
 Error error_of(const std::exception& thrown);
 
 // Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result is

@@ -35,7 +35,7 @@ Result<std::vector<uint64_t>> parse_list(std::string_view text);
 
 // Formats for people, with at least two significant digits: "1.8 GiB", "112 KiB", "512 B".
 std::string format_size(uint64_t bytes);
-// Like format_size(), for any finite number of bytes. With `si` in powers of 1000: "1.8 GB".
+// Does the same as format_size(), for any finite number of bytes. With `si` it uses powers of 1000: "1.8 GB".
 std::string scaled_size(double bytes, bool si);
 std::string format_duration(std::chrono::nanoseconds duration);
 // Groups digits by blanks, as in tables: 16384 becomes "16 384".

@@ -1,7 +1,7 @@
 // Threads: a CallTrace is used under the lock of its shard in traced.cpp. One thread makes a TraceFile, and
 // the destructor of the traced back end writes it.
-// Lock: while the file is open it has an exclusive flock(), if the file system has locks. So two tiers or
-// programs do not write the same trace.
+// Lock: TraceFile holds an exclusive flock() on the file while it is open, if the file system has locks. So
+// two tiers or programs never write the same trace.
 // Crash: the file stays empty, because it is written at the end. It is not synced.
 #include "io_backends/decorators/call_trace.hpp"
 

@@ -25,10 +25,10 @@ struct TracedCall {
   uint8_t errc = 0;            // the error's Errc as a number, plus 1; 0: no error
 };
 
-// The number of the row in which a trace viewer shows a call. All blocking calls of a thread share the row of
-// slot 0. An operation of a Queue is in the row of its slot in the queue (from 1), so that overlapping
-// operations have rows of their own. The factor is a power of ten, so that people can read the thread from
-// the number.
+// Returns the number of the row in which a trace viewer shows a call. All blocking calls of a thread are in
+// one row, that of slot 0. An operation of a Queue is in the row of its slot in the queue (from 1), so that
+// overlapping operations are in different rows. The thread is multiplied by a power of ten, so that people
+// can read both numbers in the result.
 constexpr uint64_t trace_lane(uint32_t thread, uint32_t slot) {
   return uint64_t{thread} * 100'000 + slot;
 }

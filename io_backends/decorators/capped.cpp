@@ -1,9 +1,9 @@
 // Threads: any thread calls the back end and its Namespace. One thread at a time calls a Writer.
-// Lock: SpaceMeter::mutex_ guards has_counted_. count_existing() holds it while it lists all objects, so that
-// other threads wait for the sum of their sizes. used_ is an atomic that changes without the lock.
+// Lock: SpaceMeter::mutex_ guards has_counted_. count_existing() holds it while it adds up the sizes of all
+// objects, so that other threads wait for the sum. used_ is an atomic that changes without the lock.
 // Memory: names, listings and errors allocate; in count_existing() they do so under the lock.
 // Ctrl-C: nothing here checks for a signal.
-// Crash: the count is in memory only. The next process adds up the objects again.
+// Crash: the count is in memory only. The next process adds up the sizes again.
 #include "io_backends/decorators/capped.hpp"
 
 #include <algorithm>
@@ -32,9 +32,9 @@ class SpaceMeter {
     return success();
   }
 
-  // Counts `bytes` more as used. If that would exceed the capacity, fails with no_space and counts none. Any
-  // thread may call it. It needs no lock: if another thread has changed used_ since it was read, the exchange
-  // fails and the check is repeated.
+  // Counts `bytes` more as used. If that would exceed the capacity, fails with no_space and counts none of
+  // them. Any thread may call it, without a lock: if another thread changes used_ between the load and the
+  // exchange, the exchange fails and the loop checks again.
   Result<void> use(uint64_t bytes, std::string_view name) {
     uint64_t used = used_.load();
     do {
@@ -42,8 +42,8 @@ class SpaceMeter {
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return success();
   }
-  // Counts `bytes` less as used, but stops at 0: an object may have bytes that were never counted, because
-  // another program wrote them.
+  // Counts `bytes` less as used. The result is never below 0, even if bytes that were never counted are
+  // released: another program may have written them.
   void release(uint64_t bytes) {
     uint64_t used = used_.load();
     while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {

@@ -22,7 +22,7 @@ namespace {
 using Scope = Fault::Scope;
 using Kind = Fault::Kind;
 
-// A row says that calls of this kind can have the faults of this scope (faulty.hpp lists the scopes). A
+// A row says which faults a kind of call can have: those of `scope` (faulty.hpp lists the scopes). A
 // whole-object read has two rows, since it can have the faults of an open and of a read. The calls of a
 // Writer have no row: FaultyWriter injects their faults.
 struct FaultPoint {
@@ -48,14 +48,14 @@ constexpr FaultPoint kFaultPoints[] = {
 
 class Faults {
  public:
-  // `root` is what errors call the tier's root, whose name is "".
+  // `root`: how errors name the root of the tier. Its object name "" would say nothing.
   Faults(const std::vector<Fault>& faults, uint64_t seed, std::string root) : root_(std::move(root)) {
     for (size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
   // The hook (wrapper.hpp): makes a call with the faults that the rules give it. A flip happens after the
-  // call, other faults before it. A flip does not change the result of view(), which is the object's own
+  // call, any other fault before it. For view() a flip does nothing, because the result is the object's own
   // memory.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
@@ -76,8 +76,8 @@ class Faults {
   }
 
   // Injects the faults that the rules have for this operation: an error, a wait, or the end of the process.
-  // Every rule for this scope and name counts the operation, even if an earlier rule has already made it
-  // fail.
+  // Every rule with this scope and name counts the operation, even if an earlier rule has already made the
+  // operation fail.
   Result<void> inject(Scope scope, std::string_view operation, std::string_view name) {
     Result<void> injected;
     for (const auto& rule : rules_) {

@@ -2,8 +2,8 @@
 // or a Queue. All of them share one Pace, whose two buckets are atomics. There is no lock here.
 // Memory: once a Reader, Writer or Queue is made, it allocates only for errors.
 // Ctrl-C: every sleep ends within 50 ms with `interrupted`. With a latency, each call that starts after the
-// signal fails at once, even one that cleans up. Only a thread with an IgnoreInterrupt is excepted.
-// Crash: the state is in memory only. What the wrapped back end promises still holds.
+// signal fails at once, even one that cleans up. Only on a thread with an IgnoreInterrupt do calls go on.
+// Crash: the state of the buckets is in memory only. The wrapped back end keeps all of its own promises.
 #include "io_backends/decorators/throttled.hpp"
 
 #include <algorithm>
@@ -56,15 +56,16 @@ class Pace {
 
  private:
   // Makes a call that moves bytes, and returns when its bytes are due. The due time is computed before the
-  // call (pass()), so that the time of the call is part of the wait. The wait comes after the call. If a
-  // signal ends it, the caller gets an error although the bytes have been read or written.
+  // call (pass()), so the time of the call is a part of the wait. The wait comes after the call. So if a
+  // signal ends the wait, the caller gets an error although the bytes have been read or written.
   template <class Inner>
   static auto transfer(TokenBucket& pipe, const BackendCall& call, Inner inner) -> decltype(inner()) {
     const Time begin = Clock::now();
     Time due = pipe.pass(call.bytes, begin);
     auto result = inner();
     if (!result.ok()) return result;
-    // If a whole object is read without a length hint, its size is known only after the call.
+    // The due time is computed here for a whole object without a length hint, because its size is known only
+    // now.
     if (call.bytes == 0) due = pipe.pass(bytes_moved(call, result), begin);
     PENSTOCK_TRY(wait(pipe, due));
     return result;
@@ -125,16 +126,16 @@ size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start
   return operations.size();
 }
 
-// Moves the completions of the wrapped queue to delayed_. Waits until delayed_ has `wanted` completions,
-// whether they are due or not. Ctrl-C does not end this wait: the wrapped queue still writes to the caller's
-// memory.
+// Moves the completions of the wrapped queue to delayed_. Waits until delayed_ has `wanted` completions, due
+// or not. Ctrl-C does not end this wait, because the wrapped queue still writes to the caller's memory.
 void ThrottledQueue::collect(size_t wanted) {
   const size_t missing = wanted > delayed_.size() ? wanted - delayed_.size() : 0;
   const size_t count = inner_->reap(reaped_, missing);
   for (size_t i = 0; i < count; ++i) {
     Completion& done = reaped_[i];
     Flight flight = flights_.take(done);
-    // If there was no length hint, the size is known only after the read.
+    // The due time is computed here for a whole object without a length hint, because its size is known only
+    // now.
     if (flight.call.bytes == 0 && done.bytes.ok())
       flight.due = pace_.read_bucket.pass(*done.bytes, flight.submitted);
     delayed_.push_back({flight.due, std::move(done)});
@@ -149,8 +150,8 @@ size_t ThrottledQueue::reap(std::span<Completion> out, size_t at_least) {
   while (count < out.size() && !delayed_.empty()) {
     const Time due = delayed_.front().due;
     if (count >= wanted && due > Clock::now()) break;
-    // After Ctrl-C the completion is returned before it is due, since its bytes have arrived. Only the first
-    // entry may get an earlier time: another change would break the order of the heap.
+    // After Ctrl-C the completion is returned before it is due, since its bytes have arrived. Its time
+    // becomes Time::min(), which keeps the order of the heap, because it is the first entry.
     if (!Pace::wait(pace_.read_bucket, due)) delayed_.front().due = Time::min();
     std::pop_heap(delayed_.begin(), delayed_.end(), due_later);
     out[count++] = std::move(delayed_.back().completion);

@@ -16,8 +16,8 @@ namespace penstock {
 //
 // Without a latency, an idle pipe saves up at most 10 ms of its flow. With a latency it models a device that
 // transfers one request after the other. A single caller waits for the latency and then for its bytes. The
-// latencies of several callers overlap. If callers woke up too late, later requests start earlier by that
-// time, but by at most 10 ms.
+// latencies of several callers overlap. If callers woke up too late, later requests start earlier by as much,
+// but by at most 10 ms.
 class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -31,8 +31,8 @@ using Time = Clock::time_point;
 constexpr size_t kShards = 64;
 
 // Returns the number of the calling thread, counted from 0. Lock-free. No two threads ever get the same
-// number, so they never share a row of the trace. They share a shard only if more than kShards threads have
-// called this.
+// number, so each has its own row in the trace. Two threads share a shard only if more than kShards threads
+// have called this.
 uint32_t thread_number() {
   static std::atomic<uint32_t> next_number{0};
   thread_local const uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed);
@@ -65,10 +65,11 @@ class CallRecorder final : public TimedCalls {
     return result;
   }
 
-  // Adds a finished call to the counts, and to the trace if there is one. The thread that made the call runs
-  // this. `call.bytes` are the bytes that the call moved if it succeeded. `slot` is 0 for a blocking call,
-  // else the slot in the queue (from 1). Takes the lock of this thread's shard. Only take_new() and other
-  // threads of the same shard take that lock, too.
+  // Adds a finished call to the counts, and to the trace if there is one. Runs on the thread that made the
+  // call. `call.bytes`: the bytes that the call moved if it succeeded. `slot`: 0 for a blocking call, else
+  // the slot in the queue (from 1).
+  // Lock: takes the lock of this thread's shard. Only take_new() and other threads of the same shard take
+  // that lock, too.
   void note(const BackendCall& call, Time started, const Error* error, uint32_t slot = 0) {
     // The clock is read before the lock is taken: a wait for the lock is not part of the call's time.
     const auto duration = Clock::now() - started;
@@ -119,9 +120,9 @@ class CallRecorder final : public TimedCalls {
     not_taken_.clear();
     return taken;
   }
-  // Returns all calls since the beginning. It uses take_new() itself, and keeps the result in not_taken_ so
-  // that the next take_new() still returns those calls. mutex_ is not recursive, so it is locked only after
-  // take_new() has released it.
+  // Returns all calls since the beginning. It gets the latest calls from take_new(), and keeps them in
+  // not_taken_ so that the next take_new() of a caller still returns them. It locks mutex_ only after
+  // take_new() has released it, because mutex_ is not recursive.
   TimesByCall totals() override {
     TimesByCall taken = take_new();
     const std::lock_guard lock(mutex_);
@@ -149,8 +150,8 @@ class CallRecorder final : public TimedCalls {
 class TracedReader final : public DecoratedReader<CallRecorder> {
  public:
   using DecoratedReader::DecoratedReader;
-  // Closes the Reader and measures the time of that. Without this, the destructor of the base class would
-  // close it, unmeasured. Runs on the thread that destroys the Reader.
+  // Measures the time that it takes to close the Reader. Without this, the destructor of the base class would
+  // close it unmeasured. Runs on the thread that destroys the Reader.
   ~TracedReader() override {
     const Time started = Clock::now();
     close();
@@ -163,7 +164,7 @@ class TracedReader final : public DecoratedReader<CallRecorder> {
 class TracedWriter final : public DecoratedWriter<CallRecorder> {
  public:
   using DecoratedWriter::DecoratedWriter;
-  // Closes an unpublished Writer, which removes its bytes, and measures the time of that.
+  // Measures the time that it takes to close an unpublished Writer, which removes its bytes.
   ~TracedWriter() override {
     const Time started = Clock::now();
     close();

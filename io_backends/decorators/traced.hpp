@@ -43,9 +43,9 @@ class TimedCalls {
   virtual TimesByCall totals() = 0;
 };
 
-// The largest number of calls in a trace. The file also has the number of calls that it leaves out. The file
-// is written when the back end is destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row
-// for each thread and for each slot of its queues.
+// The largest number of calls in a trace. The file also says how many further calls were made. The file is
+// written when the back end is destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row for
+// each thread and for each slot of its queues.
 inline constexpr uint64_t kMaxCallsInTrace = 1U << 20U;
 
 // Writes no trace if `trace_file` is "". Fails if the file cannot be created. If it cannot be written later,

@@ -1,8 +1,10 @@
 // Base classes of decorators. Each forwards every call to the wrapped object through a hook:
-// `hook.around(call, inner)` gets the call and the function that does it, and returns its result or an error.
-// So a decorator consists of one hook and of overrides for the few calls that need more than the hook. A
-// Queue has no base class here: a decorator's queue replaces the Readers in its operations by the wrapped
-// ones, with FlightTable.
+// `hook.around(call, inner)` gets the description of the call and a function `inner` that makes it. It
+// returns the result of `inner` or an error. So a decorator consists of one hook and of overrides for the few
+// calls that need more than the hook.
+//
+// A Queue has no base class here. A decorator writes its own, which uses FlightTable: it replaces the
+// decorated Readers in the operations by the wrapped ones.
 #pragma once
 
 #include <chrono>
@@ -67,7 +69,7 @@ class DecoratedReader : public Reader {
       return inner_->read_at_all(offset, out);
     });
     // If the hook has returned an error without making the call, this rank still makes the collective call,
-    // for 0 bytes. Otherwise the other ranks would wait for it for ever.
+    // for 0 bytes. Otherwise the other ranks would wait for this rank for ever.
     if (!called) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
     return result;
   }

@@ -22,8 +22,8 @@ Buffer& thread_buffer(size_t at_least) {
 }
 
 // Reads by one system call; the start of `out` and `offset` must be aligned. Whole blocks go directly to
-// `out`, and the rest of `out` gets its bytes through this thread's buffer. Returns the number of bytes, or
-// -1. If the number is no multiple of `block`, the file has ended.
+// `out`. The rest of `out` gets its bytes through this thread's buffer. Returns the number of bytes, or -1.
+// If the number is not a multiple of `block`, the file has ended there.
 ssize_t read_aligned(int fd, size_t block, uint64_t offset, std::span<std::byte> out) {
   const size_t whole_bytes = out.size() / block * block;
   struct iovec parts[2] = {{out.data(), whole_bytes}, {thread_buffer(block).data(), block}};
@@ -81,8 +81,8 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
   const Fd nameless_file(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
   if (nameless_file || errno == EINVAL) return lacks(nameless_file);
-  // If no file can be made in the folder, its first existing files are tried. They are opened with
-  // O_NONBLOCK, because a FIFO would block.
+  // If no new file can be made in the folder, its existing files are tried, but only among its first
+  // kMaxEntries entries. They are opened with O_NONBLOCK, because the open of a FIFO would block.
   constexpr int kMaxEntries = 1000;
   constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
   std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);

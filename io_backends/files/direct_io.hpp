@@ -34,13 +34,13 @@ class DirectMode {
  public:
   DirectMode(bool on, bool may_turn_off) : may_turn_off_(may_turn_off), on_(on) {}
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // True with fallback=buffered. Then turn_off() is called when the file system has no direct I/O, and all
-  // later opens use the page cache.
+  // Whether turn_off() may be called, as fallback=buffered allows. It is called when the file system has no
+  // direct I/O, and then all later opens use the page cache.
   bool may_turn_off() const { return may_turn_off_; }
   void turn_off() {
     turned_off_.store(true, std::memory_order_relaxed);
-    // turned_off_ is set first and on_ is stored with release. So a thread that sees on() == false also sees
-    // turned_off() == true.
+    // A thread that sees on() == false also sees turned_off() == true, because turned_off_ is set first and
+    // on_ is stored with release.
     on_.store(false, std::memory_order_release);
   }
   bool turned_off() const { return turned_off_.load(std::memory_order_relaxed); }

@@ -50,9 +50,9 @@ class DirectWriter final : public PosixWriter {
   bool is_direct_ = false;
 };
 
-// Makes the file of the object, with O_DIRECT if direct I/O is on. begin() calls this. If the file system
-// refuses O_DIRECT, this turns direct I/O off for the whole back end. It does so only after an open without
-// O_DIRECT succeeded, because EINVAL may have other causes.
+// Makes the file of the object, with O_DIRECT if direct I/O is on. If the file system refuses O_DIRECT, this
+// turns direct I/O off for the whole back end. It does so only after an open without O_DIRECT has succeeded,
+// because EINVAL may have another cause.
 Result<void> DirectWriter::open_file() {
   is_direct_ = mode_.on();
   // The buffer is allocated before the file is made. So if there is no memory, no file remains in the folder.
@@ -67,10 +67,10 @@ Result<void> DirectWriter::open_file() {
   return opened;
 }
 
-// Writes aligned bytes directly, and others through the page cache with O_DIRECT switched off meanwhile. Only
-// this thread uses the descriptor, so no other write runs while O_DIRECT is off. If the kernel writes only a
-// part of an aligned write (at a size limit or the end of the device), the rest also goes through the page
-// cache. That write then returns the reason.
+// Writes aligned bytes directly. Writes other bytes through the page cache, and switches O_DIRECT off
+// meanwhile. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off. If the
+// kernel writes only a part of an aligned write (at a size limit or the end of the device), the rest goes
+// through the page cache, too. If that write fails, its error tells why the first one was short.
 Result<void> DirectWriter::write_direct(uint64_t offset, std::span<const std::byte> bytes) {
   if (are_aligned_blocks(offset, bytes.size(), bytes.data())) {
     const FullIo io = write_some(offset, bytes);

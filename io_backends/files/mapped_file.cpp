@@ -21,10 +21,11 @@
 
 namespace penstock {
 
-// All current mappings, by their end address. Any thread may call add() and remove(). Only the handler of
-// SIGBUS calls replace_lost_pages(). The lock is a spin lock that the handler may take. Its holders never
-// read mapped memory, so a thread never gets a SIGBUS of BUS_ADRERR while it holds the lock. on_sigbus() does
-// not take the lock for a SIGBUS with another code. replace_lost_pages() does not allocate.
+// All current mappings, by their end address. Any thread may call add() and remove(). Only on_sigbus() calls
+// replace_lost_pages(), which does not allocate.
+// Lock: a spin lock that on_sigbus() may take in the signal handler. It takes the lock only for a SIGBUS with
+// the code BUS_ADRERR, which an access to lost bytes raises. A thread that holds the lock never gets this
+// signal, because it never reads mapped memory.
 struct Mappings {
   void lock() {
     while (locked_.test_and_set(std::memory_order_acquire)) continue;
@@ -93,10 +94,11 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
   if ((earlier_action.sa_flags & SA_SIGINFO) != 0) return earlier_action.sa_sigaction(signal, info, context);
   if (earlier_action.sa_handler != SIG_DFL && earlier_action.sa_handler != SIG_IGN)
     return earlier_action.sa_handler(signal);
-  // With si_code <= 0 a process has sent the signal. No access to memory failed, so it can be ignored.
+  // If si_code <= 0, a process has sent the signal, and no access to memory failed. So the signal can be
+  // ignored, as the earlier action demands.
   if (earlier_action.sa_handler == SIG_IGN && info->si_code <= 0) return;
-  // Restores the default action, which ends the process. A failed access is repeated after the return and
-  // raises the signal again. A signal that a process sent is raised again here.
+  // Restores the default action, which ends the process. If an access failed, it is repeated after the return
+  // and raises the signal again. If a process sent the signal, raise() raises it again.
   std::signal(SIGBUS, SIG_DFL);
   if (info->si_code <= 0) ::raise(signal);
 }

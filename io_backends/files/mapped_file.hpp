@@ -16,9 +16,11 @@ namespace penstock {
 //
 // If a byte is unavailable when it is read, the handler of SIGBUS replaces its page and all later bytes of
 // the mapping by zeros. From then on lost() is true. So the caller must check lost() after it has used the
-// bytes. The handler is installed by the first mapping. It passes other SIGBUS signals to the earlier
-// handler, or to the system, which ends the process. A program that later installs its own handler must pass
-// the SIGBUS signals that it does not handle to this handler.
+// bytes.
+//
+// The first mapping installs the handler. The handler passes any other SIGBUS to the earlier handler, or to
+// the system, which ends the process. If the program installs its own handler later, that must pass the
+// SIGBUS signals that it does not handle to this handler.
 class MappedFile {
  public:
   MappedFile() = default;

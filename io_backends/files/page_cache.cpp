@@ -46,8 +46,8 @@ Result<Fd> open_file(const std::filesystem::path& file, std::string_view operati
   return fd;
 }
 
-// Whether the answer of mincore() is true for this user. The kernel gives the true answer only to users who
-// own the file or may write it. To others it always answers "all resident".
+// Whether mincore() tells this user the truth. It does so only to users who own the file or may write it. To
+// others it always answers "all resident".
 bool mincore_is_honest(int fd, const struct stat& status) {
   if (::geteuid() == 0 || ::geteuid() == status.st_uid) return true;
   return ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;

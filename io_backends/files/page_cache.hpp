@@ -20,7 +20,7 @@ struct Residency {
 };
 
 // Asks the kernel how much of a file is cached, by cachestat(2) or else mincore(2). If the user neither owns
-// the file nor may write it, mincore always answers "all resident". Then that answer is not used, and
+// the file nor may write it, mincore always answers "all resident". Then its answer is ignored, and
 // `verified` is false.
 Result<Residency> residency(const std::filesystem::path& file);
 
@@ -36,8 +36,8 @@ Result<void> drop_caches();
 // Reads the file once, so that it is in the page cache.
 Result<void> warm(const std::filesystem::path& file);
 
-// The cache state of a measurement. Each of the first four members is "cold", "warm", "unknown", "none",
-// "memory", "bypassed", "unverified" or "asis".
+// The cache state of a measurement. Each of the members client_data, client_metadata, server and host is
+// "cold", "warm", "unknown", "none", "memory", "bypassed", "unverified" or "asis".
 struct CacheState {
   std::string client_data = "unknown";
   std::string client_metadata = "unknown";

@@ -66,8 +66,8 @@ class PosixNamespace final : public Namespace {
   PosixRoot& root_;
 };
 
-// Fills in what `entry` lacks: it already has its name. Returns false if the name is neither an object nor a
-// folder, or was removed meanwhile.
+// Fills in the members of `entry` except its name, which it already has. Returns false if the name is neither
+// an object nor a folder, or was removed meanwhile.
 Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry,
                       const std::function<void(std::string_view name)>& skipped) {
   entry.bytes = 0;
@@ -137,9 +137,9 @@ Result<void> PosixNamespace::make_folders(std::string_view folder) {
 }
 
 // Renames without replacing, on file systems that lack RENAME_NOREPLACE. An object gets its new name by a
-// hard link, which fails if the name exists, in one step. A folder is renamed after a check. If another
-// process makes an empty folder of the new name between the check and the rename, the rename replaces that
-// folder.
+// hard link. The link fails if the new name exists, so the check and the naming are one step. For a folder
+// this function first checks that the new name is free, and then renames. If another process makes an empty
+// folder of that name between these two steps, the rename replaces it.
 Result<void> PosixNamespace::rename_if_free(int root, std::string_view from, std::string_view to) {
   const SystemName source(from);
   const SystemName target(to);
@@ -204,8 +204,8 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
       return make_error(Errc::busy, "'" + root_.full_path(name) + "' is locked by another process (" +
                                         read_holder(fd.get()) + ")");
     }
-    // If another process has removed the lock file between the open and the lock, other processes cannot see
-    // this lock. Then the loop tries again with a new file.
+    // Another process may have removed the lock file between the open and the lock. Then other processes
+    // cannot see this lock, so the loop tries again with a new file.
     struct stat opened_status {};
     struct stat named_status {};
     PENSTOCK_ASSIGN(const int root, root_.fd());
@@ -213,7 +213,8 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
         ::fstatat(root, SystemName(name).get(), &named_status, 0) != 0 ||
         opened_status.st_ino != named_status.st_ino || opened_status.st_dev != named_status.st_dev)
       continue;
-    // The name of the holder is only information. A full disk must not prevent the lock.
+    // Errors of this write are ignored, because the name of the holder is only information. A full disk must
+    // not prevent the lock.
     const std::string text = holder_text();
     if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), text.data(), text.size(), 0) < 0) errno = 0;
     return std::unique_ptr<Lock>(std::make_unique<LockFile>(std::move(fd)));

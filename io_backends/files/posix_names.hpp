@@ -10,8 +10,8 @@ namespace penstock {
 
 // Makes the Namespace of a root. It lists regular files and folders, without temporary names. A symbolic link
 // counts as its target; a dangling one is an object of 0 bytes. lock() takes an open-file-description lock.
-// So it also excludes other holders in the same process, and ends when its holder ends in any way. The lock
-// file names its holder.
+// So the lock excludes other holders in the same process, too, and the system releases it when its process
+// dies. The lock file names its holder.
 std::unique_ptr<Namespace> posix_namespace(PosixRoot& root);
 
 }  // namespace penstock

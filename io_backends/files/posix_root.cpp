@@ -26,8 +26,8 @@ Fd open_folder(const std::filesystem::path& path, int flags) {
 }
 
 Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view name) {
-  // EINVAL is no error: this file system does not sync folders. The folder is closed last, and the result is
-  // checked, because network file systems may report a failed write only then.
+  // EINVAL is no error: this file system does not sync folders. The result of close() is checked, too,
+  // because network file systems may report a failed write only then.
   if (retry_eintr([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL)
     return root.error(errno, "cannot sync folder", name);
   if (const int failed = folder.close(); failed != 0) return root.error(failed, "cannot close folder", name);
@@ -49,23 +49,24 @@ std::string PosixRoot::full_path(std::string_view name) const {
   return name.empty() ? path_.string() : (path_ / name).string();
 }
 
-// Takes the lock only if the root is not open: at the first call, and after make_root() has found the root
-// removed. Every descriptor stays open as long as this object exists, even after make_root() has replaced it.
-// If it were closed, another file could get its number while a thread still uses the number.
+// Returns the root's descriptor. Takes the lock only to open the root: at the first call, and after
+// make_root() has found the root removed. Every descriptor stays open as long as this object exists, even
+// after make_root() has replaced it. Otherwise another file could get its number while a thread still uses
+// the number.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
   if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
   Fd opened = open_folder(path_, O_PATH);
   if (!opened) return error(errno, "cannot open folder", "");
-  // push_back() comes before the store, because it may throw. Then `opened` closes the descriptor, and fd_
-  // must not have its number.
+  // fd_ gets the number only after push_back(), which may throw. In that case `opened` closes the descriptor.
   descriptors_.push_back(std::move(opened));
   fd_.store(descriptors_.back().get(), std::memory_order_release);
   return descriptors_.back().get();
 }
 
-// May be called with or without the lock, because the only member that it reads is fd_.
+// Whether the folder of fd_ was removed. May be called with or without the lock, because fd_ is the only
+// member that it reads.
 bool PosixRoot::is_removed() const {
   struct stat status {};
   const int fd = fd_.load(std::memory_order_acquire);
@@ -104,8 +105,9 @@ Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view op
 // is no error. An existing folder is assumed to be synced by the process that made it.
 Result<void> PosixRoot::make_root() {
   {
-    // The old descriptor is discarded only here, under the lock. Otherwise two threads could both see that
-    // the folder was removed, and the second would discard the descriptor that the first has opened.
+    // The old descriptor is discarded only here, under the lock. Without the lock, two threads could both see
+    // that the folder was removed. The slower one would then discard the descriptor that the faster one has
+    // opened.
     const std::lock_guard lock(mutex_);
     if (fd_.load(std::memory_order_relaxed) >= 0 && !is_removed()) return success();
     fd_.store(-1, std::memory_order_release);
@@ -131,8 +133,7 @@ Result<void> PosixRoot::make_root() {
   return success();
 }
 
-// Makes the folder and its missing parents. The callers are a Writer whose first open failed,
-// Namespace::make_folders() and lock().
+// Makes the folder and its missing parents, including the root. Only the root and its parents are synced.
 Result<void> PosixRoot::make_folders(std::string_view folder) {
   PENSTOCK_TRY(make_root());
   if (folder.empty()) return success();
@@ -155,9 +156,9 @@ Result<void> PosixRoot::sync_folder(std::string_view folder) {
   return sync_and_close(std::move(opened), *this, folder);
 }
 
-// Syncs all folders from the parent of `name` up to the root. A Writer calls this after the object has its
-// name, because an earlier sync would not include the name. The object is durable only if all syncs succeed,
-// so their order does not matter.
+// Syncs all folders from the parent of `name` up to the root. A Writer calls this after it has given the
+// object its name, because an earlier sync would not include the name. The order of the syncs does not
+// matter: the object is durable only if all of them succeed.
 Result<void> PosixRoot::sync_folders_above(std::string_view name) {
   do {
     name = parent_of(name);

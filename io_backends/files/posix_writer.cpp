@@ -71,15 +71,15 @@ Result<void> PosixWriter::create_file(int more_flags) {
       ::unlinkat(*root, SystemName(refused_name).get(), 0);
     return error(failed, "cannot create");
   }
-  // Only now is it proven that the file system lacks nameless files: the EINVAL of O_TMPFILE may have come
-  // from O_DIRECT.
+  // use_nameless_files is cleared only here, after a named file could be made. Before that, the EINVAL of
+  // O_TMPFILE could have come from O_DIRECT.
   folder_.use_nameless_files.store(false, std::memory_order_relaxed);
   fd_ = *std::move(opened);
   return success();
 }
 
-// Makes the file of the object and reserves its space. Runs on the thread of Backend::create(). After an
-// error the caller destroys the writer.
+// Makes the file of the object and reserves its space. Backend::create() calls it on the caller's thread.
+// After an error the caller destroys the writer.
 Result<void> PosixWriter::begin(uint64_t bytes_hint) {
   auto opened = open_file();
   if (!opened && (opened.error().sys_errno == ENOENT || folder_.is_removed())) {
@@ -87,8 +87,8 @@ Result<void> PosixWriter::begin(uint64_t bytes_hint) {
     opened = open_file();
   }
   PENSTOCK_TRY(std::move(opened));
-  // The root's descriptor is fetched only here, because make_folders() above may have replaced it. PosixRoot
-  // keeps it open.
+  // root_fd_ is set only here, because make_folders() above may have opened the root again. PosixRoot keeps
+  // every descriptor open.
   PENSTOCK_ASSIGN(root_fd_, folder_.fd());
   if (bytes_hint < kReserveMinBytes) return success();
   struct statfs system {};
@@ -108,8 +108,8 @@ Result<void> PosixWriter::check_unfinished() const {
   return finished_ ? Result<void>(finished_writer_error(folder_.full_path(name_))) : success();
 }
 
-// Writes `bytes` and counts those that were written. It counts them even if the write failed after a part,
-// because DirectWriter then continues after that part.
+// Writes `bytes`, and counts the bytes that were written. If the write fails after a part of them, that part
+// is counted, because DirectWriter continues after it.
 FullIo PosixWriter::write_some(uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, off_t(offset + done));
@@ -202,8 +202,8 @@ Result<void> PosixWriter::link_nameless(const std::string& to) {
     if (::linkat(fd_.get(), "", root_fd_, target.get(), AT_EMPTY_PATH) == 0) return success();
     if (errno != ENOENT) return error(errno, "cannot publish");
   }
-  // Before Linux 6.10 the link by descriptor needs CAP_DAC_READ_SEARCH. The link below needs no such right,
-  // but needs /proc and takes one microsecond more.
+  // Before Linux 6.10 the link by descriptor above needs CAP_DAC_READ_SEARCH. The link by the path in /proc
+  // needs no such right, but takes one microsecond more.
   const std::string proc_path = "/proc/self/fd/" + std::to_string(fd_.get());
   if (::linkat(AT_FDCWD, proc_path.c_str(), root_fd_, target.get(), AT_SYMLINK_FOLLOW) != 0)
     return error(errno, "cannot publish");
@@ -234,9 +234,9 @@ Result<void> PosixWriter::give_name(IfExists if_exists) {
   if (temporary_name_.empty()) {
     auto linked = link_nameless(name_);
     if (linked || linked.error().sys_errno != EEXIST || if_exists == IfExists::fail) return linked;
-    // A link cannot replace an object. So the object gets a temporary name by a link, and a rename replaces
-    // the old object. temporary_name_ is set after the link and cleared after the rename, because between
-    // them discard() must remove that name.
+    // A link cannot replace an object. So a link gives the object a temporary name, and a rename then
+    // replaces the old object. temporary_name_ is set after the link and cleared after the rename, because
+    // between them discard() must remove the temporary name.
     const std::string temporary_link = temporary_name(name_);
     PENSTOCK_TRY(link_nameless(temporary_link));
     temporary_name_ = temporary_link;
@@ -249,8 +249,8 @@ Result<void> PosixWriter::give_name(IfExists if_exists) {
 
 // The order is: sync the bytes, give the name, sync the folders. If the name came first, a power cut could
 // leave a name without its bytes. If the folders came first, their sync would not include the name. Only
-// Durability::file and file_and_name sync the bytes. With the others a power cut may remove the bytes
-// although the name stays.
+// Durability::file and file_and_name sync the bytes. With the other levels, a power cut may remove the bytes
+// of an object that has its name.
 Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   PENSTOCK_TRY(check_unfinished());
   finished_ = true;
@@ -262,8 +262,8 @@ Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
 }
 
 // Removes the file of an unpublished object. publish() and the destructor call this, so it may run twice.
-// After a successful publish() it removes nothing, because temporary_name_ is empty. A nameless file without
-// a link is removed by the system when its descriptor is closed.
+// After a successful publish() it removes nothing, because temporary_name_ is empty. A nameless file needs no
+// removal: the system frees it when its descriptor is closed.
 void PosixWriter::discard() {
   if (!temporary_name_.empty()) ::unlinkat(root_fd_, SystemName(temporary_name_).get(), 0);
   temporary_name_.clear();

@@ -73,15 +73,16 @@ class MpiRanks final : public Communicator {
   void report_signal(int signal) override;
   int heard_signal() override;
   bool wait_for_all(std::chrono::milliseconds patience) override;
-  // Ends all ranks. It takes no lock: the thread that holds it may be waiting for another rank, which waits
-  // for this one.
+  // Ends all ranks of the job. It takes no lock: a thread that holds the lock may be waiting for another
+  // rank, which waits for this rank.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
   explicit MpiRanks(bool many_threads) : serializer_(many_threads) {}
 
-  // Starts the receives for the signals of other ranks. A rank sends its signal to rank 0, and rank 0 sends
-  // it to all. Each rank sends at most one message to another rank, and every message is received.
+  // Starts the receives for the signals of other ranks. Each rank other than 0 sends its signal to rank 0,
+  // and rank 0 sends it to all. Each rank sends at most one message to another rank, and every message is
+  // received.
   Result<void> receive_signals();
   // Calls `start`, which starts one nonblocking operation, and tests it again and again until it ends.
   // Returns whether it ended within `patience`. Holds the lock of a call only while it starts or tests,
@@ -177,7 +178,7 @@ Result<bool> MpiRanks::wait_for(std::chrono::milliseconds patience, std::string_
 Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std::byte> bytes) {
   wait_for_ranks();
   // Every rank learns the sizes of all ranks. So if the sum is too large, every rank returns the error, and
-  // none waits for the others.
+  // no rank waits for others in the gather.
   const uint64_t own_bytes = bytes.size();
   std::vector<uint64_t> sizes(static_cast<size_t>(size_));
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
@@ -221,7 +222,7 @@ Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   });
 }
 
-// Rank 0 exchanges its time with one rank after the other, so that no exchange delays another.
+// Rank 0 exchanges its time with one rank after the other, so that no two exchanges delay each other.
 Result<Communicator::ClockOffset> MpiRanks::clock_offset() {
   PENSTOCK_TRY(barrier());
   if (rank_ != 0) return measure_offset();

@@ -105,8 +105,8 @@ class MpiLibraryFiles final : public MpiFiles {
     int any_failed = opened == MPI_SUCCESS ? 0 : 1;
     if (shared) MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (opened != MPI_SUCCESS) return mpi_error(opened, "open '" + std::string(name) + "' by MPI-IO");
-    // If only other ranks failed, this rank's file stays open. Closing is collective, and would wait for
-    // ranks that have no open file.
+    // If only other ranks failed, this rank's file stays open. Closing it is collective, and would wait for
+    // the ranks that failed, which have no file to close.
     if (any_failed != 0)
       return make_error(
           Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");

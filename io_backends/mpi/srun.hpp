@@ -1,6 +1,6 @@
-// Handles tasks that srun starts without PMIx, the interface by which a launcher connects the ranks of a job.
-// Open MPI takes each task of a step for a rank, and uses PMIx to join the ranks. If srun offers no PMIx,
-// Open MPI prints a long message on each rank and ends the process.
+// Handles tasks that srun starts without PMIx. PMIx is the interface by which a launcher connects the ranks
+// of a job. Open MPI takes each task of a step for a rank, and uses PMIx to join the ranks. If srun offers no
+// PMIx, Open MPI prints a long message on each rank and ends the process.
 #pragma once
 
 #include "io_backends/core/ranks/launcher.hpp"
@@ -13,8 +13,8 @@ namespace penstock {
 // start MPI.
 Result<void> ranks_can_join(const Launch& launch);
 
-// Lets MPI start as in a process without a launcher, if this task is the only one of its step and has no
-// PMIx. Call it before MPI starts.
+// Lets MPI start as in a process without a launcher. Does this only if this task is the only one of its step
+// and has no PMIx. Call it before MPI starts.
 void start_alone_without_pmix(const Launch& launch);
 
 }  // namespace penstock

@@ -31,10 +31,10 @@ Pairs ini_section(std::string_view text, std::string_view name);
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-// Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Without AWS_ACCESS_KEY_ID it reads
-// the profile AWS_PROFILE ("default") of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). If neither has a
-// key, requests are anonymous. Fails with invalid_argument if a key has no secret, or if the profile
-// AWS_PROFILE has no key.
+// Returns the user's credentials: from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, if
+// AWS_ACCESS_KEY_ID is set. Otherwise from the profile AWS_PROFILE ("default") of the file
+// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). If neither has a key, requests are anonymous. Fails with
+// invalid_argument if a key has no secret, or if the user has set AWS_PROFILE and that profile has no key.
 Result<Credentials> find_credentials(const Environment& environment);
 
 // Returns the first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile

@@ -24,8 +24,9 @@ namespace {
 constexpr unsigned kPageEntries = 1000;  // most entries that S3 returns in one listing
 constexpr std::chrono::milliseconds kPauseForOtherWriters{500};
 
-// The holder of a lock: its text is the content of the lock's object. `mark` is a random text, different for
-// each holder. By `host` and `process_id` other processes of that host find out whether the holder has ended.
+// The process that has a lock. The content of the lock's object is holder_text() of this. `mark` is a random
+// text, different for each holder. By `host` and `process_id` other processes of that host find out whether
+// the holder has ended.
 struct Holder {
   std::string mark;
   std::string host;
@@ -65,8 +66,8 @@ class S3Lock final : public Lock {
   S3Lock(Store& store, std::string_view name, std::string mark)
       : store_(store), name_(name), mark_(std::move(mark)) {}
   ~S3Lock() override {
-    // The lock's object is removed only if it still has the mark of this holder. With another mark, it is the
-    // lock of a process that has taken it over.
+    // Another process may have taken the lock over. So its object is removed only if it still has the mark of
+    // this holder.
     const Result<Answer> existing = store_.head(name_, true);
     if (existing.ok() && existing->ok() && existing->mark == mark_) static_cast<void>(store_.remove(name_));
   }
@@ -81,7 +82,7 @@ class S3Names final : public Namespace {
  public:
   explicit S3Names(Store& store) : store_(store) {}
 
-  // Never calls `skipped`: an object store has only objects and prefixes.
+  // Lists a folder. It never calls `skipped`, because an object store has only objects and prefixes.
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
@@ -179,8 +180,8 @@ class S3Names final : public Namespace {
   }
 
  private:
-  // Whether the object `to` is a copy of `from`. Called after a copy request whose answer was lost or
-  // replaced: if `to` is a copy, the request succeeded, because `to` did not exist before.
+  // Whether the object `to` is a copy of `from`. Called if the answer to a copy request was lost or replaced.
+  // If `to` is a copy, the request succeeded, because `to` did not exist before.
   bool is_copy(std::string_view from, std::string_view to) {
     const Result<Answer> source = store_.head(from, true), target = store_.head(to, true);
     if (!source.ok() || !source->ok() || !target.ok() || !target->ok()) return false;
@@ -218,8 +219,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const std::optional<std::string> stale_etag, stale_lock_etag(name));
   const Holder own_holder{random_mark(), host_name(), long(::getpid())};
   const std::string text = holder_text(own_holder);
-  // The lock of an ended process is replaced by a conditional write (if-match), never removed. Another
-  // process may have taken it over by now, and a removal would take the lock away from that process.
+  // The lock of an ended process is replaced by a conditional write (if-match). It is never removed: another
+  // process may have taken it over by now, and would lose the lock by a removal.
   Request request{.method = Method::put,
                   .key = store_.key(name),
                   .headers = {{std::string(kMarkHeader), own_holder.mark}},
@@ -228,7 +229,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (!stale_etag) request.headers.emplace_back("if-none-match", "*");
   if (stale_etag && !stale_etag->empty()) request.headers.emplace_back("if-match", *stale_etag);
   PENSTOCK_ASSIGN(Answer answer, store_.perform(request));
-  // without an earlier lock, another process is unlikely to write at the same moment
+  // no pause if no lock existed: it is unlikely that another process writes at the same moment
   bool no_other_writer = !stale_etag;
   if (answer.status == 501) {
     PENSTOCK_ASSIGN(answer, store_.perform(unconditional));
@@ -238,12 +239,13 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (!answer.ok() && !too_late && !answer.lacks_result)
     return refusal_error(answer, store_.settings(), "cannot lock", name);
   // A server that ignores conditions accepts every write, and the last writer has the lock. So a process that
-  // takes over a lock pauses, and then reads whose mark the lock has. In two cases two processes may still
-  // believe that they hold the lock. First, another process writes after this pause. Second, no lock existed,
-  // so no process pauses, and one process writes after the other has read the mark. The second case is rare.
+  // takes over a lock pauses here, and then reads whose mark the lock has.
+  // Two processes may still believe that they hold the lock, in two cases. (1) Another process writes after
+  // this pause. (2) No lock existed, so no process pauses, and one writes after the other has read the mark.
+  // This is rare.
   if (answer.ok() && !no_other_writer) std::this_thread::sleep_for(kPauseForOtherWriters);
-  // The mark is also read after status 412 (the condition failed). If the answer to an earlier try of this
-  // request was lost, the existing lock may be this process's own.
+  // The mark is read even after status 412 (the condition failed). The answer to an earlier try of this
+  // request may have been lost, and then the existing lock is this process's own.
   PENSTOCK_ASSIGN(const Answer existing, store_.head(name, true));
   if (existing.ok() && existing.mark == own_holder.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, own_holder.mark));

@@ -43,12 +43,13 @@ Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, 
   return parts;
 }
 
-// Ends the thread and its requests. After the body of the destructor the members are destroyed in reverse
-// order. thread_ is joined first. Then transfers_ ends its requests. The bodies in parts_ are freed last,
-// because libcurl may read them until then.
+// Ends the thread and its requests. After this body, the members are destroyed in reverse order. thread_ is
+// joined first. Then transfers_ ends its requests. The bodies in parts_ are freed last, because libcurl may
+// read them until then.
 Parts::~Parts() {
-  // Both calls are needed to end the thread's wait. Without a request in flight it waits for changed_, and
-  // request_stop() ends that. Otherwise it waits inside libcurl, and wake() ends that.
+  // Both calls are needed, because the thread waits in one of two places. Without a request in flight it
+  // waits for changed_; request_stop() ends that wait. Otherwise it waits inside libcurl; wake() ends that
+  // wait.
   thread_.request_stop();
   transfers_->wake();
 }
@@ -58,8 +59,8 @@ Result<void> Parts::send(Part& part) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return error_ || parts_.size() < max_parts_; });
     PENSTOCK_TRY(failure());
-    // etags_, parts_ and waiting_numbers_ change while one lock is held. So for each number in
-    // waiting_numbers_ the thread finds the body in parts_ and an entry in etags_.
+    // etags_, parts_ and waiting_numbers_ change under one lock. So whenever the thread finds a number in
+    // waiting_numbers_, the body is in parts_ and there is an entry in etags_.
     etags_.emplace_back();
     parts_[sent_count_ + 1] = std::exchange(part, {});
     waiting_numbers_.push_back(++sent_count_);
@@ -68,8 +69,8 @@ Result<void> Parts::send(Part& part) {
       spare_buffers_.pop_back();
     }
   }
-  // If wake() is called before the thread waits inside libcurl, libcurl remembers it, and that wait ends at
-  // once.
+  // The thread never misses wake(): if the call comes before the thread waits inside libcurl, libcurl
+  // remembers it and ends that wait at once.
   changed_.notify_all();
   transfers_->wake();
   return success();
@@ -104,7 +105,7 @@ void Parts::work(const std::stop_token& stop) {
       }
     }
     if (number > 0) start(number);
-    // If a part was just started, drive() must not wait, because waiting_numbers_ may already have another
+    // After the start of a part, drive() must not wait, because waiting_numbers_ may already have another
     // part.
     transfers_->drive(number == 0);
     collect();
@@ -148,8 +149,8 @@ void Parts::collect() {
     Transfers::Done done = transfers_->take_done();
     const size_t number = done.tag;
     {
-      // Store the outcome before the part leaves parts_: once parts_ is empty, finish() reads error_ and
-      // etags_ and returns.
+      // The outcome is stored and the part leaves parts_ under one lock. Otherwise finish(), which returns
+      // once parts_ is empty, could read error_ and etags_ too early.
       const std::lock_guard lock(mutex_);
       Result<void> outcome = record_outcome(number, done.answer);
       if (!outcome.ok() && !error_) error_ = outcome.error();

@@ -29,9 +29,9 @@ class Parts {
   // Starts the thread for the parts of this upload. Fails with `exhausted` if the system cannot create a
   // thread.
   static Result<std::unique_ptr<Parts>> make(Store& store, std::string_view name, std::string_view upload);
-  // Cancels the requests whose body is not completely sent. Waits until each of the others has its answer or
-  // its timeout. After that the caller can abort the upload. If the thread ran out of memory, all requests
-  // are cancelled.
+  // Cancels the requests whose body is not completely sent. Waits until each other request has its answer or
+  // its timeout. After that the caller can abort the upload. If the thread ran out of memory, the destructor
+  // cancels all requests.
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;

@@ -55,8 +55,9 @@ void Reads::start_pieces() {
     return read->gets_started > 0 &&
            (read->length ? read->bytes_requested == *read->length : !read->is_split);
   };
-  // A piece is the byte range of one GET. The size of a whole object is unknown until the first bytes of its
-  // first piece arrive. Until then no second piece of that object is started.
+  // Whether another GET of this read can start. A piece is the byte range of one GET. If the size of the
+  // object is unknown, no second piece can start before the first bytes of the first piece arrive, which tell
+  // the size.
   const auto can_start = [&](const Read* read) {
     return read->gets_started == 0 || (read->length && read->gets_in_flight < store_.settings().max_streams);
   };
@@ -85,10 +86,10 @@ void Reads::start_piece(Read& read) {
   transfers_->start(next_piece_number_++, std::move(request));
 }
 
-// Stores from the first answer of a read the ETag that all its pieces must have, and the size of a whole
-// object. Transfers::drive() calls this at the first bytes of each piece, so the other pieces can start while
-// the first one is still in flight. A failure is only noted in failed_reads_, because this call must not
-// cancel requests.
+// Transfers::drive() calls this at the first bytes of each piece. From the first answer of a read it stores
+// the ETag that all pieces must have, and the size of a whole object. So the other pieces can start while the
+// first one is still in flight. A failure is only noted in failed_reads_, because this call must not cancel
+// requests.
 void Reads::on_head(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   WantedRead& wanted = read.wanted;
@@ -135,7 +136,7 @@ Result<void> Reads::check_piece(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   const WantedRead& wanted = read.wanted;
   if (answer.status == 416 && wanted.whole_object) {
-    // The size is known from an earlier answer. So the object has been replaced by a shorter one since then.
+    // An earlier answer has told the size. So a shorter object has replaced this one since then.
     if (read.length) return replaced_error(wanted.name);
     read.length = 0;  // the answer 416 to the first GET: the object is empty
     return success();

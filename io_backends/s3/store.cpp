@@ -91,8 +91,8 @@ Result<void> Store::check_parents(std::string_view name, std::string_view operat
       const std::lock_guard lock(mutex_);
       if (missing_objects_.contains(parent)) continue;
     }
-    // The lock is not held during the request. So two threads may ask for the same name; both get the same
-    // answer.
+    // The lock is not held during the request. So two threads may ask the server for the same name. That does
+    // no harm, because they get the same answer.
     PENSTOCK_ASSIGN(const Answer answer, head(parent));
     if (answer.ok()) return errno_error(ENOTDIR, operation, name);
     const std::lock_guard lock(mutex_);
@@ -111,7 +111,8 @@ void Store::published(std::string_view name) {
 Result<void> Store::remove(std::string_view name) {
   PENSTOCK_ASSIGN(Answer answer, perform({.method = Method::remove, .key = key(name)}));
   if (answer.status == 204) return success();
-  // S3 answers a removal with status 204. After any other success status the object may still exist.
+  // S3 answers a removal with status 204. After any other success status the object may still exist, so this
+  // asks for it.
   if (answer.ok() || answer.lacks_result) {
     PENSTOCK_ASSIGN(const Answer existing, head(name, true));
     if (existing.status == 404) return success();

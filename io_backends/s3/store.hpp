@@ -46,8 +46,8 @@ class Store {
   std::string key(std::string_view name) const { return settings().endpoint.prefix + std::string(name); }
 
   // Sends a HEAD. If the object does not exist, the answer has status 404. After any other refusal this also
-  // sends a GET of one byte, because the answer to a HEAD has no error text. For `confirms_change` see
-  // Request.
+  // sends a GET of one byte, because the answer to a HEAD has no error text. `confirms_change`: the caller
+  // checks whether an earlier change succeeded (see Request::confirms_change).
   Result<Answer> head(std::string_view name, bool confirms_change = false);
   // Lists one page of the objects below `folder`, at most `max_entries` entries. With `one_level` it lists
   // only one level: deeper objects appear as the folder that has them. `token` is Listing::next_token of the
@@ -114,10 +114,10 @@ class S3Reader final : public Reader {
 // Does one read and waits for it. Returns what Backend::read_object() returns.
 Result<uint64_t> read_object(Store& store, const ReadObject& object);
 
-// Keeps up to `depth` reads in flight from one thread. A read that is longer than a part uses several GETs.
-// The limit for all GETs is `depth` or Settings::max_streams, whichever is larger, and never more than
-// Settings::max_connections. Every Reader passed to it must be an S3Reader. Destroying the queue cancels the
-// reads in flight.
+// Makes a Queue that keeps up to `depth` reads in flight from one thread. Every Reader passed to it must be
+// an S3Reader. Destroying the queue cancels the reads in flight.
+// A read that is longer than a part uses several GETs. The limit for the GETs of all reads is the larger of
+// `depth` and Settings::max_streams, but never more than Settings::max_connections.
 std::unique_ptr<Queue> make_queue(Store& store, size_t depth);
 
 }  // namespace penstock::s3

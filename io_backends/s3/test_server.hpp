@@ -58,9 +58,10 @@ class TestServer {
   void set_environment() const;
 
   // Makes the next `count` matching requests fail. A request matches if its method is `method` ("": any) and
-  // its target or its header Range contains `part`. libcurl by itself repeats a request that gets no answer
-  // on a reused connection. So one try of the back end may meet hang_up, lost_answer or silence several
-  // times, and each time counts. A test in which all tries must fail passes kAllTries.
+  // its target or its header Range contains `part`.
+  // libcurl itself repeats a request that gets no answer on a reused connection. So one try of the back end
+  // may be several requests here, and use up several of the `count` faults hang_up, lost_answer or silence. A
+  // test in which all tries must fail passes kAllTries.
   static constexpr unsigned kAllTries = std::numeric_limits<unsigned>::max();
   void inject_faults(ServerFault fault, unsigned count, std::string method = "", std::string part = "");
   // Ends all faults of earlier inject_faults() calls.

@@ -59,8 +59,8 @@ bool is_transient(CURLcode code) {
 }
 
 // Returns EMFILE or ENFILE if a try failed because no descriptor was free, else 0. Not every libcurl reports
-// this errno, and the resolver and TLS report other errors instead. So this function also tries to open a
-// file itself.
+// this errno, and the resolver and TLS report other errors instead. So this function tries to open a file
+// itself, too.
 int missing_descriptor_errno(CURL* easy, CURLcode code) {
   if (code != CURLE_COULDNT_RESOLVE_HOST && code != CURLE_COULDNT_CONNECT &&
       code != CURLE_SSL_CONNECT_ERROR && code != CURLE_SSL_CACERT_BADFILE)
@@ -124,7 +124,7 @@ void Transfers::start(uint64_t tag, Request request) {
   slot.awaits_retry = slot.no_retry = false;
   slot.deadline.reset();
   if (asked_to_stop()) slot.deadline = Clock::now() + kStopTimeout;
-  // Over TLS a body is sent without a checksum, because TLS itself detects a change on the way.
+  // Over TLS a body is sent without a checksum, because TLS itself detects changed bytes.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
   ++in_flight_;
@@ -252,8 +252,9 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }
 
-// Takes the next bytes of the answer from libcurl. For bytes that were not requested, or more bytes than fit,
-// it returns a smaller number than it got. libcurl then ends the transfer with CURLE_WRITE_ERROR.
+// libcurl calls this with the next bytes of the answer. Returns how many it took. For bytes that were not
+// requested, or more bytes than fit, that is less than it got, and libcurl ends the transfer with
+// CURLE_WRITE_ERROR.
 size_t Transfers::on_body(char* bytes, size_t size, size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const size_t length = size * count;
@@ -335,8 +336,9 @@ void Transfers::start_due() {
   }
 }
 
-// If the process was asked to stop, this ends each read (GET, HEAD) at its own deadline. Requests that change
-// the store (PUT, POST, DELETE) go on.
+// If the process was asked to stop, ends each read (GET, HEAD) whose deadline has passed. A read in flight
+// without a deadline gets one first: the present time, or kStopTimeout later if it confirms a change.
+// Requests that change the store (PUT, POST, DELETE) go on.
 void Transfers::cut_off() {
   const Result<void> interrupt_check = check_interrupt();
   if (interrupt_check.ok() || in_flight_ == 0) return;
@@ -403,8 +405,8 @@ void Transfers::on_end(Slot& slot, CURLcode code) {
     const std::string region = answer.refusal.region;
     answer.refusal = parse_refusal(answer.text);
     if (answer.refusal.region.empty()) answer.refusal.region = region;
-    // S3 sends the status of a copy or of a completed upload before the work ends. If the work then fails,
-    // the error is in the body.
+    // The body of an answer with a success status may still be an error, which becomes status 500: S3 sends
+    // the status of a copy or of a completed upload before the work ends, and the work may then fail.
     if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
   }
   answer.lacks_result = code == CURLE_OK && answer.ok() && !has_result(slot.request, answer);

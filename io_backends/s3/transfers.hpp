@@ -77,11 +77,11 @@ struct Request {
   std::span<const std::byte> body = {};
   std::span<std::byte> out = {};  // receives the bytes of a GET
   bool wants_text = false;        // the body of the answer is XML; it goes to Answer::text instead of `out`
-  // The XML element that the body of a successful answer has ("CopyObjectResult"), or "" if it has none.
-  // Without such an element the answer to a PUT must have an ETag, and the answers to PUT and DELETE must
-  // have no body. Only these results prove success, since S3 sends the status of a long operation before it
-  // ends, and a proxy may answer instead of S3. If they are missing, the request is tried again, as after a
-  // status of 500.
+  // The XML element that the body of a successful answer has ("CopyObjectResult"); "" if the body is not such
+  // an element. With "", the answer to a PUT must have an ETag, and the answers to PUT and DELETE must have
+  // no body.
+  // Only these results prove success: S3 sends the status of a long operation before it ends, and a proxy may
+  // answer instead of S3. If they are missing, the request is tried again, as after a status of 500.
   std::string_view result_element = {};
   // With a value, a GET asks for out.size() bytes from this offset. An answer with other bytes is an error.
   // But if the value is 0, the server may send the whole object.
@@ -89,8 +89,8 @@ struct Request {
   // Called by drive() at the first bytes of a successful GET, once in each try. The answer is complete except
   // for its bytes. The function must not start or cancel a request.
   std::function<void(const Answer&)> on_head = {};
-  // True for a read that checks whether an earlier change succeeded. If the process is asked to stop while
-  // such a read is in flight, it gets two more seconds instead of ending at once.
+  // True for a read that checks whether an earlier change succeeded. If such a read is in flight when the
+  // process is asked to stop, it gets two more seconds. Other reads end at once.
   bool confirms_change = false;
 };
 

@@ -104,8 +104,8 @@ class S3Writer final : public Writer {
   }
 
   Result<void> complete(IfExists if_exists) {
-    // If max_connections limits the connections, the parts may use all of them. Then the name is checked
-    // after the parts have arrived, otherwise while they are in flight.
+    // The name is checked while the parts are in flight, if the connections have no limit (max_connections).
+    // With a limit, the parts may use all connections. So the name is checked after the parts have arrived.
     const bool check_first = store_.settings().max_connections == 0;
     if (check_first) PENSTOCK_TRY(check_name(if_exists));
     if (!next_part_.empty()) PENSTOCK_TRY(send_part());
@@ -134,8 +134,8 @@ class S3Writer final : public Writer {
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
       answer = store_.perform(std::move(unconditional));
     if (answer.ok() && answer->ok()) return success();
-    // The request may have succeeded although it looks like a failure: its answer may be lost or replaced, or
-    // libcurl may have repeated it. If it succeeded, the object has this writer's mark and size.
+    // The request may have succeeded although it seems to have failed: its answer may be lost or replaced, or
+    // libcurl may have repeated it. In that case the object has this writer's mark and size.
     const Result<Answer> existing = store_.head(name_, true);
     if (existing.ok() && existing->ok() && existing->mark == mark_ && existing->object_bytes == object_bytes_)
       return success();
@@ -143,14 +143,14 @@ class S3Writer final : public Writer {
     return refusal_error(*answer, store_.settings(), "cannot publish", name_);
   }
 
-  // Frees the memory and aborts the multipart upload. An object that is already visible stays.
+  // Frees the memory and aborts the multipart upload. If the object is already visible, it stays.
   void give_up() {
     Result<void> outcome = success();
     give_up(outcome);
   }
 
-  // Does the same as give_up(). If `outcome` is an error and the upload could not be aborted, it adds the
-  // second failure to the text of that error.
+  // Does the same as give_up() without an argument. If `outcome` is an error and the upload could not be
+  // aborted, it adds the second failure to the text of that error.
   void give_up(Result<void>& outcome) {
     finished_ = true;
     parts_.reset();

@@ -1,6 +1,6 @@
 // Runs a fuzz target without libFuzzer, so that every build can be tested with the seeds. `fuzz_TARGET
-// FOLDER` gives the target every file of the folder: as it is, cut short, and with single bits flipped. Exits
-// 77 if the folder has no seeds.
+// FOLDER` gives the target every file of the folder, first as it is, and then copies that are cut short or
+// have one flipped bit. Exits 77 if the folder has no seeds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ void feed(const Bytes& bytes, size_t size) {
 
 void feed_variants(Bytes bytes) {
   feed(bytes, bytes.size());
-  // Nine variants for each byte: eight with one of its bits flipped, and one that is cut before it.
+  // Nine variants for each byte: eight have one bit of this byte flipped, and one ends before this byte.
   const size_t variants = 9 * bytes.size();
   const size_t step = variants / kMaxVariants + 1;
   for (size_t i = 0; i < variants; i += step) {

@@ -23,20 +23,22 @@ struct FoundTier {
 
 // Finds one tier for each file system that can hold data, and only one for all file systems in memory. It
 // includes disks, network file systems and memory. It excludes the kernel's own file systems (proc, sysfs,
-// cgroup ...), images (squashfs, iso9660), and those with less than 16 MiB free. If a device has several
-// mounts (bind mounts), it counts once.
+// cgroup ...), images (squashfs, iso9660), and those with less than 16 MiB free. A device with several mounts
+// (bind mounts) counts once.
 //
 // The folder of a tier is the first of these that is on the file system and writable: the working directory,
 // $TMPDIR, /dev/shm, /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point. If none is writable, it is the
-// mount point, and `writable` is false. Order: memory (/dev/shm first), disks, networks, and within each the
-// tier with most free space first.
+// mount point, and `writable` is false.
+//
+// The result is sorted: memory (/dev/shm first), then disks, then networks. Within each of these, the tier
+// with most free space comes first.
 std::vector<FoundTier> find_tiers();
 
 // The mount points that can hold data, one for each device, from `mountinfo` (the text of
-// /proc/self/mountinfo). `is_folder` excludes mounted files, which containers have. If a device has several
-// mount points, the best one is taken. Best is one that shows the device's own root and not a folder in it,
-// then /dev/shm, then the shortest path, then the first. "/" is always in the result, although the text lacks
-// it after a chroot.
+// /proc/self/mountinfo). `is_folder` excludes mounted files, which containers have. "/" is always in the
+// result, although the text lacks it after a chroot.
+// Of several mount points of a device it takes one that shows the device's own root and not a folder in it.
+// If that does not decide, it takes /dev/shm, then the shortest path, then the first.
 std::vector<std::string> data_mounts(
     std::istream& mountinfo, const std::function<bool(const std::string& mount_point)>& is_folder =
                                  [](const std::string&) { return true; });

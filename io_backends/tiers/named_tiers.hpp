@@ -15,8 +15,8 @@
 namespace penstock {
 
 // Checks a name and its TIER. Fails with invalid_argument if the name has other characters than letters,
-// digits, '_', '-' and '.'. Also if `spec` needs another named TIER or has no path: it must be like
-// "posix:/x", "/x" or "./x".
+// digits, '_', '-' and '.'. Also fails if `spec` is itself the name of a TIER: `spec` must contain a path, as
+// "posix:/x", "/x" or "./x" do.
 Result<void> check_named_tier(std::string_view name, std::string_view spec);
 
 // Joins options to a text: "limit=50MB/s,latency=2ms", with `between` instead of the comma.

@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// Removes the folders that killed probes did not remove. These are the folders whose lock no process holds.
-// Does nothing on a network, because the locks of other machines may be invisible there. Calls `log` for each
-// removed folder, and `log_warning` for each that it cannot remove.
+// Removes folders of killed probes: the probe folders whose lock no process holds. Does nothing on a network,
+// because the locks of other machines may be invisible there. Calls `log` for each removed folder, and
+// `log_warning` for each that it cannot remove.
 void sweep_dead_probes(Tier& tier, const std::function<void(std::string_view)>& log,
                        const std::function<void(std::string_view)>& log_warning);
 
@@ -27,9 +27,9 @@ class ProbeFolder {
   ProbeFolder& operator=(const ProbeFolder&) = delete;
   ~ProbeFolder();
 
-  // Locks the folder, so that sweep_dead_probes() of another probe does not remove it. Does nothing if the
-  // back end has no locks, or on a network. If another probe already has the lock, because it is about to
-  // remove this folder, a new <id> is drawn.
+  // Locks the folder, so that another probe's sweep_dead_probes() does not remove it. If that function has
+  // the lock already, and is about to remove the folder, occupy() draws a new <id>. Does nothing if the back
+  // end has no locks, or on a network.
   void occupy();
 
   std::string object(std::string_view kind, uint64_t n) const;

@@ -211,8 +211,8 @@ std::string options_text(std::span<const OptionWord> words, std::string_view bet
 
 namespace {
 
-// Replaces a named TIER by its value. If the user gave it another name, or gave options again, those of the
-// user are taken.
+// Replaces a named TIER by its value. `given` is what the user wrote. A name and options in it replace those
+// of the named TIER.
 Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText named_parts, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
@@ -222,8 +222,8 @@ Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& give
   std::string_view unread_options = named_parts.options;
   for (const OptionWord& option : named_spec.options) {
     const size_t end = std::min(unread_options.find(',', 1), unread_options.size());
-    // If the named TIER starts with "direct:", `named_spec` has the option direct=1, but `unread_options`
-    // does not. The option must not be added: the text that is built already starts with "direct:".
+    // Skip the option direct=1 if the named TIER does not contain it as text. parse_tier() made it from the
+    // start "direct:", and `text` has this start already.
     if (option.key == "direct" && !unread_options.starts_with(",direct=")) continue;
     const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
     if (std::none_of(given_spec.options.begin(), given_spec.options.end(), same_key))

@@ -30,9 +30,9 @@ struct TierSpec {
 
 // Parses a TIER. NAME ends at an '=' before the first ':'. Options start at the first ',' that `[a-z_.]+=`
 // follows. %2C is a literal comma. "direct:" is short for posix with direct=1. If the word before ':' is no
-// back end and no path, the error suggests the nearest name. `named` has the names that site files give to
-// TIERs (CommandContext::named_tiers, named_tiers.hpp). It is passed for a text that the user wrote, and not
-// for a text from a record.
+// back end and no path, the error suggests the nearest name.
+// `named` has the names that site files give to TIERs (CommandContext::named_tiers, named_tiers.hpp). For a
+// text from a record it must be kNoNamedTiers: only the user's own words may use these names.
 using NamedTiers = std::span<const OptionWord>;
 inline constexpr NamedTiers kNoNamedTiers;
 Result<TierSpec> parse_tier(std::string_view text, NamedTiers named);
@@ -63,7 +63,7 @@ struct Tier {
   TierFacts facts;
   std::vector<Ceiling> ceilings;
 
-  // The remarks of the back end; empty before it is opened.
+  // The remarks of the back end; empty while the tier has no back end.
   std::vector<std::string> remarks() const {
     return backend == nullptr ? std::vector<std::string>{} : backend->remarks();
   }
@@ -74,8 +74,8 @@ struct Tier {
 Result<Tier> open_tier(std::string_view text, NamedTiers named);
 Result<Tier> open_tier(const TierSpec& spec);
 
-// Opens several tiers, each with a name of its own. No tier gets the name `taken`, which is that of the
-// corpus's own tier. If tiers have the same default name, "-2", "-3" ... follows it. Fails if two of `texts`
+// Opens several tiers, and gives each a name of its own. `taken` is the name of the corpus's own tier, which
+// no other tier gets. If tiers have the same default name, "-2", "-3" ... follows it. Fails if two of `texts`
 // give the same name.
 Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken,
                                      NamedTiers named);
@@ -89,8 +89,8 @@ OptionTable tier_options();
 TierFacts inspect_path(const std::filesystem::path& path);
 
 // Parts of inspect_path(). facts_from_mountinfo() returns the facts of the mount that contains `path`;
-// `mountinfo` is the text of /proc/self/mountinfo. The other function formats a Lustre layout (the bytes of
-// the attribute lustre.lov) as "4 x 1.0 MiB".
+// `mountinfo` is the text of /proc/self/mountinfo. describe_lustre_layout() formats a Lustre layout (the
+// bytes of the attribute lustre.lov) as "4 x 1.0 MiB".
 TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path);
 std::string describe_lustre_layout(std::span<const std::byte> layout);
 

@@ -44,8 +44,8 @@ int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
 
 int UringRing::set_up(size_t depth, bool sqpoll) {
   const auto entries = unsigned(std::min<size_t>(3 * depth, kMostEntries));
-  // The kernel rounds the number of entries up to a power of two. It refuses a number of completions below
-  // that.
+  // At least bit_ceil(entries) completions are needed: the kernel rounds the number of entries up to a power
+  // of two, and refuses a smaller number of completions.
   const auto completions =
       unsigned(std::min<size_t>(std::max<size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
   // With these flags (Linux 6.1 and later) completions are processed only when this thread asks for them.
@@ -63,9 +63,10 @@ int UringRing::set_up(size_t depth, bool sqpoll) {
   return -::io_uring_register_files_sparse(&ring_, chain_slots_ + file_slots_);
 }
 
-// Closes the ring and waits for its last request. Closing alone does not wait. The kernel frees the table of
-// files only after the last request. So the write end of a pipe is put into the table and closed everywhere
-// else. When the table is freed, poll() reports POLLHUP at the read end.
+// Closes the ring and waits until its last request has ended. io_uring_queue_exit() does not wait for that,
+// but the kernel frees the table of files only after the last request. So this function puts the write end of
+// a pipe into the table and closes it everywhere else. When the table is freed, poll() reports POLLHUP at the
+// read end.
 void UringRing::cut_off() {
   std::array<int, 2> pipe_ends{-1, -1};
   const bool has_pipe = file_slots_ > 0 && ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;

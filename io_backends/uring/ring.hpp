@@ -1,6 +1,6 @@
-// An io_uring with a table of files, whose slots requests use instead of descriptors. The first slots are for
-// chains of requests that open, read and close an object. The other slots are for objects that are already
-// open.
+// An io_uring with a table of files. Requests use the slots of the table instead of descriptors. The first
+// slots are for chains of requests that open, read and close an object. The other slots are for objects that
+// are already open.
 #pragma once
 
 #include <liburing.h>
@@ -22,8 +22,8 @@ class UringRing {
 
   // Makes a ring with slots for `depth` chains of three requests each. Returns 0 or the errno.
   int set_up(size_t depth, bool sqpoll);
-  // Destroys the ring while requests are in flight. Waits up to 30 s until no request can write to memory. It
-  // waits only if the thread that made the ring calls it and two descriptors are free.
+  // Destroys the ring while requests are in flight. Waits up to 30 s until no request can write to memory.
+  // But it waits only if the thread that made the ring calls it, and if two descriptors are free.
   void cut_off();
   io_uring& get() { return ring_; }
   unsigned table_files() const { return file_slots_; }

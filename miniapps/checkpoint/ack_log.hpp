@@ -10,11 +10,10 @@
 
 namespace penstock {
 
-// Returns a function that appends a line such as "120 fast" for each acknowledgement and syncs the file. Only
-// one thread at a time may call that function. Creates the file if it is missing, and syncs its folder.
-// Removes a torn last line (after a power cut or a full disk): its level was never acknowledged.
-// invalid_argument if the file is no such log: the text after its last newline cannot be the beginning of a
-// line.
+// Opens the log, or creates it and syncs its folder. Returns a function that appends a line such as "120
+// fast" for an acknowledgement and syncs the file. Only one thread at a time may call that function. Removes
+// a torn last line (after a power cut or a full disk): its level was never acknowledged. invalid_argument if
+// the file is no such log: the text after its last newline cannot be the beginning of a line.
 Result<Checkpointer::OnReached> log_acknowledgements(const std::string& path);
 
 }  // namespace penstock

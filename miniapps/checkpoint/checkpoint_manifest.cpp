@@ -101,7 +101,7 @@ TrainerState trainer_from(const Json& json) {
   return trainer;
 }
 
-// Checks the list of files of a whole manifest, or the list of one rank.
+// Checks a list of files, of a whole manifest or of one rank: their names, order and numbers of checksums.
 Result<void> check_files(std::span<const CheckpointFile> files, std::string_view object) {
   std::set<std::string_view> names;
   const CheckpointFile* previous = nullptr;
@@ -175,7 +175,8 @@ uint64_t CheckpointManifest::bytes() const {
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object) {
   if (const auto named = check_run_name(manifest.run); !named) return wrong_file(object, named.error().what);
   PENSTOCK_TRY(check_files(manifest.files, object));
-  // The files are in the order of their ranks, as check_files() has checked.
+  // Looks for the first rank without a file. The files are in the order of their ranks: check_files() has
+  // checked that.
   uint64_t next_rank = 0;
   for (const CheckpointFile& file : manifest.files) {
     if (file.rank > next_rank) break;

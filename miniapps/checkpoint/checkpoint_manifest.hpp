@@ -1,5 +1,5 @@
-// MANIFEST: the file that makes a folder of files a checkpoint. It contains all that a restart needs, and a
-// checksum of every byte.
+// Reads, writes and checks MANIFEST, the file that makes a folder of files a checkpoint. It has all that a
+// restart needs, and checksums that cover every byte of the files.
 #pragma once
 
 #include <compare>
@@ -62,7 +62,7 @@ struct CheckpointFile {
 bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
 
 // Where the training is in its data, and its seed: all that a restart needs to continue with exactly the next
-// sample. The seed is the whole state of the random numbers, since they come from indexed streams
+// sample. No other state of random numbers is needed: each one is calculated from the seed and an index
 // (random.hpp).
 struct TrainerState {
   uint64_t epoch = 0;
@@ -99,8 +99,8 @@ struct CheckpointManifest {
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
 
-// Checks that names, ranks, chunks and order agree with each other; else corrupt. `object` is the name of the
-// manifest, for error messages.
+// Checks the run's name and the list of files: names, order, numbers of checksums, and a file for each rank.
+// Else corrupt. `object` is the name of the manifest, for error messages.
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object);
 
 // Returns JSON text and, on its own line, the CRC32C of the text before it.
@@ -109,9 +109,10 @@ std::string serialize(const CheckpointManifest& manifest);
 // The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, the name, and a
 // fixed number of other bytes.
 uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes);
-// Checks that a manifest whose entries of files take `entries_bytes` is short enough to be read back; else
-// unsupported. Call it before anything is written. `bytes` and `files` are those of the checkpoint, for the
-// message.
+// Checks that the manifest of a checkpoint will be short enough to be read back; else unsupported. Call it
+// before anything is written.
+// `entries_bytes`: the sum of manifest_entry_bytes() over all files. `bytes` and `files`: the size and the
+// number of files of the checkpoint, for the message.
 Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64_t files);
 
 // Reads and checks the text of a manifest. corrupt: a wrong or missing checksum line, a rank without a file,
@@ -119,14 +120,14 @@ Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64
 // unsupported: another version of the format. `object` is the name of the manifest, for error messages.
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object);
 
-// serialize_part(): the text by which one rank reports the files that it wrote to the rank that commits
-// (PendingCheckpoint::report_files()). parse_checkpoint_part() reads and checks this text.
+// serialize_part(): returns the text in which a rank lists the files that it wrote, for the rank that commits
+// (PendingCheckpoint::report_files()). parse_checkpoint_part(): reads and checks this text.
 std::string serialize_part(uint64_t rank, std::span<const CheckpointFile> files);
 Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, uint64_t rank,
                                                           std::string_view object);
 
-// Success if `crc` is the checksum that the manifest has for this chunk. Else corrupt, and the message names
-// the chunk's first byte.
+// Compares `crc` with the checksum that the manifest has for chunk `index` of the file. If they differ:
+// corrupt, and the message names the chunk's first byte.
 Result<void> check_chunk(const CheckpointFile& file, uint64_t index, uint32_t crc, std::string_view object);
 
 }  // namespace penstock

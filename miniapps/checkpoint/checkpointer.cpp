@@ -2,7 +2,7 @@
 // write_snapshot() and the functions that it calls. Any thread calls counts(), times() and now_s().
 // Locks: this file has no mutex; the ledger, the drainer and the snapshot writer have. stage() locks a file.
 // Memory: every function may allocate.
-// Ctrl-C: ends save() and wait() with `interrupted`. finalize() still waits, at most for its patience.
+// Ctrl-C: ends save() and wait() with `interrupted`, but not finalize(), which waits for its `patience`.
 // Crash: a checkpoint is visible only when it is complete and durable (PendingCheckpoint::commit()). Only
 // then commit() acknowledges it, and only then older ones are removed.
 #include "miniapps/checkpoint/checkpointer.hpp"
@@ -52,14 +52,14 @@ Clock::time_point deadline_after(std::chrono::nanoseconds patience) {
 struct SaveWork {
   CheckpointId id{};
   uint64_t bytes = 0;             // bytes of all ranks together
-  std::vector<FileView> files{};  // with a snapshot, they refer to the copy in memory
+  std::vector<FileView> files{};  // of a snapshot: views of the copy in memory
   CheckpointManifest manifest{};  // used on rank 0; commit() adds the files
   double begin_s = 0;             // when save() was called, on the ledger's clock
   Clock::time_point until{};      // when to stop waiting for free space
-  bool snapshot_busy = false;     // the last snapshot is still being written, and uses the memory
+  bool snapshot_busy = false;     // the last snapshot is still being written from memory
   bool was_full = false;          // an earlier try of this save found the fast tier full
   bool in_ledger = false;
-  // Where the save goes. Rank 0 decides it for all ranks.
+  // The destination of the save, which rank 0 chooses for all ranks.
   bool skipped = false;
   bool to_fast_tier = false;
   std::string folder{};                          // folder of the pending checkpoint
@@ -84,8 +84,8 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> begin_snapshots();
   Result<void> wait_until_reached(const CheckpointId& id, Reached level, Clock::time_point until);
 
-  // The steps of one save, which all ranks perform together on their training threads. Only write_snapshot()
-  // runs on the snapshot thread, and from there it calls write_own_files() and commit().
+  // The steps of one save. All ranks perform them together, on their training threads. For a snapshot,
+  // write_snapshot() calls write_own_files() and commit() on the snapshot thread.
   Result<SaveWork> work_of(const SaveRequest& request);
   Result<bool> write(SaveWork& work, bool from_memory);
   Result<void> agree_on_destination(SaveWork& work);
@@ -101,7 +101,7 @@ class TieredCheckpointer final : public Checkpointer {
   Result<bool> reserve_fast_space(SaveWork& work);
   Result<void> wait_for_free_space(Clock::time_point until);
 
-  // Used only with policy.by_snapshot.
+  // These are called only with policy.by_snapshot.
   Result<void> finish_last_snapshot(Clock::time_point until, bool interruptible);
   Result<void> retry_snapshot(Clock::time_point until);
   Result<void> take_snapshot(SaveWork& work);
@@ -113,7 +113,7 @@ class TieredCheckpointer final : public Checkpointer {
   RunStores stores_;
   std::unique_ptr<Drainer> drainer_;         // only on rank 0, and only with a fast tier
   SaveWork snapshot_;                        // last snapshot; the snapshot thread uses it until it is written
-  std::optional<CheckpointId> snapshot_id_;  // of the last snapshot; for the training thread alone
+  std::optional<CheckpointId> snapshot_id_;  // id of the last snapshot; only the training thread uses it
   std::unique_ptr<SnapshotWriter> snapshots_;  // null: no snapshots. Last: its thread uses the members above
 };
 
@@ -183,8 +183,8 @@ Result<void> TieredCheckpointer::finish_last_snapshot(Clock::time_point until, b
   return success();
 }
 
-// Collective. Saves the last snapshot again, like a new checkpoint: the tier was full when it was written.
-// All ranks still have its bytes in memory; after timed_out or interrupted the bytes stay there.
+// Collective. Called if a tier was full when the last snapshot was written: saves it again, from the copies
+// that all ranks still have in memory. After timed_out or interrupted the copies stay there.
 Result<void> TieredCheckpointer::retry_snapshot(Clock::time_point until) {
   SaveWork& work = snapshot_;
   work.until = until;
@@ -248,8 +248,8 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   return on_root(ranks_, [&] { return drainer_ == nullptr ? success() : drainer_->wait_until_idle(until); });
 }
 
-// On rank 0. Returns the first free generation of this step: no checkpoint on either tier has it, and no
-// snapshot in memory. In a retry (work.in_ledger) that snapshot is `work` itself, so it does not count.
+// On rank 0. Returns the lowest generation of this step that neither a checkpoint on a tier nor the last
+// snapshot has. In a retry (work.in_ledger), `work` itself is the last snapshot, so that one does not count.
 Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
@@ -262,7 +262,7 @@ Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const
 }
 
 // Rank 0 chooses the tier, the generation and the folder of a save. After an error `work` keeps its id and
-// tier: the ledger's entry has that id, and the next try must know which tier was full.
+// tier: the ledger knows the save by this id, and the next try must know which tier was full.
 Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
   PENSTOCK_ASSIGN(const uint64_t generation, next_generation(work));
   const bool was_fast = std::exchange(work.to_fast_tier, false);
@@ -278,8 +278,8 @@ Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
   return success();
 }
 
-// Collective. Rank 0 decides where the save goes, and all ranks follow. First removes the files of an earlier
-// try of this save, since they may be what fills the tier.
+// Collective. Rank 0 chooses the destination of the save, and all ranks receive it. First removes the files
+// of an earlier try of this save, since they may be what fills the tier.
 Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
   work.pending.reset();
   using Bytes = std::vector<uint8_t>;
@@ -328,7 +328,7 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
                           drainer_->trouble_text());
   const Clock::time_point next_look = until - now > kPollInterval ? now + kPollInterval : until;
-  // With nothing left to drain, only others can free space. They do it without notice, so this sleeps.
+  // With nothing left to drain, only other processes can free space. They cannot wake this thread.
   if (drainer_->is_idle())
     std::this_thread::sleep_until(next_look);
   else
@@ -390,7 +390,8 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   }
 }
 
-// Copies the state to memory. save() still reads work.id and to_fast_tier: the move does not change them.
+// Copies the state to memory. Moving `work` does not change its id and to_fast_tier, which save() reads
+// later.
 Result<void> TieredCheckpointer::take_snapshot(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, snapshots_->reserve_memory(work.files)));
   snapshot_id_ = work.id;
@@ -442,8 +443,8 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
   return ledger_.failure();
 }
 
-// Writes this rank's part of a snapshot, on the snapshot thread; rank 0 then commits. No collective call,
-// since the training may be in one: rank 0 waits until the folder has the lists of files of all ranks.
+// Writes this rank's part of a snapshot, on the snapshot thread. Rank 0 then waits for the lists of files of
+// all ranks in the folder, and commits. No collective call, since the training thread may be in one.
 Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_up) {
   SaveWork& work = snapshot_;
   std::vector<CheckpointFile> written;

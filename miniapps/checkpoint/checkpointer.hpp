@@ -5,7 +5,7 @@
 //   durable  survives a power failure of all machines and the loss of the fast tier
 //
 // Ranks: open, save, wait and finalize are collective; all ranks share both tiers. Rank 0 commits, drains and
-// holds the locks. A thread of rank 0 drains; it calls no Communicator.
+// holds the locks. The thread of rank 0 that drains makes no collective call.
 #pragma once
 
 #include <chrono>
@@ -56,8 +56,8 @@ struct CheckpointPolicy {
   uint64_t quota = 0;        // most bytes of this run on the fast tier; 0: no limit
   bool read_back = false;    // a drain reads and checks its copy before it commits the copy
   bool by_snapshot = false;  // save() copies to memory and returns; a thread writes the copy
-  // Called with a warning, for example if older checkpoints could not be removed, which does not fail the
-  // save. Any thread of rank 0 may call it.
+  // Called with a warning that does not fail the save, for example that older checkpoints could not be
+  // removed. Any thread of rank 0 may call it.
   std::function<void(std::string_view)> log{};
   // The pause after a failed drain. It doubles after each further failure, up to 30 s.
   std::chrono::nanoseconds retry_after = std::chrono::seconds(1);
@@ -104,8 +104,9 @@ class Checkpointer {
   // Collective. Opens the stores of the run, makes them if they are missing, and takes the run's locks (busy:
   // another training or drain holds one). Removes what a dead process left, and starts to drain what is not
   // durable yet. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
-  // Rank 0 calls `on_reached` as soon as a level holds, and before save(), wait() or finalize() report that
-  // level. Any thread of rank 0 may call it, one at a time. Its error fails the save and all later ones.
+  // `on_reached`: rank 0 calls it as soon as a checkpoint has reached a level, and before save(), wait() or
+  // finalize() report that level. Any thread of rank 0 may call it, but only one at a time. If it returns an
+  // error, this save and all later ones fail.
   using OnReached = std::function<Result<void>(const CheckpointId&, Reached)>;
   static Result<std::unique_ptr<Checkpointer>> open(const CheckpointPolicy& policy, const Tier& slow,
                                                     const Tier* fast, Communicator& ranks,
@@ -123,11 +124,11 @@ class Checkpointer {
   // not saved; no_space if it was skipped; interrupted; or the error of a background thread.
   virtual Result<void> wait(const CheckpointId& id, Reached level, std::chrono::nanoseconds patience) = 0;
 
-  // Collective. Waits until all saved checkpoints are durable. timed_out after `patience`: the rest stays on
-  // the fast tier, for the next Checkpointer or `penstock checkpoint drain`.
+  // Collective. Waits until all saved checkpoints are durable. timed_out after `patience`: checkpoints that
+  // are not durable by then stay on the fast tier, for the next Checkpointer or `penstock checkpoint drain`.
   virtual Result<void> finalize(std::chrono::nanoseconds patience) = 0;
 
-  // Any thread may call these. Only rank 0 has counts and times.
+  // Any thread may call these three functions. On ranks other than 0, counts and times are empty.
   virtual CheckpointCounts counts() const = 0;
   virtual std::vector<CheckpointTimes> times() const = 0;
   virtual double now_s() const = 0;  // seconds since open(), on the clock of times()

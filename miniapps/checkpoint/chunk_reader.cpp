@@ -27,8 +27,8 @@ class ChunksAhead {
   // The next chunk. Its bytes are valid until the next call.
   Result<std::span<const std::byte>> next() {
     const uint64_t index = returned_++;
-    // Keeps up to depth_ chunks submitted. The slot of the chunk before this one is free: its bytes were
-    // valid only until this call.
+    // Submits reads until depth_ chunks are in flight. The new reads may use the slot of the chunk that the
+    // previous call returned: its bytes were valid only until this call.
     while (submitted_ < reader_.chunks() && submitted_ < index + depth_) PENSTOCK_TRY(submit_next());
     Slot& slot = slots_[index % depth_];
     while (!slot.read_result) reap();

@@ -20,8 +20,8 @@ namespace penstock {
 // Reads one file of a checkpoint, on one thread. The `file` that open() gets must outlive the reader.
 class ChunkReader {
  public:
-  // Opens `object`, which must have the length that `file`, its entry in the manifest, says. corrupt if it is
-  // missing; corrupt or truncated if its length is another.
+  // Opens `object` and compares its length with that in `file`, its entry in the manifest. corrupt if the
+  // object is missing; corrupt or truncated if its length differs.
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
   uint64_t chunks() const { return chunk_count(file_->bytes); }
@@ -47,9 +47,9 @@ class ChunkReader {
   std::unique_ptr<Reader> reader_;
 };
 
-// Reads the whole file, with several chunks in flight at once if the machine has threads or the back end has
-// a queue. Passes the chunks in order to `take`, which may be null. If `interruptible`, Ctrl-C ends the
-// reading between two chunks.
+// Reads the whole file, with several chunks in flight if a queue for the back end can be made. Passes the
+// chunks in order to `take`, which may be null. If `interruptible`, Ctrl-C ends the reading between two
+// chunks.
 using TakeChunk = std::function<Result<void>(uint64_t offset, std::span<const std::byte> bytes)>;
 Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
                          bool interruptible, const TakeChunk& take);

@@ -1,7 +1,7 @@
-// The committed checkpoints of a store, in ckpt/: how they are listed, read and removed.
+// Lists, reads and removes the committed checkpoints of a store (those in ckpt/).
 //
 // Threads: any thread calls any function at any time.
-// Lock: none in this file. Another process may remove a checkpoint during a read, which then returns
+// Lock: none in this file. Another process may remove a checkpoint during a read; the read then returns
 // not_found.
 // Memory: everything allocates. Only hint_latest() catches std::bad_alloc.
 // Ctrl-C: ends the read of a file between two chunks.
@@ -84,8 +84,8 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
   return manifest;
 }
 
-// Returns not_found if another process removed the checkpoint during the read, which then says nothing about
-// its bytes. Else returns `error`.
+// Called after a read has failed with `error`. Returns not_found if another process removed the checkpoint
+// during the read: `error` then says nothing about the checkpoint's bytes. Otherwise returns `error`.
 Error CheckpointStore::not_found_if_gone(std::string_view run, const CheckpointId& id, Error error) const {
   if (!is_data_error(error.code) && error.code != Errc::io) return error;
   const auto exists = has(run, id);

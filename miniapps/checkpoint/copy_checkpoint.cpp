@@ -63,7 +63,7 @@ class ReadAhead {
   // Waits in periods of 50 ms, to notice a signal.
   Result<std::span<const std::byte>> next(bool interruptible) {
     std::unique_lock lock(mutex_);
-    // Frees the slot of the previous call, whose chunk the caller has written by now.
+    // The caller has written the chunk of the previous call by now, so its slot is free again.
     if (chunks_taken_ != 0) ++free_slots_;
     changed_.notify_all();
     while (chunks_read_ == chunks_taken_ && !failure_) {
@@ -122,9 +122,10 @@ class ReadAhead {
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
-// Returns the manifest of the checkpoint that already exists at the destination, if it lists the same files.
-// Else not_found if there is no such checkpoint, or already_exists. The process that committed it may have
-// been killed before it synced the folders. So they are synced here, before the caller may call it durable.
+// Returns the manifest of this checkpoint at the destination, if it lists the same files. Errors: not_found
+// if no such checkpoint exists there; already_exists if it has other files or no valid manifest.
+// Syncs the checkpoint's folders, because the caller will report it as durable: the process that committed it
+// may have been killed before it synced them.
 Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const CheckpointManifest& manifest) {
   auto existing = to.manifest(manifest.run, manifest.id);
   if (existing && existing->files == manifest.files) {
@@ -179,8 +180,8 @@ Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const Che
   for (const CheckpointFile& file : manifest.files) {
     uint64_t last_piece_bytes = 0;
     // Returns the next chunk, to be written. The reader has compared each chunk with its checksum, so the
-    // copy has the checksums of the original. When write_pieces() asks for a piece, it has already written
-    // the previous one.
+    // copy has the checksums of the original. Also reports the previous piece as written: write_pieces() asks
+    // for a piece only after it has written the one before.
     const auto next_piece = [&](uint64_t) -> Result<std::span<const std::byte>> {
       if (request.interruptible) PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(report_written(last_piece_bytes));

@@ -13,7 +13,8 @@
 namespace penstock {
 
 // The buffers of a copy, for chunks that are read ahead or are being written. A caller that copies several
-// checkpoints passes the same buffers each time: the first use of memory takes longer than the read into it.
+// checkpoints passes the same buffers each time: the first use of new memory takes longer than reading a
+// chunk into it.
 using CopyMemory = std::array<Buffer, 4>;
 
 struct CopyRequest {
@@ -29,11 +30,11 @@ struct CopyRequest {
   std::function<Result<void>(uint64_t bytes)> on_written = {};
 };
 
-// Copies a committed checkpoint from one store to another and commits it there. Checks every chunk that it
-// reads. The copy has the same run, id and bytes. If `to` already has that checkpoint, the result is success
-// if its manifest lists the same files and, with `read_existing`, if the bytes of these files are right; else
-// already_exists. The existing checkpoint is synced first: its writer may have been killed before the sync.
-// The caller holds the run's drain lock of `to`.
+// Copies a committed checkpoint from one store to another and commits it there, with the same run, id and
+// bytes. Checks every chunk that it reads. The caller holds the run's drain lock of `to`.
+// If `to` already has that checkpoint, nothing is copied. The result is success if its manifest lists the
+// same files and, with `read_existing`, their bytes are right; else already_exists. Its folders are synced
+// before success is returned: the process that committed it may have been killed before it synced them.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest,
                                            const CopyRequest& request = {});

@@ -59,9 +59,10 @@ void CheckpointLedger::rename(const CheckpointId& from, const CheckpointId& to) 
   if (CheckpointTimes* const times = find(from); times != nullptr) times->id = to;
 }
 
-// Acknowledges the level, then records it. on_reached_ runs with acknowledge_mutex_ held, but without mutex_,
-// so it may sync a file and read the ledger. The level is recorded only after it: wait() returns as soon as
-// it reads the level. Runs on the thread that committed or drained the checkpoint.
+// Acknowledges the level by calling on_reached_, then records it. on_reached_ runs with acknowledge_mutex_
+// held, but without mutex_, so it may sync a file and read the ledger. The level is recorded only after
+// on_reached_ has returned, because wait() returns as soon as it reads the level. Runs on the thread that
+// committed or drained the checkpoint.
 void CheckpointLedger::record_level(const CheckpointId& id, Reached level) {
   const std::lock_guard acknowledge_lock(acknowledge_mutex_);
   if (on_reached_) {
@@ -124,8 +125,8 @@ Result<void> CheckpointLedger::failure() const {
 }
 
 // Stops the thread. stop_ must be set before heed_signals_: once heed_signals_ is set, a signal may make the
-// copy fail, and handle_failure() must see stop_ by then. Otherwise it would report a lost checkpoint. After
-// this body thread_ is joined first, as the last member.
+// copy fail, and handle_failure() must find stop_ set by then. Otherwise it would report a lost checkpoint.
+// After this body, the destructor of thread_ joins the thread, before any other member is destroyed.
 Drainer::~Drainer() {
   {
     const std::lock_guard lock(mutex_);
@@ -135,22 +136,22 @@ Drainer::~Drainer() {
   changed_.notify_all();
 }
 
-// Lists the checkpoints of earlier processes, and starts the thread. Before that, nothing here needs the
-// lock. The caller holds the run's locks of both stores: no other process adds or removes checkpoints of this
-// run meanwhile.
+// Lists the checkpoints of earlier processes, then starts the thread. Until it runs, mutex_ is not needed
+// here. The caller holds the run's locks of both stores, so no other process adds or removes checkpoints of
+// this run meanwhile.
 Result<void> Drainer::begin() {
   PENSTOCK_ASSIGN(const uint64_t quarantined,
                   sort_fast_checkpoints(fast_, slow_, policy_.run, durable_, pending_));
   ledger_.set_counts([&](CheckpointCounts& counts) { counts.quarantined += quarantined; });
   drained_earlier_ = durable_.size();
-  // An earlier process may have been killed after its commit on the slow tier, before it removed fast copies.
-  // They are removed here.
+  // An earlier process may have been killed after its commit on the slow tier, before it removed old fast
+  // copies. This loop removes them.
   while (durable_.size() > policy_.keep_on_fast) {
     PENSTOCK_ASSIGN(const bool evicted, evict_one());
     if (!evicted) break;
   }
   count_backlog();
-  // Started last: from here on, the thread uses the lists too, and they need the lock.
+  // Started last: from here on, durable_ and pending_ need the lock, since the thread uses them too.
   thread_ = std::jthread([this] { drain_loop(); });
   return success();
 }
@@ -215,8 +216,8 @@ Result<bool> Drainer::evict_one() {
       trouble_ = verified.error();
       return false;
     }
-    // The fast copy is removed only now: before the check of the slow copy, it might have been the last good
-    // one.
+    // Only now may the fast copy be removed: before the slow copy was checked, it might have been the last
+    // good one.
     const Result<void> removed = fast_.remove(policy_.run, oldest.id);
     if (!removed.ok() && removed.error().code != Errc::not_found) {
       put_back(durable_);
@@ -269,9 +270,10 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
   return !changed_.wait_for(lock, length, [&] { return stop_; });
 }
 
-// Drains the pending checkpoints one after the other, on the drainer's thread. Only stop_ ends it, not a
-// signal. During its drain, a checkpoint stays the first of pending_: is_idle() must be false until it is
-// durable. Only this thread removes from pending_, so the later pop_front() removes the same checkpoint.
+// Drains the pending checkpoints one after the other, on the drainer's thread. Only stop_ ends the loop; a
+// signal does not. While a checkpoint is drained, it stays the first of pending_, since is_idle() must be
+// false until it is durable. The later pop_front() removes this checkpoint and no other, because only this
+// thread removes from pending_.
 void Drainer::drain_loop() noexcept {
   const IgnoreInterrupt ignore_signals(heed_signals_);
   try {
@@ -286,8 +288,8 @@ void Drainer::drain_loop() noexcept {
       drain(next);
     }
   } catch (const std::exception& error) {
-    // The exception has released the lock. The error is recorded first, since the threads that are woken
-    // below look for it. The pending checkpoints stay on the fast tier, and the next process drains them.
+    // The exception has released mutex_. The error is recorded before the waiting threads are woken, since
+    // they look for it. The pending checkpoints stay on the fast tier, and the next process drains them.
     ledger_.record_failure(
         make_error(Errc::internal, "the thread that drains checkpoints died: " + std::string(error.what())));
     const std::lock_guard lock(mutex_);
@@ -299,8 +301,7 @@ void Drainer::drain_loop() noexcept {
 
 // Copies one checkpoint to the slow tier. After the commit, which makes the copy durable, the order is:
 // acknowledge, write LATEST, remove from pending_, remove old copies, wake the waiting threads. The
-// acknowledgement comes before pop_front(): finalize() returns when pending_ is empty, and by then the
-// acknowledgement must have been made.
+// acknowledgement comes before pop_front(), because finalize() returns as soon as pending_ is empty.
 void Drainer::drain(const CheckpointManifest& next) {
   const double begin_s = ledger_.now_s();
   const CopyRequest request{.read_back = policy_.read_back,
@@ -341,8 +342,8 @@ void Drainer::drain(const CheckpointManifest& next) {
   changed_.notify_all();
 }
 
-// Finds out why a drain failed, by reading the copy that may be wrong, without the lock. Then waits before
-// the next try, longer each time; the destructor ends that wait. Runs on the drainer's thread.
+// Finds out why a drain failed, by reading the copy that may be wrong; mutex_ is not held meanwhile. Then
+// waits before the next try, longer each time; the destructor ends that wait. Runs on the drainer's thread.
 void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
   {
     const std::lock_guard lock(mutex_);
@@ -375,9 +376,9 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
   sleep_unless_stopped(pause);
 }
 
-// Removes copies beyond policy_.keep_on_slow from the slow tier, then those beyond policy_.keep_on_fast from
-// the fast one. The checkpoint that was just drained always stays on the slow tier. Runs on the drainer's
-// thread.
+// Removes the oldest copies from the slow tier until policy_.keep_on_slow are left, then from the fast tier
+// until policy_.keep_on_fast are left. The checkpoint that was just drained always stays on the slow tier.
+// Runs on the drainer's thread.
 Result<void> Drainer::remove_old_copies(const CheckpointId& newest) {
   PENSTOCK_ASSIGN(const uint64_t pruned, prune_checkpoints(slow_, policy_.run, policy_.keep_on_slow, newest));
   ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += pruned; });

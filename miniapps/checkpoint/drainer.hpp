@@ -23,8 +23,8 @@
 
 namespace penstock {
 
-// The times and counts of each checkpoint of a run. The thread that saves and the thread that drains record
-// them here. Any thread may call it.
+// The times of each checkpoint of a run, and the run's counts. The thread that saves and the thread that
+// drains record them here. Any thread may call these functions.
 class CheckpointLedger {
  public:
   explicit CheckpointLedger(Checkpointer::OnReached on_reached) : on_reached_(std::move(on_reached)) {}
@@ -57,7 +57,7 @@ class CheckpointLedger {
 
   const std::chrono::steady_clock::time_point opened_at_ = std::chrono::steady_clock::now();
   const Checkpointer::OnReached on_reached_;
-  // Held while on_reached_ runs. So its calls come one at a time, in the order in which the levels were
+  // Held while on_reached_ runs, so its calls come one at a time, in the order in which the levels were
   // reached.
   std::mutex acknowledge_mutex_;
   mutable std::mutex mutex_;
@@ -69,7 +69,7 @@ class CheckpointLedger {
 // Drains the checkpoints of a run on a thread of its own. If a tier causes a drain to fail, the drain is
 // tried again after growing pauses, and the fast copy stays. If the fast copy has wrong bytes, it goes to
 // quarantine, and the ledger records the failure. The caller holds the run's locks of both stores. After
-// begin(), any thread may call it.
+// begin(), any thread may call these functions.
 class Drainer {
  public:
   Drainer(const CheckpointPolicy& policy, CheckpointStore& fast, CheckpointStore& slow,

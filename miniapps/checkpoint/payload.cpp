@@ -1,7 +1,8 @@
 // Threads: one thread at a time uses a PayloadState. make() starts threads that fill its memory, and joins
 // them. They share only the atomic `next_page`. Any thread calls the other functions.
 // Lock: none.
-// Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names do.
+// Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names
+// allocate.
 // Ctrl-C: not checked in this file.
 // Crash: nothing is written.
 #include "miniapps/checkpoint/payload.hpp"
@@ -36,7 +37,8 @@ constexpr uint64_t layer_weights(uint64_t inputs, uint64_t outputs) {
   return inputs * outputs + outputs;  // with a bias for each output
 }
 
-// AlexNet (Krizhevsky et al.) without the split over two GPUs, for the 102 folders of Caltech-101.
+// The number of weights of AlexNet (Krizhevsky et al.), without the split over two GPUs and with 102 outputs,
+// one for each folder of Caltech-101.
 constexpr uint64_t kAlexnetWeights =
     layer_weights(uint64_t{11} * 11 * 3, 96) + layer_weights(uint64_t{5} * 5 * 96, 256) +
     layer_weights(uint64_t{3} * 3 * 256, 384) + layer_weights(uint64_t{3} * 3 * 384, 384) +
@@ -53,16 +55,17 @@ constexpr uint64_t kTensorflowMetaBytes = 153'226;
 constexpr uint64_t kTensorflowBytes = kTensorflowDataBytes + kTensorflowIndexBytes + kTensorflowMetaBytes;
 constexpr std::string_view kTensorflowName = "alexnet-adam-tensorflow";
 
-// ResNet-50 (He et al.) for 1000 classes, as torchvision counts it: 25,557,032 weights with their momentum,
-// mean and variance of the 26,560 normalised channels, and 53 batch counters.
+// ResNet-50 (He et al.) for 1000 classes, as torchvision counts it: 25,557,032 weights, each with its
+// momentum; the mean and the variance of 26,560 normalised channels; and 53 batch counters.
 constexpr uint64_t kResnet50Bytes = uint64_t{25'557'032} * 2 * 4 + uint64_t{26'560} * 2 * 4 + 53 * 8;
 
 // The checkpoint size that the UNet3D workloads of MLPerf Storage give. (A misspelt key in these workloads
 // keeps DLIO from writing the checkpoint.)
 constexpr uint64_t kUnet3dBytes = 499'153'191;
 
-// The number of weights of a transformer like Llama 3: gated feed-forward, two norms in each layer, separate
-// embedding and head. `kv_width` is the width of the keys and of the values.
+// The number of weights of a transformer like Llama 3. Each layer has a gated feed-forward part and two
+// norms. The input embedding and the output layer share no weights. `kv_width` is the width of the keys and
+// of the values.
 constexpr uint64_t transformer_weights(uint64_t layers, uint64_t hidden, uint64_t inner, uint64_t kv_width) {
   const uint64_t attention = 2 * hidden * hidden + 2 * hidden * kv_width;
   return layers * (attention + 3 * hidden * inner + 2 * hidden) + 2 * 128'256 * hidden + hidden;

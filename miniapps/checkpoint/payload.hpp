@@ -37,7 +37,8 @@ Result<Payload> find_payload(std::string_view text);
 
 // The bytes that one rank saves, in place of real weights. They cannot be compressed or deduplicated, and
 // every page of 4 KiB differs from step to step. They follow from seed, rank and step, so that they can be
-// checked. Moving to another step writes one cache line in each page. Only one thread at a time may use it.
+// checked. advance_to() writes only one cache line in each page. Only one thread at a time may use the
+// object.
 class PayloadState {
  public:
   // Allocates the memory and fills it, with several threads. exhausted if there is not enough memory.

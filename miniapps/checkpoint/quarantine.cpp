@@ -11,7 +11,7 @@ void quarantine_copy(CheckpointStore& store, const CheckpointManifest& manifest,
   if (!moved.ok()) failed.moved = moved.error();
 }
 
-// Returns the manifest that `store` has of this checkpoint, if all files there match it.
+// Reads the copy of this checkpoint in `store` completely. Returns the copy's manifest if its files match it.
 Result<CheckpointManifest> verified_manifest(const CheckpointStore& store,
                                              const CheckpointManifest& manifest) {
   PENSTOCK_ASSIGN(CheckpointManifest existing, store.manifest(manifest.run, manifest.id));
@@ -34,8 +34,8 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
   if (error.code == Errc::already_exists) {
     const Result<CheckpointManifest> verified = verified_manifest(slow, manifest);
     if (verified.ok()) {
-      // With the same files, the slow copy is right: only an earlier read of it failed, and another try may
-      // succeed.
+      // The slow copy is valid. If it has the same files as the fast one, only an earlier read of it failed,
+      // and another try may succeed. Otherwise it is another checkpoint of the same name.
       if (verified->files != manifest.files) failed.fate = DrainFate::name_taken;
     } else if (is_data_error(verified.error().code)) {
       quarantine_copy(slow, manifest, verified.error(), failed);
@@ -43,8 +43,8 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
     }
     return failed;
   }
-  // Only wrong bytes can mean that the fast copy is lost. After any other error, that copy stays for another
-  // try.
+  // Only wrong bytes can mean that the fast copy is lost. After any other error it stays, and another drain
+  // is tried.
   if (!is_data_error(error.code)) return failed;
   const Result<void> verified = fast.verify(manifest.run, manifest);
   if (verified.ok() || !is_data_error(verified.error().code)) return failed;

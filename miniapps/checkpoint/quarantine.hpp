@@ -27,14 +27,14 @@ struct FailedDrain {
   DrainFate fate = DrainFate::try_again;
   bool quarantined = false;        // a copy was moved to quarantine, on either tier
   Result<void> moved = success();  // an error if a wrong copy could not be moved to quarantine
-  std::string why;                 // what is wrong with that copy, or the error of the drain
+  std::string why;                 // what is wrong with the quarantined copy; else the drain's error
 
   // Whether the checkpoint can never become durable.
   bool is_lost() const { return fate == DrainFate::fast_wrong || fate == DrainFate::name_taken; }
 };
 
 // Finds out why copy_checkpoint() from `fast` to `slow` has failed with `error`. Reads the copy that may be
-// wrong, and moves it to quarantine if it is. The caller holds the run's locks of both stores.
+// wrong, and moves it to quarantine if its bytes are wrong. The caller holds the run's locks of both stores.
 FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
                                    const CheckpointManifest& manifest, const Error& error);
 

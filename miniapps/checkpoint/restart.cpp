@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxTries = 100;  // calls of look_once(), if another process keeps removing checkpoints
+constexpr int kMaxTries = 100;  // most calls of look_once(), if others keep removing checkpoints
 
 // Whether this process caused the error (a signal, no memory, a bug). Such an error says nothing about the
 // checkpoint.
@@ -65,8 +65,8 @@ Bytes bytes_of(const Restart& restart) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Converts the choice of rank 0 to a Restart from this rank's own store. An error if this rank does not see
-// that checkpoint.
+// Converts the choice of rank 0 (`bytes`) to a Restart that refers to this rank's own store. An error if this
+// rank does not see the chosen checkpoint.
 Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* const> stores) {
   Restart restart;
   std::string uuid;

@@ -32,10 +32,11 @@ struct Restart {
 };
 
 // What choose_restart() looks for. It tries the checkpoints of all stores from the greatest (step,
-// generation) down, the copy on the fast tier first. It reads each copy completely and checks it; with
-// `read_files` false, only its manifest. With `quarantine_wrong`, it moves copies with wrong bytes to
-// quarantine. If another process removes a checkpoint meanwhile, it lists all stores again. A store that
-// cannot be read is an error, never "no checkpoint".
+// generation) down, and of each checkpoint the copy on the fast tier first. It reads and checks each copy
+// completely or, with `read_files` false, only its manifest. With `quarantine_wrong`, it moves copies with
+// wrong bytes to quarantine.
+// If another process removes a checkpoint meanwhile, it lists all stores again. A store that cannot be read
+// is an error, never "no checkpoint".
 struct RestartRequest {
   bool read_files = true;
   bool quarantine_wrong = false;

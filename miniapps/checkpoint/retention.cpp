@@ -1,4 +1,4 @@
-// Threads: any thread may call it, such as the drainer's thread and a thread that commits.
+// Threads: any thread may call prune_checkpoints(): the drainer's thread does, and a thread that commits.
 // Lock: prune_mutex, held during the whole call with its I/O. So another thread that prunes waits for it.
 // Memory: the list of checkpoints allocates, with the lock held. An exception releases the lock.
 // Ctrl-C: this file does not check for a signal.

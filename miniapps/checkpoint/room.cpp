@@ -104,8 +104,8 @@ void PendingCheckpoint::before_create(uint64_t rank, uint64_t bytes) {
   free_before_ = files_.backend().names().free_bytes().value_or(0);
 }
 
-// Some back ends allocate a file's whole space when they create it, and do not report that. If the free space
-// fell by the file's size when it was created, the whole file counts as allocated.
+// Finds out whether creating the file has allocated its whole space, as some back ends do without reporting
+// it. If the free bytes fell by at least the file's size, the whole file counts as allocated.
 void PendingCheckpoint::after_create() {
   if (free_before_ == 0) return;
   const uint64_t free_after = files_.backend().names().free_bytes().value_or(free_before_);
@@ -121,7 +121,7 @@ void PendingCheckpoint::after_write(uint64_t bytes) {
   if (allocated_bytes_ - noted_bytes_ >= kBytesPerNote) write_note();
 }
 
-// Not synced: a power cut also ends the process that wrote the note, and sweep() then removes the note.
+// The note needs no sync: a power cut ends this process too, and sweep() then removes the note in any case.
 void PendingCheckpoint::write_note() {
   noted_bytes_ = allocated_bytes_;
   static_cast<void>(files_.write_text(

@@ -3,7 +3,8 @@
 // store "save", then "drain". RunStores holds them until it is destroyed.
 // Memory: everything allocates. An exception releases the locks.
 // Ctrl-C: not checked in this file.
-// Crash: the locks end with the process. The next open_and_lock_run() removes what it left (sweep()).
+// Crash: the locks end with the process. The next open_and_lock_run() removes what the dead process left
+// (sweep()).
 #include "miniapps/checkpoint/run_stores.hpp"
 
 #include <optional>

@@ -30,13 +30,15 @@ Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
 // Calls CheckpointStore::sweep() for each of kRunPurposes. The caller holds the locks.
 Result<uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
 
-// For the one process that owns the run. Opens or makes the stores, and takes the locks of both. busy, with
-// no change made: another training, a drain or gc holds one. Records to which store the run drains, and
-// removes what a dead process left. `fast` may be null; the tiers must outlive the result. Every process
-// takes the locks of the fast store first: if two processes start at once, one of them gets all locks.
+// Opens or makes the stores of a run, and takes the run's locks in both. Then records to which store the run
+// drains, and removes what a dead process left. Only the process that owns the run (rank 0) calls it. busy,
+// with no change made: another training, a drain or gc holds one of the locks. `fast` may be null; the tiers
+// must outlive the result.
+// Every process takes the locks of the fast store first: if two processes start at once, one of them gets all
+// locks.
 Result<RunStores> open_and_lock_run(const std::string& run, const Tier& slow, const Tier* fast);
 
-// For the other ranks: opens the same stores, which rank 0 has made. Takes no lock.
+// Opens the same stores on the other ranks, after rank 0 has made them. Takes no lock.
 Result<RunStores> open_run(const Tier& slow, const Tier* fast);
 
 }  // namespace penstock

@@ -47,8 +47,8 @@ double overlap_s(const Period& a, const Period& b) {
 
 LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
                    bool fast_is_volatile) {
-  // For each checkpoint: the time from which it is safe, and the time when save() was called. It keeps the
-  // work that was done before that call.
+  // For each checkpoint: the time from which it is safe, and the time when save() was called. The checkpoint
+  // keeps the work that was done before that call.
   std::vector<std::pair<double, double>> safe_times;
   for (const CheckpointTimes& one : times)
     if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
@@ -84,9 +84,11 @@ std::optional<double> step_inflation(std::span<const Period> steps, std::span<co
   constexpr size_t kFewestSteps = 3;
   const std::vector<Period> drain_periods = merged(drains(times));
   std::vector<double> ratios;
-  // Step times, grouped by drain. between[i] has the steps in the gap before drain i, which overlap no drain;
-  // its last entry has those after all drains. during[i] has the steps of which at least half overlaps drain
-  // i. All other steps are left out.
+  // Step times, grouped by drain.
+  // between[i]: the steps in the gap before drain i, which overlap no drain. Its last element: those after
+  // all drains.
+  // during[i]: the steps of which at least half overlaps drain i.
+  // All other steps are left out.
   std::vector<std::vector<double>> between(drain_periods.size() + 1);
   std::vector<std::vector<double>> during(drain_periods.size());
   for (const Period& step : steps) {

@@ -34,8 +34,8 @@ inline constexpr MetricInfo kIntervalDaly{"checkpoint_interval_s.daly", "s"};
 
 inline constexpr MetricInfo kStep{"step_s", "s", Better::neither, "step"};
 
-// The two tables of these metrics: a record of a run without a checkpoint has only those of kPerRun. A
-// command puts its own metrics between the two.
+// The metrics are in two tables, because a record of a run without a checkpoint has only those of kPerRun. A
+// command inserts its own metrics between the two tables.
 inline constexpr MetricInfo kPerCheckpoint[] = {kBlockTime,       kBytes,          kTimeToFast,    kDrainRate,
                                                 kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
 inline constexpr MetricInfo kPerRun[] = {kSkips,         kSaves,         kWrittenThrough, kDrained,

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostDepth = 8;  // no JSON of ours is deeper; deeper input could exhaust the stack
+constexpr int kMostDepth = 8;  // our JSON is never deeper; deeper input could exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
 constexpr size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last byte is the newline
 
@@ -63,7 +63,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
 
 uint64_t count_at(const Json& json, const char* key) {
   const Json& number = json.at(key);
-  // Without this check, get() would convert a negative or fractional number.
+  // Without this check, get() would silently convert a negative or fractional number to another one.
   if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
   return number.get<uint64_t>();
 }

@@ -1,4 +1,5 @@
-// JSON whose completeness can be checked: on its own line after it is the CRC32C of all text before.
+// JSON text that can be checked for completeness: the line after it has the CRC32C of all text before that
+// line.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // over to the other thread, and is made with the lock held. mutex_ is never held during a write or a
 // collective call.
 // Memory: reserve_memory() allocates; if there is no memory, it returns an error. copy_and_write() copies
-// into that memory. A function that waits allocates only the text of its notes; MPI may allocate in any
+// into that memory. A function that waits allocates only the texts of its errors. MPI may allocate in any
 // collective call.
 // Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends the write; without a
 // signal, it waits until the write has ended.
@@ -91,7 +91,8 @@ struct SnapshotWriter::Reports {
 };
 
 // Collective: exchanges the states of all ranks. A rank that has failed, or whose tier is full, does not
-// report its list of files. Rank 0 would wait for that list until its time is over, so this sets given_up_.
+// report its list of files. If there is such a rank, this sets given_up_: otherwise rank 0 would wait for the
+// list until its time is over.
 Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point look_until,
                                                          Clock::time_point until) {
   const State own_state = wait_while_busy(look_until);
@@ -134,15 +135,16 @@ void SnapshotWriter::abandon() {
   state_ = State::free;
 }
 
-// Writes one snapshot after the other, on the writer's thread and without the lock. An exception ends the
-// write, but not the thread. A signal ends a write only after the destructor has set heed_signals_.
+// Writes one snapshot after the other, on the writer's thread. mutex_ is not held during a write. An
+// exception ends the write, but not the thread. A signal ends a write only after the destructor has set
+// heed_signals_.
 void SnapshotWriter::write_loop() noexcept {
   const IgnoreInterrupt ignore_signals(heed_signals_);
   for (;;) {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || state_ == State::busy; });
-      // A snapshot that was taken is written even after stop_ is set.
+      // A snapshot that was copied is written even if stop_ is set meanwhile.
       if (state_ != State::busy) return;
     }
     State end_state = State::free;

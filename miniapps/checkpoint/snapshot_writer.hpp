@@ -21,7 +21,7 @@ namespace penstock {
 // Each rank has its own SnapshotWriter. Only the training's thread calls its functions.
 class SnapshotWriter {
  public:
-  // The writer's thread calls `write`; a signal does not end it (IgnoreInterrupt). If `write` fails with
+  // The writer's thread calls `write`, which a signal does not end (IgnoreInterrupt). If `write` fails with
   // no_space, the copy stays in memory for another try. Any other error, and an exception, is passed to
   // `failed`. Once `given_up` is set, `write` must not wait for the lists of files of other ranks: one of
   // them will not come.
@@ -67,7 +67,7 @@ class SnapshotWriter {
   const WritePart write_;
   const OnFailure on_failure_;
   Buffer memory_;
-  uint64_t step_ = 0;  // of the last snapshot
+  uint64_t step_ = 0;  // step of the last snapshot, for messages
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> heed_signals_ = false;
 

@@ -1,12 +1,12 @@
-// A store: how it is made, opened and locked, and how a checkpoint gets into it.
+// Makes, opens and locks a store, and writes and commits checkpoints.
 //
-// Threads: one thread uses a PendingCheckpoint. Any thread uses a CheckpointStore, whose members do not
-// change. PendingCheckpoint::write() computes checksums on an extra thread, which reads the caller's bytes
-// and ends before write() returns.
+// Threads: only one thread uses a PendingCheckpoint. Any thread uses a CheckpointStore, since its members do
+// not change. PendingCheckpoint::write() computes checksums on an extra thread, which reads the caller's
+// bytes and ends before write() returns.
 // Locks: stage() holds the lock of the store while it counts and reserves bytes; other processes wait for it.
 // The caller holds the run's lock.
 // Memory: write() allocates a checksum for each chunk. Names, texts and errors allocate.
-// Ctrl-C: ends a write() between two chunks. write_pieces() leaves that to its caller.
+// Ctrl-C: ends a write() between two chunks. write_pieces() does not check for a signal; its caller does.
 // Crash: the order in publish() is what makes a checkpoint complete. Bytes, MANIFEST and folder are durable
 // before the rename, and the rename is durable before commit() returns.
 #include "miniapps/checkpoint/store.hpp"
@@ -170,7 +170,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
   if (!exists) {
     const auto checked = check_empty(files);
     if (!checked) {
-      // Another process may have just made the store; the files are then those of that store.
+      // The files may be those of a store that another process has just made. Then this is no error.
       PENSTOCK_ASSIGN(const bool made_meanwhile, files.is_there(kStoreFile));
       if (!made_meanwhile) return checked.error();
     }
@@ -186,8 +186,8 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
     return files.error(Errc::invalid_argument,
                        fmt::format("'{}' is a {} store, not a {} one: take another folder", tier.root,
                                    role_name(store->role()), role_name(role)));
-  // Repeated for every open: the process that made the store may have died before this sync, and a program
-  // that copied it here may have omitted empty folders.
+  // Every open makes missing folders and syncs again: a program that copied the store here may have omitted
+  // empty folders, and the process that made the store may have died before its sync.
   PENSTOCK_TRY(make_store_folders(files));
   PENSTOCK_TRY(files.sync_dir(""));
   return store;
@@ -273,8 +273,8 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, ui
   return file;
 }
 
-// Writes one file. Its checksums are computed on another thread while the bytes are written. For a tier in
-// memory the checksums take a quarter of the time of the writing.
+// Writes one file, and computes its checksums on another thread meanwhile. On a tier in memory they take a
+// quarter of the time of the writing.
 Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t rank,
                                                 std::span<const std::byte> bytes) {
   std::vector<uint32_t> chunks(chunk_count(bytes.size()));
@@ -286,7 +286,8 @@ Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t 
     for (size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
       chunks[i] = crc32c(piece(i * kCheckpointChunk));
   };
-  // If the writing fails, given_up ends this thread after its chunk, and the destructor joins it.
+  // If the writing fails, given_up makes this thread end after its current chunk, and its destructor joins
+  // it.
   std::jthread checksum_thread;
   try {
     if (chunks.size() > 1) checksum_thread = std::jthread(compute_checksums);
@@ -308,8 +309,8 @@ Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t 
   return file;
 }
 
-// Checks that the folder has all files of the manifest with their sizes. Called before the commit: a rank
-// that died, or wrote to another folder, must not leave an unreadable checkpoint.
+// Checks that the folder has all files of the manifest with their sizes. Called before the commit: otherwise
+// a rank that died, or wrote to another folder, would leave a committed checkpoint that cannot be read.
 Result<void> PendingCheckpoint::check_all_written(const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
   std::map<std::string_view, uint64_t> sizes;

@@ -15,12 +15,11 @@
 //
 // To commit: each file is synced and published, then MANIFEST, then the folder in tmp/ is synced. The folder
 // is renamed into ckpt/, where the name must be free. Then both parent folders are synced, and only then is
-// the checkpoint acknowledged. To remove: the folder is renamed into trash/, the parent is synced, and the
-// files are unlinked.
+// the checkpoint acknowledged.
+// To remove: the folder is renamed into trash/, its old parent folder is synced, and its files are unlinked.
 //
 // Errors name the tier and the object. A store that cannot be read is an error, never an empty store.
-// Threads: any thread may call the const functions and those that take names. One thread uses a
-// PendingCheckpoint.
+// Threads: any thread may use a CheckpointStore; only one thread may use a PendingCheckpoint.
 #pragma once
 
 #include <cstddef>
@@ -68,8 +67,8 @@ std::string_view last_part(std::string_view name);
 // Checks that `purpose` is 1 to 20 small letters; else invalid_argument. Such a purpose has no dot, so
 // "<run>.<purpose>" can be split in one way only.
 Result<void> check_purpose(std::string_view purpose);
-// The name of a pending checkpoint, "<run>.<purpose>.<uuid>", with a new uuid. is_pending_name(): whether a
-// name is such a name of this run and `purpose`.
+// new_pending_name(): makes a name for a pending checkpoint, "<run>.<purpose>.<uuid>" with a new uuid.
+// is_pending_name(): whether `name` has this form, with this run and purpose.
 std::string new_pending_name(std::string_view run, std::string_view purpose);
 bool is_pending_name(std::string_view name, std::string_view run, std::string_view purpose);
 
@@ -123,7 +122,7 @@ class StoreFiles {
 enum class StoreRole : uint8_t { fast, slow };
 // The text in STORE.json: "fast" or "slow".
 std::string_view role_name(StoreRole role);
-// The durability of a store whose bytes survive the end of the process, and no power failure.
+// The durability of a store whose bytes survive the end of the process, but no power failure.
 inline constexpr std::string_view kVolatile = "volatile";
 
 class CheckpointStore;
@@ -141,9 +140,9 @@ class PendingCheckpoint {
   // Writes one file and syncs its bytes; returns its entry for the manifest, with the CRC32C of each chunk.
   // Ctrl-C ends it between two chunks.
   Result<CheckpointFile> write(std::string_view name, uint64_t rank, std::span<const std::byte> bytes);
-  // As write(), but without CRCs, and Ctrl-C does not end it. `more` returns the file's bytes piece by piece,
-  // in order. Each piece is a whole kCheckpointChunk, only the last may be shorter. An error of `more` ends
-  // the writing.
+  // Like write(), but the entry has no CRCs, and Ctrl-C does not end it. `more` returns the file's bytes
+  // piece by piece, in order. Each piece is a whole kCheckpointChunk, only the last may be shorter. An error
+  // of `more` ends the writing.
   using Pieces = std::function<Result<std::span<const std::byte>>(uint64_t offset)>;
   Result<CheckpointFile> write_pieces(std::string_view name, uint64_t rank, uint64_t bytes,
                                       const Pieces& more);
@@ -158,9 +157,9 @@ class PendingCheckpoint {
   // that did, and only that rank commits or removes the folder. not_found, with advice, if this rank does not
   // see the folder.
   static Result<std::unique_ptr<PendingCheckpoint>> join(CheckpointStore& store, std::string folder);
-  // How ranks report what they wrote to the rank that commits. report_files(): writes the list of this rank's
-  // files into the folder and syncs it. collect_files(): reads the lists of all ranks and then removes them.
-  // not_found if the list of a rank is missing.
+  // With these functions the ranks tell the rank that commits which files they wrote. report_files(): writes
+  // the list of this rank's files into the folder and syncs it. collect_files(): reads the lists of all ranks
+  // and then removes them. not_found if the list of a rank is missing.
   Result<void> report_files(uint64_t rank, std::span<const CheckpointFile> files);
   Result<std::vector<CheckpointFile>> collect_files(uint64_t ranks);
 
@@ -171,10 +170,10 @@ class PendingCheckpoint {
   Result<void> check_all_written(const CheckpointManifest& manifest) const;
   void discard();
 
-  // These write notes in taken/: how many bytes this rank has allocated (room.hpp). before_create() comes
-  // before a file is created, after_create() when its writer exists, and after_write() after each write. If a
-  // caller writes the files of several ranks, all notes are under the first rank. A failed note does no harm:
-  // its bytes only stay reserved.
+  // These functions note in taken/ how many bytes this rank has allocated (room.hpp). before_create() is
+  // called before a file is created, after_create() once its writer exists, and after_write() after each
+  // write. If a caller writes the files of several ranks, the names of all notes have the first of these
+  // ranks. A failed note does no harm: its bytes only stay reserved.
   void before_create(uint64_t rank, uint64_t bytes);
   void after_create();
   void after_write(uint64_t bytes);
@@ -196,13 +195,13 @@ class PendingCheckpoint {
 
 class CheckpointStore {
  public:
-  // Opens the store at the tier's root. not_found if there is no STORE.json; corrupt if there is none but
-  // checkpoints exist, or if it is not of a checkpoint store; unsupported if it has another format. The tier
-  // must outlive the store.
+  // Opens the store at the tier's root. Without a STORE.json: corrupt if checkpoints exist, else not_found.
+  // With one: corrupt if its content is not that of a checkpoint store; unsupported if it has another format.
+  // The tier must outlive the store.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
   // As open(), but first makes a store if none exists: its folders, then STORE.json, synced. invalid_argument
-  // if the folder has other files, or if the existing store has another role. The durability follows from the
-  // tier: memory is volatile, a network is shared, anything else is of the node.
+  // if the folder has other files, or if the existing store has another role. The tier determines the
+  // durability: "volatile" in memory, "shared" on a network, otherwise "node".
   static Result<std::unique_ptr<CheckpointStore>> open_or_make(const Tier& tier, StoreRole role);
 
   const std::string& uuid() const { return uuid_; }
@@ -269,8 +268,8 @@ class CheckpointStore {
   // locks/. The run's name must not be used again, and no process may hold a lock of it.
   Result<void> forget_run(std::string_view run);
 
-  // Both move a checkpoint out of ckpt/. remove(): into trash/, where its files are unlinked. quarantine():
-  // into quarantine/, and writes `why` into a text file next to it.
+  // Both functions move a checkpoint out of ckpt/. remove(): into trash/, where its files are unlinked.
+  // quarantine(): into quarantine/, and writes `why` into a text file next to it.
   Result<void> remove(std::string_view run, const CheckpointId& id);
   Result<void> quarantine(std::string_view run, const CheckpointId& id, std::string_view why);
 

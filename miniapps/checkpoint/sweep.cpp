@@ -1,6 +1,6 @@
 // Removes from a store what dead processes left.
 //
-// Threads: any thread.
+// Threads: any thread may call these functions.
 // Locks: the caller of sweep() holds the run's lock for `purpose`. sweep_ceiling() needs none, because it
 // removes only files that did not change for an hour.
 // Memory: names and entries allocate.

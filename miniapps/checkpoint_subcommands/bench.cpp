@@ -51,7 +51,7 @@ class Bench {
   }
 
  private:
-  // Returns the higher of two measurements, since the speed of a device varies.
+  // Measures the tier's ceiling twice and returns the higher rate, since the speed of a device varies.
   Result<double> measure_ceiling(const Tier& tier) {
     PENSTOCK_ASSIGN(const double first, write_ceiling(tier, state_, context_.communicator));
     PENSTOCK_ASSIGN(const double second, write_ceiling(tier, state_, context_.communicator));

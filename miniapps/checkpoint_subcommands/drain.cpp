@@ -162,8 +162,9 @@ Result<void> Drain::drain_all() {
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
-  // The bytes of an old slow copy may have become wrong, so it is read before its fast copy is removed. The
-  // newest keep_fast() checkpoints are never evicted, so their slow copies need no read.
+  // Whether the slow copy of checkpoint i is read before its fast copy is removed: its bytes may have become
+  // wrong since it was written. The newest keep_fast() fast copies are never removed here, so their slow
+  // copies need no read.
   const auto read_existing = [&](size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };

@@ -45,8 +45,8 @@ struct PreparedSave {
 };
 
 // Opens the tiers of the command line and returns the slow one first. With one STORE argument, with or
-// without --burst-buffer, no store need exist. With two, both stores must exist: their STORE.json says which
-// is the slow one.
+// without --burst-buffer, the stores need not exist. With two, both stores must exist: the STORE.json of each
+// says whether it is the slow one.
 Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
   const std::span<const std::string> arguments = context.positionals;
   if (context.options.given("burst-buffer")) {
@@ -137,8 +137,8 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
                                                              .payload = prepared.content.payload(),
                                                              .payload_seed = context.seed}));
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
-    // The time of --timeout begins before the save. It ends only this wait: the save, with its wait for
-    // space, is over by now.
+    // --timeout counts from before the save, but ends only this wait. The save, with its wait for space, has
+    // already ended.
     const std::chrono::nanoseconds timeout =
         options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
     const std::chrono::nanoseconds patience =
@@ -152,7 +152,7 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
   }
   for (const CheckpointTimes& times : checkpointer->times())
     if (times.id == saved.id) outcome.times = times;
-  outcome.times.reached = saved.reached;  // the level at the end of the wait; a drain may have gone on since
+  outcome.times.reached = saved.reached;  // the level at the end of the wait; it may be higher by now
   outcome.counts = checkpointer->counts();
   outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
@@ -174,8 +174,8 @@ bool is_refused(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::invalid_argument;
 }
 
-// Collective. Begins the record of the save. It goes to its file only, even with --json. If the default
-// folder cannot be made, there is no record: the checkpoint is more important.
+// Collective. Begins the record of the save. The record is written only to its file, not to stdout, even with
+// --json. If the default folder cannot be made, there is no record: the checkpoint is more important.
 Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& prepared) {
   CommandContext quiet_context = context;
   quiet_context.output.json = false;

@@ -93,8 +93,8 @@ MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
 
 Result<void> remove_run(const Tier& tier, const std::string& run) {
   PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
-  // remove_bench_run() does nothing if another process holds a lock of the run. That process then removes the
-  // run as one of a dead bench.
+  // remove_bench_run() does nothing if another process holds a lock of the run: that process removes the run,
+  // as one of a dead bench.
   return outcome_of(remove_bench_run(*store, run));
 }
 
@@ -126,8 +126,8 @@ Result<void> wait_until_durable(Checkpointer& saver, std::chrono::nanoseconds pa
   }
 }
 
-// Collective. Runs the steps and the saves. An error of one rank ends the work of all ranks, at the next save
-// or after the last step.
+// Collective. Runs the steps and the saves. An error of one rank ends the work of all ranks at the next save
+// or, if there is none, at the end of all steps.
 Result<void> train_and_save(const BenchSetup& setup, Checkpointer& saver, PayloadState& state,
                             Communicator& ranks, Clock::time_point begin, SavingRun& result,
                             const std::function<void()>& tick) {

@@ -30,16 +30,16 @@ struct SavingRun {
   std::vector<double> fast_bytes;
 };
 
-// Runs a training once, which saves in the way of `arm`. Collective. Each step is a fixed amount of work,
-// which takes step_time on an idle machine; without a burner the step sleeps for step_time. Calls `tick`
-// after each step. `name` is the name of the run, which is removed from both stores at the end, also after an
+// Collective. Runs one training that saves as `arm` says. Each step is a fixed amount of work, which takes
+// step_time on an idle machine; without a burner, each step sleeps for step_time. Calls `tick` after each
+// step. `name` is the run's name in the stores. The run is removed from both stores at the end, also after an
 // error.
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              PayloadState& state, Communicator& ranks, const std::function<void()>& tick);
 
-// Measures the ceiling: the highest rate at which the tier takes this payload, in bytes per second over all
-// ranks. Collective. Each rank writes its files in order, in pieces of 4 MiB, with nothing but the back end's
-// Writer, and syncs bytes and names. The time is that of the slowest rank. The files are then removed.
+// Collective. Measures the ceiling: the highest rate at which the tier takes this payload, in bytes per
+// second over all ranks. Each rank writes its files in order, in pieces of 4 MiB, through the back end's
+// Writer alone, and syncs bytes and names. The time is that of the slowest rank. Then the files are removed.
 Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Communicator& ranks);
 
 }  // namespace penstock

@@ -34,7 +34,7 @@ Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier);
 // only a warning if another store exists. The same store under two names is invalid_argument.
 Result<NamedStores> open_stores(const CommandContext& context, bool one_suffices);
 
-// The names of the runs that have a checkpoint in any of the stores, in alphabetical order.
+// Returns the names of the runs that have a checkpoint in any of the stores, in alphabetical order.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);
 
 // Returns the run of --run or, without it, the only run that exists; runs of `bench` do not count.

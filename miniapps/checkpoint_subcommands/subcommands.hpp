@@ -1,7 +1,7 @@
 // Shared by the subcommands of `penstock checkpoint`: exit codes, how errors end a command, and the policy
 // that the options describe. Each subcommand is in a file of its own name, gets the STOREs in the order of
-// the command line, and returns the exit code. The main program handles an Error, except `busy`, which ends
-// the command with kRunLocked.
+// the command line, and returns the exit code. The main program handles an Error that a subcommand returns;
+// but with_locks() turns `busy` into the exit code kRunLocked.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ CheckpointPolicy policy_of(const Options& options);
 // subcommand returns an exit code of its own.
 void report_failed(const CommandContext& context, const Error& error);
 
-// Runs a subcommand that takes locks: prints an error `busy` and returns kRunLocked for it. It is the
-// CommandInfo::run of such a subcommand.
+// Runs a subcommand that takes locks: prints an error `busy` and returns kRunLocked for it. Such a subcommand
+// uses it as its CommandInfo::run.
 template <Result<int> (*work)(const CommandContext& context)>
 Result<int> with_locks(const CommandContext& context) {
   Result<int> result = work(context);

@@ -51,7 +51,7 @@ void sleep_until(SteadyTime until) {
   const auto since_epoch = std::chrono::duration_cast<nanoseconds>(until.time_since_epoch()).count();
   const timespec end_time{static_cast<time_t>(since_epoch / 1'000'000'000),
                           long(since_epoch % 1'000'000'000)};
-  // A signal may end the sleep early. The caller tests the clock and interrupted() again after it.
+  // A signal may end the sleep early. So the caller of this function tests the clock and interrupted() again.
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end_time, nullptr);
 }
 
@@ -110,8 +110,8 @@ class EmulatedAccelerator final : public Accelerator {
   }
 
  private:
-  // Draws how long the next step takes. Sets step.nominal to the longest and step.busy to the mean time of
-  // the accelerators of this process.
+  // Draws how long each accelerator of this process takes for the next step. Sets step.nominal to the longest
+  // of these times and step.busy to their mean.
   void draw_times(Step& step) {
     step.nominal = step.busy = step_;
     if (jitter_.count() == 0) return;
@@ -135,7 +135,8 @@ class EmulatedAccelerator final : public Accelerator {
   const RandomStream random_;
   bool calibrated_ = false;
   uint64_t steps_ = 0;
-  // When the accelerator last became idle: the last step's deadline, or the time given to set_step_end().
+  // When the accelerator last became idle: at the deadline of the previous step, or at the time given to
+  // set_step_end().
   std::optional<SteadyTime> idle_since_;
 };
 

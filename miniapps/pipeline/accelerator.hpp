@@ -23,26 +23,29 @@ struct AcceleratorGroup {
 //
 // "none" takes each batch and computes nothing.
 //
-// "emulated:step=10ms" is busy for exactly 10 ms a step. Steps end at absolute deadlines. If a batch was
-// ready before the deadline of the previous step, its step begins at that deadline: a real device that
-// already has its next batch does not wait for the host to wake up. Otherwise the step begins when the batch
-// was handed over. If the host wakes up late, this neither shortens a step nor adds up over steps. It shows
-// as overshoot (end - deadline). A median overshoot above 1% of the step means that this machine was too busy
-// to emulate the accelerator (Verdict::client_bound). The emulated accelerator sleeps until shortly before
-// the deadline and spins for at most the last 20 microseconds, so it uses almost no processor time.
+// "emulated:step=10ms" is busy for exactly 10 ms a step: the deadline of a step is 10 ms after its begin. If
+// its batch was ready before the deadline of the previous step, a step begins at that deadline: a real device
+// that already has its next batch does not wait for the host to wake up. Otherwise the step begins when its
+// batch was handed over. So if this machine wakes up late after a step, later steps are not delayed. The late
+// wake-up only shows as overshoot (Step::end - Step::deadline). A median overshoot above 1% of the step means
+// that this machine was too busy to emulate the accelerator (Verdict::client_bound). The emulated accelerator
+// sleeps until shortly before the deadline and spins for at most the last 20 microseconds, so it uses almost
+// no processor time.
 //
-// "jitter=2ms" makes emulated steps up to 2 ms longer or shorter. The change is evenly distributed and drawn
-// by the seed. "burn=cpu:0.5" occupies half a processor of this machine during each step instead of sleeping:
-// a real training also uses the processor while its accelerator computes. The input pipeline then has less
-// processor time. The work is a fixed number of rounds, which prepare() measures on this machine before the
+// "jitter=2ms" makes emulated steps up to 2 ms longer or shorter. Each change is a random number between -2
+// ms and +2 ms that depends only on the seed.
+//
+// "burn=cpu:0.5" occupies half a processor of this machine during each step instead of sleeping: a real
+// training also uses the processor while its accelerator computes. So the input pipeline has less processor
+// time. The work of a step is a fixed number of rounds, which prepare() measures on this machine before the
 // run (burner.hpp). The step ends when the work is done, so steps get longer if other programs use the
 // processors. Time beyond the nominal step counts as waiting, not as busy.
 //
 // "cpu" trains AlexNet on this machine's processors (cpu_accelerator.hpp). Its steps have no nominal time,
 // and a process can have only one.
 //
-// If a process has several accelerators, each takes a part of each batch. A step ends with the slowest of
-// them. Each draws its own jitter and occupies its own processors.
+// If a process has several accelerators, each takes a part of each batch. A step ends when the slowest of
+// them has ended it. Each accelerator draws its own jitter and occupies processors of its own.
 //
 // Errors: invalid_argument, with the nearest name, if the text names no accelerator; unsupported if this
 // build lacks what the accelerator needs.

@@ -92,7 +92,8 @@ Result<void> BatchPool::allocate_all_samples(uint64_t samples, size_t batch) {
     return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
                                            " do not fit in memory, where this app holds them");
   };
-  free_all_samples();  // frees the old memory first, so that bytes_for_samples() counts it as free
+  // Frees the old memory before bytes_for_samples() is called, which then counts it as free.
+  free_all_samples();
   if (samples > bytes_for_samples() / std::max<size_t>(1, slot_bytes)) return no_memory();
   try {
     all_samples_ = touched_batch(size_t(samples), slot_bytes);

@@ -15,14 +15,14 @@
 
 namespace penstock {
 
-// How many bytes of memory samples may use: the free memory, without one sixteenth for everything else.
-// Without this limit an allocation could succeed and the kernel could kill the process later.
+// How many bytes of memory samples may use: 15/16 of the free memory; the rest is left for everything else.
+// Without this limit an allocation could succeed, and later the kernel would kill the process.
 uint64_t bytes_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, without gaps. So a batch is one
 // tensor whose outermost dimension is the sample. If `slot_bytes` is 0, samples are not tensors but keep the
-// form in which they are stored. Then each has its own memory of about `stored_bytes`, or, with `in_place`,
-// is used in the memory of the back end without a copy.
+// form in which they are stored. Then each sample is copied into memory of its own, of about `stored_bytes`.
+// With `in_place` it is not copied, but used in the memory of the back end.
 struct BatchShape {
   size_t samples = 0;
   size_t slot_bytes = 0;
@@ -36,7 +36,8 @@ struct BatchShape {
 struct StoredSample {
   std::span<const std::byte> bytes;
   Buffer memory;
-  std::unique_ptr<Reader> reader;  // keeps bytes in place valid; null if HeldObjects keeps the object open
+  // Keeps a sample in the memory of the back end valid. Null if HeldObjects keeps its object open.
+  std::unique_ptr<Reader> reader;
 };
 
 // One batch. `memory` is aligned to kBufferAlignment. Each vector has one entry for each slot.
@@ -49,7 +50,7 @@ struct Batch {
   std::vector<uint32_t> label;                      // kNoLabel if the sample has none
   std::vector<uint64_t> length;                     // bytes of the sample as stored
   uint64_t epoch = 0;                               // counts from 0
-  std::chrono::steady_clock::time_point filled_at;  // when its last slot was filled
+  std::chrono::steady_clock::time_point filled_at;  // when the last of its slots was filled
 
   size_t samples() const { return index.size(); }
   std::span<const std::byte> slot(size_t i) const {
@@ -65,28 +66,30 @@ struct Batch {
   }
 };
 
-// Moves the sample of a slot of `from` into a slot of `to`, a batch of the same shape. The source slot then
-// contains either a copy of the same sample or the sample that `to_slot` had. Does not allocate.
+// Moves a sample from a slot of the batch `from` into a slot of `to`, a batch of the same shape. Afterwards
+// from_slot contains either a copy of that sample or the old sample of to_slot. Does not allocate.
 void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot);
 
-// A fixed number of batches, which are filled again and again. make() touches their memory: the first touch
-// of a page costs more than filling it, and would slow the first batches of the run. If slot_bytes is 0, each
-// sample has `stored_bytes` of memory at first; larger samples make it grow. Samples in place have no such
-// memory. One stage at a time borrows the pool, which must outlive that stage. The pool has no lock: the
+// A fixed number of batches, which are filled again and again. make() touches their memory before the run:
+// the first touch of a page costs more than filling it, and would slow the first batches.
+// If slot_bytes is 0, each sample has `stored_bytes` of memory at first, which grows for a larger sample.
+// Samples in place have no such memory.
+// Only one BatchSource at a time may use the pool, and the pool must outlive it. The pool has no lock: the
 // loader decides which thread owns which slot (loader.cpp).
 class BatchPool {
  public:
-  // Makes `prefetch` + 1 batches: those that are prepared ahead, and the one that the accelerator uses.
-  // exhausted, with the needed and the free bytes, if the batches need more memory than is free.
+  // Makes `prefetch` + 1 batches: those that are prepared ahead, and the one that the accelerator uses. If
+  // they need more memory than is free, the error is `exhausted`, with the number of needed and of free
+  // bytes.
   static Result<BatchPool> make(const BatchShape& shape, uint64_t prefetch);
 
   const BatchShape& shape() const { return shape_; }
   size_t size() const { return batches_.size(); }
   Batch& operator[](size_t i) { return batches_[i]; }
 
-  // For an app that holds all samples in memory. Makes all_samples() with `samples` slots and copied_batch()
-  // with `batch` slots. Touches their memory, so that no step of the run pays for the first touch. exhausted
-  // if there is less memory.
+  // Allocates memory for an app that holds all samples in memory: all_samples() with `samples` slots, and
+  // copied_batch() with `batch` slots. Touches this memory, so that no step of the run pays for the first
+  // touch. `exhausted` if there is not enough memory.
   Result<void> allocate_all_samples(uint64_t samples, size_t batch);
   void free_all_samples();  // frees what allocate_all_samples() allocated
   Batch& all_samples() { return all_samples_; }

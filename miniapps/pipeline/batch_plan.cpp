@@ -20,7 +20,7 @@ BatchPlan::BatchPlan(Sampler sampler, uint32_t batch, uint64_t prefetch, PlanLim
 }
 
 // Returns the epoch with this number. Epochs have consecutive numbers, so its index in epochs_ is `number`
-// minus the number of the first one.
+// minus the number of the first epoch in epochs_.
 BatchPlan::Epoch& BatchPlan::epoch(uint64_t number) {
   return epochs_[size_t(number - epochs_.front().number)];
 }
@@ -52,8 +52,8 @@ EpochOrder BatchPlan::next_order() const {
   return order;
 }
 
-// Makes the order of the next epoch and adds the epoch to epochs_. False: the limits allow no further epoch.
-// An epoch is skipped if an earlier run used most of its samples and too few are left for a batch.
+// Makes the order of the next epoch and adds the epoch to epochs_. Returns false if the limits of the run
+// allow no further epoch. Skips an epoch in which an earlier run left too few samples for a batch.
 bool BatchPlan::begin_epoch() {
   while (limits_.epochs == 0 || next_epoch_ < limits_.epochs) {
     Epoch new_epoch;
@@ -72,8 +72,8 @@ bool BatchPlan::begin_epoch() {
   return false;
 }
 
-// Opens the next batch: chooses its samples and the memory in the pool for it. False: a limit is reached.
-// Allocates.
+// Opens the next batch: chooses its samples and the batch of the pool that holds them. Returns false if a
+// limit of the run is reached. Allocates.
 bool BatchPlan::open_next() {
   if (limits_.reached(head_number_ + open_batches_.size() - given_up_batches_)) return false;
   if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
@@ -90,14 +90,15 @@ bool BatchPlan::open_next() {
   return true;
 }
 
-// Opens as many batches as the prefetch depth allows, then sets head_.
+// Opens as many batches as the prefetch depth allows, then sets head_ to the state of the first of
+// open_batches_.
 void BatchPlan::open_more_batches() {
   if (head_ == Head::empty_epoch) return;
   const uint64_t most_open = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
   while (open_batches_.size() < most_open && open_next()) {
   }
   if (open_batches_.empty()) {
-    // With a prefetch depth of 0, only a request shows whether there is another batch.
+    // With a prefetch depth of 0 and no request, nothing was tried: there may be another batch.
     const bool may_continue = prefetch_ == 0 && !requested_;
     head_ = may_continue ? Head::pending : Head::ended;
   } else {
@@ -106,8 +107,8 @@ void BatchPlan::open_more_batches() {
   }
 }
 
-// Called by the consumer: frees its last batch and asks for the next one. Allocates only if the prefetch
-// depth is 0.
+// Called by the consumer: frees the batch that it got last and asks for the next one. Allocates only if the
+// prefetch depth is 0.
 void BatchPlan::request() {
   if (requested_) return;
   requested_ = true;
@@ -147,9 +148,10 @@ std::optional<Ticket> BatchPlan::take() {
   return ticket;
 }
 
-// Counts the ticket's sample as tried (loaded or failed). If it was the last untried sample of its batch and
-// the head may have waited for it, calls decide_head() and returns true. The head waits for its own samples,
-// and for those of a later batch that are to fill its holes.
+// Counts the ticket's sample as tried (loaded or failed). If the head (the first of open_batches_) may have
+// waited for this sample, calls decide_head() and returns true. The head waits until all its own samples are
+// tried. If samples of a later batch are to fill its holes, it waits until all samples of that batch are
+// tried, too.
 bool BatchPlan::count_tried(const Ticket& ticket) {
   if (--open_batches_[size_t(ticket.batch - head_number_)].untried_slots > 0) return false;
   if (head_ == Head::ready || open_batches_.front().untried_slots > 0) return false;
@@ -167,8 +169,8 @@ bool BatchPlan::record_failed(const Ticket& ticket) {
   return count_tried(ticket);
 }
 
-// Adds tickets to refills_ for the first holes of the head: the next positions of its epoch, as many as are
-// left.
+// Adds tickets to refills_ for the first holes of `batch`, the first of open_batches_. Their samples are the
+// next positions of its epoch `source`; if fewer are left than holes, some holes remain.
 void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
   const auto refill_count = ptrdiff_t(std::min<uint64_t>(source.order.left(), batch.holes.size()));
   for (ptrdiff_t i = 0; i < refill_count; ++i)
@@ -179,9 +181,9 @@ void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
   close_if_short(source);
 }
 
-// Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
-// has a good or an untried sample. If that batch has an untried sample, the head must wait until it is tried.
-// Returns the batch's index in open_batches_, or 0 (the head itself) if there is none.
+// Finds the open batch that gives a sample for the first hole of `to`, the first of open_batches_: the last
+// batch of the same epoch that has a good or an untried sample. If that batch has an untried sample, `to`
+// must wait until it is tried. Returns the batch's index in open_batches_, or 0 if there is no such batch.
 size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
   for (size_t i = open_batches_.size() - 1; i > 0; --i)
     if (open_batches_[i].epoch == to.epoch &&
@@ -190,7 +192,7 @@ size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
   return 0;
 }
 
-// Moves the last good sample of batch `from` into the first hole of the head `to`.
+// Moves the last good sample of `from` into the first hole of `to`, the first of open_batches_.
 void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   std::sort(from.holes.begin(), from.holes.end());
   uint32_t slot = batch_samples_ - 1;
@@ -201,8 +203,12 @@ void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   to.holes.erase(to.holes.begin());
 }
 
-// Decides what happens to the head once all its samples have been tried: it is ready, its holes are refilled,
-// it waits for samples of a later batch, or it is given up. Giving it up makes the next batch the head.
+// Decides what happens to the head, the first of open_batches_, once all its samples have been tried:
+//  - Without holes it is ready.
+//  - Otherwise its holes are refilled with the epoch's next samples that are in no batch.
+//  - If the epoch has no such sample, good samples of a later batch move into the holes, once all samples of
+//    that batch are tried.
+//  - If there is no such batch, the head is given up, and the next batch becomes the head.
 void BatchPlan::decide_head() {
   while (head_ != Head::empty_epoch && !open_batches_.empty() && open_batches_.front().untried_slots == 0) {
     OpenBatch& batch = open_batches_.front();
@@ -225,9 +231,9 @@ void BatchPlan::decide_head() {
   }
 }
 
-// Removes the head from open_batches_: it was `handed_over` to the consumer, or it is given up (false). If no
-// batch of its epoch is open and none will follow, removes the epoch too. Then opens the next batches, which
-// allocates.
+// Removes the first of open_batches_. With `handed_over` the consumer has it now; otherwise it is given up.
+// If no batch of its epoch is open and none will follow, removes the epoch too. Then opens the next batches,
+// which allocates.
 void BatchPlan::retire_head(bool handed_over) {
   const uint64_t number = open_batches_.front().epoch;
   if (handed_over) {

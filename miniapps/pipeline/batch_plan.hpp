@@ -4,18 +4,18 @@
 // K is the prefetch depth, B the batch size. These rules hold for any number of workers and any timing:
 //  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B, until a sample fails.
 //  - Batches are handed over in order. A batch is open from the moment its samples are chosen until it is
-//    handed over or given up. At most max(K, 1) batches are open. With K > 0 the plan opens K batches at once
-//    and a new one after each hand-over. With K = 0 it opens a batch when the consumer asks for it, so no
-//    sample is read ahead of the accelerator.
+//    handed over or given up. With K > 0 the plan opens K batches at once and a new one after each hand-over.
+//    With K = 0 it opens one batch when the consumer asks for it, so no sample is read ahead of the
+//    accelerator.
 //  - A batch never mixes epochs. The positions at the end of an epoch that fill no batch are its tail.
 //  - A sample that fails leaves a hole in its batch. The plan fills holes only in the head, which is the next
-//    batch to hand over, and only once all other samples of the head have been tried. It fills them in slot
-//    order with the epoch's next positions that belong to no batch. No other batch opens before these samples
-//    have been tried.
+//    batch to hand over. It waits until all samples of the head have been tried. It fills them in slot order
+//    with the epoch's next positions that belong to no batch. No other batch opens before the samples for the
+//    holes have been tried.
 //  - If the epoch has no such position left, good samples move from the epoch's last open batch into the
 //    holes of the head, the last sample first. The plan first waits until all samples of that last batch have
-//    been tried. The moved samples leave holes in it.
-//  - If the epoch has no sample left for the holes, the plan gives the batch up. Its good samples count as
+//    been tried. A moved sample leaves a hole there.
+//  - If the epoch has no sample left for the holes, the plan gives the head up. Its good samples count as
 //    tail. An epoch without any batch ends the plan (Head::empty_epoch); otherwise the run would try the same
 //    epoch for ever.
 //  - So the samples of each batch depend only on the order, B, K and on which samples are bad. Every sample
@@ -47,16 +47,16 @@ struct Ticket {
 struct PlanStart {
   uint64_t batches = 0;       // batches that earlier runs handed over
   uint64_t epoch = 0;         // the epoch to continue
-  uint64_t used_samples = 0;  // samples of that epoch that all ranks have used, together
-  // Samples of that epoch that this rank alone has used in addition. Not 0 only if the ranks used different
-  // numbers of samples.
+  uint64_t used_samples = 0;  // number of samples of that epoch that were used, the sum over all ranks
+  // How many samples this rank has used in addition to its equal share of `used_samples`. Not 0 only if the
+  // ranks used different numbers of samples.
   uint64_t own_extra_samples = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
 };
 
-// The limits of a run, which ends at the first of them that it reaches. 0: no limit. `batches` and `epochs`
-// count from the start of the whole run, including earlier processes.
+// The limits of a run. It ends as soon as it reaches one of them. 0: no limit. `batches` and `epochs` count
+// from the start of the whole run, including earlier processes.
 struct PlanLimits {
   uint64_t batches = 0;  // batches to hand over
   uint64_t epochs = 0;
@@ -66,9 +66,9 @@ struct PlanLimits {
 };
 
 // Plans the batches. Only one thread at a time may use it: the loader calls every function with its mutex_
-// held. Functions that open a batch, make an order or record a hole allocate, and throw std::bad_alloc: the
-// constructor, request(), record_filled(), record_failed() and hand_over(). take() and can_take() do not
-// allocate. The plan does not test for a stop or a signal.
+// held. The plan does not test for a stop or a signal.
+// Memory: the constructor, request(), record_filled(), record_failed() and hand_over() may allocate and throw
+// std::bad_alloc. take() and can_take() do not allocate.
 class BatchPlan {
  public:
   enum class Head : uint8_t {
@@ -78,25 +78,29 @@ class BatchPlan {
     empty_epoch,  // an epoch produced no batch: the run cannot continue
   };
 
-  // A function that moves a loaded sample from its slot in one batch to a hole in another batch. Only
-  // `pool_index` and `slot` of the tickets are set. No other thread uses either slot during the call.
+  // A function that moves a loaded sample from a slot of one batch to a hole in another batch. Of both
+  // tickets only `pool_index` and `slot` are set. No other thread uses these two slots during the call.
   using MoveSample = std::function<void(const Ticket& from, const Ticket& to)>;
 
-  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. record_filled(),
-  // record_failed() and hand_over() call `move` and rely on the sample being moved when it returns. `spans`
-  // is borrowed and may be null; it gets one PENSTOCK_SHUFFLE span for each epoch whose order is made.
+  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches.
+  // record_filled(), record_failed() and hand_over() call `move`, which must have moved the sample when it
+  // returns.
+  // `spans` is borrowed and may be null. It gets one PENSTOCK_SHUFFLE span for each epoch whose order is
+  // made.
   BatchPlan(Sampler sampler, uint32_t batch, uint64_t prefetch, PlanLimits limits, MoveSample move,
             SpanBuffer* spans = nullptr);
 
-  // Frees the batch that the consumer has and requests the next one. Called when the consumer calls next().
+  // Frees the batch that the consumer got last and requests the next one. Called when the consumer calls
+  // next().
   void request();
   // Returns the next sample to load, or nothing if none may be started now. Called by a worker. Samples come
   // in the order of their batches, then of their slots.
   std::optional<Ticket> take();
   bool can_take() const;
   uint64_t startable_samples() const;  // how many samples take() would return now
-  // Records that a sample was loaded into the ticket's slot, or that it failed and the slot is still empty.
-  // Called by a worker. True: head() may have changed, or more samples can be taken.
+  // Records that a sample was loaded into the ticket's slot (record_filled()), or that it failed, so that the
+  // slot is still empty (record_failed()). Called by a worker. True: head() may have changed, or more samples
+  // can be taken.
   bool record_filled(const Ticket& ticket);
   bool record_failed(const Ticket& ticket);
 
@@ -122,7 +126,7 @@ class BatchPlan {
     uint64_t epoch = 0;
     size_t pool_index = 0;
     std::vector<uint64_t> indices;  // the samples of its slots, as chosen when it opened
-    uint32_t taken_slots = 0;       // slots for which take() has returned their first sample
+    uint32_t taken_slots = 0;       // slots for which take() has returned a sample
     uint32_t untried_slots = 0;     // slots that are neither filled nor holes
     std::vector<uint32_t> holes;
   };

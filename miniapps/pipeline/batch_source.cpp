@@ -85,8 +85,8 @@ std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
   const double all_s = sum_s(worked_ns);
   for (size_t i = 0; all_s > 0 && i < parts.size(); ++i)
     parts[i].seconds = to_seconds(waited_ns) * to_seconds(worked_ns[i]) / all_s;
-  // The wait can be divided only if a worker finished a part of its work during it (all_s > 0). Otherwise it
-  // was short, and all of it counts as "queue".
+  // If no worker finished a part of its work during the wait (all_s is 0), the wait was short. It cannot be
+  // divided, so all of it counts as "queue".
   parts.push_back({"queue", to_seconds(all_s > 0 ? late_ns : late_ns + waited_ns)});
   return parts;
 }

@@ -1,11 +1,12 @@
 // Threads: the training loop's thread makes and destroys the burner and calls its public functions. It does
 // the work of workers_[0] itself. Each further worker has a thread, which runs serve().
 // Lock: mutex_ guards job_, job_number_ and busy_threads_. No thread holds it during the work. The words,
-// rounds and time of a worker belong to its thread from begin() to wait_for_all(), then to the caller. Taking
-// the lock at each change of owner makes them visible to the next owner.
+// rounds and time of a worker belong to its thread from begin() until wait_for_all() returns, then to the
+// caller's thread. Each of the two takes mutex_ before it uses them, which makes the other's writes visible
+// to it.
 // Memory: after make() only calibrate() allocates.
-// Ctrl-C: the signal handler only sets a flag. Workers test it every few microseconds of work and end their
-// job early.
+// Ctrl-C: the signal handler only sets a flag. Workers test that flag after some rounds of work and then end
+// their job early.
 // Crash: nothing is written.
 #include "miniapps/pipeline/burner.hpp"
 
@@ -36,14 +37,14 @@ double seconds(nanoseconds time) {
 
 }  // namespace
 
-// The words that one thread computes on, and how many rounds of the current job it has done.
+// The words that one thread computes on, and how many rounds of the current job that thread has done.
 struct Burner::Worker {
   alignas(64) std::array<uint64_t, kWords> words{};
   uint64_t rounds = 0;
   nanoseconds work_time{0};
 
-  // One round of multiplications and additions, which takes some microseconds. The compiler cannot omit any:
-  // each round starts from the results of the round before.
+  // One round of multiplications and additions, which takes some microseconds. The compiler cannot omit a
+  // round, because the next one starts from its results.
   void round() {
     constexpr int kPasses = 8;
     for (int pass = 0; pass < kPasses; ++pass)
@@ -51,7 +52,7 @@ struct Burner::Worker {
   }
 
   void work_off(const Job& job, const std::stop_token& stop) {
-    // A worker tests the clock, the stop and Ctrl-C once every 16 rounds.
+    // A worker tests the clock, a request to stop and Ctrl-C once every 16 rounds.
     constexpr uint64_t kRoundsBetweenTests = 16;
     const Clock::time_point begin = Clock::now();
     for (rounds = 0; rounds < job.rounds;) {
@@ -87,8 +88,8 @@ Burner::~Burner() {
 }
 
 // The whole life of a worker thread: it waits for job_number_ to change and does the new job. It compares
-// numbers instead of jobs, since two equal jobs may follow each other. It holds the lock except during the
-// work.
+// numbers instead of jobs, since a job may be equal to the one before. It holds mutex_ except while it does a
+// job.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
   uint64_t seen_number = 0;
   std::unique_lock lock(mutex_);
@@ -102,8 +103,8 @@ void Burner::serve(Worker& worker, const std::stop_token& stop) {
   }
 }
 
-// Gives a job to the worker threads. Takes the lock itself. No worker may be working: wait_for_all() has
-// returned.
+// Gives a job to the worker threads. Takes mutex_ itself. No worker may be working: the last call of
+// wait_for_all() has returned.
 void Burner::begin(const Job& job) {
   if (threads_.empty()) return;
   {
@@ -115,15 +116,16 @@ void Burner::begin(const Job& job) {
   job_changed_.notify_all();
 }
 
-// Waits until the worker threads have done the job. Takes the lock itself. Returns soon after Ctrl-C too,
-// since the workers test for it.
+// Waits until the worker threads have done the job. Takes mutex_ itself. After Ctrl-C it returns soon: the
+// workers test for it and end the job.
 void Burner::wait_for_all() {
   std::unique_lock lock(mutex_);
   job_done_.wait(lock, [&] { return busy_threads_ == 0; });
 }
 
-// Works for `length` on all threads and returns the rounds per second of one thread, as the mean of all
-// threads. If there are more threads than processors, some of them may not run at all in so short a time.
+// Lets all threads work for `length`, and returns the rounds per second of one thread, as the mean of all
+// threads. Divides by the longest work time of any thread: if there are more threads than processors, some
+// threads may not run at all in so short a time, and have no rate of their own.
 double Burner::measure_rate(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
@@ -152,9 +154,9 @@ Result<void> Burner::calibrate() {
   return success();
 }
 
-// Occupies a fraction of a processor with the caller's thread: in each millisecond it works and then sleeps.
-// A sleep that was too long makes the next sleeps shorter. Work that took too long does not: then the whole
-// step takes longer.
+// Occupies a fraction of a processor with the caller's thread: in each millisecond it works for
+// `caller_share_` of it and sleeps for the rest. If a sleep was too long, the next sleeps are shorter. If the
+// work took too long, the next sleeps are not shortened: the whole step takes longer.
 void Burner::work_in_slices(nanoseconds duration) {
   while (duration.count() > 0 && !interrupted()) {
     const nanoseconds slice = std::min(kSlice, duration);

@@ -14,33 +14,35 @@
 
 namespace penstock {
 
-// Does the amount of work that occupies some processors for a given time. The work must take longer when
-// other programs use the processors, so it cannot simply end at a deadline. Instead calibrate() measures once
-// how many rounds fit into a span of time, and work() always does that many. A round is arithmetic over 4 KiB
-// that belong to one thread. They fit in the first-level cache of its processor, so only the processor limits
-// the speed.
+// Occupies some processors for a given time by doing a fixed amount of work. If other programs use the
+// processors, the work must take longer, so it cannot simply end at a deadline. Instead calibrate() measures
+// once how many rounds fit into a span of time, and work() always does that many.
+// A round is arithmetic over 4 KiB that belong to one thread. They fit in the first-level cache of its
+// processor, so only the processor limits the speed.
 //
 // Only one thread makes, uses and destroys a Burner.
 class Burner {
  public:
-  // Makes a burner that occupies `cores` processors during work(); cores > 0. For a fraction of a processor,
-  // the caller's thread works for that share of each millisecond and sleeps for the rest. Starts `cores`
-  // (rounded up) - 1 threads, since the caller's thread works as well. `exhausted` if no more threads can
-  // start.
+  // Makes a burner that occupies `cores` processors during work(); cores > 0. Since the caller's thread works
+  // as well, it starts one thread less than `cores` (rounded up). `exhausted` if no more threads can start.
+  // If `cores` is not a whole number, the caller's thread occupies the fraction: it works for that share of
+  // each millisecond and sleeps for the rest.
   static Result<std::unique_ptr<Burner>> make(double cores);
   ~Burner();
 
-  // Measures how many rounds per second its threads do while all of them work. Call it before work(). It
-  // takes about 0.3 s, in which the process should do nothing else. Errc::interrupted once interrupted().
+  // Measures how many rounds per second the burner's threads do while all of them work. Call it before
+  // work(). It takes about 0.3 s, in which the process should do nothing else. After Ctrl-C it returns
+  // Errc::interrupted.
   Result<void> calibrate();
   // Rounds per second of one thread, the mean of all threads, in the fastest of the measurements.
   double rounds_per_s() const { return rounds_per_s_; }
   // (fastest measurement - slowest) / fastest: shows how much other programs disturbed the measurements.
   double spread() const { return spread_; }
 
-  // Works for about `duration`: each thread does as many rounds as took this time during calibrate(), when
-  // the machine was idle. For a fraction of a processor the caller's thread also sleeps. Returns when all
-  // threads are done. Errc::interrupted within some milliseconds once interrupted().
+  // Works for about `duration`: each thread does as many rounds as it did in such a time during calibrate(),
+  // when the machine was idle. If `cores` is not a whole number, the caller's thread also sleeps (see
+  // make()). Returns when all threads are done.
+  // After Ctrl-C it returns Errc::interrupted within some milliseconds.
   Result<void> work(std::chrono::nanoseconds duration);
   uint64_t rounds() const { return total_rounds_; }  // done by work(), on all threads
 
@@ -63,7 +65,7 @@ class Burner {
   double rounds_per_s_ = 0;
   double spread_ = 0;
   uint64_t total_rounds_ = 0;
-  // By how much past sleeps were too long. The next sleeps are shorter by this time.
+  // For how long the sleeps so far were too long. The next sleeps are shorter by this time.
   std::chrono::nanoseconds overslept_{0};
   std::mutex mutex_;  // protects job_, job_number_ and busy_threads_
   std::condition_variable_any job_changed_;

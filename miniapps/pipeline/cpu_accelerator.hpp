@@ -13,15 +13,16 @@
 namespace penstock {
 
 // Makes the accelerator `cpu`, which trains AlexNet. `words` are the options after "cpu:". `unsupported` in a
-// build without oneDNN. invalid_argument if a process asks for more than one: it has only one set of
-// processors.
+// build without oneDNN. invalid_argument if a process asks for more than one such accelerator: each would
+// need all processors of the machine.
 Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const OptionWord> words,
                                                           const AcceleratorGroup& group);
 
-// Makes an accelerator that trains any network. Its prepare() makes the network and allocates the memory. It
-// takes f32 pictures of the network's size, in both orders of axes. Step::deadline is Step::end, since a step
-// has no nominal time. A sample without a label gets class 0. A label that is not a class of the network is
-// invalid_argument. Metrics: `loss_first` and `loss_last`, the mean losses of the first and the last batch.
+// Makes an accelerator that trains the given network. Its prepare() makes the network and allocates the
+// memory. It takes pictures of f32 in the network's size, with the axes in the order nhwc or nchw.
+// A step has no nominal time, so Step::deadline is Step::end. A sample without a label gets class 0. A label
+// that is not a class of the network is an error, invalid_argument.
+// Metrics: `loss_first` and `loss_last`, the mean losses of the first and of the last batch.
 std::unique_ptr<Accelerator> make_training_accelerator(const Network& network, unsigned threads,
                                                        uint64_t seed);
 

@@ -38,8 +38,8 @@ Result<std::unique_ptr<FileBatches>> FileBatches::make(std::unique_ptr<BatchSour
 }
 
 // Gets the next file from upstream. If the file is of another epoch, the samples of an incomplete batch are
-// dropped. False: next() must return null, because there is no further file or because of the pause between
-// epochs.
+// dropped. Returns false if next() must return null: either there is no further file, or the pause between
+// two epochs has come.
 Result<bool> FileBatches::take_file() {
   PENSTOCK_ASSIGN(file_, file_source_->next());
   file_samples_ = used_samples_ = 0;
@@ -53,7 +53,7 @@ Result<bool> FileBatches::take_file() {
     if (last_epoch_ && handed_batches_ == handed_before_epoch_)
       return make_error(Errc::corrupt,
                         "a whole epoch has no " + std::to_string(settings_.batch) + " samples for a batch");
-    // For the first epoch this is 0: an earlier run may have handed out batches of it.
+    // 0 for the first epoch of this process: an earlier process may have handed out batches of that epoch.
     handed_before_epoch_ = last_epoch_ ? handed_batches_ : 0;
     last_epoch_ = file_->epoch;
   }

@@ -1,14 +1,14 @@
 // Makes batches from whole files, like training programs that load a file, shuffle its samples and use them
 // up before they load the next file.
 //
-// Upstream is a BatchSource that loads whole files, one file in each batch. A loaded file is a sequence of
-// tensors, one for each sample, without gaps. FileBatches uses them in the order of file_order(). With a
-// prefetch depth of K files, upstream is at most K files ahead. With 0 it loads a file when the samples of
-// the file before are used up, as the published programs do.
+// FileBatches gets its files from another BatchSource, `upstream`, whose batches are one whole file each. A
+// loaded file is a sequence of tensors, one for each sample, without gaps. FileBatches uses them in the order
+// of file_order(). With a prefetch depth of K files, upstream is at most K files ahead. With K = 0 upstream
+// loads a file when the samples of the previous file are used up, as the published programs do.
 //
-// If all samples of a batch are in one file, the batch points into that file. Samples of two or more files
-// are copied into a batch. A batch never mixes epochs: the samples that are left at the end of an epoch are
-// dropped and counted.
+// If all samples of a batch are in one file, the batch points into that file. If they are in two or more
+// files, they are copied into a batch. A batch never mixes epochs: the samples that are left at the end of an
+// epoch are dropped and counted.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct FileBatchesSettings {
   // The most batches to hand out, including those of earlier processes (`handed_batches`). 0: no limit.
   uint64_t most_batches = 0;
   uint64_t handed_batches = 0;      // batches that earlier processes of this run handed out
-  uint64_t used_of_first_file = 0;  // samples of the first file that they used already
+  uint64_t used_of_first_file = 0;  // samples of the first file that earlier processes used
   uint64_t seed = 0;                // the seed for file_order()
   // If true, next() returns null at the end of each epoch, after loading the first file of the next epoch.
   // The next call of next() continues with that file.
@@ -44,11 +44,11 @@ struct FileBatchesSettings {
 };
 
 // Makes batches from the files that upstream loads. Only the consumer's thread may use it, but any thread may
-// call times(). It needs no lock of its own. close() only closes upstream, since this class has no threads.
+// call times(). The class has no threads and needs no lock of its own, so close() only closes upstream.
 // next() tests for a signal only while upstream loads a file.
 class FileBatches final : public BatchSource {
  public:
-  // exhausted if there is no memory for a batch of copied samples.
+  // The error is `exhausted` if there is no memory for a batch of copied samples.
   static Result<std::unique_ptr<FileBatches>> make(std::unique_ptr<BatchSource> files,
                                                    const FileBatchesSettings& settings);
 

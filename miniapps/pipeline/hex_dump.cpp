@@ -24,8 +24,8 @@ constexpr std::array<uint8_t, 256> make_digits() {
 }
 constexpr std::array<uint8_t, 256> kDigits = make_digits();
 
-// Reads one byte, written as " 5D" or " ??". Errors collect as bits in `errors`, so the loop has no branch
-// for them.
+// Returns the value of one byte, written as " 5D" or " ??". A wrong character sets bits in `errors`; the
+// caller tests them after a whole line. So there is no branch for each byte.
 uint8_t parse_octet(const uint8_t* at, uint8_t& errors) {
   if (at[1] == '?' && at[2] == '?' && at[0] == ' ') return 0;
   const uint8_t high = kDigits[at[1]];
@@ -40,8 +40,8 @@ size_t line_end_length(const uint8_t* line, size_t left) {
   return left > kLineChars + 1 && line[kLineChars] == '\r' && line[kLineChars + 1] == '\n' ? 2 : 0;
 }
 
-// Parses a full line quickly; nearly all lines are full. Returns false if this line has another form or an
-// error.
+// Parses a full line quickly; nearly all lines are full. Returns false if the line has another form or a
+// wrong character.
 bool parse_full_line(const uint8_t* line, uint8_t* out) {
   uint8_t errors = 0;
   for (size_t i = 0; i < kAddressDigits; ++i) errors = uint8_t(errors | kDigits[line[i]]);

@@ -11,9 +11,9 @@
 namespace penstock {
 
 // Parses a dump into its bytes, in order. A line has an address and then bytes of two hexadecimal digits,
-// each after one space. "??" is an unknown byte, which becomes 0. Lines end with LF or CR LF. `octets` grows
-// if needed and never shrinks; the result is the number of bytes in it. corrupt, with the offset, if a line
-// has another form.
+// each after one space. "??" is an unknown byte, which becomes 0. Lines end with LF or CR LF. Writes the
+// bytes to `octets`, which grows if needed and never shrinks, and returns their number. The error is
+// `corrupt`, with the offset in the text, if a line has another form.
 Result<size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<uint8_t>& octets);
 
 }  // namespace penstock

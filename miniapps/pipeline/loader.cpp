@@ -2,17 +2,18 @@
 // close(). Each worker thread runs work(), serve(), wait_for_slot(), take_tickets(), fill_slot(), transform()
 // and record_outcome(). Any thread may call times(), losses(), lost_times() and stalled().
 // Lock: one mutex_ for everything. No thread holds it during a read, a transform or a step. BatchPlan moves
-// samples between batches with it held. One worker owns each SampleLoader; HeldObjects has its own lock.
+// samples between batches while mutex_ is held. A SampleLoader belongs to one worker and needs no lock;
+// HeldObjects has a lock of its own.
 // Slots of a batch: a slot belongs to one worker from take_tickets() to record_outcome(), then to the plan.
 // The batch belongs to the consumer from the return of next() to its next call. Each change of owner takes
-// the lock, which makes the bytes visible to the next owner. So the bytes need no other lock.
-// Memory: workers allocate buffers, names and errors. If memory runs out, SampleLoader::request() fails that
-// sample; SampleLoader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates
-// the order of an epoch, names of bad objects, errors and small lists.
+// mutex_, which makes the bytes visible to the next owner.
+// Memory: workers allocate buffers, names and errors. If memory runs out in SampleLoader::request(), only
+// that sample fails. SampleLoader::next() throws std::bad_alloc, which ends the run. With mutex_ held the
+// code allocates the order of an epoch, names of bad objects, errors and small lists.
 // Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
 // `interrupted`; the consumer then calls close().
-// Stop: close() and the destructor ask for it. A worker that waits for a slot ends at once, another after its
-// current sample. Its reader then waits for the reads in flight or cancels them.
+// Stop: close() and the destructor ask the workers to stop. A worker that waits for a slot ends at once; a
+// worker that loads a sample ends after it. Its reader then waits for the reads in flight or cancels them.
 // Crash: nothing is written.
 #include "miniapps/pipeline/loader.hpp"
 
@@ -37,7 +38,7 @@ uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
   return uint64_t((StageTimer::Clock::now() - then).count());
 }
 
-// False: the error comes from lack of memory, Ctrl-C or a bug of Penstock, not from a bad sample.
+// False: the error comes from lack of memory, from Ctrl-C or from a bug of Penstock, not from a bad sample.
 bool blames_sample(Errc code) {
   return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
 }
@@ -77,9 +78,9 @@ void SampleLoader::grow(Slot& slot) const {
   slot.target = slot.stored.memory.first(bytes);
 }
 
-// Finds the bytes of a sample in the memory of the back end, for next(). Opens a whole object for each
-// sample, as a read does. If the back end has no such bytes, reads them: a mapping may have lost pages that
-// the object has.
+// Finds the bytes of a sample in the memory of the back end, for next(). Opens an object of one sample anew
+// for each sample, as a read does. If the back end cannot give its memory, reads the sample: a mapping may
+// lack pages that a read still gets.
 Result<uint64_t> SampleLoader::find_in_place(uint32_t index) {
   Slot& slot = slots_[index];
   const SampleList::Sample& sample = slot.sample;
@@ -96,9 +97,9 @@ Result<uint64_t> SampleLoader::find_in_place(uint32_t index) {
   return sample.length;
 }
 
-// Every ticket must come back from next(), even if this function fails: the loader must record its outcome.
+// Returns no error: every ticket must come back from next(), so that the loader can record its outcome.
 void SampleLoader::request(const Ticket& ticket) {
-  // At a depth of 1 the caller still has the only slot, which this call takes back.
+  // At a depth of 1 there is only one slot, and the caller still has it. This call takes it back.
   if (free_slots_.empty()) set_free(*std::exchange(returned_slot_, std::nullopt));
   const uint32_t index = free_slots_.back();
   Slot& slot = slots_[index];
@@ -125,14 +126,14 @@ void SampleLoader::move_to(StoredSample& other) {
   other.reader = reader_.take_reader(*returned_slot_);
 }
 
-// At a depth of 1 the object stays open for the next sample. With more slots, each would keep one open.
+// Closes the slot's object, except at a depth of 1: then the next sample may be in it, too.
 void SampleLoader::set_free(uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
   free_slots_.push_back(slot);
 }
 
-// For a queue that returned nothing although reads are in flight: returns a lost sample's slot with an error.
-// That slot is not used again: the back end may still write to it.
+// Called if the queue returned nothing although reads are in flight: takes one of these samples as lost and
+// returns its slot with an error. The slot is not used again, as the back end may still write to it.
 SampleLoader::Slot& SampleLoader::fail_lost_sample() {
   --in_flight_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
@@ -142,7 +143,7 @@ SampleLoader::Slot& SampleLoader::fail_lost_sample() {
 }
 
 SampleLoader::Slot& SampleLoader::next() {
-  // This call ends the caller's use of the slot that it got last: free that slot.
+  // The caller may use the slot that it got last only until this call: free that slot.
   if (returned_slot_) set_free(*std::exchange(returned_slot_, std::nullopt));
   if (unread_slot_) {
     const uint32_t index = *std::exchange(unread_slot_, std::nullopt);
@@ -207,7 +208,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
       worker.timer = StageTimer(kFirstOwnPart + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
-    // Set before any thread starts: a thread may end at once. If one cannot start, ~BatchLoader stops all.
+    // Set before threads start: one may end at once. If one cannot start, ~BatchLoader stops the rest.
     loader->running_workers_ = settings.threads;
     for (Worker& worker : loader->workers_) {
       loader->threads_.emplace_back(
@@ -232,7 +233,7 @@ BatchLoader::~BatchLoader() {
     for (StoredSample& sample : (*settings_.pool)[i].stored) sample = {};
 }
 
-// By the consumer. False: a worker is still in the back end, so the process must end without the destructor.
+// Called by the consumer. False: a worker is still in the back end. Then the destructor must never run.
 bool BatchLoader::close(std::chrono::nanoseconds patience) {
   for (std::jthread& thread : threads_) thread.request_stop();
   std::unique_lock lock(mutex_);
@@ -244,8 +245,8 @@ bool BatchLoader::stalled() const {
   return stalled_;
 }
 
-// Takes tickets: as many as the worker can start reads for, but at most its share, so that all workers end at
-// about the same time. Allocates nothing (reserved memory). With the lock held. False: no work.
+// Takes tickets for a worker: as many as it can start reads for, but at most its share, so that all workers
+// end at about the same time. False: no work. Called with mutex_ held. Uses only reserved memory.
 bool BatchLoader::take_tickets(Worker& worker) {
   worker.new_tickets.clear();
   const uint64_t share = (plan_.startable_samples() + settings_.threads - 1) / settings_.threads;
@@ -259,8 +260,8 @@ bool BatchLoader::take_tickets(Worker& worker) {
   return !worker.new_tickets.empty() || worker.reader->in_flight() > 0;
 }
 
-// The whole life of a worker thread. serve() makes its reader and this function destroys it, since a queue
-// belongs to the thread that submits. An exception becomes failure_: uncaught it would end the process.
+// The whole life of a worker thread. serve() makes its reader and this function destroys it: a queue must be
+// destroyed by the thread that submits to it. An exception is stored in failure_ to end the run.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
@@ -283,8 +284,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   if (failure_) work_available_.notify_all();
 }
 
-// Waits until a slot can be taken, a failure or a stop. Called by a worker with the lock, which the wait
-// releases. A wait that ends with a stop is not counted: it was for the end of the run.
+// Waits until a slot can be taken, a worker failed, or the worker is asked to stop. Called by a worker with
+// mutex_ held; the wait releases it. A wait that ends with a stop is not counted: it is not part of the run.
 void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
@@ -296,8 +297,8 @@ void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::s
   worker.waiting_since.reset();
 }
 
-// The loop of a worker. It takes tickets and records outcomes with the lock, and reads and transforms without
-// it. It tests for a stop after each sample, so a stop waits only for the reads in flight.
+// The loop of a worker. It takes tickets and records outcomes with mutex_ held, and reads and transforms
+// without it. It tests for a stop after each sample, so that only reads in flight delay a stop.
 Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   PENSTOCK_ASSIGN(worker.reader, SampleLoader::make(*settings_.manifest, *settings_.backend, objects_,
                                                     settings_.depth, in_place()));
@@ -339,7 +340,7 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sa
   return error;
 }
 
-// Puts a sample into its slot, which the worker owns: no lock. Never throws, or the outcome would be lost.
+// Puts a sample into its slot. The worker owns the slot, so no lock is needed. Turns exceptions into errors.
 Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) {
   const Ticket& ticket = sample.ticket;
   try {
@@ -362,7 +363,7 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
   }
 }
 
-// Records the outcome of a ticket. With the lock held. Sets Batch::filled_at before record_filled(), which
+// Records the outcome of a ticket. Called with mutex_ held. Sets Batch::filled_at first, as record_filled()
 // may complete the batch. record_filled() and record_failed() may move samples and throw std::bad_alloc.
 void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
@@ -376,7 +377,7 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
     batch.filled_at = std::max(batch.filled_at, worker.timer.last());
     head_may_change = plan_.record_filled(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
-    // Allocates the name and the reason, but only for the first kMostNamed objects.
+    // This allocates memory, but only for the first kMostNamed objects.
     bad_objects_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
     head_may_change = plan_.record_failed(ticket);
   } else if (!failure_) {
@@ -388,7 +389,7 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
   if (failure_ || plan_.can_take()) work_available_.notify_all();
 }
 
-// The workers' time in each part, then in waits for a slot. `so_far`: also unended waits. With the lock held.
+// The workers' time in each part, then in waits for a slot (with `so_far` also unended). mutex_ is held.
 std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
   std::vector<uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
@@ -399,7 +400,7 @@ std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
   return sum;
 }
 
-// Adds the consumer's wait, and the workers' time during it, to the sums for lost(). With the lock held.
+// Adds a wait of the consumer, and the workers' time during it, to the sums for lost_times(). mutex_ is held.
 void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<uint64_t>& spent_before,
                                const Batch* batch) {
   const std::vector<uint64_t> spent_after = spent_ns(true);
@@ -417,7 +418,7 @@ std::vector<LostTime> BatchLoader::lost_times() const {
   return lost_by_stage(settings_.app_transform->stages, worked_ns_, consumer_waited_ns_, woke_late_ns_);
 }
 
-// The call gives the consumer's last batch back: request() frees it for the workers.
+// By this call the consumer gives its last batch back: request() frees it for the workers.
 Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
@@ -432,8 +433,8 @@ Result<const Batch*> BatchLoader::next() try {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
-// Sets failure_ (timed_out) and stalled_ if no sample came for `patience`; allocates only in that case. With
-// the lock held. Cannot end a worker that hangs in the back end: see close().
+// If no sample came for `patience`, sets stalled_, and failure_ to timed_out; allocates only then. Called
+// with mutex_ held. A worker that hangs in the back end keeps hanging: see close().
 void BatchLoader::fail_if_stalled(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_outcome_time_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
@@ -453,8 +454,8 @@ void BatchLoader::fail_if_stalled(StageTimer::Clock::time_point waiting_since) {
   work_available_.notify_all();
 }
 
-// Waits for the head and hands it over. Called with the lock held, which the wait releases. It waits for 50
-// ms at a time: a signal does not wake a condition variable. After a failure no batch is handed over.
+// Waits for the next batch and hands it over; after a failure it hands none over. Called with mutex_ held;
+// the wait releases it. A signal does not wake a condition variable, so it waits 50 ms at a time.
 Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   const auto since = StageTimer::Clock::now();
   while (true) {
@@ -487,7 +488,7 @@ Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& l
 
 std::vector<StageTally> BatchLoader::times() const {
   const std::lock_guard lock(mutex_);
-  // Without the waits that have not ended: they may be waits for the end of the run.
+  // Without waits that have not ended: such a wait may be for the end of the run.
   return stage_tallies(settings_.app_transform->stages, spent_ns(false));
 }
 

@@ -1,21 +1,19 @@
 // The loader: worker threads that read samples and turn them into batches ahead of the training loop.
 //
-// Each worker takes the next samples in order and keeps up to `depth` reads of them in flight. It transforms
-// each sample directly into its slot of the batch. So the samples need not be copied together afterwards.
-// Which samples a batch has does not depend on which worker or read was faster (batch_plan.hpp has the exact
-// rules).
+// Each worker takes the next samples in order and keeps up to `depth` reads in flight. It transforms each
+// sample directly into its slot of the batch, without a further copy. Which samples a batch has does not
+// depend on which worker or read was faster (batch_plan.hpp has the exact rules).
 //
-// Prefetch: K is the prefetch depth. At most K batches that next() has not returned exist at a time, complete
-// or incomplete. A batch that next() returned belongs to the consumer until it calls next() again. So the
-// loader needs the memory of K + 1 batches, and for each thread buffers for `depth` + 1 samples. With K = 0
-// nothing is prepared ahead: the workers read no sample of batch n + 1 before next() asks for that batch,
-// after step n has ended.
+// Prefetch: K is the prefetch depth. The workers prepare at most K batches ahead; these may be complete or
+// incomplete. A batch that next() returned belongs to the consumer until it calls next() again. So the loader
+// needs the memory of K + 1 batches, and for each thread buffers for `depth` + 1 samples. With K = 0 nothing
+// is prepared ahead: the workers read a sample of a batch only after next() was called for that batch.
 //
 // Time: a worker's time has these parts: `read` (including the wait for a read to complete), the transform's
 // own stages, and the wait for a free slot in a batch. A worker reads the clock once at each change from one
 // part to another. A stage is busy while its own part runs, starved while an earlier part runs, and blocked
-// during later parts and the wait for a slot. So these three times of a stage always add up to the workers'
-// time. The wait for the end of the run is not counted.
+// during later parts and the wait for a slot. So the three times of each stage always add up to the workers'
+// time. When a worker has no more work, its wait for the end of the run is not counted.
 #pragma once
 
 #include <chrono>
@@ -60,17 +58,17 @@ struct LoaderSettings {
   BadSample bad_sample = BadSample::fail;
   size_t depth = 1;                      // reads in flight for each thread
   std::chrono::nanoseconds patience{0};  // after this time without a new sample next() fails; 0: no limit
-  // For each worker one buffer for its spans, and a last one for the spans of making an epoch's order. May be
-  // null.
+  // Has one buffer for the spans of each worker, and a last buffer for the spans of making the order of an
+  // epoch. May be null.
   SpanLog* spans = nullptr;
 };
 
 // Reads the samples of one worker. It needs no lock: only the worker's thread makes, uses and destroys it.
-// Its destructor waits for the reads in flight or cancels them, as that of SampleReader does.
+// Its destructor waits for the reads in flight or cancels them.
 class SampleLoader {
  public:
-  // Borrows all arguments. `depth` must be a depth that deep_queue() accepts; otherwise the error is that of
-  // deep_queue(). `in_place`: samples are not copied, but used in the memory of the back end (see
+  // Borrows all arguments. `depth` must be a depth that deep_queue() accepts; if not, the error is that of
+  // deep_queue(). With `in_place`, samples are not copied but used in the memory of the back end (see
   // why_copied()).
   static Result<std::unique_ptr<SampleLoader>> make(const Manifest& manifest, Backend& backend,
                                                     HeldObjects& objects, size_t depth, bool in_place);
@@ -79,8 +77,8 @@ class SampleLoader {
   struct Slot {
     Ticket ticket;
     std::string name;  // name of the object that contains the sample
-    // `outcome` and `stored` are valid after next() returned the slot. `outcome` is success, with the sample
-    // in `stored`, or an error that names the object.
+    // `outcome` and `stored` are valid once next() has returned the slot. If `outcome` is success, the sample
+    // is in `stored`. Otherwise it is an error that names the object.
     Result<void> outcome;
     StoredSample stored;
 
@@ -95,17 +93,18 @@ class SampleLoader {
   size_t depth() const { return depth_; }
   // How many samples request() asked for that next() has not returned.
   size_t in_flight() const { return in_flight_; }
-  // Asks for a sample; its read starts in this call or in next(). Needs in_flight() < depth(). If the read
-  // cannot start or memory runs out, next() returns this error as the outcome of the sample.
+  // Asks for a sample. Its read starts in this call or in next(). Needs in_flight() < depth(). If the read
+  // cannot start or memory runs out, next() returns that error as the outcome of the sample.
   void request(const Ticket& ticket);
-  // Waits until the read of one sample is complete and returns its slot. Needs in_flight() > 0. First starts
-  // all reads that request() asked for. The slot is valid until the next call of next(); at a depth of 1 only
-  // until the next request(). It may throw std::bad_alloc. An error `internal` means that the queue is
-  // broken: call neither request() nor next() after it.
+  // Starts all reads that request() asked for, waits until one of them is complete, and returns its slot.
+  // Needs in_flight() > 0. The slot is valid until the next call of next(); at a depth of 1 only until the
+  // next request().
+  // It may throw std::bad_alloc. If the outcome is the error `internal`, the queue is broken: call neither
+  // request() nor next() after it.
   Slot& next();
   // Moves the sample from the slot that next() returned last into `other`. The slot gets the old memory of
-  // `other` for later samples. The slot's outcome must be success.
-  // Bytes in place are valid as long as the HeldObjects and the Reader in `other` exist.
+  // `other` for later samples. The slot's outcome must be success. If the bytes are in place, they stay valid
+  // as long as the HeldObjects and the Reader in `other` exist.
   void move_to(StoredSample& other);
 
  private:
@@ -120,7 +119,7 @@ class SampleLoader {
   const bool whole_objects_;
   const size_t depth_;
   const bool in_place_;
-  std::vector<Slot> slots_;  // depth + 1, since the caller holds one; only 1 at a depth of 1
+  std::vector<Slot> slots_;  // depth + 1, since the caller has one; 1 if the depth is 1
   std::vector<uint32_t> free_slots_;
   std::optional<uint32_t> unread_slot_;  // only at a depth of 1: the slot whose sample next() is to read
   // Reads that are complete but not returned; next() takes from the end.
@@ -135,7 +134,7 @@ class BatchLoader final : public BatchSource {
   // Makes a loader and starts its workers. invalid_argument if an epoch has fewer samples than a batch.
   // exhausted if memory or threads run out.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderSettings& settings);
-  // Stops the workers and waits for them without a limit; close() waits with a limit. After that, samples in
+  // Stops the workers and waits for them without a limit (close() waits with a limit). Afterwards samples in
   // place are no longer valid.
   ~BatchLoader() override;
 
@@ -191,8 +190,8 @@ class BatchLoader final : public BatchSource {
   bool stalled_ = false;
   size_t running_workers_ = 0;  // workers whose thread still runs or may use the back end
   StageTimer::Clock::time_point last_outcome_time_;  // when a worker last recorded an outcome
-  // The workers' time while the consumer waited, as from spent_ns(): each part of the timer, then the waits
-  // for a slot.
+  // The workers' time while the consumer waited, in the form that spent_ns() returns: one entry for each part
+  // of the timer, then the waits for a slot.
   std::vector<uint64_t> worked_ns_;
   uint64_t consumer_waited_ns_ = 0;  // how long the consumer waited until its batch was ready
   uint64_t woke_late_ns_ = 0;        // how long it then took until the consumer's thread ran again

@@ -13,9 +13,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Makes batches from samples in memory. Only the consumer's thread may use it, but any thread may call
-// times(). It needs no lock of its own. close() only closes upstream, since this class has no threads. next()
-// tests for a signal only in its first call, while upstream loads. It allocates in that call and at the start
-// of an epoch.
+// times(). The class has no threads and needs no lock of its own, so close() only closes upstream.
+// The first call of next() loads all samples from upstream. Only this call tests for a signal. It allocates,
+// and so do later calls at the start of an epoch.
 class MemoryBatches final : public BatchSource {
  public:
   MemoryBatches(std::unique_ptr<BatchSource> samples, BatchPool& pool, const PlanLimits& limits,

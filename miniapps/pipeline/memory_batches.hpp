@@ -1,8 +1,8 @@
 // Loads a whole corpus once and then makes the batches of every epoch from memory.
 //
-// Upstream is a loader whose batches have one sample each; it gives each sample once. The first call of
-// next() takes all samples from it. Every batch is then copied from the samples in memory, in the order of a
-// sampler.
+// The samples come from a loader, `upstream`, whose batches have one sample each. It gives each sample once.
+// The first call of next() takes all samples from it. Every batch is then copied from the samples in memory,
+// in the order of a sampler.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace penstock {
 
-// Makes a source of batches that holds all samples in memory. `samples` delivers each sample once. `pool`
-// holds the memory (BatchPool::allocate_all_samples()) and is borrowed. `sampler_of(n)` returns the sampler
-// for this rank's part of a corpus of n samples. The first call of next() fails with the error of `samples`,
-// or with `corrupt` if there are too few good samples for a batch.
+// Makes a source of batches that holds all samples in memory. `samples` delivers each sample once. `pool` is
+// borrowed; its allocate_all_samples() must have been called, and its memory holds the samples.
+// `sampler_of(n)` returns the sampler for this rank's part of a corpus of n samples. The first call of next()
+// fails with the error of `samples`, or with `corrupt` if there are too few good samples for a batch.
 std::unique_ptr<BatchSource> make_memory_batches(std::unique_ptr<BatchSource> samples, BatchPool& pool,
                                                  const PlanLimits& limits,
                                                  std::function<Sampler(uint64_t samples)> sampler_of);

@@ -27,9 +27,10 @@ struct Network {
 };
 inline constexpr uint32_t kPictureChannels = 3;
 
-// AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), in one tower (not divided between two GPUs):
-// pictures of 224x224, five convolutions (11x11/4 x96, 5x5 x256, 3x3 x384, x384, x256), three pools, dense
-// layers of 9216-4096-4096-`classes`. It has no local response normalisation and no dropout.
+// AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), without local response normalisation and dropout,
+// and not divided between two GPUs. Input: pictures of 224x224. Layers: five convolutions (11x11 with stride
+// 4 to 96 channels, 5x5 to 256, 3x3 to 384, 384 and 256), three pools, and dense layers of
+// 9216-4096-4096-`classes`.
 Network alexnet(uint32_t classes);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Trains a network on this machine's processors. The code that computes is in a separate shared library with
-// oneDNN, the module. The program opens the module only if it is needed.
+// Trains a network on this machine's processors. The computing code needs oneDNN, so it is in a shared
+// library of its own, "the module". The program opens this library only when it trains a network.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,13 @@ struct TrainerRequest {
   size_t samples = 0;  // samples of each batch
   Axes axes = Axes::nhwc;
   unsigned threads = 0;  // 0: one for each processor
-  // The seed of the initial weights. The weights of layer i are uniform in +-sqrt(3 / inputs). They are drawn
-  // by substream i of the stream "train.network", in the order output, input, line, column. Biases are 0.
+  // The seed of the initial weights. The weights of a layer are random numbers between -sqrt(3 / inputs) and
+  // +sqrt(3 / inputs), all equally likely. Those of layer i come from substream i of the stream
+  // "train.network", in the order output, input, line, column. Biases are 0.
   uint64_t seed = 0;
   float rate = 0.001F;  // learning rate; with these initial weights AlexNet diverges at 0.01
-  // Called before each part of a layer, so that Ctrl-C can end a long step: if it returns an error, the step
-  // ends with that error. May be null.
+  // Called before each part of a layer, so that Ctrl-C can end a long step: if this function returns an
+  // error, step() ends with that error. May be null.
   Result<void> (*may_go_on)() = nullptr;
 };
 
@@ -34,14 +35,14 @@ class NetworkTrainer {
  public:
   virtual ~NetworkTrainer() = default;
 
-  // Makes one step of gradient descent: forward, backward, and weights -= rate * gradient. `pictures` has the
-  // f32 values of a whole batch. `labels` has one class below Network::classes() for each sample. Returns the
-  // loss before the update: softmax and cross entropy, as the mean over the samples. After an error the
-  // weights are undefined.
+  // Makes one step of gradient descent: computes forward and backward, and then subtracts rate * gradient
+  // from the weights. `pictures` has the f32 values of a whole batch. `labels` has one class below
+  // Network::classes() for each sample. Returns the loss before the update: the cross entropy after softmax,
+  // as the mean over the samples. After an error the weights are undefined.
   virtual Result<double> step(std::span<const float> pictures, std::span<const uint32_t> labels) = 0;
 };
 
-// Success, or `unsupported` with the remedy if this build has no oneDNN.
+// Success if this build has oneDNN. Otherwise `unsupported`, with advice on how to build Penstock with it.
 Result<void> network_trainer_available();
 // Makes a trainer and touches all its memory, which takes some tenths of a second for AlexNet. `exhausted` if
 // it needs more memory than there is.

@@ -19,7 +19,7 @@ namespace penstock {
 enum class DecodeMode : uint8_t {
   full,  // every pixel
   // Decodes at 1/2, 1/4 or 1/8 of the size, unless a side would become shorter than 4/5 of the result's side.
-  // This saves most of the inverse transform (IDCT), but not the Huffman decoding.
+  // This avoids most of the work for the inverse transform (IDCT), but no work for the Huffman decoding.
   scaled,
   crop,  // decodes only the part that a random crop uses; implies random_crop
 };
@@ -36,10 +36,11 @@ struct PictureSettings {
   uint64_t seed = 0;    // for random crops and mirroring
 };
 
-// Draws a random part of a picture, as torchvision's RandomResizedCrop does: 8 to 100% of the area, with a
-// width of 3/4 to 4/3 of its height, at a random position. After ten draws that do not fit into the picture,
-// it takes the largest part in the middle whose aspect is in that range. The method is of Szegedy et al.
-// (Going deeper with convolutions, 2015).
+// Draws a random part of a picture, as torchvision's RandomResizedCrop does. The part has 8 to 100% of the
+// picture's area, its width is 3/4 to 4/3 of its height, and its position is random. If ten draws in a row do
+// not fit into the picture, the result is the largest part in the middle with such a ratio of width to
+// height.
+// The method is from Szegedy et al. (Going deeper with convolutions, 2015).
 PicturePart random_resized_crop(uint32_t width, uint32_t height, const RandomStream& random);
 
 // The random numbers for cropping and mirroring one sample in one epoch.
@@ -48,8 +49,8 @@ inline RandomStream augment_stream(uint64_t seed, const SampleKey& key) {
 }
 
 // Makes the transform of JPEG and PNG samples; their first bytes show which of the two they are. A PNG is
-// always decoded in full. The stages are "decode" and "resize"; "resize" also crops, mirrors and normalises,
-// in one pass.
+// always decoded in full. The transform has two stages: "decode", and "resize", which also crops, mirrors and
+// normalises in the same pass.
 Transform picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

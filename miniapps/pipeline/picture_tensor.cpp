@@ -36,12 +36,12 @@ std::string_view name_of(PixelType type) {
 // convert several numbers at a time.
 uint32_t half_bits(float value) {
   constexpr uint32_t kInfinity = 255U << 23U;
-  // The bits of 2^16. From this number on the result is infinity. Numbers from 65520 to below 2^16 become
-  // infinity by rounding.
+  // The bits of 2^16. From this number on, the result is infinity. Numbers from 65520 to below 2^16 are
+  // rounded up to infinity.
   constexpr uint32_t kLeastInfinite = 143U << 23U;
   constexpr uint32_t kLeastNormal = 113U << 23U;  // bits of 2^-14
-  // Adding it rounds a float to a multiple of 2^-24: the distance between neighbouring denormal binary16
-  // numbers.
+  // Adding this number to a small float rounds the sum to a multiple of 2^-24, the distance between
+  // neighbouring denormal binary16 numbers.
   constexpr float kDenormalMagic = 0.5F;
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16U) & 0x8000U;
@@ -67,8 +67,8 @@ Floats load(const float* from) {
 }
 
 #if defined(__x86_64__)
-// Converts eight numbers at a time, by processor instructions that round like half_bits(). Returns how many
-// numbers it converted.
+// Converts eight numbers at a time, by processor instructions that round like half_bits(). Numbers that are
+// left over (fewer than eight) stay for the caller. Returns how many numbers it converted.
 __attribute__((target("avx,f16c"))) size_t put_halves_by_eight(std::span<const float> from, uint16_t* out) {
   size_t i = 0;
   for (; i + 8 <= from.size(); i += 8) {
@@ -77,8 +77,8 @@ __attribute__((target("avx,f16c"))) size_t put_halves_by_eight(std::span<const f
   }
   return i;
 }
-// Whether the processor has instructions that convert to binary16. clang 14 does not know the name f16c in
-// __builtin_cpu_supports(), so this asks the processor itself.
+// Whether the processor has the instructions f16c, which convert to binary16. This code asks the processor
+// itself, because clang 14 does not accept the name f16c in __builtin_cpu_supports().
 bool has_f16c() {
   static const bool supported = [] {
     unsigned a = 0;
@@ -103,8 +103,8 @@ void put_halves(std::span<const float> from, uint16_t* out) {
   for (; i < from.size(); ++i) out[i] = uint16_t(half_bits(from[i]));
 }
 
-// Converts numbers from 0 to 255 to bytes, rounded to nearest, halves up. After clamping they are not
-// negative, so adding 0.5 and truncating is enough.
+// Converts numbers from 0 to 255 to bytes, rounded to nearest, halves up. Clamped numbers are not negative,
+// so adding 0.5 and truncating rounds them.
 void put_octets(std::span<const float> from, uint8_t* out) {
   constexpr float kLargest = 255.0F;
   constexpr float kHalf = 0.5F;
@@ -147,8 +147,8 @@ void split_channels(std::span<const float> line, size_t width, float* planes) {
     for (size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
-// PENSTOCK_WIDE marks the loops over whole lines, which do nearly all the work. They are compiled for AVX2 as
-// well, if the dynamic loader can choose between versions of a function.
+// PENSTOCK_WIDE marks the functions that loop over whole lines, which do nearly all the work. They are
+// compiled a second time for AVX2, if the dynamic loader can choose between versions of a function.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
 #define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))
@@ -169,8 +169,8 @@ float as_float(uint8_t pixel) {
   return float(int(pixel));
 }
 
-// out[i] = sum over t of weights[t] * source[t * stride + i]. It adds up to four source lines in one pass:
-// usually three to five lines make one result line.
+// Computes out[i] = sum over t of weights[t] * source[t * stride + i]. Usually three to five source lines
+// make one result line, so one pass adds at most four of them.
 PENSTOCK_WIDE void add_up_lines(const uint8_t* __restrict source, size_t stride,
                                 std::span<const float> weights, size_t count, float* __restrict out) {
   std::fill_n(out, count, 0.0F);
@@ -197,10 +197,10 @@ PENSTOCK_WIDE void add_up_lines(const uint8_t* __restrict source, size_t stride,
   }
 }
 
-// Computes a line of pixels, each between two pixels of `line`: out[x] is between line[first[x]] and
-// line[first[x] + step], and fractions[x] is the weight of the latter. A pixel has three floats, but four are
-// read and written. The next pixel overwrites the fourth; after the last pixel it is the extra number of
-// `out`.
+// Computes a line of pixels, each from two pixels of `line`: out[x] lies between the pixel at line[first[x]]
+// and the pixel at line[first[x] + step]. fractions[x] is the weight of the second.
+// A pixel has three floats, but four are read and written at a time. The fourth is overwritten by the next
+// pixel. So `out` needs one more float after the last pixel.
 PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const uint32_t* __restrict first, uint32_t step,
                                 const float* __restrict fractions, uint32_t width, float* __restrict out) {
   for (uint32_t x = 0; x < width; ++x) {
@@ -224,8 +224,8 @@ __attribute__((always_inline)) inline void add_up_taps(const float* __restrict l
   }
 }
 
-// out[x] = sum over i < taps of weights[x * taps + i] * line[first[x] + 3 i], where one pixel has three
-// floats, of which four are read and written as in blend_pixels().
+// Computes out[x] = sum over i < taps of weights[x * taps + i] * (the pixel at line[first[x] + 3 i]). A pixel
+// has three floats, of which four are read and written at a time, as in blend_pixels().
 PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const uint32_t* __restrict first,
                                  uint32_t taps, const float* __restrict weights, uint32_t width,
                                  float* __restrict out) {
@@ -251,8 +251,8 @@ PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const uint32_t* _
   }
 }
 
-// Which source positions contribute to a target position: from `first` to below `end`. Support, centres and
-// bounds are those of precompute_coeffs in Pillow's Resample.c.
+// Which source positions contribute to a target position: from `first` to below `end`. The calculation is
+// that of precompute_coeffs in Pillow's Resample.c.
 struct Support {
   uint32_t first = 0;
   uint32_t end = 0;
@@ -304,7 +304,7 @@ void Resizer::begin(const Image& image, const PicturePart& part, bool mirrored) 
   stride_ = size_t{3} * image.width;
   pixels_ = image.pixels.data() + part.top * stride_ + size_t{3} * part.left;
   part_width_ = part.width;
-  // One more float than the pixels need: a pixel has three floats but is read as four.
+  // One more float than the pixels need: of the last pixel's three floats four are read.
   line_.resize(std::max(line_.size(), size_t{3} * part.width + 1));
   Axis& columns = columns_by_mirror_[mirrored ? 1 : 0];
   compute_taps(columns, part.width, width_, 3, mirrored);

@@ -45,30 +45,33 @@ struct PictureTensor {
 };
 
 enum class ResizeFilter : uint8_t {
-  // Interpolates between the two nearest pixel centres, without a filter against aliasing. Repeats edges:
-  // source = (target + 1/2) * source_size / target_size - 1/2, clamped to [0, source_size - 1]
+  // Interpolates between the two nearest pixel centres, without a filter against aliasing. The source
+  // position is (target + 1/2) * source_size / target_size - 1/2, but not below 0 or above source_size - 1:
+  // at the edges the outermost pixel is repeated.
   // OpenCV calls this INTER_LINEAR; in PyTorch it is bilinear without antialias.
   bilinear,
-  // Applies a triangle filter to all source pixels under the target pixel. The filter is cut off at the edges
-  // and normalised. If the picture shrinks, the triangle is twice as wide as the ratio. The result is that of
-  // Pillow's BILINEAR and torchvision's default, within one of 255 levels: Pillow rounds between its two
-  // passes, this code does not.
+  // Weights all source pixels under the target pixel by a triangle. If the picture shrinks, the triangle is
+  // as wide as two target pixels. At the edges the triangle is cut off, and the weights are scaled so that
+  // their sum stays 1.
+  // The result is that of Pillow's BILINEAR and torchvision's default, within one of 255 levels: Pillow
+  // rounds between its two passes, and this code does not.
   antialias,
 };
 Result<ResizeFilter> parse_resize(std::string_view name);
 
-// Resizes pictures, or parts of them, to one size, line by line. It does not keep the aspect. Only one thread
-// at a time may use it. It reuses its memory: if a picture has the size of the one before, nothing is
-// allocated.
+// Resizes pictures, or parts of them, to one size, line by line. The ratio of width to height may change.
+// Only one thread at a time may use it. It reuses its memory, and allocates only if a picture has another
+// size than the one before.
 class Resizer {
  public:
   Resizer(ResizeFilter filter, uint32_t width, uint32_t height);
 
   // Starts with a new picture. The pixels of `image` are borrowed until the last line is computed. `part`
-  // must be inside the picture, and not empty. `mirrored` exchanges left and right.
+  // must be inside the picture, and not empty. If `mirrored`, left and right are exchanged.
   void begin(const Image& image, const PicturePart& part, bool mirrored);
-  // Computes line `y` of the result: red, green and blue of each pixel, 0 to 255. `out` has three numbers for
-  // each pixel and one more, which becomes undefined. Call it once for each line, from top to bottom.
+  // Computes line `y` of the result: red, green and blue of each pixel, from 0 to 255. `out` has space for
+  // three numbers for each pixel and one more number, whose value is undefined afterwards. Call it once for
+  // each line, from top to bottom.
   void line(uint32_t y, std::span<float> out);
 
  private:
@@ -76,10 +79,12 @@ class Resizer {
   struct Axis {
     uint32_t source_size = 0;  // the source size for which the members below are computed
     uint32_t taps = 0;         // antialias: how many source positions contribute to each target position
-    // bilinear: distance from the first source position to the second; 0 if the source has one pixel
+    // Bilinear: distance in `line_` from the first source position to the second; 0 if the source has one
+    // pixel
     uint32_t step = 0;
     std::vector<uint32_t> first_source;  // first source position of each target position
-    // Bilinear: the second position's weight; antialias: `taps` weights for each target position.
+    // Bilinear: for each target position, the weight of its second source position. Antialias: for each
+    // target position, `taps` weights.
     std::vector<float> weights;
   };
   void compute_taps(Axis& axis, uint32_t source_size, uint32_t target_size, uint32_t unit,
@@ -91,7 +96,7 @@ class Resizer {
   const uint8_t* pixels_ = nullptr;  // first pixel of the part that is resized
   size_t stride_ = 0;                // bytes from one line of the whole picture to the next
   uint32_t part_width_ = 0;
-  // For pictures as they are stored ([0]) and for mirrored ones ([1]).
+  // [0] is for pictures as they are stored, [1] for mirrored pictures.
   std::array<Axis, 2> columns_by_mirror_;
   const Axis* columns_ = nullptr;
   Axis rows_;
@@ -116,7 +121,8 @@ class LineWriter {
   std::vector<float> planar_;  // the current line, one channel after another
 };
 
-// Converts to the nearest binary16, ties to even. Numbers that round above 65504 become infinity.
+// Converts to the nearest binary16; of two equally near numbers it takes the even one. Numbers that would
+// round to more than 65504 become infinity.
 uint16_t half_from_float(float value);
 
 }  // namespace penstock

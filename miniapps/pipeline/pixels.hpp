@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// One channel: its values (floats in the machine's byte order at any alignment), and the scale and shift for
-// them.
+// One channel: its values, and the scale and shift to apply to them. The values are floats in the machine's
+// byte order; they need not be aligned.
 struct Plane {
   const std::byte* values = nullptr;
   float scale = 1;

@@ -83,8 +83,8 @@ class Loop {
   }
 
  private:
-  // Makes one step. Returns false if it was the last one or the input has ended. Only the training loop's
-  // thread calls the functions of this class.
+  // Makes one step. Returns false if it was the last step of the run, or if there was no batch for it. Only
+  // the training loop's thread calls the functions of this class.
   Result<bool> step();
   Result<bool> wait_for_ranks(bool made, StepTimes& times);
   Result<int64_t> before_step(const Batch* next);
@@ -100,7 +100,7 @@ class Loop {
   const std::span<StepObserver* const> observers_;
   Communicator* const ranks_;   // null: this rank makes its steps without other ranks
   SteadyTime ranks_met_at_;     // when the last wait_for_ranks() ended, on all ranks
-  int64_t collective_ns_ = 0;   // time in do_collective_work() since the last step
+  int64_t collective_ns_ = 0;   // time in do_collective_work() since the previous step
   bool end_announced_ = false;  // the other ranks know that the run ends, so no rank waits for this one
   TrainingRun run_;
 };
@@ -127,7 +127,7 @@ Result<bool> Loop::step() {
                   .collective_ns = collective_ns_};
   if (ranks_ != nullptr) {
     PENSTOCK_ASSIGN(const bool made_by_all, wait_for_ranks(true, times));
-    if (!made_by_all) {  // another rank's input has ended, which ends the run for all ranks
+    if (!made_by_all) {  // another rank's input has ended, so the run ends on all
       PENSTOCK_ASSIGN(const int64_t after_ns, before_step(nullptr));
       run_.observer_after_ns = collective_ns_ + after_ns;
       return false;
@@ -143,7 +143,8 @@ Result<bool> Loop::step() {
   return do_collective_work();
 }
 
-// Calls after_step() of every observer, even if an earlier one has ended the run. False: the run ends.
+// Calls after_step() of every observer, even if an earlier observer wants to end the run. Returns false if
+// one of them wants to end it.
 Result<bool> Loop::after_step(const Batch& batch) {
   bool all_go_on = true;
   for (StepObserver* const observer : observers_) {
@@ -153,8 +154,9 @@ Result<bool> Loop::after_step(const Batch& batch) {
   return all_go_on;
 }
 
-// Lets the observers do their collective work, if it is due on all ranks. It first waits for all ranks: if
-// one has failed, the others would wait for it in do_collective_work() for ever. False: the run ends.
+// Lets the observers do their collective work, if some is due. First it waits for all ranks: if a rank has
+// failed, no rank may begin the work, or it would wait there for the failed rank for ever. Returns false if
+// the run ends because of that.
 Result<bool> Loop::do_collective_work() {
   const uint64_t steps = run_.steps.size();
   const auto has_work = [steps](const StepObserver* observer) {
@@ -175,8 +177,8 @@ Result<bool> Loop::do_collective_work() {
   return true;
 }
 
-// Calls before_step() of every observer. Returns the time that they took, or 0 if none did any work. The next
-// step begins no earlier than the end of that work.
+// Calls before_step() of every observer. Returns the time that they took, or 0 if none of them did any work.
+// If there was work, the next step begins no earlier than at its end.
 Result<int64_t> Loop::before_step(const Batch* next) {
   const SteadyTime since = std::chrono::steady_clock::now();
   bool any_took_time = false;
@@ -190,9 +192,9 @@ Result<int64_t> Loop::before_step(const Batch* next) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(end - since).count();
 }
 
-// Waits until all ranks have called it, and puts the parts of the wait into `times`. `made`: this rank made
-// the step. A rank that cannot make a step passes false, once, and ends its training. Returns whether every
-// rank made the step. If not, no rank makes another one.
+// Waits until all ranks have called this function, and stores the parts of the wait in `times`. `made` says
+// whether this rank made the step. A rank that cannot make a step passes false, once, and ends its training.
+// Returns whether every rank made the step. If it returns false, no rank makes another step.
 Result<bool> Loop::wait_for_ranks(bool made, StepTimes& times) {
   const SteadyTime arrived = std::chrono::steady_clock::now();
   const double since_met_ns = std::chrono::duration<double, std::nano>(arrived - ranks_met_at_).count();

@@ -18,17 +18,18 @@
 
 namespace penstock {
 
-// Measures how long one worker spends in each part of its work. end_part(part) adds the time since the last
-// call to `part`. Each call reads the clock once (about 25 ns). Only one thread at a time may use it. With a
-// span buffer, each part is also recorded as a span of the sample that set_sample() named last.
+// Measures how long one worker spends in each part of its work. end_part(part) adds the time since the
+// previous call to `part`. Each call reads the clock once (about 25 ns). Only one thread at a time may use
+// it.
+// After record_spans() it also records each part as a span of the sample that set_sample() named last.
 class StageTimer {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit StageTimer(size_t parts) : spent_ns_(parts, 0) {}
 
-  // Makes the timer record spans as well. Part 0 is reading; the further parts are the given stages. Borrows
-  // the buffer. Call it in the thread that calls end_part().
+  // Makes the timer also record spans into the buffer, which it borrows. Part 0 is reading; the further parts
+  // are the given stages. Call it in the thread that will call end_part().
   void record_spans(SpanBuffer& spans, std::span<const std::string_view> stages);
   void set_sample(uint64_t epoch, uint64_t index) {
     epoch_ = epoch;
@@ -36,7 +37,7 @@ class StageTimer {
   }
 
   void restart() { last_end_ = Clock::now(); }
-  // Ends a part and returns the time. `bytes` goes only into the span.
+  // Ends a part and returns the current time. `bytes` is only for the span.
   Clock::time_point end_part(size_t part, uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
     spent_ns_[part] += uint64_t((now - last_end_).count());
@@ -45,7 +46,7 @@ class StageTimer {
     current_part_ = part + 1;
     return now;
   }
-  // Ends the part in which a sample failed: the one after the last part that end_part() got.
+  // Ends the part in which a sample failed: the part that follows the part that ended last.
   void end_failed_part() { end_part(std::min(current_part_, spent_ns_.size() - 1)); }
   // Records a span that is not one of the parts. Does nothing without a span buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
@@ -74,27 +75,29 @@ class StageTimer {
 inline constexpr size_t kPartRead = 0;
 inline constexpr size_t kFirstOwnPart = 1;
 
-// Identifies a sample in an epoch; random numbers are drawn by it.
+// Identifies a sample in an epoch. Random numbers for a sample, such as for its crop, depend only on this key
+// and the seed.
 struct SampleKey {
   uint64_t epoch = 0;
   uint64_t index = 0;  // index of the sample in the manifest
 };
 
-// Turns the stored bytes of a sample into the tensor in its slot. Each worker has its own object and uses it
-// without a lock. The object reuses its memory for each sample.
+// Turns the stored bytes of a sample into the tensor in its slot. Each worker has an object of its own, so no
+// lock is needed. The object reuses its memory for each sample.
 class SampleTransform {
  public:
   virtual ~SampleTransform() = default;
 
-  // Fills the whole `slot`; if `stored` is a file of several samples, fills only as many samples as the file
-  // has. corrupt if the sample is not of the kind that the app takes. timer.end_part(kFirstOwnPart + i) ends
-  // stage i, in the order of Transform::stages; the last stage ends before apply() returns. After an error
-  // the slot's content is undefined. It may allocate and throw std::bad_alloc: the loader catches it.
+  // Fills the whole `slot`. If `stored` is a file of several samples, it fills only as many samples of the
+  // slot as the file has. The error is `corrupt` if the sample is not of the kind that the app takes. After
+  // an error the slot's content is undefined.
+  // Calls timer.end_part(kFirstOwnPart + i) at the end of stage i, in the order of Transform::stages; it ends
+  // the last stage before it returns. It may allocate and throw std::bad_alloc, which the loader catches.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, StageTimer& timer) = 0;
 };
 
-// Describes how an app transforms its samples. It does not change after a loader has it, so any thread may
+// Describes how an app transforms its samples. Nothing changes it once a loader has it, so any thread may
 // read it.
 struct Transform {
   size_t slot_bytes = 0;  // bytes of a sample's tensor in a batch; 0: samples stay as they are stored

@@ -51,7 +51,8 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                     missing->native(), option);
 }
 
-// Checks that -o may replace this file. Without a plan that was applied, its copies could never be removed.
+// Checks that -o may replace the file `path`: not if it is a plan that was applied. Without the plan, its
+// copies could never be removed.
 Result<void> check_replaced(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
@@ -78,8 +79,9 @@ PlannedTier planned_tier(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
 
-// Whether the advice treats bytes in the page cache as read from there. Not if a back end emulates the tier,
-// since it delays cached reads too. Not for a tier in memory either, which is no slower than the cache.
+// Whether the advice assumes that bytes in the page cache are read from the cache. False if a back end
+// emulates the tier, since it delays cached reads too. False for a tier in memory, which is no slower than
+// the cache.
 bool counts_cache(const Tier& slow, const Options& options) {
   if (options.text("cache") == "cold") return false;
   return !slow.backend->caps().emulated && !slow.facts.memory && !slow.backend->caps().bypasses_cache;

@@ -133,8 +133,8 @@ Result<int> run_apply(const CommandContext& context) {
   FarmOutcome links;
   const Result<ApplyOutcome> done = apply(context, plan, tiers, links);
   if (!done.ok()) {
-    // Without a saved state, no file was copied. Then the lock file and the folders of this apply are removed
-    // as well.
+    // If no state was saved, no file was copied. Then the lock file and the folders of this apply are removed
+    // too.
     const auto started = load_staged_state(*tiers.fast.backend, plan.id);
     if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();

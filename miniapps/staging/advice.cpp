@@ -22,7 +22,7 @@ double uncached(const FileThatWasRead& file) {
   return file.requests * (1 - file.cached);
 }
 
-// The read times of both tiers: one for each cell, which is a number of threads and a read size. They are the
+// The read times of both tiers, one for each cell (a number of threads and a read size). They are the
 // medians, the medians shifted by their errors, or means of repeats drawn at random.
 struct TierTimes {
   CellTimes slow;
@@ -78,8 +78,8 @@ class Advisor {
   // 2. The overlap of the tiers: for each draw, the gain is calculated without overlap and with the greatest
   //    possible overlap.
   // 3. The errors of the medians: the times of both tiers are shifted by them, in opposite directions. The
-  //    errors of different read sizes are not assumed to cancel. The files were chosen by these same times,
-  //    and the choice prefers sizes where noise favours the fast tier.
+  //    errors of different read sizes are not assumed to cancel: the files were chosen by these same times,
+  //    so the choice prefers sizes where noise favours the fast tier.
   PredictedGain predict(const PolicyOutcome& outcome) const {
     ReadDemand slow{};
     ReadDemand fast{};

@@ -1,5 +1,5 @@
-// Makes a staging plan from what a session read and how fast two tiers are: what to stage, the gain, when the
-// copy pays off, or why staging does not help.
+// Makes a staging plan from what a session read and how fast two tiers are. The advice says what to stage,
+// what is gained and when the copy pays off; or why staging does not help.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct AdviceRequest {
   std::string policy = "density";
   uint64_t capacity = 0;
   uint64_t epochs = 0;   // epochs still to come; 0: unknown
-  unsigned threads = 0;  // of the program; 0: as many as in the session
+  unsigned threads = 0;  // threads of the program; 0: as many as in the session
   unsigned copy_threads = 1;
   uint64_t seed = 0;
 };
@@ -40,7 +40,7 @@ struct PolicyOutcome {
 };
 
 struct Advice {
-  StagingPlan plan;                     // the same for the same input, except `made` and `id`
+  StagingPlan plan;                     // same input, same plan: only `made` and `id` differ
   std::vector<PolicyOutcome> outcomes;  // the requested policy first, then the others
   uint64_t capacity = 0;  // bytes that may be used: the requested ones or, if less, the free ones
   LineFit slow;           // latency and bandwidth for the program's number of threads

@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMostCuts = 2048;      // the most positions at which best_cut() calculates an epoch
-constexpr double kEquallyGood = 1.001;  // an epoch longer by this factor is as good if fewer files are staged
+constexpr double kEquallyGood = 1.001;  // an epoch at most this much longer is as good with fewer files
 constexpr double kGoodEnough = 0.995;   // if this part of the maximum is saved, best_fit() is not tried
 
 // Indices of the items that save time and whose size is at most the capacity.
@@ -60,8 +60,8 @@ size_t best_cut(const StagingProblem& problem, const Chosen& order) {
   for (size_t n = 0; n < order.size(); ++n) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
-    // With all items taken, nothing is left on the slow tier. The many subtractions would leave rounding
-    // errors in place of 0.
+    // If all items are taken, nothing is left on the slow tier. So the demand on it is set to exactly 0: the
+    // subtractions above leave rounding errors.
     if (n + 1 == problem.items.size()) slow = ReadDemand{};
     if ((n + 1) % step == 0 || n + 1 == order.size()) cuts.emplace_back(n + 1, problem.epoch(slow, fast));
   }
@@ -94,8 +94,8 @@ double most_saved_seconds(const StagingProblem& problem) {
 
 Chosen density_policy(const StagingProblem& problem) {
   Chosen best = by_density(problem);
-  // best_fit() fills the tier, so it is tried only if by_density() filled the tier too. If by_density() ended
-  // earlier, more files would make the epoch longer.
+  // best_fit() fills the tier, so it is tried only if by_density() filled the tier too. If by_density() left
+  // space free, more files would make the epoch longer.
   const bool tier_full = best.size() == fill(problem, by_falling_density(problem)).size();
   const bool try_best_fit =
       tier_full && saved_seconds(problem, best) < most_saved_seconds(problem) * kGoodEnough;

@@ -56,8 +56,9 @@ double mean_bytes(const SampleList& files) {
   return double(files.bytes()) / double(files.size());
 }
 
-// Returns the positions below `count` in an order that jumps by about 0.618 * count. The positions are those
-// of files that are sorted by size. So the first n in this order have, for any n, about the mean size of all.
+// Returns the positions 0 to count - 1 in an order that jumps by about 0.618 * count. The files at these
+// positions are sorted by size. So for any n, the first n files in this order have about the mean size of all
+// files.
 std::vector<size_t> spread_order(size_t count) {
   size_t step = std::max<size_t>(size_t(double(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;
@@ -90,7 +91,8 @@ std::vector<SampleList> parts_of(const SessionWork& work) {
       part.add(file.name, length_of(file));
     }
     begin = end;
-    // A part of nearly the same size as the last one is left out: a line needs two different sizes.
+    // Leaves out a part whose files have nearly the same size as those of the previous part: to fit a line,
+    // the sizes must differ.
     if (parts.empty() || mean_bytes(part) > mean_bytes(parts.back()) * 1.05) parts.push_back(std::move(part));
   }
   return parts;
@@ -195,8 +197,8 @@ Result<void> write_file(Tier& tier, std::string_view name, uint64_t bytes, Buffe
   return writer->publish(Durability::file_and_name);
 }
 
-// Writes files of the mean size of the part `like` to the fast tier, as copies are written. Adds the seconds
-// per file to write_s.
+// Writes files of the mean size of the part `like` to the fast tier, in the way that apply writes copies.
+// Adds the seconds per file to write_s.
 Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like, size_t number,
                               const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
@@ -260,9 +262,9 @@ bool add_record(const Record& record, SpeedTable& table) {
   const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");
   const Metric* const large = metric_of(record, "read.sequential.1m.1.bytes_per_s");
   if (!clients || *clients == 0 || small == nullptr || large == nullptr) return false;
-  // Corrects the time of a small file, which is too short in records of older versions: there, the rate is
-  // the best of several loops, some with read-ahead or more threads than clients. A program that reads one
-  // file after the other waits for each at least as long as for a random block. So the time of a file is at
+  // Corrects the time of a small file, which is too short in records of older versions: their rate is the
+  // best of several loops, some with read-ahead or more threads than clients. A program that reads one file
+  // after the other waits for each file at least as long as for a random block. So this time is raised to at
   // least the time of a random block and of the remaining bytes.
   const Metric* const random_read = metric_of(record, "read.random.4k.1.ops_per_s");
   std::vector<std::vector<double>> row(2);

@@ -25,7 +25,7 @@ struct SpeedProbe {
   bool cold = true;  // files are evicted from the page cache before each repeat
   uint64_t seed = 0;
   std::function<void(std::string_view what)> note;  // called with what is measured next; may be empty
-  // As in CommandContext.
+  // log() and warn() show the user a note or a warning of one sentence.
   std::function<void(std::string_view)> log;
   std::function<void(std::string_view)> warn;
 };
@@ -35,18 +35,19 @@ struct TierSpeeds {
   SpeedTable fast;
 };
 
-// Returns 1, the square root of `most`, and `most`.
+// Returns the numbers of threads to measure with: 1, the square root of `most`, and `most`.
 std::vector<unsigned> probe_threads(unsigned most);
 
-// Measures how fast both tiers read files like those of the work. On the slow tier it reads these files,
-// split by size into up to 6 parts with equal numbers of files. On the fast tier it writes files of the same
-// sizes into its own folder "penstock-probe-<id>", reads them, and removes the folder, also after an error.
-// The loop is the simplest one: open, read, close (datagen/yardsticks/baseline.hpp).
+// Measures how fast both tiers read files like those of `work`, with the simplest loop: open, read, close
+// (datagen/yardsticks/baseline.hpp).
+// On the slow tier it reads the files of `work`, split by size into up to 6 parts with equal numbers of
+// files. On the fast tier it writes files of the same sizes into its own folder "penstock-probe-<id>", reads
+// them, and removes the folder, also after an error.
 Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work, const SpeedProbe& probe);
 
-// Takes the speeds of both tiers from records of `penstock tiers --probe`, which has one small and one large
-// file size. Uses the records whose TIER argument has the same text as the tier. not_found if a tier has no
-// record; the error has the command that makes one.
+// Takes the speeds of both tiers from records of `penstock tiers --probe`, which measures one small and one
+// large file size. Uses the records whose TIER argument has the same text as the tier's. not_found if a tier
+// has no record; the error shows the command that makes one.
 Result<TierSpeeds> recorded_speeds(const Tier& slow, const Tier& fast, std::span<const Record> records);
 
 }  // namespace penstock

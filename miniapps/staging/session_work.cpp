@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the beginnings that a path below the root may have: the root as given, and with its symbolic links
-// resolved. Each ends with "/".
+// Returns the prefixes that a path below the root may have: the root as given, and the root with its symbolic
+// links resolved. Each ends with "/".
 std::vector<std::string> roots_of(const fs::path& root) {
   std::vector<std::string> roots{fs::absolute(root).lexically_normal().string()};
   std::error_code failed;
@@ -33,7 +33,7 @@ std::vector<std::string> roots_of(const fs::path& root) {
   return roots;
 }
 
-// The part of the path below one of the roots; "" if it is below none.
+// Returns the part of the path after one of the roots; "" if the path is below none of them.
 std::string below_root(const std::vector<std::string>& roots, std::string_view path) {
   const bool is_normal =
       path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kHalvings = 60;
 constexpr double kShortestSeconds = 1e-12;  // shorter times count as this, so that none is 0
 constexpr double kUnknownError = 0.1;
-// The standard error of the median divided by that of the mean, for normal samples: sqrt(pi / 2).
+// The standard error of the median divided by that of the mean, for normally distributed samples: sqrt(pi/2).
 constexpr double kMedianOverMean = 1.2533;
 
 // The 97.5% quantile of Student's t distribution.
@@ -200,7 +200,7 @@ double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const Progr
     (needed(middle) > n ? low : high) = middle;
   }
   double seconds = needed(low) <= n ? low : high;
-  // All threads without other work wait at the tier that takes longer. Their number may make that tier
+  // The threads that are left all read from the tier that takes longer. With that many threads it may be
   // slower.
   const DemandTime& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
   const DemandTime& other = &busiest == &slow ? fast : slow;

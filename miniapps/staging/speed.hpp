@@ -46,14 +46,16 @@ struct SpeedTable {
 // One value for each cell of a table's read_s: the medians, or the means of repeats drawn at random.
 using CellTimes = std::vector<std::vector<double>>;
 CellTimes median_times(const SpeedTable& table);
-// Returns means of repeats that are drawn at random. `draw(n)` returns a random number below n.
+// Returns, for each cell, the mean of repeats that are drawn at random. `draw(n)` returns a random number
+// below n.
 template <class Draw>
 CellTimes drawn_times(const SpeedTable& table, Draw draw);
 
-// The relative error of each median, with 95% confidence. It follows from the variance of the repeats of this
-// cell or, if that is larger, from the variance of the repeats of all cells. 0.1 if no cell has two repeats.
+// The relative error of each cell's median, with 95% confidence. It follows from the variance of the repeats
+// of this cell or, if that is larger, from the variance of the repeats of all cells. 0.1 if no cell has two
+// repeats.
 CellTimes time_errors(const SpeedTable& table);
-// Changes each time by `error_count` times its error, but never to less than 10% of the time.
+// Multiplies each time by 1 + `error_count` * its error, but never by less than 0.1.
 CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count);
 
 // The reads of files of nearly one size: mean size and mean time.
@@ -61,14 +63,14 @@ struct SizeSeen {
   double bytes = 0;
   double seconds = 0;  // per file
 };
-// Returns the time to read a file of each of `sizes`, from the measurements `seen`. The files that were
-// measured may have another mean size. So each time is corrected along the line through this measurement and
-// its neighbour. The correction is at most proportional to the bytes. `sizes` and `seen` have equal length,
-// in ascending order.
+// Returns the time to read a file of each of `sizes`. `seen` has a measurement for each size, in the same
+// (ascending) order. But the measured files may have another mean size. So each time is corrected along the
+// line through this measurement and its neighbour, at most in proportion to the bytes.
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen);
 
-// Latency and bandwidth of a table for one number of threads: those of the line latency + bytes / bandwidth
-// that has the smallest relative errors. With one size alone, the latency is set to 0.
+// The latency and bandwidth of a tier with one number of threads: those of the line, time = latency + bytes /
+// bandwidth, that fits the table with the smallest relative errors. With one size alone, the latency is set
+// to 0.
 struct LineFit {
   double latency_s = 0;
   double bytes_per_s = 0;
@@ -84,7 +86,7 @@ class DemandTime {
   // The seconds that the demand takes with this many threads. Rates are interpolated between the measured
   // thread counts, and constant above the largest. 0 for an empty demand.
   double seconds(double threads) const;
-  // The fewest threads with which the demand takes at most this many seconds; infinite if none are enough.
+  // The fewest threads that finish the demand within this many seconds; infinite if no number does.
   double threads_for(double seconds) const;
   double least_seconds() const;
 

@@ -2,10 +2,10 @@
 // of parallel_for() call stage_file() or revert_file() and what these call, each with a buffer of its own.
 // Locks: StagedTiers holds a lock file on the fast tier, so only one process at a time works on a plan.
 // Apply::mutex_ and Revert::mutex_ guard what the threads share. No file is copied or read with them held;
-// only forget_found() writes the state under its lock.
+// only forget_found() saves the state with Apply::mutex_ held.
 // Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
-// Ctrl-C: checked before each file and between pieces of 1 MiB. Then the state is saved, and the outcome is
-// not complete; it is no error.
+// Ctrl-C: checked before each file and between pieces of 1 MiB. Then an apply saves its state. The call
+// succeeds, with `complete` false in its outcome.
 // Crash: the state on disk has `may_have_unlisted_copies` set before the first copy. So after a kill, the
 // next process treats every file of the plan that is not in `found_files` as a copy, and compares it with the
 // original.
@@ -155,8 +155,7 @@ Result<void> Apply::make_folders() {
   return success();
 }
 
-// Saves the state, as the last step. The threads have ended, so it needs no lock. Ctrl-C does not stop it
-// (IgnoreInterrupt).
+// Saves the state at the end of run(). The threads have ended, so it needs no lock. Ctrl-C does not stop it.
 Result<void> Apply::save_what_is_there(bool all_inspected) {
   state_.may_have_unlisted_copies = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> heed_signals{false};
@@ -192,8 +191,8 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
   outcome_.changed_names.insert(file.name);
 }
 
-// Compares an existing file with the bytes that were copied or, if these are unknown, with the original.
-// Reads without the lock: each file of the plan belongs to one thread.
+// Compares a file on the fast tier with the bytes that were copied or, if these are unknown, with the
+// original. Reads without the lock: each file of the plan belongs to one thread.
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
   const auto other_bytes = [&](std::string_view whose) {
     return make_error(Errc::already_exists,
@@ -215,7 +214,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
   }
   if (crc != *expected_crc) return other_bytes(" than the original");
   if (!found) {
-    copy_mode_owner_and_times(file.name);  // a process may have been killed before its call
+    copy_mode_owner_and_times(file.name);  // a killed apply may not have called this
     record_copied(file, crc);
   }
   const std::lock_guard lock(mutex_);
@@ -223,8 +222,8 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
   return success();
 }
 
-// Copies into a file without a name, then gives it the name. A return before the publish drops the copy. Sets
-// `changed` if the slow file is not the one that the plan describes.
+// Copies into a file without a name, then gives it the name (publish()). An error before that leaves no copy.
+// Sets `changed` if the original is not as the plan describes it.
 Result<uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool& changed) {
   PENSTOCK_ASSIGN(const auto reader, slow_.backend->open(file.name));
   PENSTOCK_ASSIGN(const auto writer, fast_.backend->create(file.name, file.bytes));
@@ -295,10 +294,10 @@ Result<ApplyOutcome> Apply::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_TRY(check_room());
   // New files can be read by this user alone, until copy_mode_owner_and_times() sets the mode of the
-  // original. The umask belongs to the whole process, so this comes before the threads and ends after them.
+  // original. The umask belongs to the whole process, so no thread runs when it changes.
   const AtScopeEnd mode([before = ::umask(0077)] { ::umask(before); });
-  // `may_have_unlisted_copies` is on disk before the first folder or copy: only this tells a later process
-  // that this one was killed.
+  // `may_have_unlisted_copies` is on disk before the first folder or copy: only this flag tells a later
+  // process that this one was killed.
   state_.may_have_unlisted_copies = true;
   PENSTOCK_TRY(save_staged_state(*fast_.backend, state_));
   Result<void> done = make_folders();
@@ -312,7 +311,7 @@ Result<ApplyOutcome> Apply::run() {
       return copied;
     });
   }
-  // The state is saved also after a failure; otherwise no file would list the copies that were made.
+  // The state is saved even after a failure: otherwise no file would list the copies that were made.
   const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
@@ -389,8 +388,7 @@ class Revert {
     PENSTOCK_ASSIGN(const uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
       return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
-    // The apply that copied it was killed. A file with the bytes of the original can be removed without a
-    // loss.
+    // A killed apply may have copied it. If it has the original's bytes, it can be removed without a loss.
     const auto original = crc_of(slow_, file.name, bytes, buffer);
     if (original.ok() && *original == crc) return std::string();
     return std::string("other bytes than the original, and nobody knows what was copied");

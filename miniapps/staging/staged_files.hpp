@@ -33,15 +33,16 @@ struct ApplyOutcome {
   uint64_t already_there = 0;  // with the right bytes, by an earlier apply or another program
   uint64_t bytes_copied = 0;
   double seconds = 0;
-  std::vector<std::string>
-      changed{};  // originals that changed after the plan was made, with reasons; not copied
+  // Originals that changed after the plan was made, with reasons. They are not copied.
+  std::vector<std::string> changed{};
   std::set<std::string> changed_names{};  // names of those files; copies of an earlier apply are out of date
   bool complete = false;                  // false: interrupted; all existing copies are complete
 };
 
-// Copies the files of the plan to the fast tier. For each file: copies it into a file without a name (or with
-// a hidden one) and syncs it. Then it gives the file its name, syncs its folder, reads the copy back and
-// compares. Keeps existing files with the right bytes. Copies get the mode and times of their originals.
+// Copies the files of the plan to the fast tier, with the mode and times of their originals. Keeps existing
+// files that have the right bytes. For each other file: copies it into a file without a name (or with a
+// hidden one) and syncs it. Then it gives the file its name, syncs its folder, reads the copy back and
+// compares.
 // `state` is new, or from an earlier apply. It is saved before the first copy and after the last one, also
 // after a failure, so that the same call can continue. Any thread calls `warn`, with one sentence.
 //

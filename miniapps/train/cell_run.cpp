@@ -26,7 +26,8 @@
 namespace penstock {
 namespace {
 
-// Without an accelerator, the input runs for at most this time, but for at least kLeastAloneBatches batches.
+// How long the input runs without an accelerator: at most for this time, but for at least kLeastAloneBatches
+// batches even if they take longer.
 constexpr std::chrono::seconds kLongestAloneRun{20};
 constexpr uint64_t kLeastAloneBatches = 8;
 constexpr std::chrono::milliseconds kClosingPoll{100};
@@ -51,7 +52,8 @@ class CellRun {
         read_bytes_before_(tier.backend->moved_bytes().read),
         observers_(plan, tier, cache) {}
 
-  // If a worker hangs, it may still write spans into observers_. So these are then leaked, not destroyed.
+  // If a worker hangs, it may later still write spans into observers_. So the observers are not destroyed
+  // then, but leaked.
   ~CellRun() {
     if (stuck_) observers_.abandon();
   }
@@ -111,7 +113,8 @@ void CellRun::describe(std::chrono::nanoseconds step) {
   if (plan_.saving) describe_saving(*plan_.saving, trial_);
 }
 
-// Starts the input on all ranks, or on none if one rank fails. Collective.
+// Starts the input on all ranks. If it fails on one rank, the other ranks close theirs and all return the
+// error. Collective.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
   Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, limits, spans);
   const Result<void> all_started = all_ok(ranks_, input);
@@ -120,8 +123,8 @@ Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limi
   return all_started.error();
 }
 
-// Stops the workers of `source` and waits for them: at most 400 ms after Ctrl-C, otherwise at most
-// --stall-timeout. False: a worker hangs in the back end. Only the training loop's thread calls it.
+// Stops the workers of `source` and waits for them, at most for --stall-timeout; after Ctrl-C at most for 400
+// ms. Returns false if a worker hangs in the back end. Only the training loop's thread calls it.
 template <class Source>
 bool CellRun::try_close(Source& source) const {
   const auto since = std::chrono::steady_clock::now();
@@ -134,8 +137,8 @@ bool CellRun::try_close(Source& source) const {
   return true;
 }
 
-// Stops the workers of the input and of validation. If a worker hangs, its source is leaked and the cell is
-// stuck on all ranks. Collective.
+// Stops the workers of the input and of validation. If a worker hangs on one rank, its source is leaked
+// there, and the cell counts as stuck on all ranks. Collective.
 Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   if (input && !try_close(*input)) {
     static_cast<void>(input.release());
@@ -148,8 +151,8 @@ Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   return success();
 }
 
-// Trains, and returns the same outcome on each rank. Failures of the measured work are in the outcome; an
-// error is a bug or wrong usage. Collective.
+// Trains, and returns the same outcome on each rank. If the measured work fails, the failure is in the
+// outcome. A returned error is a bug or wrong usage. Collective.
 Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   PENSTOCK_TRY(observers_.make(accelerator.nominal_step()));
   PENSTOCK_TRY(ranks_.barrier());
@@ -168,10 +171,11 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   return joined(ranks_, own_outcome);
 }
 
-// Runs the input without an accelerator, to measure how long it needs alone. This is divided into `parts`
-// calls. Each makes `steps` steps, or fewer if its share of kLongestAloneRun ends first, but at least
-// kLeastAloneBatches / parts. With a cold cache and several epochs it always makes all steps, since the cache
-// gets warm on the way.
+// Runs the input without an accelerator, to measure how long it needs alone, and adds the run to `runs`. The
+// measurement is divided into `parts` calls. Each call makes `steps` steps. It makes fewer if its part of
+// kLongestAloneRun ends before, but at least kLeastAloneBatches / parts.
+// With a cold cache and several epochs it always makes all steps: later epochs read from the warm cache, so
+// fewer steps would not be comparable.
 Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
   const bool all_steps = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
   const uint64_t least_steps = kLeastAloneBatches / parts;
@@ -190,8 +194,8 @@ Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vecto
   return success();
 }
 
-// Adds what this process has read so far, and its peak memory, to the record. --find-accelerators makes
-// several runs in one process, so each of them adds only its own bytes.
+// Adds the bytes that this process has read, and its peak memory, to the record. --find-accelerators makes
+// several runs in one process; then only the bytes of this run are added.
 Result<void> CellRun::report_totals() {
   uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
   if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;
@@ -210,7 +214,7 @@ Result<void> CellRun::report_totals() {
   return success();
 }
 
-// Makes and prepares the accelerators of this process. They are numbered through all ranks.
+// Makes and prepares the accelerators of this process. Accelerators have consecutive numbers over all ranks.
 Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   const uint64_t count = plan_.accelerators;
   PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> result,
@@ -222,8 +226,8 @@ Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   return result;
 }
 
-// Measures the cell: the input alone, the training, and the input alone again. Returns early if a worker
-// hangs.
+// Measures the cell: half of the run of the input alone, the training, and the other half (see
+// measure_training()). Returns early if a worker hangs.
 Result<void> CellRun::measure() {
   pool_.free_all_samples();
   const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
@@ -269,8 +273,8 @@ Result<void> CellRun::measure() {
   return report_totals();
 }
 
-// Adds the outcome to the record. The record of --find-accelerators has several runs, so it omits values of a
-// single run.
+// Adds the outcome to the record. The record of --find-accelerators is about several runs, so values that
+// describe a single run are left out there.
 Result<void> CellRun::report(const TrainOutcome& outcome) {
   PENSTOCK_TRY(observers_.record(outcome, trial_));
   record_outcome(outcome, plan_, trial_);
@@ -286,7 +290,7 @@ Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool
   PENSTOCK_TRY(all_ok(*plan.ranks, cache));
   CellRun cell(plan, tier, pool, **cache, trial);
   const Result<void> measured = cell.measure();
-  trial.tier("data", tier);  // only after the run: the record counts the run's calls to the tier
+  trial.tier("data", tier);  // set after the run, to count its calls to the tier
   if (plan.checkpoint_tier) trial.tier("checkpoint", *plan.checkpoint_tier);
   if (!cell.stuck()) return measured.ok() ? Result<bool>(true) : measured.error();
   if (!measured.ok()) trial.fail(measured.error());

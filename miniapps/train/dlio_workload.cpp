@@ -19,8 +19,8 @@ namespace {
 using Value = YAML::Node;
 using KeyReader = Result<void> (*)(DlioWorkload& workload, const Value& value);
 
-// One key of DLIO's workload files. `take` reads its value into the workload. It is null for a key that
-// concerns neither reading nor computing.
+// One key of DLIO's workload files. `take` reads its value into the workload. `take` is null if the key has
+// nothing to do with reading or computing; then the value is ignored.
 struct Key {
   std::string_view name;  // "reader.batch_size"; "model.transformer.*": all keys below it
   KeyReader take = nullptr;
@@ -318,7 +318,7 @@ Result<void> take_override(DlioWorkload& workload, const std::string& word) {
                       "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
   const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
   const Value value = YAML::Load(word.substr(equals + 1));
-  // An override may set one part of a value: train.computation_time.mean is the part `mean` of the key
+  // An override may set one part of a value. So train.computation_time.mean sets the part `mean` of the key
   // train.computation_time.
   if (const size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
     if (const std::string parent = name.substr(0, dot); find_key(parent) != nullptr) {
@@ -363,7 +363,7 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
-  // The samples of one step of all accelerators if --batch were 1.
+  // How many samples one step of all accelerators has with --batch 1.
   const Wide step_samples = static_cast<Wide>(workload.samples_per_file) * accelerators;
   if (step_samples == 0 || workload.batch == 0) return workload.files;
   if (step_samples > files || workload.batch > files / step_samples) return 0;

@@ -25,20 +25,20 @@ struct DlioWorkload {
   double deviation_s = 0;  // standard deviation of computation_s
   double au = 0.9;         // the accelerator utilization that the workload requires
   bool shuffles = false;   // whether files or samples are shuffled
-  // Sentences for the user about settings of the file that have no effect in Penstock, and some not even in
-  // DLIO.
+  // Sentences for the user about settings of the file that have no effect in Penstock; some of these settings
+  // have no effect in DLIO either.
   std::vector<std::string> notes;
 };
 
 // Reads a workload file and then applies the overrides, which have the form of DLIO's command line:
-// "++workload.reader.read_threads=8". Values that are not set are DLIO's defaults. invalid_argument for
-// impossible values, and, with the nearest known key, for keys that DLIO does not have. DLIO itself ignores
-// unknown keys silently.
+// "++workload.reader.read_threads=8". A value that is not set has DLIO's default.
+// Errors: invalid_argument for impossible values and for unknown keys, with the nearest known key. (DLIO
+// itself ignores unknown keys silently.)
 Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vector<std::string>& overrides);
 
 // How many of the workload's files DLIO itself would read with `accelerators`. Since its commit ad8ce8b DLIO
-// rounds the number of files down to a multiple of the samples in one step of all accelerators, as if each
-// file had one sample.
+// rounds the number of files down to a multiple of the samples in one step of all accelerators. This is right
+// only for files with one sample each, but DLIO does it for all files.
 uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators);
 
 }  // namespace penstock

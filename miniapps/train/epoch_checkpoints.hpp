@@ -21,18 +21,19 @@ namespace penstock {
 // Saves a model of a given size after every epoch. Only the training loop's thread uses it, without a lock.
 class EpochCheckpoints final : public StepObserver {
  public:
-  // Makes an observer that writes `model_bytes` to the object `name` in each save. File systems cannot
-  // compress these bytes. They are drawn by the seed and differ a little in each save, as the weights of a
-  // model do. exhausted if there is no memory for them.
+  // Makes an observer that writes `model_bytes` to the object `name` in each save. These bytes look random,
+  // so that file systems cannot compress them. They depend on the seed and differ a little from save to save,
+  // as the weights of a model do. `exhausted` if there is no memory for them.
   static Result<std::unique_ptr<EpochCheckpoints>> make(const Tier& tier, std::string name,
                                                         uint64_t model_bytes, uint64_t seed);
 
-  // Tests, as far as possible without writing a checkpoint, whether the tier accepts one. Leaves no file.
+  // Tests, as far as possible without writing a checkpoint, whether the tier accepts a checkpoint. Leaves no
+  // file behind.
   Result<void> try_create() const;
 
-  // Replaces the object whenever an epoch is over, also after the last one. Errors name the object. After
-  // Ctrl-C it stops between two writes and returns `interrupted`. If the tier hangs, the call does not
-  // return.
+  // Saves the model whenever an epoch is over, also after the final epoch: replaces the object of the save
+  // before. Errors name the object. After Ctrl-C it stops between two writes and returns `interrupted`. If
+  // the tier hangs, the call does not return.
   Result<bool> before_step(uint64_t steps, const Batch* next) override;
 
   // The time of each save, from its start until the object and its name would survive a power failure.
@@ -52,9 +53,9 @@ class EpochCheckpoints final : public StepObserver {
 
 struct TrainRequest;
 
-// Makes the epoch checkpoints that the request asks for. Null if it asks for none, and for
-// --find-accelerators. Also null on all ranks but rank 0: all ranks have the same model, so rank 0 writes it
-// for all. Borrows the request.
+// Makes the epoch checkpoints that the request asks for. Only rank 0 gets an observer: all ranks have the
+// same model, so rank 0 writes it for all. The result is null on the other ranks, if the request asks for no
+// such checkpoints, and for --find-accelerators. Borrows the request.
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request);
 
 // Tests whether the tier of the request accepts a checkpoint, as try_create() does. Leaves no file.

@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-// Converts a limit in steps to a limit in files. This is possible only if all files hold the same number of
-// samples, bad samples are not skipped, and the run does not resume. Otherwise the result has no limit in
-// files: FileBatches ends the run after the right number of steps.
+// Converts the run's limit in steps to a limit in files that upstream loads. This is possible only if all
+// files hold the same number of samples, bad samples are not skipped, and the run does not resume. In other
+// cases there is no limit in files, and FileBatches ends the run after the right number of steps.
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
   PlanLimits file_limits{.epochs = limits.epochs};
@@ -27,8 +27,8 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
 }
 
 // Finds where this rank continues in its order of files after --resume. All ranks have used the same number
-// of samples, but maybe of different numbers of files. Returns how many files are used up, and sets `samples`
-// to the used samples of the next file.
+// of samples, but perhaps from different numbers of files. Returns how many files this rank has used up. Sets
+// `samples` to how many samples of the next file it has used.
 uint64_t used_files(const TrainPlan& plan, const FileInput& input, uint64_t& samples) {
   const PlanStart& start = plan.limits.start;
   samples = start.used_samples / uint64_t(plan.ranks->size());

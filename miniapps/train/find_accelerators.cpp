@@ -19,7 +19,8 @@ namespace {
 constexpr uint64_t kSearchSteps = 20;  // least number of steps in each run of --find-accelerators
 constexpr std::chrono::duration<double> kSearchTime{2};
 
-// Returns the metric's value in the latest run. Each run of the search adds one value.
+// Returns the metric's value in the latest run. The record has one value for each run that the search has
+// made.
 std::optional<double> latest_value(const Record& record, const std::string& metric) {
   const auto entry = record.metrics.find(metric);
   if (entry == record.metrics.end() || entry->second.samples.empty()) return std::nullopt;
@@ -31,16 +32,16 @@ class AcceleratorSearch {
  public:
   AcceleratorSearch(TrainPlan& plan, const TrainOnce& train) : plan_(plan), train_(train) {}
 
-  // Why a number of accelerators was not kept busy.
+  // Why a number of accelerators did not count as fed (kept busy).
   struct NotFed {
-    // "input": the accelerators waited for batches. "client": this machine was too busy to emulate them.
-    // "memory": too little memory for the batches.
+    // "input": the accelerators waited for batches. "client": this machine was too busy to emulate the
+    // accelerators. "memory": there was too little memory for the batches.
     std::string_view cause;
     double utilization = 0;
   };
   bool stuck = false;
   bool run_failed = false;  // the last run failed, which ends the search
-  // Each number of accelerators whose last run did not keep them busy, and why it did not.
+  // Each number of accelerators that was not kept busy when it was tried last, and the reason.
   std::map<uint64_t, NotFed> missed{};
   uint64_t most_fed = 0;  // the largest number that was fed in a run
 
@@ -52,7 +53,7 @@ class AcceleratorSearch {
   const TrainOnce& train_;
 };
 
-// Describes what was found so far, in the message of a search that ends early.
+// Says which numbers of accelerators were fed so far. It is a part of the message if the search ends early.
 std::string AcceleratorSearch::result_so_far() const {
   const auto first_missed =
       std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
@@ -62,7 +63,8 @@ std::string AcceleratorSearch::result_so_far() const {
          (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
 }
 
-// Makes one run with this number of accelerators, which adds to `trial`. Returns whether they were kept busy.
+// Makes one run with this number of accelerators and adds it to `trial`. Returns whether the accelerators
+// were kept busy.
 Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) {
   plan_.accelerators = accelerators;
   const Result<bool> trained = train_(trial);
@@ -77,7 +79,7 @@ Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) 
     run_failed = true;
     return make_error(Errc::io, record.reason);
   }
-  // With several ranks, the rank with the lowest utilization decides.
+  // With several ranks, the rank with the lowest utilization decides whether the accelerators are fed.
   const std::optional<double> least_utilization = latest_value(record, "accelerator_utilization_min");
   const double utilization =
       least_utilization ? *least_utilization : latest_value(record, "accelerator_utilization").value_or(0);
@@ -93,18 +95,19 @@ Result<bool> AcceleratorSearch::try_number(uint64_t accelerators, Trial& trial) 
   return false;
 }
 
-// The largest number of accelerators with which a run still has two steps: utilization does not count the
-// first step. With a cold cache a run is one epoch.
+// The largest number of accelerators to try. A run must have at least two steps, since utilization does not
+// count the first one; a run of a single epoch must have both in that epoch. With a cold cache a run is one
+// epoch.
 uint64_t most_to_try(const TrainPlan& plan) {
   const uint64_t batches = plan.samples_an_epoch() / plan.batch;
   const bool one_step_an_epoch_is_enough = plan.limits.epochs == 0 || plan.limits.epochs > 1;
   return one_step_an_epoch_is_enough ? batches : batches / 2;
 }
 
-// The error if a run is one epoch and even a single accelerator makes fewer than two steps in it.
+// The error if each run is one epoch, and even a single accelerator makes fewer than two steps in it.
 Error too_few_samples(const TrainPlan& plan) {
   const uint64_t samples = plan.samples_an_epoch();
-  // With a cold cache each run is one epoch, whatever --epochs says: see request_search().
+  // With a cold cache request_search() sets one epoch for each run, so more --epochs would not help.
   const bool cold_cache = plan.cache == CacheRequest::cold;
   std::string remedy = cold_cache ? "" : "more --epochs";
   if (samples >= 2)
@@ -209,7 +212,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
     request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchTime);
     request.enough_steps = kSearchSteps;
   }
-  // A run must not be longer than one epoch: after the first epoch the cache is not cold any more.
+  // A cold run must not be longer than one epoch: after the first epoch the cache is not cold any more.
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
   request.find_accelerators = true;
   if (request.required_utilization <= 0 || request.required_utilization > 1)

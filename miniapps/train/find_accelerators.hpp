@@ -17,34 +17,36 @@ namespace penstock {
 // A function that makes a run with `accelerators` and returns whether they were kept busy.
 using FeedsThem = std::function<Result<bool>(uint64_t accelerators)>;
 
-// Finds the largest number from 0 to `most` for which `feeds` returns true. Tries 1, 2, 4, ... until it
-// returns false, and then bisects. False counts only after a second try: on a busy machine a single run may
-// be slow by chance. Assumes that if a number fails, all larger numbers fail as well.
+// Finds the largest number from 0 to `most` for which `feeds` returns true. Tries 1, 2, 4, ... until `feeds`
+// returns false, and then bisects. On a busy machine a single run may be slow by chance, so a number counts
+// as failed only if `feeds` returns false twice in a row. Assumes that if a number fails, all larger numbers
+// fail as well.
 Result<uint64_t> most_fed(uint64_t most, const FeedsThem& feeds);
 
-// Tries `from` and then smaller numbers, until `feeds` returns true `in_a_row` times for one of them. Returns
-// this number, or 0 if even one accelerator is not fed.
+// Tries the number `from` and then smaller ones, until `feeds` has returned true `in_a_row` times in a row
+// for one of them. Returns this number, or 0 if even one accelerator is not fed so often.
 Result<uint64_t> most_fed_in_a_row(uint64_t from, unsigned in_a_row, const FeedsThem& feeds);
 
-// Makes one more run of the plan and adds it to the trial. exhausted if there is no memory for it. Otherwise
-// it returns what measure_training() returns.
+// A function that makes one more run of the plan and adds it to the trial. The error is `exhausted` if there
+// is no memory for it. Otherwise it returns what measure_training() returns: false if the cell is stuck.
 using TrainOnce = std::function<Result<bool>(Trial& trial)>;
-// Stores the trial that is the result of the search. Returns `ended`, which is the last result of TrainOnce.
-// `note` is for the user; "" for none.
+// A function that stores the trial that is the result of the search. Returns `ended`, which is what the last
+// call of TrainOnce returned. `note` is for the user; "" for none.
 using KeepTrial = std::function<Result<bool>(Trial trial, bool ended, const std::string& note)>;
 
 // Searches on one tier for the largest number of accelerators that are kept busy in kRunsInARow runs in a
-// row. Makes a record with these runs, each as one sample of its metrics. `accelerators_fed` is that number,
-// summed over all ranks. If even one accelerator is not kept busy, it is 0, and the runs have one
-// accelerator. The record also has the utilization with one accelerator more. If a run fails, the search ends
-// and that run becomes the record. Changes plan.accelerators. Collective. Returns what measure_training()
-// returns.
+// row. Makes a record with these runs: each metric has one sample for each run. The metric `accelerators_fed`
+// is the number that was found, summed over all ranks. If even one accelerator is not kept busy, the metric
+// is 0, and the record has the runs with one accelerator. The record also has the utilization with one
+// accelerator more.
+// If a run fails, the search ends, and that run becomes the record. Changes plan.accelerators. Returns what
+// measure_training() returns: false if the cell is stuck. Collective.
 inline constexpr unsigned kRunsInARow = 5;
 Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
                                const KeepTrial& keep);
 
 // Prepares a request for --find-accelerators with this accelerator. If the user limits neither steps nor
-// epochs, runs are made long enough to show how busy the accelerators were.
+// epochs, sets limits with which a run is long enough to show how busy the accelerators are.
 Result<void> request_search(const Options& options, const Accelerator& accelerator, TrainRequest& request);
 
 }  // namespace penstock

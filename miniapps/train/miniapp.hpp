@@ -39,8 +39,8 @@ inline constexpr OptionSpec kModelOption{
     .fallback = "16MiB",
     .help = "of a checkpoint: the weights and what the optimiser keeps of them"};
 
-// Descriptor of a mini-app plug-in. `options` are the app's own options, given as `--set KEY=VALUE`. They are
-// in addition to the flags of `train`.
+// Describes one mini-app; each app registers one such object. `options` are the options that only this app
+// has (`--set KEY=VALUE`). The app has the flags of `train`, too.
 struct MiniAppInfo {
   std::string_view name;
   std::string_view summary;
@@ -49,8 +49,8 @@ struct MiniAppInfo {
   // The codec that samples must have, as in ManifestFacts::codec: "jpeg|png" allows both. "": any.
   std::string_view codec;
   std::string_view format{};  // the required format, as in ManifestFacts::format; "": any
-  // The recipe that samples must have, if bytes alone do not show whether a sample fits. "": any. A corpus of
-  // --scan has no known recipe; then one of its samples is tried instead.
+  // The recipe by which the samples must be made; "": any. Needed if bytes alone do not show whether a sample
+  // fits. A scanned corpus (--scan) has no known recipe; then the app tries one of its samples instead.
   std::string_view recipe{};
   uint64_t sample_bytes = 0;    // bytes that every sample must have; 0: any
   bool takes_pictures = false;  // the app has the flags --decode and --resize
@@ -62,10 +62,10 @@ struct MiniAppInfo {
   Result<FileInput> (*plan_files)(const TrainRequest& request, const Corpus& corpus,
                                   const Corpus* validation) = nullptr;
   bool in_memory = false;  // all samples are loaded into memory before the first step
-  // The app writes a checkpoint after every epoch to --checkpoint-to. It then has the option kModelOption.
+  // True: the app writes a checkpoint to --checkpoint-to after every epoch, and has the option kModelOption.
   bool writes_checkpoints = false;
-  // Reads the workload file request.workload into the request, with `overrides` from the command line.
-  // Returns notes for the user about settings without effect. Null if the app has no --workload.
+  // Reads the workload file request.workload into the request; `overrides` are from the command line. Returns
+  // notes for the user about settings without effect. Null if the app has no flag --workload.
   Result<std::vector<std::string>> (*workload)(const std::vector<std::string>& overrides,
                                                TrainRequest& request) = nullptr;
 };

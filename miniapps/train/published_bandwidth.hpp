@@ -1,7 +1,8 @@
 // Calculates the bandwidths that Chowdhury et al. (NERSC) published for two programs: HEPCNNB and CDB
 // (ClimDeepLearn). "Published" figures follow the study's own scripts. "Corrected" figures count the bytes
-// that the programs really read. Penstock shows both. Neither is the bandwidth of a device: the read time is
-// the length of merged intervals and includes waits for a processor.
+// that the programs really read. Penstock shows both.
+// Neither is the bandwidth of a device: the read time is the time in which at least one read was running, and
+// includes waits for a processor.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +22,25 @@ struct HepcnnReads {
   uint64_t validation_bytes = kHepcnnValidationFileBytes;
 };
 
-// The published bytes: each training file counts once, however many epochs read it. Every other read counts
-// as a read of a validation file.
+// The published bytes: each training file counts once, however many epochs read it. All other reads, even of
+// training files, count as reads of a validation file.
 uint64_t hepcnn_published_bytes(const HepcnnReads& reads);
 // The corrected bytes: all that was really read, also if the run ended within an epoch.
 uint64_t hepcnn_corrected_bytes(const HepcnnReads& reads);
 
-// What the study counted for each file that CDB reads: 17,694,752 bytes. That is the four channels in use,
-// their labels and their statistics.
+// How many bytes the study counted for each file that CDB reads: those of the four channels in use, their
+// labels and their statistics.
 inline constexpr uint64_t kClimatePublishedReadBytes = 17'694'752;
-// What CDB really reads from each file: HDF5's driver "core" loads it whole. That is 16 channels of 768x1152
-// single floats, their labels, and 16x4 statistics. HDF5's own structures in the file, some kilobytes, are
-// not included.
+// How many bytes CDB really reads of each file: HDF5's driver "core" loads it whole. A file has 16 channels
+// of 768x1152 single floats, their labels, and 16x4 statistics. HDF5's own structures in the file, some
+// kilobytes, are not counted.
 inline constexpr uint64_t kClimateFileBytes = 56'623'104 + 3'538'944 + 256;
 
 uint64_t climate_published_bytes(uint64_t reads, uint64_t read_bytes = kClimatePublishedReadBytes);
 uint64_t climate_corrected_bytes(uint64_t reads, uint64_t file_bytes = kClimateFileBytes);
 
-// Returns bytes per second: the bytes of all ranks / `read_seconds`, the mean read time of a rank. 0 if
-// `read_seconds` is 0.
+// Returns the bandwidth in bytes per second: `bytes`, the bytes of all ranks, divided by `read_seconds`, the
+// mean read time of a rank. 0 if `read_seconds` is 0.
 double published_bandwidth(uint64_t bytes, double read_seconds);
 
 }  // namespace penstock

@@ -25,8 +25,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The checkpoint stores on the tiers of the run: the store of the fast tier first. A tier without a store is
-// left out.
+// The checkpoint stores on the tiers of the run, with that of the fast tier first. If there is no store on a
+// tier, the tier is left out.
 struct Stores {
   std::vector<std::unique_ptr<CheckpointStore>> owned;
   std::vector<CheckpointStore*> all;
@@ -45,7 +45,7 @@ Result<Stores> open_on_this_rank(const StepSaving& saving) {
   return stores;
 }
 
-// Opens the stores on all ranks, or on none if one rank fails. Collective.
+// Opens the stores on all ranks. If one rank fails or does not see all stores, all ranks fail. Collective.
 Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   Result<Stores> stores = open_on_this_rank(saving);
   PENSTOCK_TRY(all_ok(ranks, stores));
@@ -86,8 +86,8 @@ Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read
   return restart;
 }
 
-// Reads and checks this rank's files. If the run has fewer ranks than before, each rank proves the files of
-// several former ranks.
+// Reads this rank's files of the checkpoint and checks every byte. If the run has fewer ranks than when the
+// checkpoint was saved, a rank also reads the files of ranks that no longer exist.
 Result<void> prove(const Restart& restart, const Communicator& ranks) {
   const CheckpointManifest& manifest = restart.manifest;
   for (const CheckpointFile& file : manifest.files) {
@@ -98,9 +98,9 @@ Result<void> prove(const Restart& restart, const Communicator& ranks) {
   return success();
 }
 
-// Locks the run on all stores; `busy` if another process has one of the locks. Rank 0 calls it before it
-// searches for a checkpoint: without the locks another process could delete or evict that checkpoint while it
-// is read.
+// Takes the locks of the run on all stores; `busy` if another process has one of them. Rank 0 calls it before
+// it searches for a checkpoint: without the locks another process could delete or evict the checkpoint while
+// it is read.
 Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const std::string& run) {
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* const store : stores.all) {
@@ -112,8 +112,8 @@ Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const 
   return locks;
 }
 
-// Sets the members of a trainer state that describe the plan's work: app, corpus, shuffle and step_samples. A
-// run can be resumed only if they are unchanged.
+// Sets the members of a trainer state that describe the work of the plan: app, corpus, shuffle and
+// step_samples. A run can be resumed only with the same values.
 void describe_work(const TrainPlan& plan, TrainerState& state) {
   state.app = plan.app->name;
   state.corpus = plan.corpus.manifest.checksum();

@@ -35,7 +35,8 @@ std::optional<uint64_t> step_of(std::string_view line) {
   return numbers[kStepField];
 }
 
-// How many bytes of the log belong to its first `steps` steps. Only whole lines count.
+// How many bytes at the start of the log are the lines of the run's first `steps` steps. An incomplete last
+// line does not count.
 Result<uint64_t> bytes_of_steps(std::istream& log, const std::string& path, uint64_t steps) {
   uint64_t kept_bytes = 0;
   std::optional<uint64_t> last_step;

@@ -1,4 +1,4 @@
-// --sample-log: writes which samples the accelerator consumed, in order.
+// Implements --sample-log: writes which samples the accelerator consumed, in order.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 
 namespace penstock {
 
-// Writes one line "epoch step rank index" for each sample. Epoch and step count from 0, and steps count
-// through the whole run; index is the sample's index in the manifest. The lines of a batch are written after
-// its step, in the order of slots. Only the training loop's thread uses it, without a lock.
+// Writes one line "epoch step rank index" for each sample. Epochs and steps count from 0, and steps count on
+// through all processes of a run. The index is the sample's index in the manifest. The lines of a batch are
+// written after its step, in the order of slots. Only the training loop's thread uses it, without a lock.
 class SampleLog final : public StepObserver {
  public:
-  // Opens the rank's file and empties it. Its name is `path`, or with several ranks `path`.RANK.
+  // Opens the log file of the rank and empties it. The file is `path`, or with several ranks `path`.RANK.
   static Result<SampleLog> open(const std::string& path, int rank, int ranks);
-  // Continues the log of a run that made `steps` steps with `ranks_before` ranks: cuts it after these steps
-  // (keep_steps()), then appends. If there are fewer ranks now, it also cuts the files of the ranks that no
-  // longer exist.
+  // Opens the log of a run that continues. The run made `steps` steps before, with `ranks_before` ranks. Cuts
+  // the log after these steps by keep_steps(); lines are then appended. If there are fewer ranks now, it also
+  // cuts the files of the ranks that no longer exist.
   static Result<SampleLog> continue_log(const std::string& path, int rank, int ranks, uint64_t steps,
                                         int ranks_before = 1);
 
-  // Makes after_step() flush the lines to the kernel if `saves` is about to save a checkpoint. A checkpoint
-  // says that the samples before it were used, so their lines must survive the end of the process, too. They
-  // need not survive a power failure. Borrows `saves`.
+  // Makes after_step() flush the lines to the kernel if `saves` is about to save a checkpoint. The reason: a
+  // checkpoint says that the samples before it were used, so their lines must survive the end of the process,
+  // too. They need not survive a power failure. Borrows `saves`.
   void flush_before(const StepObserver& saves) { checkpoints_ = &saves; }
   Result<bool> after_step(uint64_t step, const Batch& batch) override;
   const Result<void>& outcome() const { return last_result_; }  // result of the last after_step()
@@ -46,9 +46,10 @@ class SampleLog final : public StepObserver {
   std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 
-// Cuts a log after the lines of its first `steps` steps. A training that was killed may have written more
-// lines, and a part of one. Does nothing if the file does not exist. invalid_argument, with the file
-// unchanged, if it is no sample log, or if it ends before that step.
+// Cuts a log after the lines of the run's first `steps` steps. A training that was killed may have written
+// lines of later steps, and a part of a line. Does nothing if the file does not exist.
+// The error is invalid_argument, and the file is not changed, if it is no sample log or has fewer than
+// `steps` steps.
 Result<void> keep_steps(const std::string& path, uint64_t steps);
 
 }  // namespace penstock

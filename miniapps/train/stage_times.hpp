@@ -8,8 +8,9 @@
 
 namespace penstock {
 
-// Reads the metrics stage_busy_s.<stage>, stage_starved_s.<stage> and stage_blocked_s.<stage>. Known stages
-// come first, in the order of the pipeline (list, read, decode, ...), then the others by name.
+// Reads the metrics stage_busy_s.<stage>, stage_starved_s.<stage> and stage_blocked_s.<stage>. The result has
+// the known stages first, in the order of the pipeline (list, read, decode, ...). Other stages follow, sorted
+// by name.
 std::vector<StageTally> stage_times(const Record& record);
 
 }  // namespace penstock

@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSignalPoll{200};  // how often drain() tests for signals
 
-// From when to when each step took. The time of observers between two steps is in none of these periods.
+// Returns for each step when it began and ended. Observers that work between two steps are not part of a
+// step.
 std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
   std::vector<Period> periods;
   int64_t may_begin_ns = 0;
@@ -82,12 +83,12 @@ Result<void> StepCheckpoints::do_collective_work(uint64_t steps) {
   return error;
 }
 
-// Decides whether drain() may wait longer: success if so. Otherwise it returns `last_result`, which is the
-// last result of the Checkpointer.
+// Says whether drain() may wait longer. If so, returns success. If not, it returns `last_result`, which is
+// what the last call of Checkpointer::finalize() returned.
 Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
-  // New bytes are progress only if no drain has failed since the last checkpoint was drained: after a failure
-  // the next try writes all bytes again.
+  // Bytes that are written to the slow tier usually count as progress. But not if a drain has failed since
+  // the last drained checkpoint: the next try writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
   const uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
   if (counts.drained != drained_count_ ||
@@ -132,7 +133,7 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
   if (saving_.fast) trial.tier("burst_buffer", *saving_.fast);
   if (!ranks_.root()) return;
   const double run_start_s =
-      // The time at which the run started.
+      // When run_training() began, on the clock of saver_.
       saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();
   std::vector<CheckpointTimes> times = saver_->times();
   for (CheckpointTimes& one : times) {

@@ -18,13 +18,13 @@
 
 namespace penstock {
 
-// The checkpoints of one rank. Only the training loop's thread uses it. A save is written to the --ack-log
-// before it is acknowledged anywhere else.
+// The checkpoints of one rank. Only the training loop's thread uses it. A save is first written to the
+// --ack-log; only then is it reported as done anywhere else.
 class StepCheckpoints final : public StepObserver {
  public:
-  // Opens the checkpoints of a run. `made`: the steps that earlier processes of the run made, and `at`: the
-  // state in which they ended. Borrows `saving` and `ranks`. The errors are those of Checkpointer::open();
-  // exhausted if there is no memory for the payload. Collective.
+  // Opens the checkpoints of a run. `made` is the number of steps that earlier processes of the run made, and
+  // `at` the state in which they ended. Borrows `saving` and `ranks`. The errors are those of
+  // Checkpointer::open(), and `exhausted` if there is no memory for the payload. Collective.
   static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, uint64_t made,
                                                        const TrainerState& at, Communicator& ranks);
 
@@ -32,20 +32,23 @@ class StepCheckpoints final : public StepObserver {
   bool collective_work_due(uint64_t steps) const override {
     return (steps_before_ + steps) % saving_.every_steps == 0;
   }
-  // Saves the state that the step which has just ended left, while the training waits. Collective: every rank
+  // Saves the state after the step that has just ended, while the training waits. Collective: every rank
   // calls it after that step.
   Result<void> do_collective_work(uint64_t steps) override;
 
-  // Waits after the last step until every save is durable. After a signal it waits for at most --grace.
-  // timed_out if a save is not durable by then, or if the slow tier receives no bytes for as long as a save
-  // would wait. Then the next process of the run continues the drain. Collective.
+  // Waits, when the training has ended, until every save is durable on the slow tier. After a signal it waits
+  // for at most --grace.
+  // The error is timed_out if a save is not durable when --grace ends, or if the slow tier has received no
+  // bytes for as long as a save may wait. The next process of the run can then continue the drain.
+  // Collective.
   Result<void> drain();
-  // Waits as drain() does, at the end of the process. But a save that is not durable when --grace ends is
-  // only a warning (CheckpointPolicy::log), not a failure. It is kept on the fast tier.
+  // Waits as drain() does; called at the end of the process. If a save is not durable when --grace ends, that
+  // is only a warning (CheckpointPolicy::log) and no error. The save is kept on the fast tier.
   Result<void> drain_or_leave();
 
-  // Adds metrics on rank 0 and parameters on all ranks. `start`: when run_training() began. `steps_are_work`
-  // is false if the steps only sleep: then their times say nothing about what the saves cost.
+  // Adds metrics on rank 0 and parameters on all ranks. `start` is time 0 of the run. `steps_are_work` is
+  // false if the accelerator only sleeps during steps: then the times of steps do not show what the saves
+  // cost.
   void record(const TrainingRun& run, SteadyTime start, bool steps_are_work, Trial& trial) const;
 
  private:
@@ -63,9 +66,9 @@ class StepCheckpoints final : public StepObserver {
   // Used by drain() on rank 0.
   std::optional<SteadyTime> signal_seen_at_;  // when drain() first saw a signal
   SteadyTime last_progress_;                  // when drain() last saw progress (may_wait())
-  uint64_t written_bytes_ = 0;   // bytes written to the slow tier, when may_wait() was last called
-  uint64_t drained_count_ = 0;   // number of drained checkpoints, when may_wait() was last called
-  uint64_t drain_failures_ = 0;  // number of failed drains, when a checkpoint was last drained
+  uint64_t written_bytes_ = 0;   // bytes written to the slow tier up to the previous call of may_wait()
+  uint64_t drained_count_ = 0;   // number of drained checkpoints at the previous call of may_wait()
+  uint64_t drain_failures_ = 0;  // number of failed drains when a checkpoint was last drained
 };
 
 }  // namespace penstock

@@ -39,8 +39,8 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   return policy;
 }
 
-// Opens a tier for checkpoints. A tier without a name gets its path as name, as in `penstock checkpoint`:
-// both tiers are often on one mount, and would otherwise have the same name.
+// Opens a tier for checkpoints. If the user gives the tier no name, its path becomes its name, as in
+// `penstock checkpoint`. Otherwise two tiers on the same mount would have the same name.
 Result<Tier> open_checkpoint_tier(const std::string& text, NamedTiers named) {
   PENSTOCK_ASSIGN(TierSpec spec, parse_tier(text, named));
   if (spec.name.empty()) spec.name = spec.path;

@@ -27,8 +27,8 @@ class StepCheckpoints;  // defined in step_checkpoints.hpp
 struct Resumed {
   CheckpointManifest manifest;
   std::string tier;        // the tier that it was read from
-  double find_s = 0;       // seconds until rank 0 had found it and read it whole
-  double restore_s = 0;    // seconds until every rank had also read and proven its part
+  double find_s = 0;       // seconds until rank 0 had found it and had read all its files
+  double restore_s = 0;    // seconds until every rank had also read and checked its files
   nlohmann::json restart;  // how the checkpoint was chosen, as restart_json(), for the record
 
   PlanStart start() const;
@@ -41,28 +41,28 @@ struct StepSaving {
   CheckpointPolicy policy;
   Payload payload;
   std::string ack_log;                // "" for none
-  std::chrono::nanoseconds grace{0};  // after a signal, the drain may take this long
-  // The mean time between failures, from which the record calculates advice on how often to save.
+  std::chrono::nanoseconds grace{0};  // after a signal, drain() may wait for this long
+  // The mean time between failures. The record calculates from it how often to save.
   std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
 
   std::optional<Resumed> resumed{};  // set by find_run() with --resume
-  // Set by open_checkpoints(). The checkpoints borrow this StepSaving.
+  // Set by open_checkpoints(). The StepCheckpoints borrow this StepSaving.
   std::shared_ptr<StepCheckpoints> checkpoints{};
 };
 
-// Parses the flags. Empty without --checkpoint-every. invalid_argument if a flag needs another one that is
-// missing, or has an impossible value.
+// Parses the flags. The result is empty without --checkpoint-every. invalid_argument if a flag has an
+// impossible value, or needs another flag that is missing.
 Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named);
 
 struct TrainRequest;
 
-// Parses the checkpoint flags into the request. Either --checkpoint-every saves every N steps, or an app with
-// its own checkpoints saves after every epoch.
+// Parses the checkpoint flags into the request: --checkpoint-every saves every N steps; without it, an app
+// with checkpoints of its own saves after every epoch.
 Result<void> take_checkpoints(const Options& options, TrainRequest& request);
 
-// Adds the parsed settings to the record's parameters. With --resume also where the run continues, and the
-// times of the restart.
+// Adds the parsed settings to the record's parameters. With --resume it also adds where the run continues and
+// how long the restart took.
 void describe_saving(const StepSaving& saving, Trial& trial);
 
 }  // namespace penstock

@@ -21,8 +21,9 @@ namespace penstock {
 namespace {
 
 constexpr size_t kPieceSpans = size_t{1} << 15;  // most spans that a rank sends in one message
-constexpr double kExtraSpans = 1024;             // space for this many more spans of a worker than calculated
-constexpr size_t kMostOrderSpans = 4096;         // at most this many epochs get a span for making their order
+// A buffer has space for this many more spans than the calculated number.
+constexpr double kExtraSpans = 1024;
+constexpr size_t kMostOrderSpans = 4096;  // at most this many epochs get a span for making their order
 
 double seconds(int64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
@@ -39,8 +40,9 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// For how many spans one worker needs memory. It may do all the work alone, so this is enough for all
-// samples: each has spans for read, load, each stage, and a wait before it.
+// For how many spans the buffer of one worker has space. One worker may do all the work, so each buffer has
+// space for the spans of all samples: read, load, each stage, and the wait before the sample. The memory
+// limit may allow less.
 size_t spans_per_worker(const TimelineRequest& request) {
   const double needed_spans = request.samples * double(3 + request.stages.size()) + kExtraSpans;
   const double most_spans = double(request.memory_bytes) / request.threads / sizeof(penstock_span);
@@ -99,8 +101,8 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   int64_t free_ns = 0;
   for (size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
-    // The span ends at the deadline. If this machine woke up later, the accelerator did not work in that
-    // time.
+    // The span ends at the deadline even if this machine woke up later: the accelerator computed only until
+    // then.
     const int64_t end_ns = std::min(step.deadline_ns, step.next_may_begin_ns);
     add(i, free_ns, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
     const int64_t collective_end_ns = free_ns + step.collective_ns;
@@ -250,8 +252,8 @@ Result<void> Timeline::begin_file() {
   return file_->begin(std::move(names));
 }
 
-// Writes some spans of rank `sender` to the file of rank 0. All ranks call it for each piece, but only
-// `sender` passes spans.
+// Writes some spans of rank `sender` to the file, on rank 0. All ranks call it for each piece of spans; the
+// ranks other than `sender` pass an empty piece.
 Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piece) {
   std::vector<penstock_span> shifted;
   if (ranks_.rank() == sender) {
@@ -269,8 +271,8 @@ Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piec
   return file_->add(shifted);
 }
 
-// Writes the file on rank 0. If rank 0 cannot write, it continues the collective calls and returns the error
-// at the end: otherwise the other ranks would wait for ever.
+// Writes the file on rank 0. If rank 0 cannot write, it still makes all collective calls and returns the
+// error at the end. Otherwise the other ranks would wait for it for ever.
 Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   clock_offset_ns_ = offset.offset_ns;

@@ -1,4 +1,5 @@
-// --timeline: writes the spans of all threads to a file, and calculates how much reading overlaps with steps.
+// Implements --timeline: writes the spans of all threads to a file, and calculates how much reading overlaps
+// with steps.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@
 
 namespace penstock {
 
-// Figures of one rank, or of several ranks joined. They cover the reads and steps that ended within the run's
-// wall time. "merged" means the length of the union of intervals: if several workers read at the same time,
-// that time counts once.
+// Figures of one rank, or of several ranks together. They cover the reads and steps that ended within the
+// run's wall time. A figure with "merged" in its name is the length of the union of intervals: time in which
+// several workers read at once counts once.
 struct TimelineFigures {
   uint64_t spans = 0;  // spans that were recorded
   // Spans that were lost because the memory was full; if not 0, the figures below are invalid.
@@ -30,7 +31,7 @@ struct TimelineFigures {
   double read_merged_s = 0;
   double train_merged_s = 0;
   double read_train_overlap_s = 0;  // time in which a read and a step were both running
-  double read_share = 0;            // read_merged_s / wall time
+  double read_share = 0;            // share of the wall time: read_merged_s / wall time
 };
 
 // What a timeline needs: its memory and file, and the names and numbers of its spans.
@@ -40,7 +41,7 @@ struct TimelineRequest {
   unsigned threads = 0;               // number of workers
   std::vector<std::string> stages{};  // names of the transform's stages
   double samples = 0;                 // the most samples that all workers together may try to load
-  uint64_t epochs = 0;                // of how many epochs an order is made, at most
+  uint64_t epochs = 0;                // number of epochs whose order is made, at most
   const Manifest* manifest = nullptr;
   Shuffle shuffle = Shuffle::global;
 };
@@ -50,9 +51,9 @@ struct TrainRequest;
 // Parses --timeline and --timeline-memory into the request.
 Result<void> take_timeline(const Options& options, TrainRequest& request);
 
-// Writes one timeline file for all ranks of a job. Rank 0 writes it, with all times on its clock
-// (Communicator::clock_offset()). Every function that returns a Result is collective. Only one thread at a
-// time may use it.
+// Writes one timeline file for all ranks of a job. Rank 0 writes it; all times in it are times of rank 0's
+// clock (Communicator::clock_offset()). Every function that returns a Result is collective. Only one thread
+// at a time may use it.
 class Timeline {
  public:
   // Creates the file and the buffers for spans. The buffers are as large as the run needs, or as the memory
@@ -61,11 +62,12 @@ class Timeline {
 
   SpanLog& log() { return *log_; }  // LoaderSettings::spans
 
-  // Records the spans of the steps and sums up all spans. Called after the last step, by the thread that made
-  // the steps. `before_step` is the component of the observers' work between steps.
+  // Records the spans of the steps and returns the figures of all spans. Called when all steps are made, by
+  // the thread that made them. `before_step` is the component for the work of observers between steps.
+  // `start` is time 0 of the run.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component before_step = PENSTOCK_VALIDATION);
-  // Writes the file: with all spans if end() was called, otherwise without spans.
+  // Writes the file. It has all spans if end() was called, and no spans otherwise.
   Result<void> write();
 
  private:
@@ -85,9 +87,9 @@ class Timeline {
   int64_t clock_offset_ns_ = 0;  // this rank's clock minus rank 0's clock
 };
 
-// Makes the spans of the steps from the times in `run`. Each step has a span for the iteration, the wait for
-// its batch, the work before the step (of the component `before_step`), the step itself, and the wait for
-// other ranks. `start`: when run_training() began.
+// Makes the spans of the steps from the times in `run`. Each step has these spans: the whole iteration, the
+// wait for its batch, the work of observers before the step (with the component `before_step`), the step
+// itself, and the wait for other ranks. `start` is time 0 of the run.
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 
@@ -95,11 +97,11 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
 // that made the steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
-// Adds the figures to the trial. If spans were lost, it warns and adds only their numbers: incomplete spans
-// say nothing about the whole run.
+// Adds the figures to the trial. If spans were lost, it warns and adds only how many spans were recorded and
+// lost: figures of incomplete spans would be wrong.
 void record_timeline(const TimelineFigures& figures, const TrainRequest& request, Trial& trial);
 
-// Calculates the figures of one rank, for the time from `start_ns` to `start_ns` + `wall_ns`.
+// Calculates the figures of one rank for the time from `start_ns` to `start_ns` + `wall_ns`.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
                                  int64_t start_ns, int64_t wall_ns);
 

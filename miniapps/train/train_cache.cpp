@@ -13,9 +13,9 @@ double fraction_of(const EpochBytes& bytes) {
   return double(bytes.fetched) / double(bytes.consumed);
 }
 
-// Bytes from devices and servers / bytes that all epochs consumed. Absent if the tier's bytes are not
-// counted. Also absent if the count did not change although the data were not in the page cache: some file
-// systems never count.
+// Returns the bytes that devices and servers delivered / the bytes that all epochs consumed. Absent if the
+// tier's bytes are not counted. Also absent if nothing was counted although the data were not in the page
+// cache: some file systems never count.
 std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache) {
   constexpr double kMostlyCached = 0.5;
   EpochBytes all;
@@ -52,8 +52,8 @@ std::vector<EpochBytes> EpochCounter::finish() {
   return fetched_before_ ? std::move(epochs_) : std::vector<EpochBytes>();
 }
 
-// Bytes that devices or servers have delivered so far. The kernel does not count what Penstock's own network
-// connections deliver, so the back end counts it.
+// Bytes that devices or servers have delivered so far. For a back end with network connections of its own,
+// the back end's count: the kernel does not count those bytes.
 std::optional<uint64_t> EpochCounter::fetched() const {
   if (tier_.backend->caps().on_network) return tier_.backend->moved_bytes().read;
   return device_bytes_read();
@@ -88,8 +88,8 @@ void TrainCache::record(Trial& trial) const {
   trial.verdict(prepared_.verdict, prepared_.reason);
 }
 
-// Adds the fraction for the whole run, and for each epoch. The record of --find-accelerators has several
-// runs, so it omits the values of single epochs.
+// Adds the fraction of bytes from devices, for the whole run and for each epoch. The record of
+// --find-accelerators is about several runs, so values of single epochs are left out there.
 void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const {
   const std::optional<double> fraction = device_bytes_fraction(epochs, prepared_.state);
   const bool in_memory = tier_.facts.memory || tier_.backend->caps().volatile_memory;
@@ -104,9 +104,10 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
     if (epoch.consumed > 0) trial.sample(train_metrics::kEpochDeviceBytes, fraction_of(epoch));
 }
 
-// True if prepare() sets the state again before the training, if nothing can change the cache state, or if
-// the cache already holds all data. With --cache cold it is true only for a run of one epoch. The first of
-// several epochs makes the cache warm, so a part of the run cannot be measured on its own.
+// Returns true in these cases: prepare() sets the requested state again before the training (--cache warm);
+// nothing can change the cache state; or the cache already holds all data.
+// With --cache cold it is true only for a run of one epoch. If there are several, the first epoch makes the
+// cache warm. Then half of the steps would not read as much from the devices as half of a whole run.
 bool TrainCache::keeps_cache_state() const {
   if (plan_.cache == CacheRequest::cold) return plan_.planned_steps() <= plan_.steps_an_epoch();
   const CacheState& state = prepared_.state;

@@ -18,26 +18,28 @@
 
 namespace penstock {
 
-// Bytes that the accelerator consumed in one epoch, and bytes that devices and servers delivered during it.
-// What is read ahead for the next epoch still counts in the current one.
+// Bytes that the accelerator consumed in one epoch, and bytes that devices and servers delivered during that
+// epoch. Bytes that are read ahead for the next epoch count in the current epoch.
 struct EpochBytes {
   uint64_t consumed = 0;
   uint64_t fetched = 0;
 };
 
-// Counts the bytes that devices and servers deliver while the accelerator is in an epoch. An epoch counts
-// from the end of its first step: what was delivered before belongs to the epoch before, since it was read
-// ahead at least in part. The first epoch counts from the start. Only the training loop's thread uses it.
+// Counts the bytes that devices and servers deliver in each epoch. For this count an epoch begins at the end
+// of its first step: bytes that came before were at least in part read ahead, so they count in the epoch
+// before. The first epoch begins at the start.
+// Only the training loop's thread uses it.
 class EpochCounter final : public StepObserver {
  public:
-  // `validating` may be null. What a validation pass reads counts in the epoch before the pass. In the list
-  // of observers `validating` must be before this observer.
+  // `validating` may be null. The bytes that a validation pass reads count in the epoch that ended before the
+  // pass. In the list of observers `validating` must come before this observer.
   EpochCounter(const Tier& tier, const Validating* validating)
       : tier_(tier), validating_(validating), fetched_before_(fetched()) {}
 
   Result<bool> before_step(uint64_t steps, const Batch* next) override;
   Result<bool> after_step(uint64_t step, const Batch& batch) override;
-  // Ends the last epoch and returns one entry for each epoch; empty if the tier's bytes cannot be counted.
+  // Ends the count of the final epoch and returns one entry for each epoch. Empty if the tier's bytes cannot
+  // be counted.
   std::vector<EpochBytes> finish();
 
  private:
@@ -60,13 +62,14 @@ class TrainCache {
 
   // Brings the caches into the state that --cache requests. Collective.
   Result<void> prepare();
-  // Adds the cache state that prepare() proved, and its verdict, to the record.
+  // Adds the cache state that prepare() proved to the record, and a verdict if that state is not the
+  // requested one.
   void record(Trial& trial) const;
   // Adds the bytes from devices to the record, in total and for each epoch. `epochs` are the sums of all
   // ranks.
   void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const;
-  // Whether the pipeline can first run without an accelerator and the training still starts in the same cache
-  // state.
+  // Whether the pipeline can run without an accelerator before the training, and the training still starts in
+  // the requested cache state.
   bool keeps_cache_state() const;
   // Bytes read so far to warm the cache.
   uint64_t warmed_bytes() const { return control_.warmed_bytes(); }

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// Describes a kind of samples, such as "raw samples of 3072 bytes in cifar (generate cifar10)". An argument
-// is empty if it is unknown or does not matter.
+// Describes a kind of samples, such as "raw samples of 3072 bytes in cifar (generate cifar10)". If an
+// argument is empty, it is unknown or does not matter, and the text leaves it out.
 std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
                       std::string_view recipe) {
   std::string text = codec.empty() ? "samples" : std::string(codec) + " samples";
@@ -22,7 +22,8 @@ std::string kind_text(std::string_view codec, const std::string& bytes, std::str
 }
 
 // Checks that the app can use the samples of this corpus. A scanned corpus has no known format and recipe, so
-// these are not checked. It may also be a mixture: samples of a wrong kind then fail later, one by one.
+// these are not checked. Its objects may also be of different kinds; samples of a wrong kind then fail when
+// they are loaded.
 Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
   const ManifestFacts& facts = corpus.manifest.facts();
   if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
@@ -44,9 +45,9 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
                     app.recipe));
 }
 
-// Checks an option --decode that decodes less than the whole picture. PNG cannot be decoded in part. If all
-// pictures are PNG, the option would have no effect, which is an error. If there is JPEG as well, that is
-// only a note.
+// Checks an option --decode that decodes less than the whole picture. A PNG cannot be decoded in part. If all
+// pictures are PNG, the option would have no effect, and that is an error. If some are JPEG, a note tells the
+// user that PNG is decoded whole.
 Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus,
                           std::vector<std::string>& notes) {
   if (!app.takes_pictures || decode == "full") return success();
@@ -62,8 +63,8 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
                                                 (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
-// Opens the data of a training. If a workload's folder has no manifest, it is scanned: it may be made by
-// DLIO, which writes no manifest.
+// Opens the data of a training. If the folder that a workload file names has no manifest, the folder is
+// scanned: DLIO writes no manifest.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
   CorpusRequest corpus_request{.scan = options.flag("scan"),

@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Opens the corpus of --data, with its --overlay. invalid_argument if the app cannot use it. May add to the
-// request's notes.
+// Opens the corpus of --data, and applies --overlay to it. invalid_argument if the app cannot use it. May add
+// notes to the request.
 Result<Corpus> open_train_corpus(const Options& options, TrainRequest& request);
 
 // Opens the corpus of --validation, with the same check as open_train_corpus().

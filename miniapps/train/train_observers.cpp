@@ -9,14 +9,14 @@
 namespace penstock {
 Result<bool> StepCounter::after_step(uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
-  // Only marks the end of the step. At the end of the run profile_steps() gives the spans of all steps to the
-  // profiler.
+  // Tells the profiler only that a step has ended. Its span follows at the end of the run, by
+  // profile_steps().
   if (marks_steps_ && penstock_profile_step != nullptr) penstock_profile_step();
   return end_steps_ == 0 || step + 1 < end_steps_ || std::chrono::steady_clock::now() < end_time_;
 }
 
-// Returns the path of a tier's own file: `path` with the tier's name at `position`. The corpus's own tier
-// gets `path` itself.
+// Returns the path of a file that each tier has for itself. For the corpus's own tier that is `path`. For
+// another tier its name is inserted into `path` at `position`.
 std::string TrainObservers::path_of_tier(const std::string& path, size_t position) const {
   if (&tier_ == &plan_.corpus.tier) return path;
   return path.substr(0, position) + "." + tier_.name + path.substr(position);
@@ -68,15 +68,16 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   epoch_saves_s_.clear();
   SampleLog* const log = sample_log_ ? &*sample_log_ : nullptr;
   if (log != nullptr && step_checkpoints_ != nullptr) log->flush_before(*step_checkpoints_);
-  // The order matters: validation comes before checkpoints, since it decides what to save. The log comes
-  // before step checkpoints save: it flushes in after_step(), they save in do_collective_work().
+  // The order matters. Validation comes before checkpoints, since its result decides what a program saves.
+  // The log flushes its lines before step checkpoints save them as used: it does so in after_step(), and they
+  // save later, in do_collective_work().
   observers_ = {validating_.get(),       &*step_counter_, &*epoch_counter_, step_checkpoints_, log,
                 epoch_checkpoints_.get()};
   std::erase(observers_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiler_spans = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
     profiler_spans = SpanLog::make(std::vector<size_t>(size_t(plan_.threads) + 1));
-  PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // all ranks, since some may run without the profiler
+  PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // every rank calls it, since some may run without profiler
   profiler_spans_ = *std::move(profiler_spans);
   return success();
 }
@@ -85,7 +86,8 @@ void TrainObservers::start(SteadyTime start) {
   if (plan_.enough_steps != 0) step_counter_->end_after(plan_.enough_steps, start + plan_.enough_time);
 }
 
-// Validation's bad samples count as lost. Its samples that fill no batch of a pass (dropped_tail) do not.
+// Validation's bad samples count as losses of the run. Its good samples that fill no batch of a pass
+// (dropped_tail) do not.
 void TrainObservers::count_losses(TrainOutcome& mine) {
   epoch_bytes_ = epoch_counter_->finish();
   if (!validating_) return;
@@ -97,7 +99,7 @@ void TrainObservers::count_losses(TrainOutcome& mine) {
 
 bool TrainObservers::close(std::chrono::nanoseconds patience) {
   if (validating_ && !validating_->close(patience)) return false;
-  validating_.reset();  // frees the memory of validation for the work after the training
+  validating_.reset();  // frees the memory of validation before the work that follows
   return true;
 }
 

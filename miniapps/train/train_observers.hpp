@@ -34,8 +34,8 @@ class StepCounter final : public StepObserver {
   StepCounter(bool shown, const std::string& what, uint64_t steps, bool marks_steps)
       : progress_(shown, what, steps, "steps"), marks_steps_(marks_steps) {}
 
-  // Makes the run end as soon as it has made `steps` steps and the clock has reached `time`. Without this
-  // call the run makes all its steps.
+  // Makes the run end as soon as two things are true: it has made `steps` steps, and the clock has reached
+  // `time`. Without this call the run goes on to its limits.
   void end_after(uint64_t steps, SteadyTime time) {
     end_steps_ = steps;
     end_time_ = time;
@@ -53,7 +53,7 @@ class StepCounter final : public StepObserver {
 // which they are declared; those that return a Result are collective.
 class TrainObservers {
  public:
-  // Borrows all arguments. record() reads the cache.
+  // Borrows all arguments. record() uses the state of the cache.
   TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache)
       : plan_(plan),
         tier_(tier),
@@ -68,25 +68,25 @@ class TrainObservers {
   // The buffers into which the workers record their spans; null if they record none.
   SpanLog* spans() { return timeline_ ? &timeline_->log() : profiler_spans_.get(); }
   void start(SteadyTime start);  // `start` is time 0 of the run
-  // Adds the samples that validation skipped to the losses in this rank's outcome, and stores counts for
-  // record(). Call it before the workers are stopped.
+  // Adds the samples that validation skipped to the losses in `mine`, the outcome of this rank. Also stores
+  // the counts that record() needs. Call it before the workers are stopped.
   void count_losses(TrainOutcome& mine);
-  // close() waits until the validation's workers have ended, for at most `patience`; false: they have not.
-  // stalled(): no sample of the validation came for too long. Allowed even before make(). Call them after the
-  // last step.
+  // close() waits for at most `patience` until the workers of validation have ended. It returns false if they
+  // have not. stalled() is true if no sample of the validation came for too long.
+  // Call these two functions when all steps are made. They are also allowed before make().
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
-  // Waits until all saves are durable. If one does not become durable, that is a failure in this rank's
-  // outcome.
+  // Waits until all saves are durable. If a save does not become durable, that is a failure in `mine`, the
+  // outcome of this rank.
   Result<void> end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial);
-  // Adds the figures of the observers to the trial. `outcome` is that of all ranks.
+  // Adds the figures of the observers to the trial. `outcome` is the joined outcome of all ranks.
   Result<void> record(const TrainOutcome& outcome, Trial& trial) const;
   Result<void> write_timeline() { return timeline_ ? timeline_->write() : success(); }
   Result<void> close_log();
 
   // Makes the observers for a run of the input without an accelerator: only a progress line. The run ends
-  // once it has made `least` of its `steps` steps and the clock has reached `longest`. Call it before make()
-  // or after end(), and end_alone() after that run. Not collective.
+  // once it has made `least` steps and the clock has reached `longest`, at the latest after `steps` steps.
+  // Call it before make() or after end(), and call end_alone() after the run. Not collective.
   std::span<StepObserver* const> make_alone(uint64_t steps, uint64_t least, SteadyTime longest);
   void end_alone();
 

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// The time that the accelerator lost, by cause: its wait for input, divided in the proportions of `by_input`,
-// and its waits for other ranks.
+// Returns the time that the accelerator lost, by cause. Its wait for input is divided in the proportions of
+// `by_input`. Its waits for other ranks are causes of their own.
 std::vector<LostTime> lost_times(const TrainingFigures& figures, const std::vector<LostTime>& by_input) {
   double sum = 0;
   for (const LostTime& part : by_input) sum += part.seconds;

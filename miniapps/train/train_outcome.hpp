@@ -26,8 +26,8 @@ struct TrainOutcome {
   std::optional<Error> failure;
   uint64_t training_files = 0;  // files loaded by an app that loads whole files; the sum of all ranks
 
-  // The figures of each rank, in the order of ranks. Of the other ranks only wall_s, payload_bytes,
-  // utilization and steps_arrived_last are known.
+  // The figures of each rank, in the order of ranks. If there are several ranks, only wall_s, payload_bytes,
+  // utilization and steps_arrived_last are set.
   std::vector<TrainingFigures> ranks;
 };
 

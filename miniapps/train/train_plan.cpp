@@ -25,7 +25,7 @@ constexpr int64_t kMostQueueDepth = 1024;
 constexpr int64_t kMostAccelerators = 65536;
 constexpr int64_t kLargestBatch = int64_t{1} << 24;
 constexpr size_t kUsualQueueDepth = 16;
-// The prefetch depth for loading all samples of an app with in_memory.
+// For an app that loads all samples first: the prefetch depth of that loading.
 constexpr uint64_t kLoadPrefetch = 255;
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
@@ -50,8 +50,8 @@ Result<uint64_t> bounded_option(const Options& options, std::string_view name, i
   return value;
 }
 
-// Sets the values of flags that the user does not give, from the workload file or the app's defaults. Returns
-// notes for the user.
+// Sets the values of flags that the user has not given: from the workload file or, without one, from the
+// app's defaults. Returns notes for the user.
 Result<std::vector<std::string>> take_defaults(const CommandContext& context, TrainRequest& request) {
   const Options& options = context.options;
   const MiniAppInfo& app = *request.app;
@@ -77,8 +77,8 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
   return std::vector<std::string>();
 }
 
-// Sets the limits of the run. If --steps or --epochs is given, only these flags count, otherwise the limits
-// of the workload or the app. If there are none, the run is one epoch.
+// Sets the limits of the run. If --steps or --epochs is given, only these two flags count. Otherwise the
+// limits of the workload file or of the app count. Without any limit, the run is one epoch.
 Result<void> take_limits(const Options& options, PlanLimits& limits) {
   if (options.given("steps") || options.given("epochs")) {
     PENSTOCK_ASSIGN(limits.batches, bounded_option(options, "steps", kUnbounded, 0));
@@ -172,7 +172,8 @@ uint64_t TrainPlan::samples_an_epoch() const {
   return sampler().per_epoch() * (files() != nullptr ? files()->training.files.smallest_sample_count() : 1);
 }
 
-// How many steps a rank makes in an epoch. It calculates as if all files held as many samples as the fullest.
+// How many steps a rank makes in an epoch, calculated as if all files had as many samples as the fullest
+// file.
 uint64_t TrainPlan::steps_an_epoch() const {
   const uint64_t units = corpus.manifest.samples() / uint64_t(ranks->size());
   return units * (files() != nullptr ? files()->training.files.largest_sample_count() : 1) / step_samples();
@@ -198,15 +199,15 @@ double TrainPlan::planned_loads() const {
   return (double(planned_steps()) / double(steps_an_epoch()) + 1) * epoch_units;
 }
 
-// The value of --depth, or else the best depth. A tier whose back end has a queue of its own reads best
-// through it. For other tiers a queue only costs time.
+// The value of --depth. Without it: 1 for whole files, and for a back end without a queue of its own, for
+// which a queue only costs time. Otherwise kUsualQueueDepth.
 size_t TrainPlan::queue_depth(const Tier& tier) const {
   if (depth != 0) return depth;
   return tier.backend->caps().async && files() == nullptr ? kUsualQueueDepth : 1;
 }
 
-// The shape of the loader's batches. A batch has one slot if it is a whole file, or if all samples are loaded
-// into memory.
+// The shape of the loader's batches. A batch has only one slot if each batch is a whole file, or if all
+// samples are first loaded into memory.
 BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
   const uint64_t mean_bytes = manifest.payload_bytes() / std::max<uint64_t>(1, manifest.samples());
@@ -256,7 +257,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     PENSTOCK_TRY(check_cache_request(tier, request.cache));
     in_place |= tier.backend->caps().zero_copy;
   }
-  // Samples in place keep their objects open, so all file descriptors may be needed.
+  // For samples in place many objects stay open, so raise the limit of file descriptors.
   if (in_place) raise_descriptor_limit();
   TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
   PENSTOCK_TRY(try_epoch_checkpoints(plan));

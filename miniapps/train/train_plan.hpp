@@ -33,8 +33,8 @@
 
 namespace penstock {
 
-// What one call of `train` asks for: the values of its flags. Flags that are not given have the values of the
-// workload file or of the app. Checked as far as possible without the data.
+// What one call of `train` asks for: the values of its flags. A flag that is not given has the value of the
+// workload file or of the app. The values are checked as far as possible without the data.
 struct TrainRequest {
   const MiniAppInfo* app = nullptr;
   Options app_options{};      // options of the app (--set)
@@ -45,17 +45,17 @@ struct TrainRequest {
   uint64_t batch = 1;         // samples that one accelerator takes in a step
   uint64_t accelerators = 1;  // accelerators of this process, which share each step
   uint64_t prefetch = 1;
-  // From 1 to 4096. From a workload file also 0, which means one for each processor.
+  // From 1 to 4096. A workload file may also set 0, which means one thread for each processor.
   uint64_t threads = 0;
   size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
-  // For how long a back end may return nothing before the run fails. 0: no limit.
+  // The run fails if a back end returns nothing for this time. 0: no limit.
   std::chrono::nanoseconds stall_timeout{0};
   bool find_accelerators = false;
-  // For --find-accelerators: a run may end after this time and `enough_steps` steps. 0: it runs to its
-  // limits.
+  // For --find-accelerators: a run may end as soon as it took this time and made `enough_steps` steps. 0: it
+  // runs to its limits.
   std::chrono::nanoseconds enough_time{0};
   uint64_t enough_steps = 0;
-  double required_utilization = 0.9;  // the accelerator utilization from which on accelerators count as fed
+  double required_utilization = 0.9;  // accelerators with at least this utilization count as fed
   PlanLimits limits{};
   Shuffle shuffle = Shuffle::none;
   DecodeMode decode = DecodeMode::full;
@@ -64,9 +64,9 @@ struct TrainRequest {
   CacheRequest cache = CacheRequest::asis;
   uint64_t seed = 0;
   Communicator* ranks = nullptr;
-  // The tier for checkpoints of an app that writes one after every epoch.
+  // The tier for checkpoints after every epoch, if the app writes them.
   std::optional<Tier> checkpoint_tier{};
-  std::optional<StepSaving> saving{};  // set for --checkpoint-every, and `checkpoint_tier` is empty then
+  std::optional<StepSaving> saving{};  // set for --checkpoint-every; then `checkpoint_tier` is empty
   std::string sample_log{};            // "" for none
   std::string timeline{};              // "" for none; a valid name for timeline_format()
   uint64_t timeline_memory_bytes = 0;
@@ -76,27 +76,29 @@ struct TrainRequest {
   std::string described_format{};
 
   std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add to them
-  // Called at once with a note or a warning for the user, as the members of CommandContext.
+  // log() is called at once with a note for the user, and warn() with a warning.
   std::function<void(std::string_view)> log{};
   std::function<void(std::string_view)> warn{};
 
   uint64_t step_samples() const { return batch * accelerators; }
   bool burns() const { return accelerator.find("burn=") != std::string::npos; }
-  // Whether other programs that use the processors can make steps longer. False if the steps only sleep.
+  // Whether the steps use processors, so that other programs can make them longer. False if the steps only
+  // sleep.
   bool steps_are_work() const { return burns() || !accelerator.starts_with("emulated"); }
   // The largest allowed median overshoot of an emulated accelerator, as a share of the step. A larger
-  // overshoot means that the machine was too busy to emulate it. With burn= it is larger: processors are not
-  // always as fast as they were during the calibration.
+  // overshoot means that this machine was too busy to emulate it. With burn= the allowed overshoot is larger,
+  // since processors are not always as fast as during the calibration.
   double overshoot_tolerance() const { return burns() ? 0.05 : 0.01; }
 };
 
-// Everything that a run needs to know. Does not change while a cell runs; only --find-accelerators changes
+// Everything that a run needs to know. Nothing in it changes while a cell runs. --find-accelerators changes
 // `accelerators` between its runs.
 struct TrainPlan : TrainRequest {
-  Corpus corpus;  // has a tier of its own; for FileInput each of its samples is a file to train on
+  // Has a tier of its own. With FileInput each of its samples is a file to train on.
+  Corpus corpus;
   std::vector<Tier> other_tiers;  // the tiers of --tier, which have the same objects as the corpus
   std::optional<Corpus> validation_corpus{};
-  // How single samples are loaded (Transform) or whole files (FileInput).
+  // How samples are loaded: one by one (Transform), or by whole files (FileInput).
   std::variant<Transform, FileInput> input{};
 
   const FileInput* files() const { return std::get_if<FileInput>(&input); }
@@ -120,24 +122,26 @@ struct TrainPlan : TrainRequest {
   // The shape of the loader's batches; pool_prefetch() is how many of them may be prepared ahead.
   BatchShape batch_shape(bool in_place) const;
   uint64_t pool_prefetch() const;
-  // Why samples without a transform are copied on this tier; "" if they are used in place.
+  // Returns why samples without a transform are copied on this tier; "" if they are not copied but used in
+  // place.
   std::string_view why_copied(const Tier& tier) const;
 };
 
 // Parses the flags. invalid_argument if flags contradict each other, or if the accelerator cannot use the
-// samples of an app that loads single samples. (For apps that load whole files, make_plan() checks that.)
+// samples of the app. For an app that loads whole files, make_plan() makes the second check.
 Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app);
 
-// Opens the data that the options name, and checks that they fit the app. invalid_argument, with the remedy,
-// if they do not. Not collective.
+// Opens the data that the options name, and checks that they fit the app. If they do not, the error is
+// invalid_argument and says what to change. Not collective.
 Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 
-// Returns invalid_argument, with the remedy, if an epoch has fewer samples than a step.
+// If an epoch has fewer samples than a step, returns invalid_argument with advice. Otherwise success.
 Result<void> check_epoch_size(const TrainPlan& plan);
 
 // Makes the source of this rank's batches on one tier, and starts its workers. Borrows all arguments. For an
-// app with in_memory() the pool holds all samples (BatchPool::allocate_all_samples()). `spans` gets the spans
-// of the workers: it has one buffer for each worker and one more. It may be null.
+// app with in_memory() BatchPool::allocate_all_samples() must have been called on the pool.
+// The workers record their spans in `spans`, which has one buffer for each worker and one more. It may be
+// null.
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                                                   const PlanLimits& limits, SpanLog* spans = nullptr);
 

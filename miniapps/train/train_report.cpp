@@ -27,8 +27,8 @@ std::string whole_text(double value) {
   return format_count(uint64_t(value));
 }
 
-// Who shares a step, as the start of a sentence: "3 ranks of 2 accelerators, each with ". "" for one rank
-// with one accelerator.
+// The start of a sentence: who shares a step, such as "3 ranks of 2 accelerators, each with ". "" for one
+// rank with one accelerator.
 std::string sharers_text(const Record& record) {
   const auto ranks = uint64_t(parameter_number(record, "ranks").value_or(1));
   const auto accelerators = uint64_t(parameter_number(record, "accelerators").value_or(1));
@@ -43,7 +43,7 @@ std::string threads_of(const Record& record) {
   return threads + (threads == "1" ? " thread" : " threads");
 }
 
-// The settings for pictures that differ from the defaults, as text.
+// The settings for decoding and transforming pictures, as text. Settings with default values are left out.
 std::string transform_of(const Record& record) {
   std::string text;
   const std::string decode = parameter_text(record, "decode");
@@ -55,7 +55,7 @@ std::string transform_of(const Record& record) {
 }
 
 std::string heading(const Record& record, const Output& output) {
-  if (record.corpus.empty()) return "";  // a record without a corpus: the run failed before it was known
+  if (record.corpus.empty()) return "";  // empty: the run failed before the corpus was known
   const auto member = [&](const char* name) -> double {
     const auto at = record.corpus.find(name);
     return at != record.corpus.end() && at->is_number() ? at->get<double>() : 0.0;
@@ -70,7 +70,8 @@ std::string heading(const Record& record, const Output& output) {
       cache.empty() ? "unknown" : cache);
 }
 
-// The cell for input_overlap. If it is negative, the run was only too short to compare.
+// The table cell for input_overlap. A negative value only means that the run was too short for the
+// comparison.
 std::string overlap_cell(const Record& record) {
   const std::optional<double> overlap = metric_value(record, train_metrics::kInputOverlap);
   if (!overlap) return "-";
@@ -157,7 +158,7 @@ std::string saving_sentence(const Record& record, const Output& output) {
                     : "");
 }
 
-// Those default values that only some apps have, as flags.
+// The app's own defaults for --threads, --epochs and --steps, written as flags.
 std::string default_flags(const MiniAppDefaults& defaults) {
   std::string text;
   if (defaults.threads != 0) text += fmt::format(" --threads {}", defaults.threads);

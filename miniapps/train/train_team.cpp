@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// The options that describe the work, joined to one text. This text must be the same on all ranks.
+// Joins the options that describe the work to one text. All ranks must have the same text.
 std::string work_text(const TrainPlan& plan, const Options& options) {
   std::string words = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
   for (const std::string& word : options.texts("set")) words += "|" + word;
@@ -29,7 +29,7 @@ std::string work_text(const TrainPlan& plan, const Options& options) {
   return words;
 }
 
-// The values of an outcome that are joined as lists, one rank after another, instead of being summed.
+// Returns those values of an outcome that joined() needs from each single rank, as JSON.
 Json packed(const TrainOutcome& outcome) {
   Json named = Json::array();
   for (const SkippedObject& object : outcome.losses.named)
@@ -45,7 +45,7 @@ Json packed(const TrainOutcome& outcome) {
           {"failure", outcome.failure ? error_json(*outcome.failure) : Json()}};
 }
 
-// Adds the values that packed() made on one more rank.
+// Adds the values of one rank, as packed() returned them on that rank, to the joined outcome.
 void unpack(const Json& json, TrainOutcome& outcome) {
   outcome.ranks.push_back({.wall_s = json["wall_s"].get<double>(),
                            .payload_bytes = json["bytes"].get<double>(),
@@ -61,7 +61,8 @@ void unpack(const Json& json, TrainOutcome& outcome) {
   if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_from_json(json["failure"]);
 }
 
-// Replaces each value by share * (its sum over all ranks). With `share` 1 / ranks that is the mean.
+// Replaces each value by `share` * (the sum of this value over all ranks). If `share` is 1 / ranks, that is
+// the mean.
 Result<void> sum_over_ranks(Communicator& ranks, std::span<double* const> values, double share) {
   std::vector<double> sums;
   for (const double* const value : values) sums.push_back(*value);
@@ -160,7 +161,7 @@ Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochByt
   uint64_t count = mine.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
   mine.resize(size_t(count));
-  std::vector<uint64_t> sums;  // the numbers of all epochs in one list, so that one collective call sums them
+  std::vector<uint64_t> sums;  // all epochs in one list, to sum them in one collective call
   for (const EpochBytes& epoch : mine) {
     sums.push_back(epoch.consumed);
     sums.push_back(epoch.fetched);

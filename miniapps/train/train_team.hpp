@@ -20,13 +20,15 @@ namespace penstock {
 // Checks that all ranks do the same work. invalid_argument if the ranks were started with different flags.
 Result<void> check_same_work(const TrainPlan& plan, const Options& options);
 
-// Joins the outcomes of all ranks; every rank gets the same result. wall_s and first_batch_s are those of the
-// slowest rank. Samples, bytes, stages and losses are summed. Waits, lost times, utilizations and overshoots
-// are means. The failure is that of the first rank that has one.
+// Joins the outcomes of all ranks; every rank gets the same result.
+//  - The slowest rank gives wall_s and first_batch_s.
+//  - Samples, bytes, stages and losses are summed.
+//  - Waits, lost times, utilizations and overshoots are means over the ranks.
+//  - The failure is that of the first rank that has one.
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
 
-// Sums the bytes over all ranks, for the epochs that every rank has. Empty if one of the ranks cannot count
-// bytes.
+// Sums the bytes of each epoch over all ranks. An epoch that not every rank has is left out. The result is
+// empty if one of the ranks cannot count bytes.
 Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
 
 // Sums the figures over all ranks, except `passes`, which becomes the largest number of any rank.
@@ -35,12 +37,12 @@ Result<ValidationFigures> joined(Communicator& ranks, ValidationFigures mine);
 // Joins the figures of all ranks: spans and bytes are summed, times and shares are means.
 Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine);
 
-// Adds to the record how the ranks differ, if there are several.
+// If there are several ranks, adds metrics to the record that show how they differ.
 void record_ranks(const TrainOutcome& outcome, Trial& trial);
 
-// Adds `input_alone_s` for each of `parts`, and `input_overlap`, for a training with this `outcome`. The
-// values are means over the ranks, each with its own time. If one of the parts failed, that becomes the
-// trial's failure.
+// Adds `input_alone_s` for each run in `parts`, in which the input ran alone. Also adds `input_overlap` for
+// the training with this `outcome`. The values are means over the ranks, each with its own time. If one of
+// the runs failed, that becomes the trial's failure.
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
                                 const TrainOutcome& outcome, Trial& trial);
 

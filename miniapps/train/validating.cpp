@@ -63,9 +63,9 @@ Result<void> Validating::start_pass() {
   figures_ = figures();
   losses_ = losses();
   batches_.reset();
-  // With reload_each_pass, batches_ is made for one pass, always in the order of epoch 0. Otherwise batches_
-  // is kept for all passes and starts at `epoch_`, and each pass orders the samples of a file differently
-  // (file_order()).
+  // With reload_each_pass, batches_ is made anew for each pass, which always has the order of epoch 0.
+  // Otherwise batches_ is made once and starts at `epoch_`: then each pass is a new epoch, with another order
+  // of the samples in a file (file_order()).
   const PlanLimits limits =
       plan_.reload_each_pass ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
@@ -84,7 +84,7 @@ Result<void> Validating::start_pass() {
 
 Result<void> Validating::run_pass() {
   PENSTOCK_TRY(start_pass());
-  // So the accelerator's idle time since the last pass does not count as a part of this pass.
+  // The accelerator's next step begins no earlier than now, so its idle time before the pass does not count.
   accelerator_->set_step_end(std::chrono::steady_clock::now());
   while (true) {
     PENSTOCK_ASSIGN(const Batch* const batch, batches_->next());
@@ -124,7 +124,7 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
   }
   const FileInput& input = *plan.files();
   if (input.bytes == nullptr || outcome.stages.empty()) return;
-  // The time of a rank's workers in reads, in seconds: the mean over ranks.
+  // The time that the workers of a rank spent in reads, in seconds, as the mean over the ranks.
   const double read_s = (outcome.stages.front().busy_s + validation.read_s) / plan.ranks->size();
   trial.sample(train_metrics::kFileRead, read_s);
   const StudiedBytes bytes = input.bytes(input, outcome.training_files, validation.files);
@@ -132,8 +132,8 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
   trial.sample(train_metrics::kCorrectedRate, published_bandwidth(bytes.corrected_bytes, read_s));
 }
 
-// Makes the validation of the plan. Its accelerator takes a third of a training step for each batch:
-// validation only computes forward, which is about a third of the work.
+// Makes the validation of the plan. For each batch its accelerator takes a third of the time of a training
+// step: validation only computes forward, which is about a third of the work.
 Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
                                                     std::chrono::nanoseconds step) {
   const FileInput* const files = plan.files();

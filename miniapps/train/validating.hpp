@@ -17,7 +17,8 @@
 namespace penstock {
 
 struct ValidatingSettings {
-  uint64_t batch = 1;  // samples of a batch; make() lowers it if a pass has fewer samples
+  // Samples of a batch; make() lowers it if a pass would have fewer samples.
+  uint64_t batch = 1;
   uint64_t prefetch = 0;
   uint64_t seed = 0;
   int rank = 0;  // each rank reads every `ranks`-th file
@@ -26,8 +27,8 @@ struct ValidatingSettings {
   size_t depth = 1;
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
-  // For a training that continues after --resume: the previous process made `made_steps` steps, stopped in
-  // `epoch`, and has not validated since.
+  // If a run continues after --resume: how many steps the earlier processes made, and in which epoch they
+  // stopped. They made no pass after that step. For a new run made_steps is 0 and epoch is empty.
   uint64_t made_steps = 0;
   std::optional<uint64_t> epoch{};
 };
@@ -41,12 +42,12 @@ struct ValidationFigures {
 };
 
 // Runs the validation passes between steps. Only the training loop's thread uses it, without a lock. That
-// thread is also the consumer of its batches.
+// thread is also the one that calls next() of its batches.
 class Validating final : public StepObserver {
  public:
-  // `accelerator` is the accelerator that computes on the batches, as text for make_accelerator(). Borrows
-  // `how`, the back end of its files, and the manifest of the samples in them. invalid_argument if there are
-  // fewer files than ranks. exhausted if there is no memory for one batch.
+  // Makes the validation. `accelerator` describes the accelerator for its batches, as text for
+  // make_accelerator(). Borrows `how`, the back end of its files, and the manifest of their samples.
+  // invalid_argument if there are fewer files than ranks. `exhausted` if there is no memory for a batch.
   static Result<std::unique_ptr<Validating>> make(const Validation& how, Backend& backend,
                                                   const Manifest& samples, const std::string& accelerator,
                                                   const ValidatingSettings& settings);
@@ -57,14 +58,15 @@ class Validating final : public StepObserver {
   ValidationFigures figures() const;
   uint64_t bytes() const { return figures_.bytes; }  // bytes of the samples so far
   LoaderLosses losses() const;
-  // Stops the workers, as BatchSource::close(). Do not call before_step() after it.
+  // Stops the workers and waits for at most `patience`. False: a worker hangs (see BatchSource::close()). Do
+  // not call before_step() afterwards.
   bool close(std::chrono::nanoseconds patience) { return !batches_ || batches_->close(patience); }
   bool stalled() const { return batches_ && batches_->stalled(); }
 
  private:
   Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
              BatchPool pool, std::unique_ptr<Accelerator> accelerator, const ValidatingSettings& settings);
-  // Whether a pass is due before this step. `step` counts from the start of the whole run.
+  // Whether a validation pass is due before step number `step`, which counts from the start of the whole run.
   bool pass_due(uint64_t step, const Batch* next) const;
   Result<void> start_pass();
   Result<void> run_pass();
@@ -77,20 +79,20 @@ class Validating final : public StepObserver {
   const std::unique_ptr<Accelerator> accelerator_;
   const ValidatingSettings settings_;
   std::unique_ptr<FileBatches> batches_;
-  std::optional<uint64_t> epoch_;  // the training's epoch; a pass after it has its number
-  ValidationFigures figures_;      // `files` and `read_s` do not include those of batches_
-  LoaderLosses losses_;            // does not include those of batches_
+  std::optional<uint64_t> epoch_;  // the epoch of the training's latest batch
+  ValidationFigures figures_;      // without `files` and `read_s` of the current batches_
+  LoaderLosses losses_;            // without the losses of the current batches_
 };
 
 struct TrainOutcome;
 
-// For a run over whole files: adds to the record how many files were read for training and for validation,
-// and their rates. `outcome` and `validation` are those of all ranks.
+// Adds how many files were read for training and for validation to the record, and the rates of these reads.
+// Only for a run over whole files. `outcome` and `validation` are the sums of all ranks.
 void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const ValidationFigures& validation,
                   Trial& trial);
 
-// Makes the validation of the plan for one tier. Null if the plan has none, and for --find-accelerators.
-// `step` is the accelerator's nominal step time. Borrows plan and tier.
+// Makes the validation of the plan for one tier. `step` is the accelerator's nominal step time. Returns null
+// if the plan has no validation, and for --find-accelerators. Borrows plan and tier.
 Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
                                                     std::chrono::nanoseconds step);
 

@@ -3,10 +3,10 @@
 //
 // Threads: all C++ code runs in the main thread of the command. The assembler code runs in the target, in a
 // thread that was started for it.
-// Locks: the command uses none. The thread in the target holds no lock of the program, and waits for none
-// except those that dlopen() itself takes.
-// Memory: the command may allocate. The thread in the target uses memory that the command has filled before;
-// dlopen() calls the target's malloc.
+// Locks: the command uses none. The new thread in the target holds none when it starts. It may wait for the
+// locks that dlopen() takes.
+// Memory: the command may allocate. The new thread in the target reads memory that the command filled before
+// the thread started. In that thread dlopen() calls the target's malloc.
 // Signals: a SIGINT or SIGTERM only sets a flag in the command (interrupt.hpp). start_thread_in() checks it;
 // wait_for_answer() does not. The thread in the target has all signals blocked.
 // Crash: if the command is killed, the thread in the target still finishes its request.
@@ -33,8 +33,9 @@ constexpr const char* kRequestMemory = "penstock_profile_asked";
 constexpr size_t kErrorTextBytes = 256;
 constexpr size_t kPathBytes = 4096;
 
-// What the assembler code below reads and writes in the target's memory. The command fills all of it before
-// the thread starts. Each `..._address` is an address in the target.
+// The data of the assembler code below, in the target's memory. The command fills all of it before the new
+// thread starts. The code writes only `failed` and `error_text`; the library writes its answer to
+// `request_data`. Each `..._address` is an address in the target.
 struct LoaderData {
   uint64_t path_address;
   uint64_t dlopen_mode;
@@ -63,12 +64,12 @@ static_assert(offsetof(LoaderData, dlopen_address) == 24 && offsetof(LoaderData,
 
 #if defined(__x86_64__)
 // The function of the new thread. It calls dlopen(path, mode), then dlsym(handle, name), then the function
-// that dlsym() found, with the address of `request_data`. It is copied to any address, so it has no
-// relocations: every call uses a pointer in LoaderData. rbx has the address of LoaderData. One push aligns
-// the stack for the calls. dlopen() may call malloc and run constructors, as in any thread of the program. If
-// dlopen() or dlsym() fails, the code copies the text of dlerror() and detaches the thread. (Otherwise
-// penstock_profile_request() detaches it.) `failed` is stored last, because the command reads the text once
-// it sees `failed`.
+// that dlsym() found, with the address of `request_data`. That function, penstock_profile_request(), also
+// detaches the thread.
+// Errors: if dlopen() or dlsym() fails, this code copies the text of dlerror() and detaches the thread. It
+// stores `failed` last, because the command reads the text once it sees `failed`.
+// Registers: rbx has the address of LoaderData. One push aligns the stack for the calls. The code works at
+// any address, because it makes every call through a pointer in LoaderData.
 __asm__(
     ".pushsection .rodata\n"
     "penstock_loading_begin:\n"
@@ -123,9 +124,9 @@ std::string_view loading_code() {
 #endif
 
 // Waits for the target's answer, at most 60 s, by reading the target's memory again and again. The target
-// stores `done` after the rest of the answer, so a request with `done` set is complete. The assembler code
-// above also stores `failed` last. A timeout cancels nothing: the target's thread may still handle the
-// request, in memory that stays mapped.
+// stores `done` last, so the answer is complete once `done` is set. The assembler code above stores `failed`
+// last, so the error's text is complete once `failed` is set. A timeout cancels nothing: the new thread in
+// the target may still handle the request, because the request's memory stays mapped.
 Result<penstock_request> wait_for_answer(const Target& target, uint64_t request_address,
                                          uint64_t loader_address) {
   const auto until = std::chrono::steady_clock::now() + kLoadTimeout;
@@ -150,9 +151,9 @@ Result<penstock_request> wait_for_answer(const Target& target, uint64_t request_
                     target.pid());
 }
 
-// Sends a request to a library that the target has loaded already. The request is written before the thread
-// starts, so the thread sees all of it. The library has memory for one request: if two commands send requests
-// at the same time, one of the requests is lost.
+// Sends a request to a library that the target has loaded already. The request is written before the new
+// thread starts in the target, so that thread sees all of it. The library has memory for only one request: if
+// two commands send requests at the same time, one of them is lost.
 Result<penstock_request> send_request(const Target& target, const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
   const auto function = target.library_symbol(kRequestFunction);
@@ -170,8 +171,8 @@ Result<penstock_request> send_request(const Target& target, const penstock_reque
   return wait_for_answer(target, request_address->address, 0);
 }
 
-// Finds the addresses of dlopen() and the other functions in the target's libc. Before glibc 2.34 these
-// functions may be absent or have other names.
+// Stores in `loader` the addresses of dlopen() and of the other functions of the target's libc that the
+// assembler code calls. Before glibc 2.34 these functions may be absent or have other names.
 Result<void> find_functions(const Target& target, LoaderData& loader) {
   const auto find = [&](const char* name, const char* older_name, uint64_t& address) {
     auto symbol = target.libc_function(name);
@@ -192,11 +193,11 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
                     target.pid());
 }
 
-// Makes the target load the library and handle the request. Used for the first attach to a process. Maps
-// memory in the target: a page of code, then LoaderData. `fill` runs in the helper process
-// (remote_thread.hpp) between the mapping and the start of the thread. It changes only the helper's copies of
-// the variables. The new thread runs in the mapped memory and so cannot unmap it at its end. The library
-// unmaps that memory at the next request.
+// Makes the target load the library and handle the request. Used for the first attach to a process.
+// Memory: it maps a page of code and then LoaderData in the target. The new thread executes that page, so it
+// cannot unmap the memory at its end. The library unmaps it at the next request.
+// `fill` runs in the helper process (remote_thread.hpp), after the memory is mapped and before the new thread
+// starts. It changes only the helper's copies of `loader` and `thread`.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
@@ -237,8 +238,9 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
 
 }  // namespace
 
-// Sends an attach request. If the target does not have the library yet, it is loaded first. If the command is
-// stopped or killed after it has started the thread in the target, that thread still completes the request.
+// Sends an attach request. If the target does not have the library yet, this function loads it first. If the
+// command is interrupted or killed after it has started the new thread in the target, that thread still
+// completes the request.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<uint64_t> trace_limit) {

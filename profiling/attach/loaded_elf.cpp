@@ -58,8 +58,8 @@ std::optional<LoadedElf> LoadedElf::parse(const ReadMemory& read, uint64_t base)
     Elf64_Dyn entry{};
     if (!read_one(read, elf.load_bias_ + dynamic_section + i * sizeof entry, entry)) return std::nullopt;
     if (entry.d_tag == DT_NULL) break;
-    // The loader usually replaces the offsets in the dynamic section by addresses. It cannot do that if the
-    // section is read-only. So a value below the load address is taken for an offset.
+    // A value below the load address is taken for an offset. The loader usually replaces the offsets in the
+    // dynamic section by addresses, but it cannot do that if the section is read-only.
     const uint64_t address =
         entry.d_un.d_ptr < elf.load_bias_ ? entry.d_un.d_ptr + elf.load_bias_ : entry.d_un.d_ptr;
     if (entry.d_tag == DT_SYMTAB) elf.symbols_address_ = address;

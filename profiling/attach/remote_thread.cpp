@@ -5,7 +5,7 @@
 // Locks: none.
 // Memory: the helper allocates and uses streams. That is safe, because the command has no other thread that
 // could hold a lock at the fork.
-// Ctrl-C: the command forwards the signal to the helper. The helper stops only between two attempts
+// Ctrl-C: the command forwards the signal to the helper. The helper gives up only between two attempts
 // (check_interrupt()), never while a thread of the target is stopped.
 // Crash: the helper finishes even if the command is killed (setsid()). If the helper itself is killed between
 // Tracee::prepare() and Tracee::detach(), the target may crash (tracee.hpp).
@@ -60,12 +60,12 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 enum class ThreadState { waiting, running, other };
-// Reads from /proc what a thread does, without stopping it. The result may be out of date a moment later. So
-// Tracee::is_safe() checks the thread again once it is stopped.
+// Reads from /proc what a thread does, without stopping the thread. The result may be out of date a moment
+// later. So Tracee::is_safe() checks the thread again after it has been stopped.
 ThreadState thread_state(pid_t pid, pid_t thread) {
   std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
   std::string word;
-  // The file cannot be read if the kernel does not provide it, or if the thread has ended.
+  // The read fails if the kernel does not provide this file, or if the thread has ended.
   if (!(file >> word)) return ThreadState::running;
   if (word == "running") return ThreadState::running;
   const long call_number = std::strtol(word.c_str(), nullptr, 0);
@@ -91,14 +91,14 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
     case SYS_write:
     case SYS_pwrite64:
     case SYS_openat:
-      return ThreadState::running;  // it probably waits only for a device, and continues soon
+      return ThreadState::running;  // the thread probably waits only for a device, and continues soon
     default:
-      return ThreadState::other;  // not tried: epoll_wait(), for example, would fail with EINTR
+      return ThreadState::other;  // not to be stopped: epoll_wait(), for example, would fail with EINTR
   }
 }
 
-// Returns the threads that wait, because stopping them has no effect on the program. If no thread waits, or
-// if `with_running` is true, the running threads follow in the list.
+// Returns the threads to stop, the best ones first. These are the threads that wait, because stopping them
+// has no effect on the program. Running threads follow if no thread waits, or if `with_running` is true.
 std::vector<pid_t> threads_to_try(pid_t pid, bool with_running) {
   std::vector<pid_t> waiting;
   std::vector<pid_t> running;
@@ -121,8 +121,8 @@ Result<uint64_t> kernel_result(Result<uint64_t> result, std::string_view what, p
 // Makes the traced thread map memory, if thread.memory_bytes is not 0, and create the new thread. Returns the
 // address of the mapped memory, or 0. Called when the traced thread is at a safe point (tracee.hpp).
 // Order: the memory is filled before it becomes executable, and pthread_create() is called last. So the new
-// thread finds everything that it reads. On an error the memory stays mapped, because the traced thread would
-// have to make one more call to unmap it.
+// thread finds everything that it reads. After an error the memory stays mapped: to unmap it, the traced
+// thread would have to make one more call.
 Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, RemoteThread& thread,
                                     uint64_t create_function) {
   uint64_t memory = 0;
@@ -143,10 +143,11 @@ Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, Remote
   return memory;
 }
 
-// Runs in the helper. Makes one of the target's threads start the new thread. It tries them one after
-// another, until one is at a safe point (tracee.hpp). It detaches from each before it tries the next, so only
-// one thread is stopped at a time. The first round tries threads that wait. Later rounds try any thread, and
-// let it make more system calls until it is at a safe point.
+// Makes one of the target's threads start the new thread. Runs in the helper. It tries the target's threads
+// one after another, until it has stopped one at a safe point (tracee.hpp). It detaches from each thread
+// before it tries the next, so only one thread is stopped at a time. The first round tries threads that wait.
+// Later rounds also try running threads, and let each thread make more system calls until it is at a safe
+// point.
 Result<StartedThread> start_thread_from_helper(const Target& inspected_target, RemoteThread thread,
                                                std::chrono::milliseconds patience) {
   Target target = inspected_target;
@@ -191,13 +192,13 @@ struct HelperReport {
   bool succeeded = false;
 };
 
-// The main function of the helper. setsid(): a signal to the command's process group does not reach the
-// helper. _exit(): the helper must not run the command's destructors and exit handlers. For the same reason
-// no exception leaves this function.
+// The main function of the helper. It calls setsid(), so that a signal to the command's process group does
+// not reach the helper. It ends with _exit(), because the helper must not run the command's destructors and
+// exit handlers. For the same reason no exception leaves this function.
 [[noreturn]] void run_helper(int pipe, const Target& target, const RemoteThread& thread,
                              std::chrono::milliseconds patience) {
-  // This text and the HelperReport are together shorter than PIPE_BUF. So the kernel does not split the
-  // write().
+  // A text of this length and the HelperReport are together shorter than PIPE_BUF, so the kernel does not
+  // split the write().
   constexpr size_t kMostTextBytes = 2048;
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
@@ -239,10 +240,10 @@ std::string read_report(int pipe, pid_t helper) {
 
 }  // namespace
 
-// Forks the helper, waits for it, and returns what it reports. The command closes its own write end of the
-// pipe after the fork. Otherwise read_report() would never reach the end of the pipe. The command waits for
-// the helper to end, also after an error. So no zombie remains, and the target's thread is released before
-// this function returns.
+// Forks the helper, waits for it, and returns what it reports. After the fork the command closes its own
+// write end of the pipe; otherwise read_report() would never see the end of the pipe. The command waits until
+// the helper has ended, also after an error. So no zombie remains, and when this function returns, no thread
+// of the target is stopped any more.
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   std::array<int, 2> pipe_ends{};

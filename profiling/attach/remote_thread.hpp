@@ -16,9 +16,9 @@ struct RemoteThread {
 
   uint64_t function = 0;  // address of the new thread's function: void* (*)(void*)
   uint64_t argument = 0;
-  // If not 0, this many bytes are mapped in the target first, readable and writable. Then `fill` is called
-  // with their address. It writes to them and sets `function` and `argument`. Afterwards the first
-  // `code_bytes` become executable and read-only.
+  // If memory_bytes is not 0, that many bytes are mapped in the target first, readable and writable. Then
+  // `fill` is called with their address. It fills these bytes and sets `function` and `argument`. After that
+  // the first `code_bytes` bytes become executable and read-only.
   uint64_t memory_bytes = 0;
   uint64_t code_bytes = 0;
   std::function<Result<void>(uint64_t memory, RemoteThread& thread)> fill;
@@ -32,11 +32,11 @@ struct StartedThread {
 // Waits up to `patience` until one of the target's threads is at a point where it holds no lock of libc
 // (tracee.hpp), and makes it start the new thread. The new thread has all signals blocked, and is detached.
 //
-// All of this runs in a helper, also RemoteThread::fill. The helper is a forked process in a session (setsid)
-// of its own. If a terminal or a user kills the calling process, the helper still finishes. Otherwise a
-// thread of the target could stay half changed, and the target would crash. The calling process must have no
-// other thread that can hold a lock: the helper is a fork and allocates memory, and would wait for such a
-// lock for ever.
+// A helper does all of this, and also calls RemoteThread::fill. The helper is a forked process in a session
+// (setsid) of its own. So it still finishes if a terminal or a user kills the calling process. Otherwise a
+// thread of the target could keep changed registers, and the target would crash.
+// The calling process must have no other thread that can hold a lock. The helper is a fork of it and
+// allocates memory, so it would wait for such a lock for ever.
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience);
 

@@ -1,11 +1,11 @@
 // Inspects a target process by /proc, and reads and writes its memory.
 //
-// Threads: any thread. Most calls come from a command's main thread. Another thread, which inspects the
-// processes for the live page (profiling/serve/live_view.cpp), calls running_session(). Only one thread at a
-// time may use a Target.
+// Threads: any thread, but only one thread at a time may use a Target. Most calls come from a command's main
+// thread. The thread that updates the live page (profiling/serve/live_view.cpp) calls running_session().
 // Locks: none.
 // Memory: everything may allocate: this is penstock's own process.
-// Ctrl-C: not checked here. Nothing waits for the target, except that the kernel may delay a read of /proc.
+// Ctrl-C: not checked here, because nothing here waits for the target. Only the kernel may delay a read of
+// /proc.
 // Target: only Target::write() changes it. All other functions only read /proc, its memory and its session's
 // file.
 #include "profiling/attach/target.hpp"
@@ -54,7 +54,7 @@ bool is_libc_part(std::string_view path) {
 }
 
 // Parses /proc/PID/maps. The target may change its mappings meanwhile, so the result may be out of date.
-// Errors: not_found if the process does not exist; those of not_traceable() if this user may not read the
+// Errors: not_found if the process does not exist; the error of not_traceable() if this user may not read the
 // file.
 Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   errno = 0;
@@ -107,9 +107,9 @@ std::string status_field(pid_t pid, std::string_view field) {
   return "";
 }
 
-// Returns the user's name, or "user UID" if it is not known. Uses getpwuid_r(), because two threads may call
-// this at the same time, and getpwuid() uses static memory. A user whose entry does not fit in the buffer
-// counts as unknown.
+// Returns the user's name, or "user UID" if it is not known. Two threads may call this at the same time. So
+// it uses getpwuid_r(), and not getpwuid(), which returns static memory. If the user's entry does not fit in
+// the buffer, the name is not known.
 std::string user_name(uid_t uid) {
   struct passwd entry {};
   struct passwd* found_entry = nullptr;
@@ -174,9 +174,9 @@ Error not_traceable(pid_t pid, int sys_errno) {
                     pid, why);
 }
 
-// Checks whether attaching is possible. The process may end between two of these checks, and another process
-// may then get its id. is_running() finds that out later, because it compares the time when the process
-// started (process_start_).
+// Checks whether attaching is possible, and collects the target's mappings and libraries. During the checks
+// the process may end, and another process may get its id. is_running() detects that later: it compares the
+// time when the process started with process_start_.
 Result<Target> Target::inspect(pid_t pid) {
   Target target;
   target.pid_ = pid;
@@ -278,8 +278,8 @@ bool Target::has_library() const {
                      [](const TargetMapping& one) { return base_name(one.path) == kLibraryName; });
 }
 
-// read() and write() make one system call each and do not stop the target. Its threads may change the same
-// bytes meanwhile.
+// read() and write() make one system call each and do not stop the target. The target's threads may change
+// the same bytes meanwhile.
 bool Target::read(uint64_t address, void* to, size_t bytes) const {
   iovec local{to, bytes};
   iovec remote{reinterpret_cast<void*>(address), bytes};  // an address in the other process
@@ -301,12 +301,12 @@ bool Target::is_running() const {
   return process_start(uint32_t(pid_)) == process_start_ && !status_field(pid_, "VmSize:").empty();
 }
 
-// Finds the session's file in the process's mappings, and reads the header from that file. Any thread may
-// call this; it takes no lock. The process may write to the header at the same time.
+// Finds the session's file in the process's mappings, and reads the header from that file. The process may
+// write to the header at the same time. Any thread may call this; it takes no lock.
 std::optional<SessionFile> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
   if (!mappings.ok()) return std::nullopt;
-  std::set<std::string_view> checked_paths;  // a session's file has several mappings, but is checked once
+  std::set<std::string_view> checked_paths;  // a session's file may have several mappings
   for (const TargetMapping& one : *mappings) {
     if (!is_session_of(one.path, pid) || !checked_paths.insert(one.path).second) continue;
     SessionFile found{.file = one.path};

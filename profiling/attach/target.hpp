@@ -1,5 +1,5 @@
-// What /proc shows about the process to attach to: whether attaching is possible, and the addresses that
-// attaching needs.
+// Finds out from /proc whether attaching to a process is possible, and the addresses in it that attaching
+// needs.
 #pragma once
 
 #include <sys/types.h>
@@ -29,8 +29,9 @@ struct TargetMapping {
 class Target {
  public:
   // Errors: not_found: no such process. permission_denied: the process belongs to another user, or the system
-  // forbids attaching (the message has a remedy). invalid_argument: it cannot load the library (it is static,
-  // 32-bit, uses musl, or has another root file system). busy: it is stopped, or another process traces it.
+  // forbids attaching (the message has a remedy). invalid_argument: the process cannot load the library (it
+  // is static, 32-bit, uses musl, or has another root file system). busy: the process is stopped, or another
+  // process traces it.
   static Result<Target> inspect(pid_t pid);
 
   pid_t pid() const { return pid_; }
@@ -70,16 +71,17 @@ struct SessionFile {
   std::string file;
   penstock_session_header header{};
 };
-// The session to which the process writes. nullopt if no session of the process runs, or if this user may not
+// Returns the session to which the process writes. nullopt if it writes to none, or if this user may not
 // inspect the process.
 std::optional<SessionFile> running_session(pid_t pid);
-// The session to which the process writes, if the session's file was deleted: its header and its former name.
+// Returns the session to which the process writes, if the session's file was deleted: its header and its
+// former name.
 std::optional<SessionFile> removed_session(const Target& target);
 
 // Returns the error for a target that was inspected and has ended since then.
 Error ended_meanwhile(const Target& target);
-// Returns the error for a process that the system does not let us trace. Its message names the reason and a
-// remedy.
+// Returns the error for a process that the system does not let us trace. The error's message names the reason
+// and a remedy.
 Error not_traceable(pid_t pid, int sys_errno);
 
 }  // namespace penstock

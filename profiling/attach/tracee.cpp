@@ -3,14 +3,14 @@
 // Threads: all code runs in the helper process's only thread, the tracer. ptrace stops one thread of the
 // target; its other threads run.
 // Locks: the helper holds none. The target's thread must be stopped where it holds no lock of malloc or of
-// the loader. The functions that it is made to call (mmap(), pthread_create()) may need these locks.
-// A lock that another thread of the target holds is released in time, because that thread runs.
+// the loader, because the functions that it is made to call (mmap(), pthread_create()) may need these locks.
+// If another thread of the target holds such a lock, that thread runs and will release it.
 // Memory: the helper may allocate and use stdio.
-// Signals: until prepare(), signals to the target's thread are delivered as usual (wait_until_stopped(),
+// Signals: before prepare(), signals to the target's thread are delivered as usual (wait_until_stopped(),
 // continue_to_system_call()). From prepare() to detach() the thread has all of them blocked, except SIGKILL
 // and SIGSTOP. So no handler of the program runs while the thread makes calls for us on its stack.
-// Forks: if another thread of the target forks meanwhile, the child has only that other thread. So it does
-// not have the traced thread with its changed registers.
+// Forks: if another thread of the target forks meanwhile, the child has only the forking thread. The traced
+// thread with its changed registers does not exist in the child.
 // Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
 #include "profiling/attach/tracee.hpp"
 
@@ -43,31 +43,33 @@ constexpr uint64_t kScratchBytes = 512;
 constexpr uint64_t kLeastStackBytes = 16384;
 constexpr auto kStopTimeout = std::chrono::seconds(5);
 
-// True for the kernel's internal result of an interrupted system call that the kernel will make again when
-// the thread continues: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+// True if this is the result of an interrupted system call that the kernel will make again when the thread
+// continues. The kernel uses these results only internally: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND,
+// ERESTART_RESTARTBLOCK.
 bool is_restarted(uint64_t result) {
   const auto code = int64_t(result);
   return code == -512 || code == -513 || code == -514 || code == -516;
 }
 constexpr int64_t kRestartBlockResult = -516;
 
-// System calls that malloc and the loader never make. A thread in one of them holds no lock of malloc or the
-// loader, unless it is in a handler that interrupted them. After an interruption the kernel makes these calls
-// again, and the program notices nothing. SYS_restart_syscall continues an interrupted call that has a
-// timeout: another call of this list, or a futex wait.
+// A thread can be stopped in one of these system calls: after an interruption the kernel makes the call
+// again, and the program notices nothing. malloc and the loader never make these calls. So the thread holds
+// none of their locks, unless it is in a signal handler that interrupted malloc or the loader.
+// SYS_restart_syscall continues an interrupted call that has a timeout: another call of this list, or a futex
+// wait.
 constexpr std::array kRestartableCalls{SYS_restart_syscall, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll,
                                        SYS_ppoll,           SYS_select,    SYS_pselect6,        SYS_wait4,
                                        SYS_waitid};
-// malloc and the loader never make these system calls either. But an interruption would make these calls
-// return early or with EINTR. So the thread is stopped only at the begin of such a call, before the kernel
-// has done anything.
+// A thread can be stopped only at the begin of one of these system calls, before the kernel has done
+// anything. An interruption would make the call return early or with EINTR. malloc and the loader never make
+// these calls.
 constexpr std::array kCallsStoppedAtEntry{
     SYS_write,       SYS_writev,   SYS_pwrite64,  SYS_pwritev,    SYS_pwritev2, SYS_pread64,
     SYS_preadv,      SYS_preadv2,  SYS_readv,     SYS_lseek,      SYS_fstat,    SYS_newfstatat,
     SYS_statx,       SYS_fsync,    SYS_fdatasync, SYS_getdents64, SYS_sendfile, SYS_epoll_wait,
     SYS_epoll_pwait, SYS_recvfrom, SYS_sendto,    SYS_accept4,    SYS_getppid,  SYS_unlink};
-// A system call that is safe only if this libc function makes it. malloc and the loader make the same system
-// call, but from functions of their own.
+// A system call at whose begin a thread can be stopped, but only if this function of libc makes the call.
+// malloc and the loader make the same system call, but from functions of their own.
 struct CallOfFunction {
   long number;
   const char* function;
@@ -78,13 +80,13 @@ constexpr std::array kCallsOfFunctions{CallOfFunction{SYS_read, "read"}, CallOfF
                                        CallOfFunction{SYS_close, "close"}};
 
 bool is_condition_wait(const user_regs_struct& regs) {
-  // True in pthread_cond_wait(), sem_wait() and pthread_join(): they use FUTEX_WAIT_BITSET. The locks of
-  // malloc and the loader use FUTEX_WAIT.
+  // True in pthread_cond_wait(), sem_wait() and pthread_join(), which use FUTEX_WAIT_BITSET. False while a
+  // thread waits for a lock of malloc or the loader, because these locks use FUTEX_WAIT.
   return long(regs.orig_rax) == SYS_futex && (int(regs.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
-// True if this is the code to which signal handlers return. That code calls rt_sigreturn; its bytes have one
-// of two forms.
+// True if `code` is the code to which signal handlers return. That code calls rt_sigreturn, in one of two
+// forms.
 bool ends_handler(std::span<const std::byte> code) {
   static constexpr std::array<unsigned char, 9> kLongForm{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   static constexpr std::array<unsigned char, 7> kShortForm{0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -94,8 +96,8 @@ bool ends_handler(std::span<const std::byte> code) {
 
 }  // namespace
 
-// Begins to trace the thread without stopping it. With TRACESYSGOOD, a stop at a system call has bit 0x80 in
-// its signal number, so that it differs from a SIGTRAP.
+// Begins to trace the thread without stopping it. PTRACE_O_TRACESYSGOOD sets bit 0x80 in the signal number of
+// a stop at a system call. Without it, such a stop would look like a SIGTRAP of the program.
 Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACESYSGOOD) != 0) {
     const int sys_errno = errno;
@@ -130,8 +132,8 @@ Error Tracee::thread_lost_error(std::string_view what) const {
   return make_error(Errc::io, "thread {} of process {} {}", thread_, target_->pid(), what);
 }
 
-// Waits until the thread stops or ends, by polling until the time `until`. So a thread that never stops
-// cannot block the helper. With __WALL, waitpid() also waits for threads other than the main thread.
+// Waits until the thread stops or ends. It polls, and gives up at the time `until`, so that a thread that
+// never stops cannot block the helper. __WALL makes waitpid() accept threads other than the main thread too.
 Tracee::Wait Tracee::wait(int& status, Clock::time_point until) const {
   for (unsigned tries = 0;; ++tries) {
     const pid_t got = ::waitpid(thread_, &status, __WALL | WNOHANG);
@@ -155,10 +157,10 @@ Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::st
   return success();
 }
 
-// Waits for the stop that PTRACE_INTERRUPT causes. Called after PTRACE_INTERRUPT. Other stops may come first.
-// If the thread has stopped for a signal, the signal is delivered, or the program would lose it. If the
-// thread has stopped at a system call, it is continued. A group stop (SIGSTOP) comes from another process and
-// is reported as an error.
+// Called after PTRACE_INTERRUPT: waits for the stop that it causes. The thread may stop for other reasons
+// first. If it stops for a signal, this function delivers the signal, because otherwise the program would
+// lose it. If it stops at a system call, this function continues it. If another process has stopped it
+// (SIGSTOP), this function returns an error.
 Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
   for (;;) {
     int status = 0;
@@ -173,10 +175,12 @@ Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
   }
 }
 
-// Continues to the next begin or end of a system call. Signals are delivered on the way, and system calls of
-// their handlers stop the thread too. The kernel reports the begin and the end alternately, so at_call_entry_
-// changes each time. After a group stop (SIGSTOP) the thread is continued, and nothing is reported. While the
-// thread makes a call for us (prepared_), a fault is not delivered: the program's handler does not expect it.
+// Continues the thread to the next begin or end of a system call. The kernel reports the begin and the end
+// alternately, so at_call_entry_ changes each time.
+// Signals: they are delivered on the way, and the thread also stops at the system calls of their handlers. If
+// another process stops the thread (SIGSTOP), this function continues it. If the thread makes a call for us
+// (prepared_) and causes a fault, this function returns an error instead of delivering the signal, because
+// the program's handler does not expect the fault.
 Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
@@ -195,8 +199,8 @@ Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   }
 }
 
-// Keeps a system call from happening: replaces it by sched_yield, and lets the thread continue to the end of
-// that call. Called when the thread is stopped at the begin of a system call.
+// Replaces a system call by sched_yield, so that it does not happen, and lets the thread continue to the end
+// of sched_yield. Called when the thread is stopped at the begin of a system call.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
@@ -206,8 +210,8 @@ Result<void> Tracee::skip_system_call() {
   return continue_to_system_call(Clock::now() + kStopTimeout);
 }
 
-// If the thread was only at unsafe points, this is not an error: the result is false. Nothing in the thread
-// was changed then, and detach() alone releases it.
+// Stops the thread at a safe point and prepares it for calls (prepare()). False if the thread reached no safe
+// point in time. In that case nothing in the thread was changed, and detach() only has to let it continue.
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int most_calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();
@@ -234,17 +238,17 @@ Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int 
 
 // True if the stopped thread holds no lock that pthread_create() or mmap() may need. Conditions: (1) it is in
 // libc, in a system call; (2) that call is about to begin, or will be made again; (3) neither malloc nor the
-// loader makes this kind of call; (4) enough stack is free; (5) the thread is not in a signal handler. Any
-// doubt gives false: another thread, or this thread's next call, may be safe.
+// loader makes this kind of call; (4) enough stack is free; (5) the thread is not in a signal handler. In
+// doubt the result is false: another thread, or this thread's next call, may be safe.
 bool Tracee::is_safe() const {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return false;
   const auto number = long(regs.orig_rax);
   if (number < 0 || !target_->is_libc_code(regs.rip)) return false;
-  // In this case the thread was running, or its system call has ended.
+  // Not safe: the thread was running outside of a system call, or its system call has ended.
   if (!at_call_entry_ && !is_restarted(regs.rax)) return false;
-  // True if the thread is inside this libc function. Calls from libc's syscall() are not safe: programs use
-  // it in their own locks and allocators, whose state is unknown.
+  // True if the thread is inside this libc function. It is used below to refuse system calls that the program
+  // makes by syscall(): programs use syscall() in their own locks and allocators, whose state is unknown.
   const auto is_inside = [&](const char* function) {
     const auto symbol = target_->libc_function(function);
     return symbol && regs.rip >= symbol->address && regs.rip <= symbol->address + symbol->bytes;
@@ -262,10 +266,11 @@ bool Tracee::is_safe() const {
          !is_in_handler();
 }
 
-// True if the thread is in a signal handler, or if that is not known. A handler may have interrupted any
-// code, including malloc. While a handler runs, the stack contains the return address of the code that ends
-// handlers, which has the same bytes in every program. So this checks all words on the stack (256 KiB at
-// most) that point to code. If a word matches by chance, another thread is chosen.
+// True if the thread is in a signal handler, or if that is not known. A handler is not safe, because it may
+// have interrupted any code, including malloc. While a handler runs, the stack contains its return address:
+// the address of the code that ends handlers (ends_handler()). So this function checks the code at every
+// address on the stack, in 256 KiB of the stack at most. An old return address may match by chance; then the
+// result is true, and another thread is chosen.
 bool Tracee::is_in_handler() const {
   constexpr uint64_t kMostStackBytes = 256 << 10;
   constexpr size_t kCodeBytes = 9;
@@ -294,19 +299,20 @@ bool Tracee::is_in_handler() const {
     const size_t complete_reads = got > 0 ? size_t(got) / kCodeBytes : 0;
     for (size_t i = 0; i < complete_reads; ++i)
       if (ends_handler(code_bytes[i])) return true;
-    // Moves on by at least 1, to skip an address that cannot be read: near the end of a mapping, or in the
-    // vdso.
+    // Moves on by at least 1, so that an address is skipped if it cannot be read (near the end of a mapping,
+    // or in the vdso).
     from += std::max<size_t>(complete_reads, 1);
   }
   return false;
 }
 
 // Saves all that detach() restores: registers, vector registers and blocked signals. Then blocks all signals.
-// An interrupted system call is postponed until detach(): the saved rip is set back to its `syscall`
-// instruction, with its number in rax, so that the thread makes the call after detach(). orig_rax = -1
-// prevents a restart by the kernel. prepared_ is set last: until then detach() restores nothing. An error
-// before that means that the thread has ended. scratch_address_ is below the red zone, because the program's
-// code may use the red zone without moving the stack pointer.
+// If the thread was stopped in a system call, it makes that call after detach(): the saved rip is set back to
+// the `syscall` instruction, and the saved rax to the number of the call. orig_rax = -1 prevents the kernel
+// from making the call again as well.
+// prepared_ is set last: until then detach() restores nothing. If this function fails, the thread has ended.
+// scratch_address_ is below the red zone: the 128 bytes below the stack pointer that the program's code may
+// use.
 Result<void> Tracee::prepare() {
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &saved_registers_) != 0) return thread_lost_error("is gone");
   const bool repeats_call = at_call_entry_ || is_restarted(saved_registers_.rax);
@@ -330,11 +336,11 @@ Result<void> Tracee::prepare() {
   return success();
 }
 
-// Lets the thread run until the called function returns. The function's return address is the `syscall`
-// instruction at the saved rip. So on its return the thread stops at the begin of a system call, with the
-// stack pointer `stack`. orig_rax then has the function's result, as if it were the number of a system call.
-// That system call is skipped. A stop at the same address with another stack pointer is a system call of the
-// function itself.
+// Lets the thread run until the called function returns, and returns the function's result. The function
+// returns to the `syscall` instruction at the saved rip. So the thread then stops at the begin of a system
+// call, with the stack pointer `stack`, and orig_rax has the function's result. This system call is skipped.
+// If the thread stops at the same address with another stack pointer, the function itself makes a system call
+// there.
 Result<uint64_t> Tracee::run_until_return(uint64_t stack, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(continue_to_system_call(until));
@@ -348,8 +354,8 @@ Result<uint64_t> Tracee::run_until_return(uint64_t stack, Clock::time_point unti
   }
 }
 
-// Makes the thread execute the `syscall` instruction at the saved rip with other registers. The thread stops
-// twice: at the begin and at the end of the call.
+// Sets the thread's registers for the system call, and makes the thread execute the `syscall` instruction at
+// the saved rip. The thread stops twice: at the begin and at the end of the system call.
 Result<uint64_t> Tracee::system_call(long number, std::span<const uint64_t> arguments) {
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 6> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
@@ -364,8 +370,8 @@ Result<uint64_t> Tracee::system_call(long number, std::span<const uint64_t> argu
 }
 
 // Makes the thread call `function`, on its own stack below scratch_address(). The return address is written
-// directly below scratch_address(), and rsp has the value after a call instruction, so that the stack is
-// aligned. rax = 0 tells a variadic function that no vector register has an argument.
+// directly below scratch_address(), and rsp points to it, as after a call instruction. So the stack is
+// aligned as the function expects. rax = 0 tells a variadic function that no vector register has an argument.
 Result<uint64_t> Tracee::call(uint64_t function, std::span<const uint64_t> arguments) {
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 4> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx};
@@ -380,9 +386,9 @@ Result<uint64_t> Tracee::call(uint64_t function, std::span<const uint64_t> argum
   return run_until_return(scratch_address_, Clock::now() + kStopTimeout);
 }
 
-// Restores the thread and lets it run. The destructor calls this too, after any error. Registers can be
-// restored only while the thread is stopped, so it is stopped first. Signals are unblocked after the
-// registers are restored. Pending signals are delivered once the thread runs.
+// Restores the thread and lets it run. The destructor calls this too, so the thread is also restored after an
+// error. First the thread is stopped, if it runs. Then its registers are restored, and then its signals are
+// unblocked. Pending signals are delivered when the thread runs again.
 void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {

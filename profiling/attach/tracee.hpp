@@ -5,9 +5,9 @@
 // Threads: one thread must make all calls, because the kernel binds a tracee to the thread that seized it. It
 // is the only thread of the helper process (remote_thread.cpp).
 // Signals: tracee.cpp says which signals the stopped thread gets.
-// Crash: if the helper dies, the kernel detaches, and the thread continues with the registers of that moment.
-// Before prepare() and after detach() that is harmless. Between the two the thread may be inside a call that
-// it makes for us, and the target may crash.
+// Crash: if the helper dies, the kernel detaches, and the thread continues with its present registers. That
+// is harmless before prepare() and after detach(). Between them the thread may be inside a call that it makes
+// for us, and then the target may crash.
 #pragma once
 
 #include <sys/types.h>
@@ -35,16 +35,19 @@ class Tracee {
   Tracee(const Tracee&) = delete;
   ~Tracee();
 
-  // Stops the thread. While it is not at a safe point (is_safe()), it continues to its next system call, at
-  // most `most_calls` times. False if no safe point was reached. Then the thread may still be stopped, and
-  // detach() releases it.
+  // Stops the thread at a safe point (is_safe()). While it is not at one, it continues to its next system
+  // call, at most `most_calls` times. False if no safe point was reached within `patience`. In that case the
+  // thread may still be stopped; detach() lets it continue.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int most_calls);
 
-  // Called at a safe point. Makes a system call with up to six arguments in the thread. Returns its result.
+  // Makes the thread make a system call with up to six arguments, and returns the result. The thread must be
+  // at a safe point.
   Result<uint64_t> system_call(long number, std::span<const uint64_t> arguments);
-  // Called at a safe point. Calls a function with up to four arguments in the thread. Returns its result.
+  // Makes the thread call a function with up to four arguments, and returns the result. The thread must be at
+  // a safe point.
   Result<uint64_t> call(uint64_t function, std::span<const uint64_t> arguments);
-  // Address of 512 bytes on the thread's stack that no call uses. Called functions can write results there.
+  // Address of 512 bytes on the thread's stack that neither the program nor a called function uses. A pointer
+  // to them can be an argument, for results.
   uint64_t scratch_address() const { return scratch_address_; }
 
   // Restores the thread and lets it continue from where it was stopped.
@@ -56,8 +59,9 @@ class Tracee {
   enum class Wait { stopped, timed_out, gone };
   Wait wait(int& status, Clock::time_point until) const;
   Result<void> wait_until_stopped(Clock::time_point until);  // called after PTRACE_INTERRUPT
-  // Waits until the thread stops. Errors: not_found or io if the thread has ended; timed_out after `until`.
-  // `timeout_text` is the end of the message of timed_out, for example "makes no call".
+  // Waits until the thread stops. Errors: not_found or io if the thread has ended; timed_out if it has not
+  // stopped by the time `until`. The message of timed_out ends with `timeout_text`, for example "makes no
+  // call".
   Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text);
   // the thread stops again at the next begin or end of a system call
   Result<void> continue_to_system_call(Clock::time_point until);

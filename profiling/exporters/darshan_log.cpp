@@ -7,7 +7,7 @@ namespace penstock::darshan {
 namespace {
 
 constexpr size_t kMostJobBytes = 4096;
-constexpr size_t kMostNotesBytes = 1024;    // the notes and the NUL that ends them
+constexpr size_t kMostNotesBytes = 1024;    // limit for all notes, including the NUL at their end
 constexpr size_t kMostCommandBytes = 2048;  // the rest of the job's 4 KiB is for the mounts
 constexpr size_t kMostNameBytes = 4096;     // the longest path that system calls accept
 
@@ -50,8 +50,8 @@ std::string job_text(const Job& job) {
   text += notes_text(job);
   text += cut_to_bytes(without_newlines(job.command), kMostCommandBytes);
   for (const auto& [type, point] : job.mounts) {
-    // Readers divide the line into file system type and mount point at white space. So a line is left out if
-    // one of these two contains any.
+    // Readers divide the line at white space into file system type and mount point. So a mount is left out if
+    // one of the two contains white space.
     const bool splits_in_two =
         !type.empty() && !point.empty() && (type + point).find_first_of(" \t\n\v\f\r") == std::string::npos;
     const std::string line = "\n" + type + "\t" + point;
@@ -86,7 +86,8 @@ Result<void> LogWriter::write_job(const Job& job) {
 }
 
 void LogWriter::begin_names() {
-  // the names begin where the job ends; readers find the end of the job by this, even if there are no names
+  // The names begin where the job ends. The offset is set even if there are no names, because readers find
+  // the end of the job by it.
   header_.names.offset = position_;
   open_region_ = &header_.names;
 }

@@ -1,6 +1,6 @@
-// Writes logs in Darshan's format 3.41, for darshan-util and PyDarshan. A log is a header and then regions of
-// zlib streams: the job, the names, and the records of each module. The layouts are those of Darshan's
-// include/*-log-format.h (version 3.5.0). Numbers have the byte order of the machine; readers detect it from
+// Writes logs in Darshan's format 3.41, for darshan-util and PyDarshan. A log is a header and then regions,
+// each a zlib stream: the job, the names, and the records of each module. The layouts are those of Darshan's
+// include/*-log-format.h (version 3.5.0). Numbers have the byte order of this machine; readers detect it from
 // the header.
 #pragma once
 
@@ -28,8 +28,9 @@ inline constexpr int64_t kNotMonitored = -1;  // the value of a counter or time 
 inline constexpr uint64_t kPosixHeatmapId = 16592106915301738621ULL;
 inline constexpr uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 
-// What one rank did to one file with descriptors: 69 counters and 17 times, in Darshan's order. Times are in
-// seconds. Moments are counted from the job's begin; 0 means never.
+// What one rank did to one file with calls that use descriptors: 69 counters and 17 times, in Darshan's
+// order. All times are in seconds. Begins and ends are counted from the begin of the job; 0 means that there
+// was no such call.
 struct PosixRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -71,8 +72,8 @@ struct PosixRecord {
   std::array<double, 4> shared_file_times{};
 };
 
-// What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order.
-// Moments are counted from the job's begin; 0 means never.
+// What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order. The
+// times are as in PosixRecord: seconds, from the begin of the job.
 struct StdioRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -101,8 +102,8 @@ struct StdioRecord {
   std::array<double, 4> shared_file_times{};
 };
 
-// The head of a list of single calls. In the log, this record is followed by `writes` segments of write
-// calls, then by `reads` segments of read calls.
+// Precedes the recorded calls of one rank on one file. In the log, `writes` segments of write calls follow
+// it, then `reads` segments of read calls.
 struct DxtRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -111,7 +112,7 @@ struct DxtRecord {
   int64_t writes = 0;
   int64_t reads = 0;
 };
-// A segment in version 1 of the module DXT_POSIX, which all readers support.
+// One recorded call, in version 1 of the module DXT_POSIX, which all readers support.
 struct DxtSegment {
   int64_t offset = 0;  // -1: the call has no offset
   int64_t length = 0;
@@ -119,9 +120,9 @@ struct DxtSegment {
   double end_s = 0;
 };
 
-// The head of a heatmap: the bytes that a rank moved in each interval of time (bin). In the log, this record
-// is followed by the bytes written in each bin, then by the bytes read in each bin. All heatmaps of a log
-// have the same bins.
+// Precedes a heatmap: the bytes that one rank moved in each bin. A bin is an interval of time, and all
+// heatmaps of a log have the same bins. In the log, the bytes written in each bin follow this record, then
+// the bytes read in each bin.
 struct HeatmapRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -141,7 +142,7 @@ struct Job {
   int64_t end_ns = 0;
   int64_t rank_count = 1;
   int64_t id = 0;
-  std::vector<std::pair<std::string, std::string>> notes;  // one line for each key and value
+  std::vector<std::pair<std::string, std::string>> notes;  // each pair becomes one line: key, value
   std::string command;
   std::vector<std::pair<std::string, std::string>> mounts;  // pairs of file system type and mount point
 };
@@ -154,24 +155,25 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // Error: invalid_argument if the file does not support seeking (a pipe), because the header is written
-  // last.
+  // Begins the log with an empty header. Error: invalid_argument if the file does not support seeking (a
+  // pipe), because finish() must go back to write the header.
   Result<void> begin();
 
-  // Texts are cut if they are too long: the format has 4 KiB for the whole job.
+  // Writes the job's region. Texts are cut if they are too long: the format has 4 KiB for the whole job.
   Result<void> write_job(const Job& job);
   void begin_names();
   Result<void> add_name(uint64_t id, std::string_view text);
-  // Begins the region of a module. `incomplete`: tells readers that records of it are missing.
+  // Begins the region of a module. `incomplete` tells readers that some records of the module are missing.
   void begin_module(Module module, uint32_t version, bool incomplete);
   template <class Record>
   Result<void> add(const Record& record) {
     return add(std::as_bytes(std::span(&record, 1)));
   }
   Result<void> add(std::span<const std::byte> bytes);
-  // Ends the names or a module. A region without any record is left out.
+  // Ends the region of the names or of a module. A region without records is left out.
   Result<void> end_region();
-  // Writes the header, which comes first in the file but needs the places of all regions.
+  // Writes the header. It comes first in the file, but is written last, because it needs the offsets of all
+  // regions.
   Result<void> finish();
 
  private:
@@ -182,7 +184,7 @@ class LogWriter {
   struct Header {
     std::array<char, 8> version{'3', '.', '4', '1'};
     int64_t magic = 6567223;
-    uint64_t compression = 0;  // zlib; only the first byte counts, the rest is padding
+    uint64_t compression = 0;  // 0: zlib; only the first byte counts, the rest is padding
     uint64_t incomplete = 0;   // a module's bit is set if records of it are missing
     Region names;
     std::array<Region, kModuleCount> modules;
@@ -197,7 +199,7 @@ class LogWriter {
   uint64_t position_ = sizeof(Header);
   ZlibStream stream_;
   Region* open_region_ = nullptr;
-  bool region_is_empty_ = true;  // nothing was added to the present region
+  bool region_is_empty_ = true;  // true: nothing was added to the current region yet
 };
 
 }  // namespace penstock::darshan

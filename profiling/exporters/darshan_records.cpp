@@ -23,7 +23,7 @@ struct Entry {
   uint32_t rank;
 };
 
-// What one rank did to one file through the layers that Darshan puts into one module (POSIX or STDIO).
+// What one rank did to one file through the layers of one Darshan module (POSIX or STDIO).
 struct FileActivity {
   LayerSum sum;
   uint64_t duplicates = 0;
@@ -46,14 +46,14 @@ struct FileActivity {
   }
 };
 
-// Converts a time to seconds since begin_ns. Returns 0, which means "never" in Darshan, if the time is not
-// set.
+// Converts a time to seconds since begin_ns. If the time is not set (INT64_MAX or INT64_MIN), returns 0,
+// which means "never" in Darshan.
 double seconds(int64_t ns, int64_t begin_ns) {
   if (ns == INT64_MAX || ns == INT64_MIN) return 0;
   return std::max(0.0, (double(ns) - double(begin_ns)) / 1e9);
 }
 
-// The fields that the records of both modules have in common.
+// Makes a record with the fields that PosixRecord and StdioRecord have in common.
 template <class Record>
 Record common_record(const FileActivity& part, uint64_t opens, int64_t begin_ns) {
   const LayerSum& sum = part.sum;
@@ -105,8 +105,9 @@ StdioRecord stdio_record(const FileActivity& part, int64_t begin_ns) {
   return record;
 }
 
-// Makes a FileOfRank for each name and rank. add() gets the entries of one key directly after one another and
-// collects them. When the next key begins, flush() divides the collected entries by name and then by rank.
+// Makes a FileOfRank for each name and rank. The caller passes all entries to add(), those of one key
+// directly after one another. add() collects the entries of a key. When the next key begins, flush() divides
+// the collected entries by name and then by rank.
 class RecordGrouper {
  public:
   RecordGrouper(const SessionFilter& filter, int64_t begin_ns, const EachFileOfRank& each)

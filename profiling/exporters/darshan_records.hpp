@@ -16,8 +16,9 @@
 
 namespace penstock::darshan {
 
-// The id of a file with this key. A file has the same id in every log, as with Darshan's own ids, so that
-// logs can be compared. If several names have the same key, `name` is the number of the name, from 0.
+// Returns the id of the file with this key. The file has the same id in every log, so that logs can be
+// compared; Darshan's own ids have this property too. If several names have the same key, `name` is the
+// number of the name, from 0.
 uint64_t record_id(uint64_t key, uint64_t name = 0);
 
 struct FileOfRank {
@@ -28,16 +29,16 @@ struct FileOfRank {
   std::optional<StdioRecord> stdio;
 };
 
-// Returns the entries at the begin of the list that are equal to entries[0], up to the first one that
-// differs. `same` compares two entries. The list must not be empty.
+// Returns the first entries of the list that are equal to entries[0], up to the first one that is not. `same`
+// compares two entries. The list must not be empty.
 template <class Entry>
 std::span<const Entry> equal_head(std::span<const Entry> entries, const auto& same) {
   const auto end = std::ranges::find_if_not(entries, [&](const Entry& one) { return same(entries[0], one); });
   return entries.first(size_t(end - entries.begin()));
 }
 
-// Calls `each` for every rank and every file that this rank used and the filter wants. The records of one
-// file come one after another. Moments are seconds since `begin_ns`.
+// Calls `each` once for each rank and each file that this rank used, if the filter wants the file. The calls
+// for one file follow one another. Times of begins and ends are seconds since `begin_ns`.
 using EachFileOfRank = std::function<void(const FileOfRank&)>;
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
                        int64_t begin_ns, const EachFileOfRank& each);

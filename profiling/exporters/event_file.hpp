@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Writes an event file. A tag is the name of a chart or text, in the form "group/name". Tags and texts must
-// be UTF-8. `wall_s` is a time in seconds since 1970. Only one thread may use an object.
+// Writes an event file. Parameters: `tag` is the name of a chart or text, in the form "group/name". Tags and
+// texts must be UTF-8. `wall_s` is a time in seconds since 1970. Only one thread may use an object.
 class EventFile {
  public:
   explicit EventFile(WholeFile& to) : output_(&to) {}
@@ -21,8 +21,8 @@ class EventFile {
   // Writes the first record of the file. Must be called before all other functions.
   Result<void> begin(double wall_s);
   Result<void> add_scalar(std::string_view tag, double wall_s, uint64_t step, double value);
-  // Adds a histogram of sizes. counts[i] is the number of sizes above ends[i - 1] and up to ends[i];
-  // counts[0] is that of the sizes from `least` to ends[0]. `sum` is the sum of all sizes.
+  // Adds a histogram of sizes. `counts` has the number of sizes in each bucket, and `ends` has the largest
+  // size of each bucket. `least` is the smallest size of the first bucket. `sum` is the sum of all sizes.
   Result<void> add_histogram(std::string_view tag, double wall_s, double least, double sum,
                              std::span<const double> ends, std::span<const double> counts);
   // Adds a text in Markdown with tables and emphasis; TensorBoard shows no HTML in it.

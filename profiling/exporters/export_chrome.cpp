@@ -20,7 +20,8 @@ namespace penstock {
 namespace {
 
 constexpr size_t kChunkBytes = 1U << 20U;
-// added to a process id to make the id of the process "files of ..."; larger than any process id
+// The trace has a process "files of ..." for each recorded process. Its id is the process id plus this
+// number, which is larger than any process id.
 constexpr uint64_t kFilePidOffset = 1U << 23U;
 
 class ChromeWriter {
@@ -83,7 +84,7 @@ class ChromeWriter {
   void write_span(const penstock_span& span, const ProcessFile& process_file) {
     if (span.component >= PENSTOCK_COMPONENTS) return;
     ++event_count_;
-    // The times of spans are nanoseconds of CLOCK_MONOTONIC; those of calls are ticks.
+    // A span has nanoseconds of CLOCK_MONOTONIC, whereas a recorded call has ticks.
     const int64_t begin_ns = process_file.view().clock().realtime_ns(span.begin_ns);
     write_event_head(component_name(span.component), "span", begin_ns,
                      double(span.end_ns) - double(span.begin_ns));
@@ -153,7 +154,7 @@ class ChromeWriter {
   int64_t begin_ns_ = 0;
   bool is_first_event_ = true;
   Result<void> write_result_;
-  uint64_t event_count_ = 0;  // calls and spans
+  uint64_t event_count_ = 0;  // events in the trace: two for each call, one for each span
 };
 
 }  // namespace

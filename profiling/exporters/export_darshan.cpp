@@ -74,7 +74,7 @@ class DarshanExporter {
     darshan::Job job;
     job.uid = has_status ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
-    // limits the length of the job, because a forged file may have any times
+    // Limits the length of the job: the times in a damaged or forged file may be any numbers.
     constexpr double kMostSeconds = 4e9;
     const auto span_ns = int64_t(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
@@ -124,8 +124,8 @@ class DarshanExporter {
     return write_module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
   }
 
-  // True if the log has a name for this id. If the session is still being recorded, files may appear after
-  // the names were written to the log. Their records are left out.
+  // True if the log has a name for this id. Records without a name are left out. They exist if the session is
+  // still being recorded, and a new file appears after the names were written to the log.
   bool is_named(uint64_t id) const { return std::binary_search(name_ids_.begin(), name_ids_.end(), id); }
 
   template <class Record>
@@ -183,7 +183,8 @@ class DarshanExporter {
     return log_.end_region();
   }
 
-  // Writes the calls of one rank on one file: the writes, then the reads, each sorted by begin.
+  // Writes the recorded calls of one rank on one file: first the writes, then the reads, each sorted by
+  // begin.
   Result<void> write_segments_of(std::span<const SegmentPosition> positions) {
     std::vector<darshan::DxtSegment> segments;
     segments.reserve(positions.size());
@@ -232,7 +233,8 @@ class DarshanExporter {
 
   Result<void> write_heatmaps() {
     const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
-    // Key: (true for STDIO, false for POSIX; rank). Value: the bytes of each bin, [0] read and [1] written.
+    // The bins of each heatmap. Key: (true for STDIO, false for POSIX; rank). Value: [0] the bytes read in
+    // each bin, [1] the bytes written.
     std::map<std::pair<bool, uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
@@ -253,8 +255,8 @@ class DarshanExporter {
     return log_.end_region();
   }
 
-  // Writes the bins as whole numbers. They are rounded so that the sum of all bins remains right: what
-  // rounding takes from one bin, a later one gets.
+  // Writes the bins as whole numbers. What rounding takes from one bin is added to a later one, so that the
+  // sum of all bins remains right.
   Result<void> write_rounded(std::vector<double>& bins, size_t points) {
     bins.resize(points);
     std::vector<int64_t> rounded;

@@ -22,7 +22,7 @@ Result<ExportOutcome> write_session_records(const ExportRequest& request) {
     tiers.push_back(std::move(tier));
   }
   const std::vector<std::string> argv(context.argv.begin(), context.argv.end());
-  // Makes the records of each session separately, because each session is a measurement of its own.
+  // Each session is a measurement of its own, so its records are made separately.
   std::vector<Record> records;
   for (const std::string& argument : request.sessions) {
     PENSTOCK_ASSIGN(const Session session, request.open(std::span(&argument, 1)));

@@ -22,8 +22,8 @@ constexpr double kMostPoints = 300;
 constexpr size_t kTableRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
-// Returns the end of a size bucket in bytes. The last bucket has no end, so a large value that a histogram
-// can still draw is returned.
+// Returns the end of a size bucket in bytes, for a histogram. The last bucket has no end; for it, returns a
+// large value that TensorBoard can still draw.
 double bucket_end_to_draw(size_t bucket) {
   constexpr uint64_t kLastBucketEnd = uint64_t{1} << 40U;
   return double(std::min(size_bucket_end(bucket), kLastBucketEnd));
@@ -148,7 +148,7 @@ class EventExporter {
     return write_scalars("operations_per_s/metadata", series, operations[2], 1);
   }
 
-  // Writes one value for each interval of `series`. TensorBoard's "step" of a value is the end of its
+  // Writes one value for each interval of `series`. As "step" of the value TensorBoard gets the end of the
   // interval, in milliseconds since the session's begin.
   Result<void> write_scalars(std::string_view tag, const TransferSeries& series,
                              const std::vector<double>& amounts, double unit) {
@@ -185,7 +185,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the name with each character replaced that has a special meaning in file names or shell patterns.
+// Replaces each character that is not a letter, a digit or '-' by '_', because it may have a special meaning
+// in file names or shell patterns.
 std::string safe_file_name(std::string_view name) {
   std::string safe_name(name);
   std::replace_if(
@@ -199,8 +200,8 @@ std::string safe_file_name(std::string_view name) {
   return safe_name.empty() ? "host" : safe_name;
 }
 
-// Creates folders for output. The destructor removes those that are still empty, so that a failed export does
-// not leave empty folders.
+// Creates folders for output. The destructor removes those of them that are still empty, so that a failed
+// export leaves no empty folders.
 class NewFolders {
  public:
   NewFolders() = default;
@@ -231,7 +232,8 @@ Result<ExportOutcome> write_tensorboard(const ExportRequest& request) {
   const penstock_session_header& first = session.processes.front().first().header();
   const std::string host = safe_file_name(session.processes.front().first().host());
   const int64_t begin_s = std::max<int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
-  // The names depend only on the session, so a second export of the same session gets the same file names.
+  // The names of the output files depend only on the session, so a second export replaces the files of the
+  // first.
   const fs::path logs(output);
   const fs::path run_folder = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
   const bool has_trace =

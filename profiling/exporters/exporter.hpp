@@ -29,7 +29,7 @@ struct ExportRequest {
   Result<Session> (*open)(std::span<const std::string> sessions);
 };
 
-// What an exporter wrote, and sentences about it that the command prints.
+// Describes what an exporter wrote. The command prints this description.
 struct ExportOutcome {
   std::string file;
   std::string_view item_name;  // what `count` counts, such as "events"
@@ -48,10 +48,12 @@ struct ExporterInfo {
 };
 const Registry<ExporterInfo>& exporter_registry();
 
-// Exports all given sessions together to one file. 1. Opens the sessions as one Session and creates the
-// output file under a temporary name. 2. Calls `write`, which writes the file and returns how many items it
-// wrote; it may also add sentences to the outcome. 3. Gives the file its final name. `object` names the file
-// in errors; `item_name` becomes ExportOutcome::item_name.
+// Exports all given sessions together to one file, in three steps.
+// 1. Opens the sessions as one Session and creates the output file under a temporary name.
+// 2. Calls `write`, which writes the file and returns how many items it wrote. It may also add notes and
+// warnings to the outcome.
+// 3. Gives the file its final name.
+// `object` names the file in errors; `item_name` becomes ExportOutcome::item_name.
 Result<ExportOutcome> export_to_file(
     const ExportRequest& request, std::string_view object, std::string_view item_name,
     const std::function<Result<uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&

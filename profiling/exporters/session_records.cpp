@@ -55,8 +55,8 @@ struct TierSum {
   }
 };
 
-// Removes mounts with less than 1% of all bytes (a few hundred bytes of /etc, a log), unless the user named
-// them as tiers.
+// Removes mounts with less than 1% of all bytes, such as one with a log or with files of /etc. Mounts that
+// the user named as tiers are kept.
 void remove_small_tiers(std::map<std::string_view, TierSum>& by_root) {
   uint64_t total_moved = 0;
   uint64_t total_mapped = 0;
@@ -80,7 +80,7 @@ Reading reading_of(const TierSum& tier) {
   return reading;
 }
 
-// The name of the program. For an interpreter, the name of its script.
+// Returns the name of the program; for a Python interpreter, the name of its script.
 std::string program_of(const Session& session) {
   const ProcessFile& process_file = session.processes.front().last();
   if (process_file.is_python())
@@ -135,7 +135,8 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   return record;
 }
 
-// Returns the reason why the figures of a record are too small; "" if no data are known to be missing.
+// Returns the reason why the figures of a record may be too small: data that are missing. "" if no data are
+// known to be missing.
 std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",

@@ -1,4 +1,4 @@
-// Converts sessions to result records (docs/records.md). From these records `penstock report` can draw the
+// Converts sessions to result records (docs/records.md). `penstock report` can draw them, for example the
 // bandwidth of any program over its threads and its tiers.
 #pragma once
 
@@ -20,20 +20,25 @@ struct NamedTier {
 // Parses "fast=/dev/shm/p"; the path may be relative.
 Result<NamedTier> parse_named_tier(std::string_view text);
 
-// Makes a record for each tier that the session read from or wrote to. The tiers are the named ones. If none
-// are named, each mount is a tier, and the last part of its path is its name. Pseudo file systems (/proc,
+// Makes a record for each tier that the session read from or wrote to. The tiers are `tiers`. If this list is
+// empty, each mount is a tier, whose name is the last part of the mount's path. Pseudo file systems (/proc,
 // /sys, /dev) are left out, and so are mounts with less than 1% of the bytes.
 //
-// The command is "profile". Parameters: tier; threads (the largest number that read at the same time, each
-// with at least 1% of the tier's bytes); processes. Metrics of the tier: payload_bytes and
-// payload_bytes_per_s from its first read to the end of its last read, wall_s between the two,
-// read_call_bytes_per_s, tier_bytes_read, tier_bytes_mapped, tier_bytes_written, read_s (added over threads),
-// reads, files.
+// The record's command is "profile".
+// Parameters: tier, program, processes, and threads: the largest number of threads that read at the same
+// time. Threads with less than 1% of the tier's bytes are not counted.
+//
+// Metrics of the tier:
+// - wall_s is the time from the begin of the first read to the end of the last read.
+// - payload_bytes and payload_bytes_per_s are the bytes that were read in this time, and their rate.
+// - read_s is the time in reads, added over threads.
+// - Others: read_call_bytes_per_s, tier_bytes_read, tier_bytes_mapped, tier_bytes_written, reads, files.
 //
 // Some programs report spans of reading, as our mini-apps do. If such a program reads from one tier only,
-// payload, wall_s and threads come from the spans, so reads outside spans (such as preparations) do not
-// count. Spans without the number of a sample belong to repeats of a measurement; their epoch is the number
-// of the repeat. The record then has a rate for each repeat, and the time between repeats does not count.
+// payload, wall_s and threads are those of the spans: reads outside spans, such as preparations, do not
+// count. If the spans have no sample numbers, they belong to repeats of a measurement, and their epoch is the
+// number of the repeat. The record then has a rate for each repeat, and the time between repeats does not
+// count.
 std::vector<Record> records_of(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                const std::vector<NamedTier>& tiers, const std::vector<std::string>& argv);
 

@@ -28,8 +28,8 @@ constexpr unsigned kHostNamesField = 4;
 constexpr unsigned kLinesField = 3;
 constexpr unsigned kEventNamesField = 4;
 constexpr unsigned kStatNamesField = 5;
-// Field numbers of XLine. Id and name have the same numbers in XPlane and in the entries of maps from numbers
-// to names.
+// Field numbers of XLine. kIdField and kNameField are also field numbers of XPlane, and of the entries of
+// maps from numbers to names.
 constexpr unsigned kIdField = 1;
 constexpr unsigned kNameField = 2;
 constexpr unsigned kEventsField = 4;
@@ -62,8 +62,8 @@ struct Event {
   uint16_t error_number = 0;
 };
 
-// Converts a time to picoseconds since the begin, the unit of the format. 64 bits of picoseconds cover about
-// half a year; later times are set to the largest value.
+// Converts a time to picoseconds since the begin, the unit of the format. Times later than kMostPs (about
+// half a year) become kMostPs, because the number has 64 bits.
 uint64_t picoseconds(int64_t ns, int64_t begin_ns) {
   constexpr double kMostPs = 1.6e19;
   const double ns_since_begin = double(ns) - double(begin_ns);
@@ -117,8 +117,8 @@ class Trace {
     xspace.message(kPlanesField, make_plane(1, "/host:CPU", thread_names_, &Event::line_of_thread));
     PENSTOCK_TRY(to.write(xspace.text()));
     xspace.clear();
-    // The plugin takes a plane with a name like this for a device. So it shows the files as a device, next to
-    // the threads of the host.
+    // The name makes the plugin show this plane as a device, next to the threads of the host. In this way the
+    // files appear there.
     xspace.message(kPlanesField, make_plane(2, "/device:CUSTOM:files", file_names_, &Event::line_of_file));
     xspace.bytes(kHostNamesField, host);
     return to.write(xspace.text());
@@ -213,8 +213,8 @@ class LongestCalls {
     ties_left_ -=
         uint64_t(std::count_if(ticks.begin(), border, [&](uint64_t one) { return one > selection_border_; }));
   }
-  // Returns true if a call of this duration is selected. Must be called exactly once for each recorded call,
-  // in any order.
+  // Returns true if a recorded call of this duration is selected. Must be called exactly once for each
+  // recorded call, in any order.
   bool selects(uint64_t ticks) {
     if (ticks != selection_border_) return ticks > selection_border_;
     if (ties_left_ == 0) return false;
@@ -223,7 +223,7 @@ class LongestCalls {
   }
 
  private:
-  // all calls longer than this are selected, and ties_left_ calls of exactly this duration
+  // All calls longer than this are selected, and also ties_left_ calls of exactly this duration.
   uint64_t selection_border_ = 0;
   uint64_t ties_left_;  // how many calls of exactly this duration may still be selected
 };

@@ -1,5 +1,5 @@
 // Writes a trace for TensorBoard's profile plugin: an XSpace (tsl/profiler/protobuf/xplane.proto) with a
-// plane of threads and a plane of files. Times count from `begin_ns` (realtime).
+// plane of threads and a plane of files. Times are counted from `begin_ns`, nanoseconds since 1970.
 #pragma once
 
 #include <cstdint>

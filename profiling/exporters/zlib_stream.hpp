@@ -1,5 +1,5 @@
-// Packs bytes into zlib streams (RFC 1950), one after another. It uses zlib if the build has it. Otherwise it
-// writes stored blocks, which every reader of zlib streams accepts; they are not smaller than the input.
+// Packs bytes into zlib streams (RFC 1950), one stream after another. If the build has zlib, it compresses
+// them. Otherwise it writes them uncompressed in stored blocks, which every reader of zlib streams accepts.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ class ZlibStream {
   explicit ZlibStream(Sink sink, Packing packing = Packing::smallest);
   ~ZlibStream();
 
-  // Packs the bytes and passes them on to the sink. The first add() after the construction or after end()
-  // begins a new stream. Errors: those of the sink; exhausted if no memory is left.
+  // Packs the bytes and passes the result to the sink. Begins a new stream if no stream is open: at first,
+  // and after end(). Errors: those of the sink; exhausted if no memory is left.
   Result<void> add(std::span<const std::byte> bytes);
   // Ends the stream. If nothing was added, this writes an empty stream.
   Result<void> end();

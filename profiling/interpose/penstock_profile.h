@@ -39,9 +39,10 @@ PENSTOCK_PROFILE_CALL int penstock_profile_start(const char* folder, const char*
  * penstock_profile_start(). EINVAL: no window is open. */
 PENSTOCK_PROFILE_CALL int penstock_profile_stop(void);
 
-/* penstock_profile_step(): a training step has ended. While a session is recorded, a new window begins after
- * every `steps` steps. penstock_profile_every() or the environment variable PENSTOCK_PROFILE_EVERY sets
- * `steps`; 0: never. Programs that report spans of PENSTOCK_TRAIN (span_abi.h) need not call it. */
+/* penstock_profile_step() reports that a training step has ended. While a session is recorded, a new window
+ * begins after every `steps` steps. penstock_profile_every() or the environment variable
+ * PENSTOCK_PROFILE_EVERY sets `steps`; 0 means that no window begins by steps. Programs that report spans of
+ * PENSTOCK_TRAIN (span_abi.h) need not call penstock_profile_step(). */
 PENSTOCK_PROFILE_CALL int penstock_profile_step(void);
 PENSTOCK_PROFILE_CALL int penstock_profile_every(unsigned steps);
 

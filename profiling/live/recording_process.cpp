@@ -1,10 +1,11 @@
 // Finds recording processes and switches their traces.
 //
-// Two processes share a session's file: the recorded process has it mapped and writes it; the code here reads
-// it with pread(). The only write here is the one in set_trace(). The library's side of the switch is in
-// profiling/interpose/writer/session_lifetime.cpp.
+// A recorded process has its session file mapped and writes to it. The code here runs in a penstock command:
+// it reads the file with pread(), and writes to it only in set_trace(). How the recorded process reads the
+// switch is in profiling/interpose/writer/session_lifetime.cpp.
 //
-// Threads: any thread of a penstock command; the live view's inspecting thread too.
+// Threads: any thread of a penstock command may call these functions, also the live view's inspecting thread
+// (profiling/serve/live_view.hpp).
 // Locks: none.
 // Memory: may allocate.
 // Crash: the switch is one write, so it is on or off, never half written.
@@ -160,9 +161,8 @@ Result<RecordingProcess> recording_process(int pid) {
   const auto running = running_session(pid);
   if (!running) return not_watched_error(pid);
   RecordingProcess process = describe_process(running->header, running->file, this_host());
-  process.on_this_machine =
-      // true although the host's name in the file may differ: a process of this machine has the file mapped
-      true;
+  // A process of this machine has the file mapped, even if the file names another host.
+  process.on_this_machine = true;
   return process;
 }
 
@@ -189,7 +189,7 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!is_running && on) return not_recording_error(process);
   const uint32_t control = on ? header.control | 1U : header.control & ~1U;
-  // The process cannot see a half-written value: the four bytes are within one page.
+  // The process never sees a half-written value: the four bytes are in one page.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
       ssize_t(sizeof control))
     return errno_error(errno, "cannot write", process.file);

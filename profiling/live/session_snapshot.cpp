@@ -1,8 +1,8 @@
-// Copies the files of a session while their processes write to them.
+// Copies the files of a session while their processes write to them. The processes do not wait for the copy,
+// so a file may change during it. After the first copy, the code copies the changed parts again, and discards
+// segments that were replaced meanwhile.
 //
-// Threads: the main thread of a penstock command. The recorded processes do not wait for the copy, and do not
-// notice it. So a file may change during the copy. After the first copy, the code copies the changed parts
-// again, and discards segments that were replaced meanwhile.
+// Threads: the main thread of a penstock command.
 // Locks: none.
 // Memory: may allocate.
 // Ctrl-C: sets a flag that copy_bytes() checks; the unfinished copy is then removed.
@@ -39,8 +39,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Maps the file and opens it as a session; nullopt if the file is no session. The view points into the
-// mapping.
+// Maps the file into `file`, and returns a view of the session in this mapping; nullopt if the file is no
+// session.
 Result<std::optional<SessionView>> view_of(int fd, const std::string& path, MappedFile& file) {
   struct stat status {};
   std::optional<SessionView> view;
@@ -64,10 +64,9 @@ Result<EmptiedCounts> emptied_counts(int fd, const std::string& path) {
   return counts;
 }
 
-// Empties, in the copy, the blocks of segments that the recorded process emptied and used again during the
-// copy. Such a block in the copy may be a mixture of old and new segments. The segments that are lost in this
-// way are added to the number of dropped segments in the copy's header. `dropped`: this number in the
-// source's header when `counts_after` was read.
+// Empties blocks of segments in the copy if the recorded process reused them during the copy: such a block
+// may be a mixture of old and new segments. Adds the segments that are lost in this way to dropped_segments
+// in the copy's header. `dropped`: dropped_segments in the source's header when `counts_after` was read.
 Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
                                  const EmptiedCounts& counts_after, uint64_t dropped, const std::string& to) {
   const auto count_at = [](const EmptiedCounts& counts, uint64_t offset) {
@@ -83,7 +82,7 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
     if (::pread(copy, &used, sizeof used, used_offset) != ssize_t(sizeof used) ||
         ::pwrite(copy, &zero, sizeof zero, used_offset) != ssize_t(sizeof zero))
       return errno_error(errno, "cannot write", to);
-    // If the block was emptied once more after it was copied, `dropped` already contains its segments.
+    // If the block was emptied once more after it was copied, `dropped` already counts its segments.
     if (count_at(counts_after, offset) == copied) dropped += used / sizeof(penstock_segment);
   }
   if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
@@ -120,10 +119,10 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
   }
 }
 
-// Reads the kernel's counts and the header so that they belong together. The kernel also counts the bytes
-// that the library writes to the session's file. The library adds these bytes to kernel_begin, so that the
-// difference does not contain them. Both are read again until kernel_begin does not change between two
-// readings.
+// Reads the kernel's counts of the process, and the header of its file, so that both are of one moment. The
+// kernel also counts the bytes that the profiler's library writes to the file. The library adds these bytes
+// to kernel_begin, so that they are not in the difference between the counts and kernel_begin. Both are read
+// again until kernel_begin is equal in two readings, but at most kMostTries times.
 std::optional<penstock_kernel_io> current_kernel_io(int session, penstock_session_header& header) {
   constexpr int kMostTries = 100;
   penstock_kernel_io kernel{};
@@ -135,9 +134,9 @@ std::optional<penstock_kernel_io> current_kernel_io(int session, penstock_sessio
   return kernel;
 }
 
-// Copies parts of the source again, to bring an older copy up to date. CopyPart::segments copies the blocks
-// of segments that have changed. CopyPart::other_blocks copies the header and all blocks that have no
-// segments. This second part is small and copied quickly, so all counters are from nearly the same moment.
+// Copies one part of the source again, to bring an older copy up to date. CopyPart::segments: the blocks of
+// segments that have changed. CopyPart::other_blocks: the header and all blocks without segments; they are
+// small, so all counters in the copy are from nearly the same moment.
 enum class CopyPart { segments, other_blocks };
 Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& source,
                           const std::string& target) {
@@ -158,8 +157,8 @@ Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& 
                             block.offset, target));
   }
   if (part == CopyPart::segments) return success();
-  // The copy gets the length of the source. A block of segments that is newer than the first copy consists of
-  // zeros in the copy, and readers skip it.
+  // The copy gets the length of the source. Blocks of segments that the process added after the first copy
+  // are zeros in the copy, and readers skip them.
   const auto end = off_t(view->header().file_end);
   struct stat status {};
   if (::fstat(copy, &status) != 0 || (status.st_size < end && ::ftruncate(copy, end) != 0))
@@ -217,8 +216,8 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
       kernel = current_kernel_io(in.get(), header);
     now_ns = span_ns(std::chrono::steady_clock::now());
     PENSTOCK_TRY(refresh_copy(CopyPart::other_blocks, in.get(), out.get(), from.string(), to.string()));
-    // Reads `counts_after` and `dropped` so that they belong together: again until `dropped` does not change
-    // between two readings, but at most kMostTries times.
+    // Reads `counts_after` and `dropped` so that both are of one moment: again until `dropped` is equal in
+    // two readings, but at most kMostTries times.
     constexpr int kMostTries = 100;
     EmptiedCounts counts_after;
     uint64_t dropped = header.dropped_segments;

@@ -58,9 +58,9 @@ bool is_in_target_folder(const TraceTargets& targets, const RecordingProcess& pr
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
 
-// Lists the running processes of the targets' folders and of the folders into which the single target
-// processes record. A folder that cannot be read is an error if `is_first` is true (the first listing). Later
-// such a folder is skipped.
+// Lists the running processes of the targets' folders, and of the folders into which the single target
+// processes record. If a folder cannot be read, this is an error in the first listing (`is_first`); later
+// listings skip the folder.
 Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_first) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
@@ -70,9 +70,8 @@ Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_fir
     if (!found.ok() && is_first) return found.error();
     if (!found.ok()) continue;
     for (RecordingProcess& process : found->recording) {
-      process.on_this_machine =
-          process.on_this_machine ||
-          contains(targets.processes, process);  // trace_targets() has found this process on this machine
+      // trace_targets() has found the single target processes on this machine
+      process.on_this_machine = process.on_this_machine || contains(targets.processes, process);
       result.recording.push_back(std::move(process));
     }
     std::move(found->between_files.begin(), found->between_files.end(),
@@ -93,20 +92,19 @@ bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
   return contains(targets.processes, process) || is_in_target_folder(targets, process);
 }
 
-// Decides whether another round of listing and switching is needed. A process copies its trace switch to its
-// next file and to the children that it forks. It may do so just before the switch changes, so one round may
-// miss a file or a child. Rounds are repeated until one finds nothing to switch, or
-// until kMostWait has passed.
+// Decides whether another round of listing and switching is needed. One round may miss processes: a process
+// copies its trace switch to its next file and to the children that it forks, perhaps just before the switch
+// changes. Rounds are repeated until one finds nothing to switch, or until kMostWait has passed.
 class SwitchRounds {
  public:
   // True if another round is needed. `nothing_changed`: the last round changed nothing. `between_files`: some
   // process has stopped its file and may begin another.
   bool needs_another(bool nothing_changed, bool between_files) {
-    // On a slow machine at least this many rounds are made, even if they take longer than kMostWait.
+    // At least this many rounds are made, even if they take longer than kMostWait on a slow machine.
     constexpr int kLeastRounds = 3;
     constexpr auto kPause = std::chrono::milliseconds(10);
     // After this time no more rounds are made. A process that has closed its session file usually begins the
-    // next one sooner. If its recording has ended, it begins none.
+    // next file sooner, or has stopped recording.
     constexpr auto kMostWait = std::chrono::milliseconds(500);
     ++rounds_;
     if (nothing_changed && !between_files) return false;
@@ -120,9 +118,9 @@ class SwitchRounds {
   int rounds_ = 0;
 };
 
-// Switches the trace of `process` and notes the result in `all`. Returns false if there was nothing to do or
-// if it failed. Returns true if the trace was switched, or if the process ended or began another file
-// meanwhile.
+// Switches the trace of `process` and notes the result in `all`. Returns true if another round is needed: the
+// trace was switched, or the process ended or began another file meanwhile. Returns false if there was
+// nothing to do, or if the switch failed.
 bool switch_process(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
   TracedProcess* const existing = find_traced(all, process);
   TracedProcess& traced = existing == nullptr ? all.emplace_back() : *existing;
@@ -195,8 +193,7 @@ void TraceWindow::add_or_rearm(const RecordingProcess& process) {
     if (inherited) traced->from_ns = now_ns();
     if (process.trace) return;
   } else if (traced->process.file == process.file || traced->was_on || process.trace) {
-    // The trace is not switched on again in the same file: if it is off, a user has switched it off on
-    // purpose.
+    // If a user has switched the trace off in this file, it stays off. Only a new file is switched on again.
     traced->process = process;
     return;
   }
@@ -220,7 +217,7 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
       continue;
     }
     // The process records nothing now: it has ended, it is between two files, or it is not watched any more.
-    // Only the first is noted in `ended`.
+    // `ended` is true only if it has ended.
     traced.ended =
         !traced.process.on_this_machine || !process_runs(traced.process.pid, traced.process.start_ticks);
     if (traced.to_ns == 0) traced.to_ns = now_ns();
@@ -266,7 +263,7 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   return nothing_changed;
 }
 
-// Switches the trace off in the files of processes that have ended. A child that has not recorded anything
+// Switches the trace off in the files of processes that have ended: a child that has not recorded anything
 // yet will copy the trace switch from its parent's file, even if the parent has ended. Returns true if there
 // was nothing to switch off.
 bool TraceWindow::disarm_ended() {

@@ -27,11 +27,11 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments);
 // The result for one target process: how long it recorded its calls, or why it did not.
 struct TracedProcess {
   RecordingProcess process;  // described by its most recent file
-  // when TraceWindow or switch_trace() switched the trace on or off, since 1970; 0: not switched, because
-  // tracing was on before or the process has ended
+  // when TraceWindow or switch_trace() switched the trace, since 1970; 0: not switched, because the trace was
+  // already as wanted, the process has ended, or the switch failed
   int64_t from_ns = 0;
   int64_t to_ns = 0;       // end of the window, since 1970; 0: the window has not ended
-  bool was_on = false;     // tracing was on before the window, which leaves it on
+  bool was_on = false;     // true: tracing was on before the window, so end() leaves it on
   bool ended = false;      // true: the process has ended; false: it runs, even if it does not record any more
   std::string error_text;  // why its trace could not be switched; "" if it could
 };
@@ -41,9 +41,9 @@ struct TracedProcess {
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
-// its begin. Programs that are executed or started in another way are traced after the next update(). At the
-// end tracing is switched off in all processes in which it was switched on, and in their children. Processes
-// that were traced before stay traced. Not thread-safe.
+// its begin. Programs that are executed or started in another way are traced after the next update(). end()
+// (also called by the destructor) switches tracing off in all processes in which this object switched it on,
+// and in their children. Processes that were traced before stay traced. Not thread-safe.
 class TraceWindow {
  public:
   explicit TraceWindow(TraceTargets targets) : targets_(std::move(targets)) {}
@@ -51,8 +51,8 @@ class TraceWindow {
   TraceWindow(const TraceWindow&) = delete;
   TraceWindow& operator=(const TraceWindow&) = delete;
 
-  // Switches tracing on in all targets that are not traced. Call it at intervals. Error: not_found if no
-  // target has run yet, or a folder's error at the first call.
+  // Switches tracing on in all targets that are not traced. The caller repeats it to find new targets. Error:
+  // not_found until a target has run; in the first call also the error of a folder that cannot be read.
   Result<void> update();
   bool finished() const { return running_count() == 0; }  // every target has ended or could not be switched
   size_t running_count() const;
@@ -62,8 +62,8 @@ class TraceWindow {
  private:
   // True if the process inherited its trace switch from a process in which this object switched it on.
   bool inherited_from_traced(const RecordingProcess& process) const;
-  // Adds `process` to traced_ if it is a target or a child of a traced process, and switches its trace on.
-  // Switches it on again if a known process has begun another file.
+  // Adds `process` to traced_ and switches its trace on, if it is a target or a child of a traced process. If
+  // it is in traced_ already and has begun another file, switches the trace on in that file.
   void add_or_rearm(const RecordingProcess& process);
   // Notes when the processes that are not in `running` stopped recording, and which of them have ended.
   void note_ended(const std::vector<RecordingProcess>& running);

@@ -21,7 +21,7 @@ constexpr size_t kEntriesPerPart = 16'384;
 constexpr size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
                                                  PENSTOCK_HDF5, PENSTOCK_RING};
 
-// Appends the key of a member. Each member ends with a comma and a blank, which close_object() removes after
+// Appends the key of a member of an object. After a member's value comes ", "; close_object() removes that of
 // the last member.
 void append_key(std::string& out, std::string_view name) {
   const size_t at = out.size();
@@ -38,7 +38,7 @@ void append_key(std::string& out, std::string_view name) {
 template <class Integer>
 void append_number(std::string& out, std::string_view name, Integer value) {
   append_key(out, name);
-  if (value >= 0 && value < 10) {  // a faster way for one digit, because most values are 0 or 1
+  if (value >= 0 && value < 10) {  // faster than fmt for one digit; most values are 0 or 1
     const char digit[] = {char('0' + value), ',', ' '};
     out.append(digit, sizeof digit);
     return;
@@ -48,7 +48,7 @@ void append_number(std::string& out, std::string_view name, Integer value) {
   out.append(", ", 2);
 }
 
-// Appends a time in seconds, rounded to a nanosecond, because the recorded times are not more exact.
+// Appends a time in seconds, rounded to a nanosecond: the recorded times are not more exact.
 void append_seconds(std::string& out, std::string_view name, double ns) {
   append_key(out, name);
   const double bounded_ns = std::isfinite(ns) ? std::clamp(ns, 0.0, 9e18) : 0;
@@ -117,7 +117,7 @@ void append_histogram(std::string& out, std::string_view name,
   }();
   append_object(out, name, [&] {
     if (std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; })) {
-      out += all_zeros;  // a prepared text for the most frequent case: most files are never written
+      out += all_zeros;  // made in advance for the most frequent case: most files are never written
     } else {
       for (size_t i = 0; i < counts.size(); ++i) append_number(out, size_bucket_name(i), counts[i]);
     }
@@ -341,8 +341,8 @@ void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& 
   end_line(out);
 }
 
-// Divides the files into many parts. In each round, each thread makes the text of one part, and then the
-// calling thread writes the texts in order. So only a few parts are in memory at a time, and the output has
+// The files are divided into many parts. In each round, each thread makes the text of one part, and then the
+// calling thread writes these texts in order. So only a few parts are in memory at a time, and the output has
 // the order of FileSums.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
   const size_t part_count = std::max<size_t>(1, sums.entries() / kEntriesPerPart);

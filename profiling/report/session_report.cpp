@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// the most files in one list of a report; the sums of these files are kept in memory
+// The most files in one list of a report. Their sums are kept in memory, so the number must be limited.
 constexpr size_t kMostListedFiles = 10'000;
 
 // What one thread has added up for its part of the files.

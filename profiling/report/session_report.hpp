@@ -22,8 +22,8 @@ struct SessionReport {
   TopFiles biggest;
 };
 
-// `by`: what the report lists: "file", "mount", "process", "directory" or "all". With "all" `rows` are
-// directories. `rows` and the lists of files have at most `most` entries each.
+// Gathers the figures of a report. `by` is what the report lists: "file", "mount", "process", "directory" or
+// "all". With "all", `rows` has directories. `rows` and the lists of files have at most `most` entries each.
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, size_t most);
 

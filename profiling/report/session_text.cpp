@@ -45,7 +45,8 @@ std::string program_text(const SessionProcess& first) {
   return command.empty() ? printable_path(first.last().executable()) : command;
 }
 
-// The command lines that a session recorded: in each folder, that of the process that began first.
+// Returns the command lines that the session recorded: from each folder, that of the process that began
+// first.
 std::string programs_text(const Session& session) {
   std::set<std::filesystem::path> folders;
   std::string programs;
@@ -126,8 +127,8 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
                      filter.all_files ? "" : "; --all shows them");
 }
 
-// Says why records were dropped: " (the session could not grow: No space left on device)". "" if the
-// session's files could grow.
+// Returns the reason why records were dropped: " (the session could not grow: No space left on device)". ""
+// if all files could grow.
 std::string grow_error_text(const Drops& drops) {
   if (drops.grow_errno == 0) return "";
   return fmt::format(" (the session could not grow: {})", ::strerror(int(drops.grow_errno)));
@@ -166,7 +167,8 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   return text;
 }
 
-// The exit codes of the programs that `profile run` started, and the times of detaches.
+// Returns how the programs that `profile run` started have ended: exit codes, or the time at which the user
+// detached.
 std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
   for (size_t i = 0; i < session.exit_codes.size(); ++i) {
@@ -186,8 +188,8 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   return text;
 }
 
-// Says how many calls were recorded one by one, and from when to when. A report has this line only if the
-// trace was on for a part of the run, or if the oldest calls were dropped.
+// Says how many single calls were recorded, and from when to when. The times matter if the trace was on for
+// only a part of the run, or if the oldest calls were dropped.
 std::string trace_extent_text(const SessionSummary& summary) {
   const SegmentFacts& segments = *summary.segments;
   const auto seconds = [](int64_t ns) { return format_seconds(double(ns) / 1e9); };
@@ -206,7 +208,7 @@ bool path_exists(std::string_view path) {
 std::string printable_path(std::string_view path) {
   const bool is_plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   if (is_plain) return std::string(path);
-  // Replaces bytes that are not valid UTF-8: the conversion to JSON and back does that.
+  // The conversion to JSON and back replaces bytes that are not valid UTF-8.
   std::string out = Json::parse(one_line(path)).get<std::string>();
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';

@@ -35,14 +35,14 @@ Rows size_rows(const SessionSummary& summary);
 // The path in one line, without characters that control a terminal.
 std::string printable_path(std::string_view path);
 
-// Example: "20 more not shown"; "" if no row was left out.
+// Returns text such as "20 more not shown"; "" if no row was left out.
 std::string not_shown_text(const Rows& rows);
-// Example: "5,461 calls of the trace, the oldest (--trace-limit)".
+// Returns text such as "5,461 calls of the trace, the oldest (--trace-limit)".
 std::string dropped_calls_text(const Drops& drops);
-// A rate in the unit that `output` selects, such as MiB/s. Below 1 MiB/s it has a smaller unit.
+// Returns a rate in the unit that `output` selects, such as MiB/s. Rates below 1 MiB/s have a smaller unit.
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
-// Says which part of the bytes that the kernel counted was recorded, as a percentage. If only some KiB are
-// missing, gives their number instead. `word`: "read" or "written".
+// Says how much of the bytes that the kernel counted was recorded: as a percentage, or, if only some KiB are
+// missing, their number. `word`: "read" or "written".
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);

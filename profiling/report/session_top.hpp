@@ -34,14 +34,14 @@ struct SessionProgress {
 };
 SessionProgress measure_progress(Session session, const SessionFilter& filter);
 
-// What a session did between two SessionProgress objects. If there is only one, what it did since its begin.
+// What a session did between two SessionProgress objects. If there is no previous object, what it did since
+// its begin.
 struct Change {
   double seconds = 0;
   SessionProgress::FileProgress all;
   uint64_t files = 0;  // files with at least one operation
-  std::vector<SessionProgress::FileProgress>
-      // the files with the most bytes in this time, sorted by bytes and then by operations
-      hottest;
+  // the files with the most bytes in this time, sorted by bytes and then by operations
+  std::vector<SessionProgress::FileProgress> hottest;
 };
 Change change_of(const SessionProgress* previous, const SessionProgress& current, size_t most);
 

@@ -56,8 +56,9 @@ Result<std::string> make_token() {
 }
 
 bool same_secret(std::string_view one, std::string_view other) {
-  // The time must not depend on where the texts differ. The loop never ends early: it runs once for each
-  // character of `one`, which is the client's text. The lengths of the texts are not secret.
+  // The time of the comparison must not depend on where the texts differ. So the loop never ends early: it
+  // runs once for each character of `one`, which is the client's text. The lengths of the texts are not
+  // secret.
   unsigned difference = one.size() == other.size() ? 0 : 1;
   for (size_t i = 0; i < one.size(); ++i) {
     const char other_char = other.empty() ? '\0' : other[i % other.size()];

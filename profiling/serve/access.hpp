@@ -1,5 +1,5 @@
 // Access control of `penstock profile serve`. A request must have the token, must not come from another
-// site's page, and must come from the same user on this machine.
+// site's page, and must come from this process's user or from root on this machine.
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +25,8 @@ bool same_secret(std::string_view one, std::string_view other);
 bool has_token(const HttpRequest& request, std::string_view token);
 
 // True if the request's Host header names this server, and its Origin header, if present, does too. This
-// refuses requests from pages of other sites. It also refuses a site whose domain name an attacker has made
-// to point to this machine, because the browser sends that domain name.
+// refuses requests from pages of other sites. It also refuses DNS rebinding: an attacker makes a site's
+// domain name point to this machine, but the browser then sends that name in Host.
 bool is_for_this_server(const HttpRequest& request, uint16_t port);
 
 // Both ends of a connection, as /proc/net/tcp has them: addresses in network byte order, ports in the
@@ -37,9 +37,9 @@ struct SocketEnds {
   uint32_t remote_address = 0;
   uint16_t remote_port = 0;
 };
-// Returns the user who owns a socket. `table` is the text of /proc/net/tcp, or of tcp6, which has IPv4
-// addresses inside IPv6 addresses. nullopt if no row matches. nullopt also if no process has the socket open
-// any more, because the kernel then wrongly names root as the user.
+// Returns the user who owns a socket. `table` is the text of /proc/net/tcp, or of tcp6, where IPv4 addresses
+// are written as IPv6 addresses. nullopt if no row matches, or if no process has the socket open any more:
+// the kernel then wrongly names root as the user.
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends);
 // Returns the user who opened the other end of `fd`, an accepted connection from this machine. nullopt if the
 // user is not known.

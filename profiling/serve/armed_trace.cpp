@@ -9,7 +9,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kUpdateInterval{50};
-// after an update, the next one waits at least this many times as long as the update took
+// The pause after an update is at least this many times as long as the update took.
 constexpr int kPausePerUpdateTime = 10;
 constexpr size_t kMostProcesses = 1000;
 

@@ -23,8 +23,8 @@ class ArmedTrace {
   // not_found if no process of the session runs.
   Result<void> arm(std::chrono::seconds time);
   void disarm();
-  // Switches the trace on in processes that are new since the last call, and switches it off in all processes
-  // when the time is over. Must be called about every 50 ms while armed.
+  // Switches the trace on in processes that are new since the last call. When the time is over, switches it
+  // off in all processes. Must be called about every 50 ms while armed() is true.
   void update();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 

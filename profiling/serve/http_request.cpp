@@ -162,7 +162,7 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_b
 ParsedRequest parse_request(std::string_view received) {
   constexpr std::string_view kHeadEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
-  // Refuses a request as soon as no further bytes can make it valid, before it is whole.
+  // Refuses a request as soon as no further bytes can make it valid, even if it is not whole yet.
   const size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
     return bad_request("a line that does not end as lines do");

@@ -35,11 +35,11 @@ struct ParsedRequest {
   HttpRequest request;          // set if the state is `whole`
 };
 
-// Parses a request. `received` has all bytes of the connection so far. The state of the result is
-// `incomplete` if the request is not whole yet. With more than kMostHeadBytes + kMostBodyBytes it is never
-// `incomplete`, so a client cannot fill the memory. Bytes after a whole request are ignored. Refused are:
-// chunked bodies, folded or repeated headers, line ends without CR, and paths that decode to control
-// characters.
+// Parses a request. `received`: all bytes that the connection has received so far. The state of the result is
+// `incomplete` if more bytes can complete the request. With more than kMostHeadBytes + kMostBodyBytes it is
+// never `incomplete`, so a client cannot fill the memory. Bytes after a whole request are ignored.
+// Refused are: chunked bodies, folded or repeated headers, line ends without CR, and paths that decode to
+// control characters.
 ParsedRequest parse_request(std::string_view received);
 
 // Decodes percent-encoding; nullopt if it is invalid. With `plus_is_blank`, '+' means a blank, as in queries.

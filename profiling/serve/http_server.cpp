@@ -24,7 +24,7 @@ constexpr size_t kChunkBytes = 256U << 10U;
 constexpr int kMostChunksPerStep = 4;  // most pieces of one answer that step() sends
 // most bytes that are still read from a client after it has got its answer
 constexpr size_t kMostDrainedBytes = 1U << 20U;
-constexpr std::chrono::seconds kMostDrainTime{1};  // longest time for reading these bytes
+constexpr std::chrono::seconds kMostDrainTime{1};  // longest time for which a client is read after its answer
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kMostAcceptedPerStep = 8;  // a limit, so that many new connections do not delay answers
 
@@ -40,7 +40,7 @@ struct HttpServer::Connection {
   bool head_only = false;
   Clock::time_point deadline;
   std::string received;
-  std::string output;  // head or piece of the body that is being sent; sent_bytes of it are sent
+  std::string output;  // the head or a piece of the body; its first sent_bytes are sent
   size_t sent_bytes = 0;
   std::unique_ptr<BodySource> body;
   size_t drained_bytes = 0;
@@ -53,7 +53,7 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        // waits until the client closes the connection, or only its sending half
+        // wakes poll() when the client closes the connection, or only its sending half
         return POLLRDHUP;
     }
   }
@@ -172,8 +172,8 @@ void HttpServer::send(Connection& connection) {
         connection.output.resize(kChunkBytes);
         const Result<size_t> read = connection.body->read(std::span(connection.output.data(), kChunkBytes));
         if (!read.ok()) {
-          // closes in the middle: the client notices the error, because the answer is shorter than its
-          // Content-Length
+          // Closes the connection in the middle of the answer. The client notices the error, because the
+          // answer is shorter than its Content-Length.
           connection.state = Connection::State::closed;
           return;
         }
@@ -183,8 +183,8 @@ void HttpServer::send(Connection& connection) {
       connection.output.resize(got);
       connection.sent_bytes = 0;
       if (got == 0) {
-        // All is sent, but the socket is not closed yet. If it were closed while bytes of the client are
-        // unread, the kernel would discard the end of the answer. So drain() reads them first.
+        // All is sent, but the socket is not closed yet: if unread bytes of the client remained, closing
+        // would make the kernel discard the end of the answer. drain() reads them first.
         ::shutdown(connection.fd.get(), SHUT_WR);
         connection.state = Connection::State::draining;
         connection.deadline = Clock::now() + kMostDrainTime;

@@ -24,7 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kViewInterval{1};
-// inspections take at most 1/4 of the time; the pause after one is at least 3 times as long as it took
+// Inspections take at most 1/4 of the time: the pause after an inspection takes at least 3 times as long as
+// the inspection.
 constexpr int kViewShareDivisor = 4;
 // Points in the history of a running session: ten minutes, if an inspection is made each second.
 constexpr size_t kMostHistoryPoints = 600;
@@ -64,16 +65,15 @@ LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
 // while all members that the thread uses still exist.
 LiveView::~LiveView() = default;
 
-// Returns the newest JSON object. mutex_ is held only while the pointer is copied, so any thread may call
-// this; the main thread does.
+// Returns the newest JSON object. Any thread may call this. mutex_ is held only while the pointer is copied.
 std::shared_ptr<const Json> LiveView::json() const {
   const std::scoped_lock lock(mutex_);
   return json_members_;
 }
 
 // Replaces the JSON object that json() returns. Runs in the inspecting thread, and once in the main thread,
-// in the constructor. The caller must not hold mutex_. To hold mutex_ only briefly, the new object is made
-// before it is locked, and the old object is freed after it is unlocked.
+// in the constructor. The caller must not hold mutex_. Memory is allocated before mutex_ is locked and freed
+// after it is unlocked, so mutex_ is held only briefly.
 void LiveView::publish(Json members) {
   auto published = std::make_shared<const Json>(std::move(members));
   const std::scoped_lock lock(mutex_);
@@ -81,9 +81,9 @@ void LiveView::publish(Json members) {
 }
 
 // Asks the inspecting thread to end, and waits until it has ended or `timeout` has passed. Runs in the main
-// thread. The stop is requested before mutex_ is locked: the request wakes inspect_until_stopped(), which
-// then needs mutex_. A request just before that function begins to wait is not lost, because wait_until()
-// itself tests the stop token.
+// thread. request_stop() is called without mutex_, because it wakes inspect_until_stopped(), which then needs
+// mutex_. Even a request just before that function begins to wait is not lost: wait_until() itself tests the
+// stop token.
 bool LiveView::end(std::chrono::milliseconds timeout) {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
@@ -91,9 +91,11 @@ bool LiveView::end(std::chrono::milliseconds timeout) {
 }
 
 // The inspecting thread's main function. If an inspection fails, its error is published in place of a result,
-// and the next inspection tries again. After each inspection the thread waits three times as long as the
-// inspection took. So a large session uses at most a quarter of a processor. has_ended_ is set as the last
-// action, while mutex_ is locked: after that, end() may let the process exit.
+// and the next inspection tries again.
+// After each inspection the thread waits three times as long as the inspection took, so that a large session
+// uses at most a quarter of a processor.
+// The thread's last action is to set has_ended_, while mutex_ is locked. After that, end() may let the
+// process exit.
 void LiveView::inspect_until_stopped(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
@@ -123,9 +125,9 @@ bool LiveView::writes_to_this_session(const RecordingProcess& process) {
   return known->second;
 }
 
-// Calls inspect() and turns exceptions into errors. An exception that left the thread would end the process,
-// and a trace that is on could not be switched off. The exception may mean that memory is short, so the
-// previous SessionProgress is freed first.
+// Calls inspect() and turns exceptions into errors. Otherwise an exception would end the whole process, and a
+// trace that is on would stay on. An exception may mean that memory is short, so the previous SessionProgress
+// is freed.
 Result<void> LiveView::try_inspect() {
   try {
     return inspect();
@@ -136,10 +138,10 @@ Result<void> LiveView::try_inspect() {
   }
 }
 
-// Makes one inspection, in the inspecting thread. mutex_ is not held, except in publish(). The processes are
-// listed before the session is read, so that the last writes of a process are never missed: a process that
-// ends after the list was made counts as running and is inspected once more. If the session cannot be read,
-// the last result and the history do not change.
+// Makes one inspection, in the inspecting thread. mutex_ is not held, except in publish(). If the session
+// cannot be read, the last result and the history do not change.
+// The processes are listed before the session is read, so that the last writes of a process are never missed:
+// a process that ends in between counts as running and is inspected once more.
 Result<void> LiveView::inspect() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
   std::erase_if(processes, [&](const RecordingProcess& process) { return !writes_to_this_session(process); });
@@ -153,13 +155,13 @@ Result<void> LiveView::inspect() {
                                     double(change.all.bytes_written), double(change.all.operations)}));
     if (history_.size() > kMostHistoryPoints) history_.pop_front();
   }
-  if (run_inspected_) {  // the session had ended, but a process of it runs again
+  if (run_inspected_) {  // a process began to run after the session had ended
     history_.clear();
     history_is_exact_ = true;
   }
   run_inspected_ = processes.empty();
   if (run_inspected_) show_whole_run(progress->session);
-  // If the session has ended, the totals of the whole run are shown, because there are no rates any more.
+  // If the session has ended, there are no rates any more, so the totals of the whole run are shown.
   const Change run_change = run_inspected_ ? change_of(nullptr, *progress, kMostListedFiles) : Change{};
   publish(members_of(*progress, run_inspected_ ? run_change : change, processes));
   previous_progress_ = std::move(progress);

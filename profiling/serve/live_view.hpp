@@ -60,7 +60,7 @@ class LiveView {
   std::deque<Json> history_;
   // path of a running process's file -> true if the process writes to this session (writes_to_this_session())
   std::map<std::string, bool> writes_here_;
-  // true: no process runs, and the session was inspected after the last process ended
+  // true: the last inspection found no running process, so it showed the whole run
   bool run_inspected_ = false;
   // true: the history has the times of single calls; false: it has estimates
   bool history_is_exact_ = true;

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kOutputPlaceholder = "{made}";
 constexpr uint64_t kMostTraceSeconds = 3600;
 
-// A report has scripts and contains names of unknown files. This policy keeps the scripts from sending
-// requests to this server.
+// A report has scripts, and an attacker may have chosen the file names in it. This policy keeps the scripts
+// from sending requests to this server.
 constexpr const char* kReportPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri "
     "'none'; "
@@ -47,8 +47,8 @@ std::string file_name(std::string_view name) {
   return out.empty() ? "session" : out;
 }
 
-// Creates a new, empty folder next to the session's folder. It is created before the job starts, so that the
-// files that a failed job leaves in it can be removed.
+// Creates a new, empty folder next to the session's folder, for a snapshot. It is created before the job that
+// fills it: if the job fails, the folder can be removed with all files in it.
 Result<fs::path> make_snapshot_folder(const fs::path& folder) {
   std::string time_text = utc_now();
   std::erase_if(time_text, [](char c) { return c == '-' || c == ':'; });
@@ -154,7 +154,7 @@ HttpResponse ServeSession::download_archive(const HttpRequest& /*request*/) {
 
 std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, uint64_t connection) {
   if (const auto at = jobs_.find(kind); at != jobs_.end()) {
-    // such a job runs already: its output is the answer to this request as well
+    // such a job runs already, and its output will answer this request too
     at->second.waiting_connections.push_back(connection);
     return std::nullopt;
   }

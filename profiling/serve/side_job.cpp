@@ -1,8 +1,8 @@
 // Starts and ends the processes of side jobs.
 //
 // Threads: the server's main thread.
-// Locks: none. posix_spawn() runs no code of this program in the child. So locks that the inspecting thread
-// (live_view.hpp) holds at that moment do not matter.
+// Locks: none. The inspecting thread (live_view.hpp) may hold locks while posix_spawn() makes the child. This
+// is safe: no code of this program runs in the child.
 // Memory: may allocate.
 // Signals: the server's handlers only set a flag (interrupt.hpp). A job cannot ignore the SIGKILL from the
 // destructor.
@@ -82,8 +82,8 @@ Result<SideJob> SideJob::begin(std::vector<std::string> arguments, const std::st
 SideJob::SideJob(SideJob&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), folder_(std::exchange(other.folder_, {})) {}
 
-// Kills the job if it still runs. Its folder is removed only after the job has ended, because it could
-// otherwise write there again.
+// Kills the job if it still runs, and waits until it has ended. Only then is its folder removed, because a
+// running job could write there again.
 SideJob::~SideJob() {
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
@@ -93,9 +93,8 @@ SideJob::~SideJob() {
   if (!folder_.empty()) fs::remove_all(folder_, ignored_error);
 }
 
-// Looks whether the job has ended, without waiting (WNOHANG). When waitpid() has reported the end, pid_ is
-// set to -1. The destructor must not kill this pid any more, because the kernel may give it to another
-// process.
+// Checks whether the job has ended, without waiting (WNOHANG). If it has, sets pid_ to -1: the kernel may now
+// give this pid to another process, which the destructor must not kill.
 std::optional<Result<Fd>> SideJob::poll() {
   int status = 0;
   const pid_t ended_pid = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });

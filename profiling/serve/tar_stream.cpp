@@ -96,8 +96,9 @@ Result<size_t> TarStream::read_member(const Member& member, uint64_t from, std::
   return out.size();
 }
 
-// offset_in_member_ moves through one member: its header, its content, and zeros up to a whole block. Then
-// member_index_ moves to the next member. The zeros that end an archive follow the last member.
+// Fills `out` with the next bytes of the archive. offset_in_member_ moves through a member: its header, its
+// content, and zeros up to a whole block. Then member_index_ moves to the next member. After the last member
+// come the zeros that end an archive.
 Result<size_t> TarStream::read(std::span<char> out) {
   size_t copied = 0;
   while (copied < out.size()) {

@@ -17,10 +17,11 @@ namespace penstock {
 // the folder are left out.
 class TarStream : public BodySource {
  public:
-  // Makes the archive of the session in `folder`; its files are in the folder `prefix` of the archive. The
-  // size of each file is fixed at this call: what is added to a file later is not in the archive, and if a
-  // file is cut later, zeros replace the missing bytes. The note is read completely at this call, because it
-  // may be rewritten later. Error: not_found if the folder does not exist or contains no session.
+  // Makes the archive of the session in `folder`. In the archive, its files are in the folder `prefix`.
+  // Error: not_found if the folder does not exist or contains no session.
+  // The size of each file is fixed at this call. Bytes that are added to a file later are not in the archive.
+  // If a file is cut later, zeros replace the missing bytes. The note is read completely at this call,
+  // because it may be rewritten later.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 

@@ -1,5 +1,5 @@
 // Copies the fields that penstock_counters and penstock_brief share, from one type to the other. The members
-// of penstock_brief are smaller, so a count that is too large for one loses its upper bits.
+// of penstock_brief are smaller: a count that is too large for its member loses its upper bits.
 #pragma once
 
 #include <cstddef>

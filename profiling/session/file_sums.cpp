@@ -15,7 +15,7 @@ constexpr std::array<uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
     100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
     4ULL << 20U, 10ULL << 20U, 100ULL << 20U, 1ULL << 30U};
 
-// One entry with its process file and its name.
+// One entry of counters, with its process file and the name of its file.
 struct EntryOfFile {
   penstock_counters counters;
   const ProcessFile* process_file;
@@ -26,15 +26,15 @@ EntryOfFile entry_at(const Session& session, const CountersPosition& at) {
   const ProcessFile& process_file = *session.process_files[at.packed_position >> kOffsetBits];
   EntryOfFile entry{process_file.view().counters_at(at.packed_position & kOffsetMask), &process_file, {}};
   if (entry.counters.name != 0) entry.name = process_file.view().name_at(entry.counters.name);
-  // If the name's key differs from the entry's, the file is damaged or forged, and the name is ignored.
+  // If the name's key differs from the entry's key, the file is damaged or forged, so the name is ignored.
   if (entry.name.file != at.file) entry.name = {};
   return entry;
 }
 
-// Returns the kind of a file (regular, directory or other) from all its entries. open() does not know the
-// kind, so its entries always say "regular". Any other kind comes from stat() and is trusted. One exception:
-// if bytes of a regular file with this name were moved, the name was a directory only at another time, so the
-// file is regular.
+// Returns the kind of a file (regular, directory or other), found from all entries with this name. Entries of
+// open() always say "regular", because open() does not know the kind. Any other kind comes from stat() and is
+// trusted, with one exception: if some entry says "regular" and bytes were read or written, the file is
+// regular. The name then was a directory only at another time.
 unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   bool is_directory = false;
   bool is_regular = false;
@@ -65,7 +65,7 @@ class FileSumBuilder {
       sum_.first_read_ns = std::min(sum_.first_read_ns, clock.realtime_at(counters.first_read_ticks));
     sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
-    // The lists may have the same process or thread several times; count_distinct() counts each only once.
+    // The same process or thread may be added several times; count_distinct() counts it once.
     processes_.push_back(entry.process_file->header().pid);
     threads_.push_back(uint64_t{entry.process_file->header().pid} << 32U | counters.thread);
   }
@@ -166,7 +166,8 @@ FileSums::FileSums(const Session& session) : session_(&session) {
     const uint64_t file_index_bits = uint64_t{i} << kOffsetBits;
     session.process_files[i]->view().each<penstock_counters>(
         PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t offset) {
-          // An empty entry: the process was killed after it made the entry and before its first operation.
+          // An empty entry is left out: the process was killed after it made the entry and before its first
+          // operation.
           if (counters.file == 0 && counters.first_ticks == PENSTOCK_NEVER &&
               counters.last_ticks == PENSTOCK_NEVER)
             return;
@@ -180,7 +181,8 @@ FileSums::FileSums(const Session& session) : session_(&session) {
 }
 
 void FileSums::add_groups() {
-  constexpr size_t kMostEntries = UINT32_MAX;  // Group has 32-bit indexes
+  // Group has 32-bit indexes; entries over this limit are left out
+  constexpr size_t kMostEntries = UINT32_MAX;
   if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
   for (size_t from = 0, to = 0; from < entries_.size(); from = to) {
     while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
@@ -231,8 +233,8 @@ void FileSums::each_of_part(size_t part, size_t parts, const FileFilter& wanted,
     group.clear();
     for (const CountersPosition& position : std::span(entries_).subspan(entries.from, entries.count))
       group.push_back(entry_at(*session_, position));
-    // If entries have the same key but different names, each name is a file of its own. Entries without a
-    // name are added to the file whose name comes first in the alphabet.
+    // If the entries of a key have different names, each name is a file of its own. Entries without a name
+    // are then added to the file whose name comes first in the alphabet.
     const auto text = [](const EntryOfFile& entry) { return entry.name.text; };
     const auto has_other_name = [&](const EntryOfFile& entry) {
       return !text(entry).empty() && !text(group.front()).empty() &&

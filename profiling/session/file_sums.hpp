@@ -1,6 +1,6 @@
-// Adds up what the processes of a session did to each file. A session has counters for each thread, file and
-// layer. FileSums groups these counters by file. It needs only 16 bytes of memory for each entry of counters
-// and 16 for each file.
+// Adds up what the processes of a session did to each file. A session has an entry of counters for each
+// combination of thread, file and layer; FileSums groups these entries by file. It needs only 16 bytes of
+// memory for each entry and 16 for each file.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ struct LayerSum {
   uint64_t consecutive_reads = 0;
   uint64_t sequential_writes = 0;
   uint64_t consecutive_writes = 0;
-  // How many of the reads and writes were the first of a thread in a file. No operation comes before them, so
-  // they are counted as neither sequential nor consecutive. Darshan does the same at the begin of a file.
+  // How many of the reads and writes were the first of their thread in this file. They have no predecessor,
+  // so they are counted as neither sequential nor consecutive. Darshan does the same.
   uint64_t first_reads = 0;
   uint64_t first_writes = 0;
   uint64_t read_write_switches = 0;
@@ -53,8 +53,8 @@ struct LayerSum {
   double io_ns() const { return read_ns + write_ns + meta_ns; }
 
  private:
+  // Adds the members that `more` shares with this type. `Counts` is LayerSum or penstock_counters.
   template <class Counts>
-  // `Counts` is LayerSum or penstock_counters; adds the members that both have
   void add_counts(const Counts& more);
 };
 
@@ -76,32 +76,33 @@ struct FileSum {
   uint32_t threads = 0;
 };
 
-// Where one entry of counters is: the key of its file, and its position in the session.
+// Where one entry of counters is in the session, and the key of its file.
 struct CountersPosition {
   uint64_t file = 0;
   uint64_t packed_position = 0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
-// Selects what each() counts: returns true if the calls of this process on this file count. `moved`: at least
-// one process read, wrote or mapped bytes of the file.
+// Decides which entries each() counts: returns true if it shall count those of `process_file` on the file
+// `path`. `moved`: at least one process read, wrote or mapped bytes of the file.
 using FileFilter =
     std::function<bool(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file)>;
 
 class FileSums {
  public:
-  // Borrows the session, which must live longer. Uses 16 bytes of memory for each entry and 16 for each file.
+  // Groups the entries of the session, which must live longer than this object. Uses 16 bytes of memory for
+  // each entry and 16 for each file.
   explicit FileSums(const Session& session);
 
   size_t entries() const { return entries_.size(); }
 
-  // Calls `each` with the sum of the entries that `wanted` accepts, once for every file that has such
-  // entries. Calls `left_out` in the same way with the rejected entries. Files come in the order of their
-  // first entry in the session, so that the mappings are read from begin to end. Several threads may call
-  // each() at the same time. The FileSum is valid only during the call.
+  // For every file, calls `each` with the sum of those of its entries that `wanted` accepts, and `left_out`
+  // with the sum of all others. A call is omitted if there are no such entries. The FileSum is valid only
+  // during the call. Files come in the order of their first entry in the session, so that the mappings are
+  // read from begin to end. Several threads may call each() at the same time.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
-  // Does what each() does, for a part of the files. The files are divided into `parts` parts of nearly equal
-  // size; `part` is the number of the part, from 0.
+  // Does what each() does, but only for one part of the files. The files are divided into `parts` parts of
+  // nearly equal size; `part` is the number of one, from 0.
   void each_of_part(size_t part, size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
   // Calls `each` for every single entry. An entry is what one thread of one process did to a file through one

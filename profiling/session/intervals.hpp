@@ -1,6 +1,6 @@
-// Adds up the time of several threads so that a moment counts once, even if many threads work in it. The
-// method is that of the post-processors of Chowdhury et al. (NERSC): sort the intervals by begin, merge those
-// that overlap or touch, and add their lengths.
+// Adds up the time in which at least one of several threads worked: a moment counts once, even if many
+// threads work in it. The method is that of the post-processors of Chowdhury et al. (NERSC): sort the
+// intervals by begin, merge those that overlap or touch, and add their lengths.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// The fields of /proc/PID/stat from field 3 on. They come after the program's name, which may contain any
-// character.
+// Returns the fields of /proc/PID/stat from field 3 on. Field 2 is the program's name in parentheses. It may
+// contain any character, so it ends at the last ')'.
 std::string stat_of(uint32_t pid) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string text;
@@ -46,7 +46,7 @@ bool read_kernel_io(uint32_t pid, penstock_kernel_io& io) {
 }
 
 std::string this_host() {
-  // The library cuts the name to the size of the header's field, so it is cut here too: callers compare the
+  // The name is cut to the size of the header's field, as the library does it, because callers compare the
   // two names.
   std::array<char, sizeof(penstock_session_header::host)> name{};
   ::gethostname(name.data(), name.size() - 1);

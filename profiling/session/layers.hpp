@@ -20,7 +20,7 @@ constexpr bool moves_bytes_of_its_own(unsigned layer) {
   return is_of_descriptors(layer) || layer == PENSTOCK_STDIO;
 }
 
-// The names in output for other programs, indexed by penstock_layer and penstock_call.
+// The names in output that programs read, such as JSON; indexed by penstock_layer and penstock_call.
 inline constexpr std::string_view kLayerNames[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
 inline constexpr std::string_view kCallNames[PENSTOCK_CALLS] = {"open", "close", "read", "write", "stat",
                                                                 "seek", "sync",  "map",  "other"};

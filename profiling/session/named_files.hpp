@@ -1,5 +1,5 @@
-// Finds a file by its key, if the filter wants it. Segments, for example, contain only the key of their file
-// and not its name.
+// Finds a file by its key, if the filter wants the file. Segments, for example, contain only this key and no
+// name.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct NamedFile {
   bool is_wanted_for_others = false;
 };
 
-// The files that the filter wants, 32 bytes of memory for each. If several names have the same key, find()
+// The files that the filter wants. Each needs 32 bytes of memory. If several names have the same key, find()
 // returns the first of them.
 class NamedFiles {
  public:

@@ -26,7 +26,7 @@ MountTable MountTable::of_this_machine() {
   for (const std::string& point : table.mount_points_) {
     mountinfo.clear();
     mountinfo.seekg(0);
-    // The type of the file system is not enough to find mounts whose files the kernel makes: /sys/fs/cgroup
+    // Finds mounts whose files the kernel makes. The type of the file system is not enough: /sys/fs/cgroup
     // may be a tmpfs. So the path counts as well.
     if (point.starts_with("/proc/") || point.starts_with("/sys/") ||
         is_pseudo_file_system(facts_from_mountinfo(mountinfo, point).fs_type))

@@ -22,8 +22,8 @@ class MountTable {
   static MountTable of_this_machine();
   // The mount point of an absolute path; "" for any other text. The result is valid as long as the table.
   std::string_view mount_of(std::string_view path) const;
-  // True for a mount point whose files are made by the kernel: /proc, /sys and mounts below them, /dev (but
-  // not /dev/shm). Mounts of another machine are not known, so it is false for them.
+  // True for a mount point whose files the kernel makes: /proc, /sys and mounts below them, /dev (but not
+  // /dev/shm). False for mounts of another machine, which are not known here.
   bool is_pseudo(std::string_view mount) const { return pseudo_mounts_.contains(mount); }
 
  private:
@@ -40,7 +40,7 @@ struct RollUp {
   uint64_t largest_bytes = 0;
 };
 
-// Collects the rows of a roll-up. Each thread fills its own RollUps; at the end these are added up.
+// Collects the rows of a roll-up. Each thread fills a RollUps of its own; at the end they are added up.
 class RollUps {
  public:
   void add(std::string_view name, const FileSum& file);

@@ -27,7 +27,8 @@ NextData next_data_of(int fd, uint64_t size) {
   return [fd, size](uint64_t offset) -> uint64_t {
     const off_t data = ::lseek(fd, off_t(offset), SEEK_DATA);
     if (data >= 0) return uint64_t(data);
-    return errno == ENXIO ? size : offset;  // if SEEK_DATA is not supported, nothing is skipped
+    // ENXIO: no data follow. After any other error (SEEK_DATA is not supported), nothing is skipped.
+    return errno == ENXIO ? size : offset;
   };
 }
 
@@ -55,7 +56,8 @@ bool same_process_file(const ProcessFile& a, const ProcessFile& b) {
          a.header().begin.ticks == b.header().begin.ticks;
 }
 
-// Returns a value to compare two states of the same process file: the later state has the greater value.
+// Returns a value by which two states of the same process file are compared: that of the later state is
+// greater.
 auto progress_of(const ProcessFile& process_file) {
   const penstock_session_header& header = process_file.header();
   return std::tuple(header.state != PENSTOCK_RUNNING, process_file.end_monotonic_ns(),
@@ -68,8 +70,9 @@ bool is_better(const ProcessFile& a, const ProcessFile& b) {
 }
 
 // Keeps one state of each process file, because two states (a file and its snapshot) would count the same
-// calls twice. A state without missing bytes is preferred to one with missing bytes, and otherwise the later
-// state is kept. The message names folders and not files, because a session may have thousands of files.
+// calls twice. A state without missing bytes is preferred to one with missing bytes. Otherwise the later
+// state is kept. The text in `problems` names folders and not files, because a session may have thousands of
+// files.
 void leave_out_earlier_states(Session& session) {
   auto& process_files = session.process_files;
   std::stable_sort(process_files.begin(), process_files.end(),
@@ -83,8 +86,8 @@ void leave_out_earlier_states(Session& session) {
     }
     if (is_better(*process_file, *latest_states.back())) std::swap(latest_states.back(), process_file);
     if (progress_of(*process_file) > progress_of(*latest_states.back())) {
-      // the state that is not kept is the later one, but bytes of it are missing; open_session() has reported
-      // that
+      // `process_file` is the later state but is not kept, because bytes of it are missing. open_session()
+      // has reported that.
       ++session.unread_files;
       continue;
     }
@@ -118,9 +121,9 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
 }
 
 // Makes the conversion of ticks to nanoseconds more exact. All processes of a machine have the same tick
-// counter and the same monotonic clock. So the earliest and the latest reading of both clocks, by any
-// process, give the most exact nanoseconds per tick. Without this, a process that was killed after a long
-// time may have readings only from a short time at its begin.
+// counter and the same monotonic clock, and each recorded readings of both. The earliest and the latest of
+// all these readings give the most exact nanoseconds per tick. This helps a process that was killed after a
+// long time: its own readings may all be from its begin.
 void refine_clocks(Session& session) {
   std::map<std::string_view, std::vector<penstock_moment>> host_moments;
   for (const auto& process_file : session.process_files) {
@@ -162,19 +165,20 @@ void find_unwatched(Session& session) {
   }
   std::sort(begins.begin(), begins.end());
   // True if the process `pid` on the machine of `by` has a process file that began at `since` or later. For a
-  // spawned child `since` is the begin of its parent's file and not the time of the spawn, because the child
-  // may start before the parent records the spawn.
+  // spawned child, `since` is the begin of its parent's file. The time of the spawn would be too late: the
+  // child may start before the parent records the spawn.
   const auto is_watched = [&](const ProcessFile& by, uint32_t pid, int64_t since) {
     const auto found = std::lower_bound(begins.begin(), begins.end(), std::tuple(by.host(), pid, since));
     return found != begins.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
   };
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
-    const bool is_attached =  // a user attached to the process, or to the process that forked it
+    // True if a user attached to the process, or to the process that forked it.
+    const bool is_attached =
         attached_to.contains({process_file->host(), header.pid}) ||
         (header.forked != 0 && attached_to.contains({process_file->host(), header.parent_pid}));
-    // The program of the last exec in this process file. An exec that succeeds ends the file, so all earlier
-    // ones failed.
+    // The program of the last exec in this process file. All execs before it failed, because an exec that
+    // succeeds ends the file.
     UnwatchedProgram executed_program;
     process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {

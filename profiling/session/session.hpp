@@ -17,20 +17,21 @@
 
 namespace penstock {
 
-// One file of a session: what a process did in one part of its life. The file begins with the process, a fork
-// or an exec, and ends with the process or its next exec.
+// One file of a session: what a process did in one part of its life. It begins with the process, a fork or an
+// exec, and ends with the next exec or with the process.
 class ProcessFile {
  public:
-  // Errors: not_found, permission_denied ...; corrupt or unsupported if it is no session file.
+  // Opens a session file. Errors: not_found, permission_denied ...; corrupt or unsupported if it is no
+  // session file.
   static Result<std::unique_ptr<ProcessFile>> open(const std::filesystem::path& path);
-  // Reads from memory, which must live longer than the process file.
+  // Makes a process file of bytes in memory, which must live longer.
   static Result<std::unique_ptr<ProcessFile>> from_bytes(std::span<const std::byte> bytes);
 
   const std::filesystem::path& path() const { return path_; }
   const SessionView& view() const { return view_; }
   const penstock_session_header& header() const { return view_.header(); }
-  // The number of bytes that the file should have according to its header, but does not have. It is 0 unless
-  // the file was cut or only a part of it was copied.
+  // The number of bytes that the file lacks, compared with the size in its header. 0 unless the file was cut
+  // or only a part of it was copied.
   uint64_t missing_bytes() const { return missing_bytes_; }
   bool cut_while_read() const { return file_.lost(); }  // then the bytes after the cut are read as zeros
 
@@ -41,8 +42,8 @@ class ProcessFile {
   std::vector<std::string_view> command() const;
   // When recording ended. If the file does not say when, this is the time of the last recorded operation.
   int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
-  // Makes the conversion of ticks more exact (SessionClock::refine()). It changes the times of this process
-  // file, so a caller must read them again afterwards.
+  // Makes the conversion of ticks more exact (SessionClock::refine()). This changes the times that this
+  // process file returns, so a caller must read them again afterwards.
   void refine_clock(const penstock_moment& moment);
 
  private:
@@ -67,9 +68,9 @@ struct SessionProcess {
   const ProcessFile& last() const { return *process_files.back(); }
 };
 
-// A program that a watched process started, but that was not watched itself: it wrote no file. Usual reasons:
-// it is a static or setuid program, or the process that started it was attached to and has no LD_PRELOAD for
-// the library.
+// A program that a watched process started, but that was not watched: it wrote no session file. Usual
+// reasons: it is a static or setuid program; or the process that started it was attached to, so its
+// LD_PRELOAD does not name the library.
 struct UnwatchedProgram {
   uint32_t pid = 0;
   std::string_view program;  // points into a mapping; "" if unknown
@@ -89,18 +90,18 @@ struct Session {
   size_t unread_files = 0;
 };
 
-// Opens folders of sessions and single files of sessions. If two files are states of the same process file (a
+// Opens folders of sessions and single session files. If two files are states of the same process file (a
 // session and its snapshot), the later state is used, and `problems` names the other. Errors: a path does not
-// exist, or none of the paths contains a session file.
+// exist, or no path contains a session file.
 Result<Session> open_session(std::span<const std::filesystem::path> paths);
 // Makes a session of at least one process file.
 Session session_of(std::vector<std::unique_ptr<ProcessFile>> process_files);
 // True if any process recorded entries of this kind.
 bool has_entries(const Session& session, penstock_block_kind kind);
 
-// Adds the kernel's final counts of a process that has just ended and could not write them itself. Sets
-// kernel_end and end_monotonic_ns in the newest process file of that process in the folder, unless that
-// process file has them already. Never creates or lengthens a file.
+// Adds the kernel's final counts of a process that has just ended, because it could not write them itself.
+// Sets kernel_end and end_monotonic_ns in the newest process file of this process in the folder, unless that
+// file has them already. Never creates or lengthens a file.
 Result<void> complete_process_file(const std::filesystem::path& folder, uint32_t pid,
                                    const penstock_kernel_io& kernel_end, int64_t end_monotonic_ns);
 // Writes kernel_end and end_monotonic_ns into the header of one file, also if it has them already. The

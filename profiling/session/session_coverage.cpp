@@ -16,15 +16,15 @@ namespace penstock {
 namespace {
 
 // The bytes of one process according to the kernel and according to the recorded calls. The kernel adds the
-// counts of a child to its parent, so they are subtracted from the parent here. A sum may wrap below zero in
-// between; it is right again when all children are handled.
+// counts of a child to its parent, so they are subtracted from the parent here. Until all children are
+// handled, a sum may be below zero (then it wraps around).
 struct ProcessCounts {
   uint64_t kernel_read = 0;
   uint64_t kernel_written = 0;
   uint64_t recorded_read = 0;
   uint64_t recorded_written = 0;
   bool all_ends_known = true;                // the kernel's counts at the end of every process file are known
-  bool lacks_earlier_end = false;            // they are not known for a process file before the last one
+  bool lacks_earlier_end = false;            // the end of a process file before the last one is unknown
   bool is_cut = false;                       // the file was cut, so recorded calls are missing
   std::optional<size_t> counted_in_process;  // index of the parent whose kernel counts contain this process's
 };
@@ -70,7 +70,7 @@ class ProcessTree {
   }
 
   // Returns the process that started `child`. If that process wrote no file (it only forked), returns the
-  // recorded process from which it was forked.
+  // recorded process that forked it.
   std::optional<size_t> parent_of(size_t child) const {
     const ProcessFile& first = processes_[child].first();
     const auto parent = key(first, first.header().parent_pid);
@@ -78,8 +78,8 @@ class ProcessTree {
     return found ? found : find_latest(starters_, parent, child);
   }
 
-  // True if the parent recorded that it started this child, and did not record that it waited for the child.
-  // Children that libc starts (system(), popen()) are not recorded, and libc waits for them.
+  // True if the parent recorded that it started this child, and did not record that it waited for it. False
+  // for children of system() and popen(): libc starts them, which is not recorded, and libc waits for them.
   bool was_not_reaped(size_t parent, size_t child) const {
     const std::pair parent_and_child{parent, processes_[child].first().header().pid};
     return children_.contains(parent_and_child) && !reaped_.contains(parent_and_child);
@@ -89,9 +89,9 @@ class ProcessTree {
   using Key = std::pair<std::string_view, uint32_t>;
   static Key key(const ProcessFile& process_file, uint32_t pid) { return {process_file.host(), pid}; }
 
-  // Returns the newest of the processes in `among` with this pid that began no later than the child. Several
-  // processes may have had the same pid, because the kernel uses pids again. The begins of processes are
-  // compared, not their first I/O: a parent's first I/O may be later than the end of its child.
+  // Returns the newest process in `among` that has this pid and began no later than the child. Several
+  // processes may have had the same pid, because the kernel uses pids again. Their begins are compared and
+  // not their first I/O: a parent's first I/O may be later than the end of its child.
   std::optional<size_t> find_latest(const std::multimap<Key, size_t>& among, const Key& pid,
                                     size_t child) const {
     std::optional<size_t> newest;
@@ -117,7 +117,8 @@ class ProcessTree {
   std::set<std::pair<size_t, uint32_t>> reaped_;
 };
 
-// Adds the kernel's counts from the begin to the end of each process file, as far as the ends are known.
+// Adds what the kernel counted from the begin to the end of each process file. Process files whose end counts
+// are not known are left out.
 void add_kernel(const SessionProcess& process, const std::string& host, ProcessCounts& counts) {
   for (const ProcessFile* const process_file : process.process_files) {
     const auto end_counts = final_counts_of(*process_file, host);
@@ -131,8 +132,8 @@ void add_kernel(const SessionProcess& process, const std::string& host, ProcessC
   }
 }
 
-// Returns the counts that the kernel added to the parent when the parent waited for this process. If the
-// final counts are not known, returns those at the begin of the last process file.
+// Returns the counts that the kernel added to the parent when the parent waited for this process. If they are
+// not known, returns the counts at the begin of the last process file.
 penstock_kernel_io counts_given_to_parent(const SessionProcess& process, const std::string& host) {
   return final_counts_of(process.last(), host).value_or(process.last().header().kernel_begin);
 }
@@ -141,10 +142,10 @@ bool is_negative(uint64_t sum) {
   return sum > uint64_t(INT64_MAX);
 }
 
-// Adds back counts of children that were wrongly subtracted from their parent. If a parent died before it
-// waited for a child, the kernel did not add the child's counts to it. The sign of such a case is a parent
-// with counts below zero. Then the counts of its children are added back, the child that ended last first,
-// until no count is below zero.
+// Adds back counts of children that were wrongly subtracted from their parent. This happens if a parent died
+// before it waited for a child: then the kernel did not add the child's counts to it. Its sign is a parent
+// with counts below zero. The counts of its children are added back, the child that ended last first, until
+// no count is below zero.
 void restore_unreaped_children(const std::vector<SessionProcess>& processes, const std::string& host,
                                std::vector<ProcessCounts>& all_counts,
                                std::map<size_t, std::vector<size_t>>& reaped_by) {
@@ -163,9 +164,8 @@ void restore_unreaped_children(const std::vector<SessionProcess>& processes, con
   }
 }
 
-// True if the kernel's counts and the recorded bytes of this process can be compared. For this its final
-// counts must be known, or be contained in the known final counts of its parent (or that one's parent, and so
-// on).
+// True if the kernel's counts and the recorded bytes of this process can be compared: its final counts are
+// known, or its parent's known final counts contain them (or those of the parent's parent, and so on).
 bool is_comparable(const std::vector<ProcessCounts>& counts, size_t process) {
   constexpr int kMostSteps = 64;
   for (int steps = 0; steps < kMostSteps; ++steps) {
@@ -221,7 +221,8 @@ SessionCoverage coverage_of(const Session& session) {
                             !writer_runs(process.last(), host) && !tree.was_not_reaped(*parent, i);
     if (!was_reaped) continue;
     if (counts[i].lacks_earlier_end)
-      counts[*parent].lacks_earlier_end = true;  // its counts contain bytes of the child that are not known
+      // the parent's counts contain an unknown number of bytes of the child
+      counts[*parent].lacks_earlier_end = true;
     const penstock_kernel_io child_counts = counts_given_to_parent(process, host);
     counts[*parent].kernel_read -= child_counts.rchar;
     counts[*parent].kernel_written -= child_counts.wchar;

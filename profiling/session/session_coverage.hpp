@@ -1,9 +1,10 @@
-// Calculates coverage: the part of the kernel's I/O counts that the profiler recorded. It compares two
-// numbers for each process. One is the kernel's counters (/proc/PID/io) since the library was loaded, minus
-// those of children that the process waited for. The other is the bytes that the recorded calls moved.
+// Calculates coverage: which part of the I/O that the kernel counted was recorded by the profiler. It
+// compares two numbers for each process. The first is the growth of the kernel's counters (/proc/PID/io)
+// since the library was loaded, without those of children that the process waited for. The second is the
+// number of bytes that the recorded calls moved.
 //
 // A process that was killed could not read its final counters. If its parent continued and waited for it, the
-// parent's counters contain those of the child, and the sum of parent and child is compared. Otherwise the
+// parent's counters contain those of the child, and the sums of parent and child are compared. Otherwise the
 // process is left out of the comparison and counted as unknown.
 #pragma once
 
@@ -24,14 +25,14 @@ struct Coverage {
 struct SessionCoverage {
   Coverage rchar;
   Coverage wchar;
-  uint64_t ring_bytes = 0;  // io_uring and libaio
+  uint64_t ring_bytes = 0;  // bytes of io_uring and libaio
   uint64_t spliced_bytes = 0;
   uint64_t mapped_bytes = 0;
   size_t unknown_processes = 0;  // processes left out of the comparison, including cut_processes
   size_t cut_processes = 0;      // processes with a file from which bytes are missing
   size_t running_processes = 0;  // processes that run on this machine at present
   size_t threads = 0;
-  // failed calls that were counted for no file, because the thread had not used the file's name before
+  // failed calls that were not counted for a file, because the thread had not used the file's name before
   uint64_t missed_calls = 0;
   double missed_ns = 0;
 };

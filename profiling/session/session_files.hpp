@@ -11,12 +11,12 @@
 
 namespace penstock {
 
-// Flags to open a session file. Without O_NONBLOCK, open() could wait for ever if an attacker puts a pipe in
-// place of the file.
+// Flags to open a session file. O_NONBLOCK is for safety: if an attacker puts a pipe in place of the file,
+// open() could otherwise wait for ever.
 inline constexpr int kSessionOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-// The paths of all files in the folder with the suffix of session files, sorted by name. Error: the system's,
-// if the folder cannot be read.
+// Returns the paths of all files in the folder that have the suffix of session files, sorted by name. Error:
+// that of the system if the folder cannot be read.
 Result<std::vector<std::filesystem::path>> session_files(const std::filesystem::path& folder);
 // Reads the header; neither closes the descriptor nor moves its file position. Returns false if the file is
 // no session file of this version and byte order. In that case `header` contains as many bytes as could be

@@ -14,10 +14,10 @@ namespace penstock {
 // True if the path is the folder itself or is inside it at any depth.
 bool is_within(std::string_view path, std::string_view folder);
 
-// Matches a shell pattern (fnmatch). '*' matches any characters, including '/'. A pattern that begins with
-// '/' is compared with the whole path. "dir/" means all files below folders of that name. A pattern without
-// '/' is compared with the last part of the path, and any other pattern with its end ("data/*.jpg" matches
-// /a/data/1.jpg).
+// Matches a path with a shell pattern (fnmatch), in which '*' matches any characters, including '/'. A
+// pattern that begins with '/' or '*' is compared with the whole path. A pattern without '/' is compared with
+// the last part of the path. Any other pattern is compared with the end of the path: "data/*.jpg" matches
+// /a/data/1.jpg. A pattern such as "dir/" matches all files below folders of that name.
 bool matches(std::string_view pattern, std::string_view path);
 
 // True for files that a Python interpreter and its libraries read to start: .py, .pyc and .so files, files

@@ -46,7 +46,7 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   if (failed) return errno_error(failed.value(), "cannot tell where to put", wanted.string());
   if (!folder.has_filename()) folder = folder.parent_path();
   if (::mkdir(folder.c_str(), 0700) == 0) return folder;
-  // mkdir() in /proc fails with ENOENT although the parent folder exists.
+  // ENOENT has two causes: the parent folder does not exist, or it is in /proc, where no folder can be made.
   if (errno == ENOENT) {
     const std::string parent = folder.parent_path().string();
     return make_error(
@@ -95,8 +95,8 @@ SessionNote read_note(const fs::path& folder) {
   if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNoteBytes) return {};
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  // Refuses JSON that is nested deeper than 8 levels, which Penstock never writes: a forged file could
-  // exhaust the stack.
+  // Refuses JSON that is nested deeper than 8 levels: a forged file could exhaust the stack. Penstock never
+  // writes such JSON.
   const auto is_shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
   const Json note = Json::parse(text, is_shallow, false);
   if (!note.is_object()) return {};

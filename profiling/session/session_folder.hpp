@@ -1,5 +1,5 @@
-// Creates the folder of a session, and reads and writes its session.json. `profile run` notes there how the
-// run started and how it ended. A session without this file can still be read.
+// Creates the folder of a session, and reads and writes its session.json. In that file, `profile run` notes
+// how the run started and how it ended. A session without this file can still be read.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct SessionNote {
   int exit_code = -1;  // 128 + signal if a signal ended it; -1: not known
 };
 
-// Example: "penstock-profile-20261120T093000Z-4711", with the time and the process id.
+// Returns a name with the time and the process id: "penstock-profile-20261120T093000Z-4711".
 std::string default_session_name();
 
 // Creates the folder with mode 0700, or uses an empty one and sets its mode to 0700. Returns the absolute

@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// A process with a rank from a launcher keeps that rank, and so do the processes that it starts. All other
-// processes get the numbers after the launcher's highest rank, in the order in which they began. If no
-// launcher was used, the processes are numbered from 0 in this order.
+// Gives ranks to processes. A process to which a launcher gave a rank keeps it, and the processes that it
+// starts have the same rank. All other processes get the numbers after the launcher's highest rank, in the
+// order in which they began; without a launcher, from 0.
 class SessionRanks {
  public:
   explicit SessionRanks(const Session& session);

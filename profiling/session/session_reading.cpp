@@ -14,7 +14,7 @@ uint64_t most_at_once(const std::vector<TimeInterval>& times) {
     changes.emplace_back(time.begin, 1);
     changes.emplace_back(std::max(time.begin, time.end), -1);
   }
-  // If an interval begins where another ends, the begin comes first. So two intervals that touch count as
+  // If one interval begins where another ends, the begin is counted first. So intervals that touch count as
   // overlapping.
   std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;

@@ -1,5 +1,5 @@
-// How a session's program read: the number of threads that read at the same time, and the duration. The
-// source is either the recorded calls or the spans that the program itself reported.
+// How a session's program read: by how many threads at the same time, and for how long. The source is either
+// the recorded calls or the spans that the program itself reported.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct ThreadReading {
 };
 using ThreadReadings = std::map<std::pair<const ProcessFile*, uint32_t>, ThreadReading>;
 
-// Adds `counters`, which are of one thread and a file that it read, to the ThreadReading of that thread.
-// Returns this ThreadReading.
+// Adds `counters` to the ThreadReading of its thread, and returns this ThreadReading. `counters` is an entry
+// with reads.
 const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
                                  const ProcessFile& process_file);
 
-// The largest number of threads that read at the same time. A thread reads from its first read to its last.
+// The largest number of threads that read at the same time. A thread counts from its first read to its last.
 // So if a program creates its threads anew for each epoch, only the threads of one epoch count. A thread with
-// less than 1% of all bytes does not count; it read a configuration file, for example.
+// less than 1% of all bytes does not count: it read only a configuration file, for example.
 uint64_t threads_at_once(const ThreadReadings& threads, uint64_t all_bytes);
 
 // How a program read, according to its spans.
@@ -39,11 +39,12 @@ struct Reading {
   std::vector<double> bytes_per_s{};
 };
 
-// Calculates a Reading from the spans of kind PENSTOCK_READ; its `bytes` are 0 if the session has no such
-// spans. There are two kinds of spans. A span with a number is the read of the sample with that number. The
-// time of all such spans together runs from the first begin to the last end. A span without a number belongs
-// to a repeat of a measurement, and its epoch is the number of the repeat. For spans without a number, the
-// time between spans does not count.
+// Calculates a Reading from the spans of kind PENSTOCK_READ. Its `bytes` are 0 if the session has no such
+// spans. There are two kinds of them:
+// - A span with a number is the read of the sample with that number. The time of all such spans runs from the
+// first begin to the last end.
+// - A span without a number belongs to a repeat of a measurement, and its `epoch` is the number of the
+// repeat. The time between such spans does not count.
 Reading reading_of_spans(const Session& session);
 
 }  // namespace penstock

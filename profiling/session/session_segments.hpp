@@ -15,8 +15,8 @@ namespace penstock {
 void each_segment(const Session& session,
                   const std::function<void(const penstock_segment&, const ProcessFile&)>& each);
 
-// Adds up the time that at least one of the added intervals covers. Memory grows with the number of intervals
-// that neither overlap nor touch.
+// Adds up the time that at least one of the added intervals covers. Needs memory for intervals that neither
+// overlap nor touch; the others are merged.
 class IntervalUnion {
  public:
   void add(int64_t begin, int64_t end);
@@ -28,10 +28,11 @@ class IntervalUnion {
   size_t merge_size_ = size_t{1} << 20U;
 };
 
-// Returns the length, in seconds, of the intervals into which a chart divides `wall_s`. It is 1, 2 or 5 times
-// a power of ten and at least a millisecond. `wall_s` has at most `most_points` such intervals.
+// Divides `wall_s` into at most `most_points` equal intervals for a chart, and returns their length in
+// seconds. It is 1, 2 or 5 times a power of ten and at least a millisecond.
 double series_interval(double wall_s, double most_points);
-// Distributes `amount` evenly over the time from begin_s to end_s: each interval of `series` gets its part.
+// Distributes `amount` evenly over the time from begin_s to end_s: each interval of `series` gets the part
+// that falls into it.
 void add_evenly(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
 
 struct SegmentFacts {
@@ -45,7 +46,8 @@ struct SegmentFacts {
   std::vector<double> bytes_written;
 };
 
-// Inspects the segments of wanted files, from `begin_ns` (realtime) for `wall_s` seconds.
+// Calculates SegmentFacts from the segments of wanted files. Its intervals divide the `wall_s` seconds that
+// begin at `begin_ns` (realtime).
 SegmentFacts inspect_segments(const Session& session, const std::function<bool(uint64_t file)>& wanted,
                               int64_t begin_ns, double wall_s);
 

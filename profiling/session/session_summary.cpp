@@ -90,7 +90,7 @@ size_t summing_thread_count() {
 
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out) {
-  // Each thread adds up its own part of the files. All threads are done when this function returns: the
+  // Each thread adds up its own part of the files. When this function returns, all threads have ended: the
   // destructor of `other_threads` waits for them.
   const size_t threads = sums.entries() < kLeastEntriesForThreads ? 1 : summing_thread_count();
   const auto sum_part = [&](size_t thread_index) {
@@ -142,8 +142,9 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
   };
   summary.segments = inspect_segments(session, wanted, summary.begin_ns, summary.span_s);
-  // Uses the union of the segments' times only if every call has a segment. If segments are missing (dropped,
-  // or the trace was switched on later), the union is too short, and io_s remains the sum over threads.
+  // io_s becomes the union of the segments' times, but only if every call has a segment. If segments are
+  // missing (dropped, or the trace was switched on later), the union is too short, and io_s remains the sum
+  // over threads.
   const uint64_t calls = summary.included.all.reads + summary.included.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {
     summary.io_s = summary.segments->io_s;

@@ -40,7 +40,7 @@ Drops drops_of(const Session& session);
 struct SessionSummary {
   FilesSum included;                                            // files that the filter wants
   FilesSum left_out;                                            // files that the filter left out
-  uint64_t failed_names = 0;                                 // names of files for which every call failed
+  uint64_t failed_names = 0;                                    // names of files for which every call failed
   std::array<uint64_t, PENSTOCK_SIZE_BUCKETS> files_by_size{};  // read or written files, by size
   int64_t begin_ns = 0;                                         // begin of the first process, since 1970
   // seconds from begin_ns to the last process's end
@@ -58,15 +58,16 @@ struct SessionSummary {
 // True if any operation on the file succeeded. Files that could not be opened have counters too.
 bool has_operations(const FileSum& file);
 
-// Calls `each` and `left_out` for all files, in several threads. `thread_index` is the number of the calling
-// thread, from 0 to summing_thread_count() - 1, so that each thread can use memory of its own. Returns when
-// all are done.
+// Calls `each` and `left_out` for all files, in several threads, and returns when all have ended.
+// `thread_index` is the number of the calling thread, from 0 to summing_thread_count() - 1, so that each
+// thread can use memory of its own.
 using EachInThread = std::function<void(size_t thread_index, const FileSum&)>;
 size_t summing_thread_count();
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out);
 
-// `each_included` is called for each wanted file, with `thread_index` as in each_in_threads().
+// Calculates the figures of a whole session. `each_included` is called for each wanted file, in several
+// threads; `thread_index` is as in each_in_threads().
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
                          const EachInThread& each_included = {});
 

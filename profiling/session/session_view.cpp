@@ -15,7 +15,8 @@ namespace penstock {
 namespace {
 
 constexpr uint32_t kMostGranuleBytes = 1U << 30U;
-// The least time between two clock readings whose ticks per second are more exact than header.ticks_per_s.
+// Two clock readings that are at least this far apart give more exact ticks per second than
+// header.ticks_per_s.
 constexpr int64_t kLeastDistanceNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
@@ -88,8 +89,8 @@ SessionClock::SessionClock(const penstock_session_header& header)
 }
 
 void SessionClock::refine(const penstock_moment& moment) {
-  // The largest relative difference between the known rate of the ticks and one from `moment`. If it is
-  // larger, `moment` is not believed. Measured rates are exact to 0.001.
+  // `moment` gives a rate of ticks. If it differs from the known rate by more than this share, `moment` is
+  // wrong and is ignored. Correct rates differ by at most 0.001.
   constexpr double kRateTolerance = 0.005;
   if (ticks_are_ns_ || !rate_is_known_ || moment.ticks == begin_.ticks) return;
   int64_t passed_ns = 0;
@@ -147,8 +148,8 @@ Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const N
 void SessionView::find_blocks(const NextData& next_data) {
   const uint64_t granule = header_.granule;
   const uint64_t first = header_.header_bytes;
-  // No block begins at or after `end`. After a kill, file_end may be slightly smaller than the data; in a cut
-  // file it is larger than the file, so the smaller number counts.
+  // No block begins at or after `end`, the smaller of file_end and the size of the file. In a cut file,
+  // file_end is larger than the file. After a kill, file_end may be slightly smaller than the data.
   const uint64_t end =
       header_.file_end == 0 ? bytes_.size() : std::min<uint64_t>(header_.file_end, bytes_.size());
   for (uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {

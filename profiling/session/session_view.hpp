@@ -1,7 +1,7 @@
 // Reads one file of a session (session_abi.h) directly from its mapping. None of the bytes are trusted: the
 // file may be cut off, damaged, half written, written at this moment, or made by an attacker. So every offset
-// and length is checked against the size. Every entry is copied before it is inspected. The size limits the
-// length of every loop.
+// and length is checked against the file's size, and the size limits every loop. Every entry is copied before
+// it is inspected.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace penstock {
 struct SessionBlock {
   unsigned kind = PENSTOCK_BLOCK_FREE;
   uint64_t offset = 0;     // offset of the block in the file
-  uint64_t bytes = 0;      // size of the block without bytes that a cut file lacks
+  uint64_t bytes = 0;      // size of the block; in a cut file, only of the part that exists
   size_t entry_bytes = 0;  // size of an entry, from the block's header; 0 if each entry states its own size
   uint64_t times_emptied = 0;          // result of times_emptied() from before `entries` was read
   std::span<const std::byte> entries;  // the part of the block that has entries (penstock_block::used)
@@ -41,10 +41,9 @@ class SessionClock {
   explicit SessionClock(const penstock_session_header& header);
 
   // Makes the conversion more exact with `moment`, a reading of ticks and CLOCK_MONOTONIC by another process
-  // of the same machine. The interpolation uses two points: the reading at the begin of this file and a
-  // second one. `moment` becomes the second point if it is further from the begin than the present one,
-  // because a longer distance is more exact. It is ignored if its ticks per second contradict the present
-  // rate.
+  // of the same machine. The conversion interpolates between two points: the reading at the begin of this
+  // file, and a second one. `moment` replaces the second point if it is further from the begin, because a
+  // longer distance is more exact. It is ignored if its ticks per second contradict the known rate.
   void refine(const penstock_moment& moment);
 
   int64_t monotonic_ns(uint64_t ticks) const;
@@ -71,8 +70,8 @@ using NextData = std::function<uint64_t(uint64_t offset)>;
 
 class SessionView {
  public:
-  // Borrows the bytes, which must live longer. Errors: corrupt: no session file; unsupported: a later
-  // version, or another byte order.
+  // Makes a view of the bytes, which must live longer. Errors: corrupt if they are no session file;
+  // unsupported for a later version or another byte order.
   static Result<SessionView> parse(std::span<const std::byte> bytes, const NextData& next_data = {});
 
   // A copy of the header from the moment when the view was made; the file's header may change later.
@@ -82,7 +81,8 @@ class SessionView {
   const std::vector<SessionBlock>& blocks() const { return blocks_; }
   uint64_t torn_bytes() const { return torn_bytes_; }  // bytes that contain data but no valid block
 
-  // The name at this offset (penstock_counters::name) and its kind; "" if there is none.
+  // The name of a file, the file's key and its kind. name_at() reads them at an offset that
+  // penstock_counters::name gives; the text is "" if there is no name.
   struct Name {
     uint64_t file = 0;
     std::string_view text;  // points into the file's bytes
@@ -90,14 +90,15 @@ class SessionView {
   };
   Name name_at(uint64_t offset) const;
 
-  // The counters at `offset`, which each() gave to its callback. All zeros if the file is shorter.
+  // Returns the counters at `offset`, which each() gave to its callback; all zeros if the file ends before
+  // them.
   penstock_counters counters_at(uint64_t offset) const;
-  // The segment at `offset`, which each() gave to its callback. All zeros if the file is shorter; nullopt if
-  // the process has replaced the segment by a newer one.
+  // Returns the segment at `offset`, which each() gave to its callback. All zeros if the file ends before it;
+  // nullopt if the process has replaced it by a newer one.
   std::optional<penstock_segment> segment_at(uint64_t offset) const;
 
-  // Calls `each(entry, offset)` for all entries of a kind. If an entry is longer than `Entry`, its end is
-  // ignored; if it is shorter, the rest is zero.
+  // Calls `each(entry, offset)` for all entries of a kind. Another version may have written entries of
+  // another size: the end of longer entries is ignored, and the missing end of shorter entries is zero.
   template <class Entry, class Each>
   void each(penstock_block_kind kind, Each each) const {
     for (const SessionBlock& block : blocks_)
@@ -121,7 +122,8 @@ class SessionView {
 
 // The last part of a path; the whole path if it has no slash.
 constexpr std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // if there is no slash, npos + 1 is 0
+  // if there is no slash, npos + 1 is 0, so the whole path is returned
+  return path.substr(path.rfind('/') + 1);
 }
 // The text of a fixed-size field, which ends with NUL or at the field's end.
 std::string_view field_text(const char* field, size_t bytes);
@@ -154,8 +156,8 @@ inline uint64_t last_ticks_of(const penstock_counters& counters) {
 
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  // The distance from one entry to the next. It is the size in the block's header, because another version
-  // may write longer entries. A size below kLeastEntryBytes is not believed, and sizeof(Entry) is used.
+  // The distance from one entry to the next is in the block's header, because another version may write
+  // longer entries. If it is below kLeastEntryBytes, it is wrong or missing, and sizeof(Entry) is used.
   const size_t entry_step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
   for (size_t at = 0; at + entry_step <= block.entries.size(); at += entry_step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, entry_step));

@@ -1,5 +1,6 @@
 // The windows of a session. A window is a session file that begins and ends while its process continues. It
-// is made if a user attached to the process, if the program asked for it, or for a range of training steps.
+// has one of three causes: a user attached to the process, the program asked for a window, or a range of
+// training steps was to be recorded.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,8 @@ void each_recorded_call(const Session& session, const NamedFiles& wanted, const 
                       segment.length,
                       1};
     transfer.end_ns = std::max(transfer.begin_ns, transfer.end_ns);
-    // `length` of such a call is not a number of moved bytes; for mmap() it is the size of the mapping
+    // only reads and writes move bytes; for other calls `length` may mean something else, such as the size of
+    // a mapping
     if (transfer.kind == TransferKind::metadata) transfer.bytes = 0;
     each(transfer);
   });
@@ -69,8 +70,8 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
   }
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    // The third argument (`moved`) is true because find() has already checked whether any process moved bytes
-    // of the file. This single entry may have no bytes although the file has.
+    // The filter's argument `moved` is true: find() has already checked whether any process moved bytes of
+    // the file. The bytes of this single entry may be 0 although the file has some.
     if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, process_file) != nullptr &&
         filter.wants(path, kind, true, process_file))
       each_counted_transfer(counters, process_file, each);

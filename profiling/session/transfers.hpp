@@ -27,13 +27,14 @@ struct Transfer {
 };
 using EachTransfer = std::function<void(const Transfer&)>;
 
-// Calls `each` for the transfers of all wanted files. Their bytes add up to those of the files. `every_call`:
-// each transfer is one call; only valid if the session has all calls (SessionSummary::io_is_union).
+// Calls `each` for the transfers of all wanted files. Their bytes add up to the bytes of the files.
+// `every_call`: each transfer is one call; must be true only if the session has all calls
+// (SessionSummary::io_is_union).
 void each_transfer(const Session& session, const FileSums& sums, const SessionFilter& filter, bool every_call,
                    const EachTransfer& each);
 
 // Divides a time that begins at `begin_ns` into equal intervals, and adds up the bytes or operations in each.
-// What lies outside this time is added to the first or the last interval.
+// Amounts before this time go to the first interval, and amounts after it to the last.
 class TransferSeries {
  public:
   TransferSeries(int64_t begin_ns, double wall_s, double most_points);

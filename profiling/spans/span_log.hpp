@@ -1,8 +1,9 @@
-// Collects the spans (span_abi.h) of a run in memory until it ends. Each thread has a buffer of a fixed size.
+// Collects the spans (span_abi.h) of a run in memory until the run ends. Each thread has a buffer of a fixed
+// size.
 //
-// Threads: one thread adds to a buffer. Any thread may read it meanwhile.
+// Threads: only one thread adds to a buffer. Any thread may read it meanwhile.
 // Locks: none.
-// Memory: taken when the log is made. Adding a span allocates nothing and reads no clock.
+// Memory: allocated when the log is made. Adding a span allocates nothing and reads no clock.
 #pragma once
 
 #include <atomic>
@@ -20,25 +21,25 @@
 
 namespace penstock {
 
-// The name of a component: "read", "load", "decode", ...; "" for one that span_abi.h does not define.
+// The name of a component: "read", "load", "decode", ...; "" if span_abi.h does not define this number.
 std::string_view component_name(unsigned component);
 
-// The time of a span: nanoseconds of the clock that spans use (CLOCK_MONOTONIC).
+// Converts a time to the form that spans have: nanoseconds of CLOCK_MONOTONIC.
 inline int64_t span_ns(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 uint32_t span_thread();  // thread id of the calling thread; makes a system call
 
-// The spans of one thread. Only one thread may add at a time. Any thread may read at any time, without a
-// lock: add() stores the count with release order after the span, and spans() loads it with acquire order. So
-// a reader sees only whole spans.
+// The spans of one thread. Only one thread at a time may add. Any thread may read at any time, without a
+// lock, and sees only whole spans: add() stores the count with release order after it has stored the span,
+// and spans() loads the count with acquire order.
 class alignas(64) SpanBuffer {
  public:
-  // Writes to the memory of all spans, so that add() causes no page faults.
+  // Makes a buffer for `capacity` spans. Writes to all of its memory, so that add() causes no page faults.
   explicit SpanBuffer(size_t capacity) : spans_(capacity) {}
 
-  // Adds a span. If the buffer is full, the span is only counted as dropped. If the process runs under the
-  // profiler, the span also goes to the profiler's session.
+  // Adds a span. If the buffer is full, the span is not stored, but counts as dropped. If the process runs
+  // under the profiler, the span is also added to the profiler's session.
   void add(const penstock_span& span) noexcept {
     if (penstock_profile_span != nullptr) [[unlikely]]
       penstock_profile_span(&span);
@@ -63,15 +64,15 @@ class alignas(64) SpanBuffer {
   std::atomic<uint64_t> dropped_spans_{0};
 };
 
-// True if this process runs under the profiler, which then records its spans as well.
+// Whether this process runs under the profiler. The profiler then records the spans as well.
 inline bool spans_are_profiled() {
   return penstock_profile_span != nullptr;
 }
 
 class SpanLog {
  public:
-  // Makes one buffer for each entry of `capacities`, with room for that number of spans. Error: exhausted if
-  // memory is short; the message has the total number.
+  // Makes one buffer for each element of `capacities`, which is the number of spans in it. Error: exhausted
+  // if memory is short; the message says how many spans all buffers have.
   static Result<std::unique_ptr<SpanLog>> make(const std::vector<size_t>& capacities);
 
   size_t buffers() const { return buffers_.size(); }

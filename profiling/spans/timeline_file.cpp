@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 
-// Formats nanoseconds: as seconds with 9 places ("12.000000345"), or as microseconds with 3 places
+// Formats nanoseconds, as seconds with 9 decimals ("12.000000345") or as microseconds with 3 decimals
 // ("-0.001").
 std::string decimal(int64_t value, int places) {
   const int64_t unit_ns = places == 9 ? kSecondNs : 1000;
@@ -116,7 +116,7 @@ std::string_view TimelineFile::stage_name(const penstock_span& span) const {
              : component_name(span.component);
 }
 
-// The text of the column Action Name: TimeLogger's own name for the activity, if it has one.
+// The text of the column Action Name. If TimeLogger has a name for the activity, it is that name.
 std::string TimelineFile::action_name(const penstock_span& span) const {
   switch (span.component) {
     case PENSTOCK_READ:

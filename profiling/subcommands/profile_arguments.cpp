@@ -1,6 +1,8 @@
-// Functions that several subcommands of `penstock profile` use. They run in the command's main thread,
-// without locks.
-// Signals: stop_on_hangup() installs a handler for SIGHUP. It only sets the flag of interrupt.hpp, as for
+// Functions that several subcommands of `penstock profile` use.
+//
+// Threads: the command's main thread.
+// Locks: none.
+// Signals: stop_on_hangup() installs a handler for SIGHUP, which only sets the flag of interrupt.hpp, as for
 // SIGINT. A SIGHUP that was ignored at the start (nohup) stays ignored.
 #include "profiling/subcommands/profile_arguments.hpp"
 

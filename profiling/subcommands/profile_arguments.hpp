@@ -88,14 +88,14 @@ Result<Session> open_named_sessions(ProfileArguments arguments);
 // folder of one of the sessions or is inside it.
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions);
 
-// The filter from --include, --exclude and --all. If none of them is given, the filter that was given to
-// `profile run` (from session.json).
+// Returns the filter from --include, --exclude and --all. If none of them is given, returns the filter of
+// `profile run`, which session.json contains.
 SessionFilter filter_of(const Options& options, ProfileArguments arguments);
 
 // Parses the argument of a subcommand that accepts only a PID.
 Result<int> parse_pid(const std::string& argument);
 
-// Returns the absolute path of libpenstock_profile.so, or of the library that the variable
+// Returns the absolute path of the profiler's library: libpenstock_profile.so, or the file that the variable
 // PENSTOCK_PROFILE_LIBRARY names.
 Result<std::string> profile_library();
 // Returns the value of --trace-limit in bytes, where 0 means no limit. nullopt if the option is not given.

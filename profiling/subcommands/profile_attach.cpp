@@ -1,10 +1,11 @@
 // `penstock profile attach PID`: begins to record a program that already runs.
 //
-// Threads: the command's main thread, the only one: attach_to() forks a helper (remote_thread.hpp).
+// Threads: only the command's main thread. There must be no other, because attach_to() forks a helper
+// (remote_thread.hpp).
 // Locks: none.
-// Ctrl-C: a signal while the command looks for a thread of the target ends the command with `interrupted`.
-// Once a new thread runs in the target, the command waits for its answer, and then undo_attach() detaches
-// again. undo_attach() ignores the request to stop (IgnoreInterrupt).
+// Ctrl-C: while the command looks for a thread of the target, Ctrl-C ends the command with `interrupted`.
+// After it has started a new thread in the target, the command first waits for that thread's answer. Then
+// undo_attach() detaches again; Ctrl-C cannot interrupt this (IgnoreInterrupt).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ bool undo_attach(const Target& target, const fs::path& folder) {
   const std::atomic<bool> never_stop{false};
   const IgnoreInterrupt ignore_interrupt(never_stop);
   const auto detached = [&]() -> Result<AttachOutcome> {
-    // inspects the process again: it has loaded the library since `target` was made
+    // the process is inspected again, because it has loaded the library since `target` was made
     PENSTOCK_ASSIGN(const Target current, Target::inspect(target.pid()));
     return detach_from(current);
   }();
@@ -82,7 +83,7 @@ Result<int> attach(const CommandContext& context) {
   const Result<AttachOutcome> attached = attach_to(target, fs::weakly_canonical(library).string(), folder,
                                                    context.options.flag("trace"), trace_limit);
   if (!attached.ok()) {
-    // removes the folder if it is empty; fails if the process has already created a file there
+    // removes the folder only if it is empty: the process may have created a file there already
     ::rmdir(folder.c_str());
     return attached.error();
   }

@@ -19,13 +19,14 @@ std::string join_exporters(std::string_view divider, std::string (*text_of)(cons
   return texts;
 }
 
-// Example: "chrome|csv".
+// Returns the names of all exporters: "chrome|csv".
 std::string_view exporter_names() {
   static const std::string names = join_exporters("|", [](const auto& one) { return std::string(one.name); });
   return names;
 }
 
-// Example: "chrome: a trace for Chrome and Perfetto; csv: a row for each file".
+// Returns the summaries of all exporters: "chrome: a trace for Chrome and Perfetto; csv: a row for each
+// file".
 std::string_view exporter_summaries() {
   static const std::string summaries =
       join_exporters("; ", [](const auto& one) { return fmt::format("{}: {}", one.name, one.summary); });
@@ -62,7 +63,7 @@ Result<int> run_export(const CommandContext& context) {
   return 0;
 }
 
-// Not constexpr: the help texts name the exporters, and which exporters exist depends on the build.
+// Not constexpr, because the help texts name the exporters, which are known only at run time.
 const OptionSpec kExportOptions[] = {
     output_option("PATH", "the file, or for records and tensorboard the folder"),
     kIncludeOption,

@@ -80,7 +80,7 @@ Result<int> run_serve(const CommandContext& context) {
     serve_session.update(server);
   }
   // If an inspection still runs after kEndTimeout, the process exits without waiting for it: it may take some
-  // seconds, and its result is not needed. The destructors would wait, so _exit() is used.
+  // seconds, and its result is not needed. _exit() is used, because the destructors would wait.
   if (!serve_session.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
   return 0;
 }

@@ -43,8 +43,8 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
   PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
   const Result<Target> target = Target::inspect(pid);
-  // A process to which a user cannot attach (it is stopped, or linked statically) is no error here: its
-  // status is printed.
+  // Prints the status also of a process to which a user cannot attach (it is stopped, or linked statically):
+  // this is no error here.
   if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
       target.error().code != Errc::busy)
     return target.error();

@@ -34,7 +34,8 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
     PENSTOCK_ASSIGN(const int pid, process_number(argument));
     fs::path folder = recording_folder_of(uint32_t(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
-      // No folder was found. If the process is not watched, this returns the error that says why.
+      // The folder of the process was not found. If the process is not watched, this returns the error that
+      // says why.
       PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
       folder = fs::path(process.file).parent_path();
     }
@@ -78,8 +79,8 @@ Result<int> run_top(const CommandContext& context) {
     PENSTOCK_ASSIGN(Session session, open_session(folders));
     auto current = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter));
     const bool has_ended = current->processes == 0;
-    // With --once nothing is printed after the first inspection, because rates need two. But if no process
-    // runs any more, totals are printed at once.
+    // Rates need two inspections, so --once prints nothing after the first. But if no process runs any more,
+    // it prints the totals at once.
     if (!once || has_ended || previous != nullptr) print_change(context, previous.get(), *current);
     if (has_ended || (once && previous != nullptr)) return 0;
     previous = std::move(current);

@@ -31,8 +31,8 @@ std::string limit_text(const RecordingProcess& process, const Output& output) {
   return fmt::format("at most {} of them", format_bytes(double(process.trace_limit_bytes), output));
 }
 
-// Prints a line for each process: text_of() of it, or its error if the trace could not be switched. If
-// text_of() returns "", no line is printed. Returns the exit code.
+// Prints a line for each process: the text that text_of() returns, or nothing if it is "". If the trace of a
+// process could not be switched, prints a warning, and the exit code that is returned is 1.
 int report_traced(const CommandContext& context, std::span<const TracedProcess> processes, bool by_window,
                   const std::function<std::string(const TracedProcess&)>& text_of) {
   int code = 0;

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// limit for scripts whose interpreter is a script, and so on; the kernel has the same limit
+// The limit for scripts whose interpreter is a script again, and so on. The kernel has the same limit.
 constexpr int kMostScriptDepth = 4;
 constexpr size_t kMostProgramHeaders = 512;
 
@@ -105,7 +105,7 @@ Result<void> check_program(const std::string& program, int depth) {
   const bool has_more_rights = gains_rights(program, status);
   const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   // A program that may be executed but not read cannot be checked. It is accepted, unless its mode shows that
-  // it gets more rights.
+  // it runs with more rights than its caller.
   if (!fd)
     return has_more_rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
                            : success();
@@ -154,10 +154,9 @@ Result<std::string> find_program(std::string_view word) {
     const std::string_view folder = rest.substr(0, colon);
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     if (is_executable_file(path, error)) return path;
-    was_denied =
-        // true only if the file exists but may not be executed; access() fails if the folder itself may not
-        // be searched
-        was_denied || (error == EACCES && ::access(path.c_str(), F_OK) == 0);
+    // EACCES has two causes: the file may not be executed, or its folder may not be searched. Only the first
+    // counts as denied; in the second case access() fails.
+    was_denied = was_denied || (error == EACCES && ::access(path.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest = rest.substr(colon + 1);
   }

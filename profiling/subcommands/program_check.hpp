@@ -1,5 +1,6 @@
-// Checks whether a program can be watched by a preloaded library. A static program loads no library, a
-// privileged program refuses it, and a program of another architecture cannot load it.
+// Checks whether a program can be watched by the profiler's library, which the dynamic loader must load into
+// it. It cannot be watched if it is linked statically, runs with more rights than its caller (setuid), or is
+// of another architecture.
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
 // Runs the program as a child and forwards signals to it.
 //
-// Threads: one thread runs all of it.
+// Threads: only one thread may run this code.
 // Locks: none.
 // Memory: may allocate.
-// Signals: those of kForwardedSignals and SIGCHLD are blocked as long as BlockedSignals exists. sigwaitinfo()
-// takes them one by one, so no signal handler runs. The child gets the old signal mask back.
+// Signals: the signals in kForwardedSignals and SIGCHLD are blocked as long as BlockedSignals exists.
+// sigwaitinfo() takes them one by one, so no signal handler runs. The child gets the signal mask from before.
 // Crash: if this process is killed, the child continues.
 #include "profiling/subcommands/watched_run.hpp"
 
@@ -33,8 +33,8 @@ class BlockedSignals {
     ::pthread_sigmask(SIG_BLOCK, &blocked_, &old_mask_);
   }
   ~BlockedSignals() {
-    // Discards signals that arrived after the program had ended. They were meant for the program, and must
-    // not end this process when they are unblocked.
+    // Discards the signals that arrived after the program had ended. They were meant for the program;
+    // unblocked, they would end this process.
     struct timespec no_wait {};
     while (::sigtimedwait(&blocked_, nullptr, &no_wait) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
@@ -54,7 +54,8 @@ class SpawnAttributes {
   explicit SpawnAttributes(const sigset_t& mask) {
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setsigmask(&attributes_, &mask);
-    // Penstock ignores SIGXFSZ. The child would inherit this, so the signal gets its default action there.
+    // Penstock ignores SIGXFSZ, and the child would inherit this. So the signal gets its default action in
+    // the child.
     sigset_t default_signals{};
     sigemptyset(&default_signals);
     sigaddset(&default_signals, SIGXFSZ);
@@ -106,7 +107,8 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
   while (!has_ended(child)) {
     siginfo_t info{};
     const int signal = ::sigwaitinfo(&signals.blocked(), &info);
-    // Forwards the signal, except one from the terminal (Ctrl-C): the kernel sends that to the child as well.
+    // Forwards the signal, unless it comes from the terminal (Ctrl-C): then the kernel has sent it to the
+    // child as well.
     if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) ::kill(child, signal);
   }
   if (on_end) on_end(uint32_t(child));

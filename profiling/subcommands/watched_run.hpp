@@ -11,12 +11,12 @@
 
 namespace penstock {
 
-// Runs `program` (a path) with the arguments `argv`, of which the first is the program's name. `on_end` is
+// Runs a program, waits for its end, and returns its exit code, or 128 + signal if a signal killed it.
+// `program` is its path, and `argv` has its arguments, of which the first is the program's name. `on_end` is
 // called after the program has ended and before its pid can be given to another process.
 //
-// Waits for the program and returns its exit code, or 128 + signal if a signal killed it. Signals that other
-// processes send to this process are forwarded to the program. Signals from the terminal reach the program
-// anyway and are not forwarded. Not thread-safe.
+// Signals that other processes send to this process are forwarded to the program. Signals from the terminal
+// reach the program anyway and are not forwarded. Not thread-safe.
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
                         const std::function<void(uint32_t pid)>& on_end);

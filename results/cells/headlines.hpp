@@ -20,9 +20,9 @@ using Commands = std::span<const CommandInfo* const>;  // all commands of this b
 // be imported. Empty if the name is unknown.
 std::span<const MetricInfo> metrics_of(std::string_view command, Commands commands);
 
-// Collects the headlines of several records of one command, whose table of metrics is `table`. Earlier
-// versions marked no headlines in their records. For such a record the headlines of the table are added. If
-// no headline is found at all, every metric counts as a headline.
+// Collects the headlines of several records of one command. `table` is the command's table of metrics. For a
+// record that marks no headlines (from an earlier version), the headlines of the table are added. If no
+// headline is found at all, every metric counts as a headline.
 class Headlines {
  public:
   explicit Headlines(std::span<const MetricInfo> table) : table_(table) {}
@@ -36,9 +36,9 @@ class Headlines {
   std::vector<MetricInfo> declared_;
 };
 
-// The name of the one metric that represents the record when only one figure is shown. It is the first metric
-// of `table` that the record has, else a headline, else any metric. Metrics of which neither direction is
-// better are skipped. "" if none is left.
+// The name of the metric that represents the record when only one figure is shown: the first metric of
+// `table` that the record has, else a headline, else any metric. Metrics of which neither direction is better
+// are skipped. "" if no metric is left.
 std::string first_metric(const Record& record, std::span<const MetricInfo> table);
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // The interface by which a command shows its records: sentences, and a part of the report page. A view is a
-// plug-in in the folder of its command. `report` and the sentences under a table only call views, and do not
-// know metrics. Records of a command without a view are listed metric by metric.
+// plug-in in the folder of its command. `report`, and the commands that print sentences under a table, only
+// call views. So they need not know any metric. Records of a command without a view are listed metric by
+// metric.
 #pragma once
 
 #include <set>
@@ -23,9 +24,8 @@ struct PageState;
 
 using ShownRecords = std::span<const Record* const>;  // the records that tables and charts show
 
-// The view of one command: a table of functions. A function that gets a span of records gets those of all
-// commands, in any order, and uses only those of its own command. `names` is an exception: it gets only
-// records of its own command.
+// The view of one command: a table of functions. `names` and `labels` get only records of this command. All
+// other functions get records of all commands, in any order, and must select those that they show.
 struct RecordView {
   std::string_view name;  // the name of the command
   int order = 0;          // order among the views: a lower number comes earlier on the page
@@ -40,8 +40,8 @@ struct RecordView {
   void (*add_superseded)(std::span<const Record> records, std::set<const Record*>& out);
   // A name for each record of this command, for use in sentences: "disk cold at 4 threads".
   std::vector<std::string> (*names)(ShownRecords records);
-  // The words that tell a record from others in a table: "4 threads", "cold". App, tier and labels are shown
-  // anyway.
+  // The words that distinguish the record from others in a table: "4 threads", "cold". App, tier and labels
+  // need not be among them, because a table shows these always.
   std::vector<std::string> (*labels)(const Record& record);
   // Adds the sentences that the view makes about the records to `out`.
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);

@@ -1,7 +1,8 @@
 // Makes the sentences about records that are printed under a table and at the top of the report. Every
-// sentence is computed from records; a sentence without data is left out. The sentences that apply to records
-// of any command are made here. For example, repeats whose spread is above 20% are reported as noise. What an
-// experiment showed is described by the view of its command (record_view.hpp).
+// sentence is computed from records. If a record lacks the data for a sentence, the sentence is left out.
+// The sentences that apply to records of any command are made here: for example, that repeats are noisy if
+// their spread is above 20%. The view of a command (record_view.hpp) makes those about what its experiment
+// showed.
 #pragma once
 
 #include <cstddef>

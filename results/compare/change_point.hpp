@@ -22,19 +22,19 @@ inline constexpr size_t kLeastHistoryValues = 30;  // A series with fewer values
 inline constexpr size_t kLeastSegmentValues = 3;
 
 // Finds the most likely change: the split at which the cumulative sum of the ranks is farthest from 0.
-// (Pettitt, A non-parametric approach to the change-point problem, Applied Statistics 28, 1979.) It is at
-// least kLeastSegmentValues from either end. Absent for fewer than kLeastHistoryValues values, or if a value
-// is not finite.
+// (Pettitt, A non-parametric approach to the change-point problem, Applied Statistics 28, 1979.) The split is
+// at least kLeastSegmentValues from either end. Absent for fewer than kLeastHistoryValues values, or if a
+// value is not finite.
 //
-// The p-value is the fraction of random orders of the series whose sum is at least as far from 0. In each
-// order, circular blocks of max(5, n / 10) neighbours stay together, because the runs of one week resemble
-// each other without any change. (Kirch, Block permutation principles for the change analysis of dependent
-// data, J. Statist. Plann. Inference 137, 2007.)
+// The p-value: the values are put into many random orders, and p is the fraction of the orders whose sum is
+// at least as far from 0. In each order, blocks of max(5, n / 10) neighbours stay together, because the runs
+// of one week resemble each other without any change. (Kirch, Block permutation principles for the change
+// analysis of dependent data, J. Statist. Plann. Inference 137, 2007.)
 //
-// At most `permutations` orders are drawn. Drawing stops early when 20 orders were at least as far from 0:
-// then 20 / draws is an equally good p. So only a series with a possible change needs all permutations.
-// (Besag and Clifford, Sequential Monte Carlo p-values, Biometrika 78, 1991.) The orders are drawn from
-// `seed`, so the same series always gets the same answer.
+// The number of orders: at most `permutations` are drawn. Drawing stops early when the sums of 20 orders were
+// at least as far from 0; then p is 20 / (number of orders), which is as good. So only a series that may have
+// a change needs all permutations. (Besag and Clifford, Sequential Monte Carlo p-values, Biometrika 78,
+// 1991.) The orders are drawn from `seed`, so the same series always gets the same answer.
 std::optional<ChangePoint> find_change(std::span<const double> values, uint64_t seed = 1,
                                        size_t permutations = 9999);
 

@@ -83,9 +83,9 @@ double log_or_zero(double value) {
 }
 
 std::optional<double> change_of(double shift) {
-  // A change from or to zero has no ratio. Then the shift contains kLogOfZero, or only half of it: it may be
-  // the mean of two differences, of which only one has a zero. So everything beyond a quarter of kLogOfZero
-  // is such a change.
+  // There is no ratio if a value is zero, and then `shift` contains kLogOfZero. If `shift` is the mean of two
+  // differences, of which only one has a zero, it contains half of kLogOfZero. So every shift beyond a
+  // quarter of kLogOfZero means that a value was zero.
   if (shift > -kLogOfZero / 4) return std::nullopt;
   return std::expm1(std::max(shift, kLogOfZero));
 }

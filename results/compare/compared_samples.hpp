@@ -21,8 +21,8 @@ struct ComparedSamples {
   std::vector<double> candidate;
   std::vector<double> base_runs;  // one median for each run of the base that has samples
   std::vector<double> candidate_runs;
-  // Medians of paired runs: entry i of base_pairs and entry i of candidate_pairs are from runs with the same
-  // suite and index. Empty if no runs were interleaved.
+  // Medians of runs that were interleaved, one for each pair: base_pairs[i] and candidate_pairs[i] are from
+  // runs with the same suite and index. Empty if no runs were interleaved.
   std::vector<double> base_pairs;
   std::vector<double> candidate_pairs;
   size_t unpaired_runs = 0;  // interleaved runs whose suite and index no run of the other side has

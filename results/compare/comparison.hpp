@@ -1,13 +1,13 @@
 // Compares two sets of records, cell by cell and metric by metric, and decides which changes are significant.
 //
 // The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in matched_cells.hpp):
-// - Paired test: records of interleaved runs say in their field `pair` from which call of `sweep` they are
-//   (the suite), which arm they measured and the number of the run. If both sides are arms of one suite, run
-//   i of the base is compared with run i of the candidate, each by its median. The difference is d =
+// - Paired test, if both sides are arms of one suite. Records of interleaved runs have a field `pair`. It
+//   says from which call of `sweep` the record is (the suite), which arm it measured, and the number of the
+//   run. Run i of the base is compared with run i of the candidate, each by its median. The difference is d =
 //   ln(candidate / base), with the sign turned so that positive is worse.
 // - Otherwise a rank-sum test is used, and the comparison remarks "unpaired: drift not excluded". If both
-//   sides have enough runs, it takes one median per run, since the repeats of one run resemble each other.
-//   Else it takes every sample.
+//   sides have enough runs, the test takes one median per run, since the repeats of one run resemble each
+//   other. Else it takes every sample.
 // - A regression needs two things: a one-sided exact p of at most `alpha`, Holm-adjusted over all M tested
 //   metrics, and a Hodges-Lehmann effect of at least `least_effect`. "Better" is the same with the sign
 //   turned.
@@ -19,7 +19,7 @@
 //   the count changed, the outcome is a regression if it got worse, better if it got better, and "differs" if
 //   neither direction is better.
 // - A cell that only the base has is missing. A cell is failed if a run of the candidate has no usable
-//   numbers. It is incomparable if the machine, data, unit or direction differs.
+//   numbers. A cell is incomparable if the machine, data, unit or direction differs.
 #pragma once
 
 #include <array>

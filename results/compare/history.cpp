@@ -55,9 +55,9 @@ std::vector<RunSeries> series_of(const RecordSet& set, std::vector<std::string>&
   return series;
 }
 
-// Makes the row of one metric of a series. It has the unit and the direction of the latest record; runs with
-// another unit or direction are left out. Returns nothing if no run has the metric, or if neither direction
-// of it is better. p and `changed` are only final after the adjustment over all series.
+// Makes the row of one metric of a series. The latest record decides the unit and the direction of the
+// metric; runs with another unit or direction are left out. Returns nothing if no run has the metric, or if
+// neither direction of it is better. The caller later adjusts p and `changed` for the number of all series.
 std::optional<HistoryRow> row_of(const RunSeries& series, const std::string& metric,
                                  const CompareSettings& settings) {
   const Metric* newest = nullptr;

@@ -1,6 +1,6 @@
 // Finds where a result changed over many runs. There is one series for each cell, metric and machine, with
-// one value per run. The result is advice and decides nothing: between runs of many days, more than the
-// program changes.
+// one value per run. The result is only advice, because over many days other things than the program also
+// change.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ struct HistoryRow {
 };
 
 struct History {
-  // In this order: changes for the worse, other changes, suspected changes for the worse, other suspected
-  // changes, and the rest in the order of the records.
+  // The rows of all series, sorted: changes for the worse, other changes, suspected changes for the worse,
+  // other suspected changes, and then the rest in the order of the records.
   std::vector<HistoryRow> rows;
   std::vector<std::string> remarks;
 };

@@ -23,8 +23,9 @@ double double_of_bits(uint64_t bits) {
   return std::bit_cast<double>(bits >> 63 == 1 ? bits & ~(uint64_t{1} << 63) : ~bits);
 }
 
-// The k-th smallest number of a set (k counts from 0). All numbers of the set are between `low` and `high`.
-// The set itself is not given, only count_up_to(limit): how many of its numbers are at most `limit`.
+// The k-th smallest number of a set; the smallest has k = 0. All numbers of the set are between `low` and
+// `high`. The caller gives no list of the numbers, but count_up_to(limit): how many of them are at most
+// `limit`.
 template <class CountUpTo>
 double kth_smallest(size_t k, double low, double high, CountUpTo count_up_to) {
   uint64_t from = ordered_bits(low);
@@ -39,8 +40,9 @@ double kth_smallest(size_t k, double low, double high, CountUpTo count_up_to) {
   return double_of_bits(from);
 }
 
-// The median of a set of `count` numbers, which is given as for kth_smallest(). Also the interval that leaves
-// out the `leave_out` smallest and largest of them.
+// The median and the interval of a set of `count` numbers. The interval leaves out the `leave_out` smallest
+// and the `leave_out` largest numbers. `low`, `high` and `count_up_to` describe the set, as for
+// kth_smallest().
 template <class CountUpTo>
 Shift shift_of(size_t count, double low, double high, std::optional<size_t> leave_out,
                CountUpTo count_up_to) {
@@ -60,7 +62,7 @@ std::optional<Shift> one_sample_shift(std::span<const double> differences, doubl
   const size_t n = x.size();
   const auto count_up_to = [&](double limit) {
     size_t count = 0;
-    size_t first_above = n;  // (x[i] + x[j]) / 2 exceeds the limit for every j from here on
+    size_t first_above = n;  // (x[i] + x[j]) / 2 exceeds the limit for every j >= first_above
     for (size_t i = 0; i < n; ++i) {
       while (first_above > 0 && (x[i] + x[first_above - 1]) / 2 > limit) --first_above;
       if (first_above <= i) break;

@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// The facts with which the name of a cell begins, the most important first. The second text of each is
-// written before the value.
+// The facts with which the name of a cell begins, the most important first. Each has a second text, which the
+// name has before the value of the fact: "to ", "threads ".
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFacts{{
     {"app", ""},
     {"recipe", ""},
@@ -124,8 +124,8 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     std::erase_if(names, [&](const std::string& name) {
       if (side.value_count(name) > 1) return false;
       if (name.starts_with(kOptionsFactPrefix)) return true;
-      // Some records lack this parameter, because older programs did not have the option. If it is on no
-      // command line, newer programs did what older ones do, so it distinguishes nothing.
+      // Ignore a parameter that some records lack and that is on no command line. Older programs did not have
+      // its option. Newer programs recorded its default, with which they did the same as the older ones.
       return !side.every_record_has(name) && !is_on_command_line(side, name);
     });
     return names;

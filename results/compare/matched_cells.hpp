@@ -8,8 +8,9 @@
 //   cells. But it does if the other side has several values of it, or got it on the command line.
 // - The options of a tier (limit=, direct=1) distinguish cells only if one side has the same tier with
 //   several options.
-// - If the sides are two arms of one suite, and a parameter has one value in the one arm and another in the
-//   other, this is what the arms compare. It does not distinguish cells.
+// - Assume that the sides are two arms of one suite, and that a parameter has one value in the base and
+//   another in the candidate. Then the user compares the arms because of this parameter, so it does not
+//   distinguish cells.
 // A remark names each parameter that these rules ignore.
 #pragma once
 

@@ -50,8 +50,8 @@ std::vector<double> subset_sum_chances(std::span<const size_t> ranks) {
 // result is the probability that the sum is s.
 std::vector<double> choice_sum_chances(std::span<const size_t> ranks, size_t count) {
   const size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), size_t{0});
-  // chances[k][s] is the probability that k of the ranks seen so far were chosen and have the sum s. If k are
-  // chosen, rank i joins them with probability (count - k) / (ranks left). Choosing one rank after another
+  // chances[k][s] is the probability that k of the ranks seen so far were chosen and have the sum s. If k
+  // ranks are chosen already, rank i is chosen too with probability (count - k) / (ranks left). This way
   // needs no binomial coefficients, which would overflow.
   std::vector<std::vector<double>> chances(count + 1, std::vector<double>(most_sum + 1, 0.0));
   chances[0][0] = 1;
@@ -78,8 +78,9 @@ double tail_from(const std::vector<double>& chances, size_t from) {
   return std::min(tail, 1.0);
 }
 
-// How many order statistics an interval may leave out on each side: the largest r for which the probability
-// of a sum of at most r is within (1 - confidence) / 2. chances[s] is the probability of the sum s.
+// How many of the sorted numbers an interval may leave out at each end: the largest r for which the
+// probability of a sum of at most r is within (1 - confidence) / 2. chances[s] is the probability of the sum
+// s.
 std::optional<size_t> cut_of(const std::vector<double>& chances, double confidence) {
   double tail = 0;
   size_t cut = 0;

@@ -77,8 +77,8 @@ struct Latencies {
   double ns_per_unit = 1;
 };
 
-// The total latencies (lat_percentiles) if all clones have their percentiles. Otherwise the completion
-// latencies if all clones have theirs. Absent if neither is so.
+// The total latencies (lat_percentiles) if every clone reports them. Otherwise the completion latencies if
+// every clone reports those. Absent if neither is so.
 std::optional<Latencies> latencies_of(const Clones& clones) {
   for (const auto& [name, fio_name, ns_per_unit] :
        {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
@@ -94,8 +94,8 @@ std::optional<Latencies> latencies_of(const Clones& clones) {
   return std::nullopt;
 }
 
-// A percentile of all clones together: the smallest latency within which `percent` of their operations were
-// done.
+// A percentile of the operations of all clones together: the smallest latency within which `percent` of these
+// operations were done.
 std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
   std::map<double, double> bins;
   double total = 0;

@@ -32,8 +32,9 @@ struct Imported {
 // the JSON (notes of fio) is skipped.
 std::optional<Imported> import_foreign(std::string_view text);
 
-// Recognizes and imports the JSON of each tool. import_x() may only be called if is_x() returned true. `id`
-// is the prefix of the records' ids.
+// is_google_benchmark() and is_fio() recognize the JSON of a tool. import_google_benchmark() and import_fio()
+// make records of it, and may only be called if the JSON is from that tool. `id` is the prefix of the
+// records' ids.
 bool is_google_benchmark(const Json& json);
 Imported import_google_benchmark(const Json& json, const std::string& id);
 bool is_fio(const Json& json);
@@ -45,14 +46,13 @@ std::string utc_time(double seconds);
 // The rate of fio's operations. They are not called samples, because fio does not know samples.
 inline constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
 
-// All metrics that records of Google Benchmark can have, in order of importance. The next function returns
-// those of fio.
+// All metrics that records of Google Benchmark, and those of fio, can have. The most important come first.
 std::span<const MetricInfo> google_benchmark_metrics();
 std::span<const MetricInfo> fio_metrics();
 
 // Gives names to the tiers of fio's records, which have only a path. A tier gets the name that penstock's own
-// records use for the nearest root above this path, or else for the nearest mount point above it. So the
-// results of both tools are shown together.
+// records use for a folder above this path: the nearest root of a tier, or else the nearest mount point. So
+// the results of both tools are shown together.
 void name_fio_tiers(std::span<Record* const> records);
 
 }  // namespace penstock

@@ -64,8 +64,8 @@ std::string run_name(const Json& entry) {
   return name.empty() ? member_text(entry, "name") : name;
 }
 
-// Whether the aggregate belongs to `run`. It may be an aggregate of this run, or of all runs of its family:
-// the aggregate "BM_x" (complexity) belongs to "BM_x/8" and "BM_x/64".
+// Whether the aggregate belongs to `run`. An aggregate can be of this run, or of all runs of its family. For
+// example, the aggregate "BM_x" (complexity) belongs to "BM_x/8" and "BM_x/64".
 bool belongs_to(const std::string& run, const std::string& aggregate) {
   return run == aggregate || run.starts_with(aggregate + "/");
 }

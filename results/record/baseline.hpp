@@ -1,7 +1,7 @@
 // Baselines: names for records with which later runs are compared. A baseline does not copy records. It is a
-// small file `baselines/NAME` in a results folder, which lists record files with the size and the CRC32C that
-// each had. This file is replaced atomically. If a listed file is missing or has changed, the baseline is
-// invalid.
+// small file `baselines/NAME` in a results folder. The file lists record files, with the size and the CRC32C
+// that each had when the baseline was saved. It is replaced atomically. If a listed file is missing or has
+// changed, the baseline is invalid.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// The default results folder: commands store records there, and "baseline:NAME" is looked up there.
+// The default results folder: commands store records in it, and look up "baseline:NAME" in it.
 inline constexpr const char* kResultsFolder = "penstock-results";
 
 // Whether `name` may be the name of a file or a label: letters, digits, '_', '-' and '.', but no '.' at the
@@ -35,31 +35,33 @@ struct Baseline {
   std::vector<File> files;
 };
 
-// Saves a baseline of the records in `paths`. Finds them as read_records() does. If a path is a folder, the
-// baseline gets the files that the folder has now. Errors: invalid_argument if is_plain_word(name) is false
-// or `paths` have no record file; corrupt if not all of their records can be read. Tests use `hook` to make
-// steps of the write fail.
+// Saves a baseline of the records in `paths`, which read_records() reads. If a path is a folder, the baseline
+// lists the record files that are in it now; files that come later are not part of it. Tests use `hook` to
+// make steps of the write fail.
+// Errors: invalid_argument if is_plain_word(name) is false or `paths` have no record file; corrupt if some of
+// the records cannot be read.
 Result<Baseline> save_baseline(const std::filesystem::path& folder, const std::string& name,
                                std::span<const std::filesystem::path> paths, const FileStepHook& hook = {});
 
-// All baselines of the folder, sorted by name; empty if it has none. A baseline that cannot be read is an
-// error that names it.
+// All baselines of the folder, sorted by name; empty if it has none. If a baseline cannot be read, the result
+// is an error that names it.
 Result<std::vector<Baseline>> list_baselines(const std::filesystem::path& folder);
 
 // Removes the baseline, but not its records. not_found if there is no baseline of that name.
 Result<void> remove_baseline(const std::filesystem::path& folder, const std::string& name);
 
-// Succeeds if all files of the baseline are unchanged. Else fails with corrupt or not_found, and names the
-// baseline and the file.
+// Succeeds if all files of the baseline are unchanged. Otherwise the error is `corrupt` or `not_found`, and
+// names the baseline and the file.
 Result<void> check_baseline(const std::filesystem::path& folder, const Baseline& baseline);
 
 // Whether `path` names a baseline: "baseline:NAME", or "FOLDER/baseline:NAME" for another results folder.
 bool is_baseline(const std::filesystem::path& path);
 
-// Checks the baseline that `path` names (check_baseline()), and returns its files.
+// Checks the baseline that `path` names, by check_baseline(), and returns its record files.
 Result<std::vector<std::filesystem::path>> baseline_files(const std::filesystem::path& path);
 
-// Parses the text of a baseline's file; corrupt if it is none. Error messages call it `what`.
+// Parses the text of a baseline's file. The error is `corrupt` if the text is not a baseline. `what` is the
+// name of the file in error messages.
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what);
 
 }  // namespace penstock

@@ -87,8 +87,8 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   const auto has_controller = [&](std::string_view name) {
     return comma_separated.find("," + std::string(name) + ",") != std::string::npos;
   };
-  // The folder of the process's cgroup for a controller. Inside a container the host's path may not exist.
-  // Then the root of the mounted file system is the group of this process.
+  // Returns the folder of this process's cgroup for a controller. In a container the path that the kernel
+  // gives may not exist. Then the container sees its own cgroup as the root of the mounted file system.
   const auto group_folder = [&](std::string_view controller) {
     const fs::path controller_folder = mount / controller;
     const fs::path folder = controller_folder / fs::path(path).relative_path();
@@ -96,7 +96,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     return fs::exists(folder, ignored) ? folder : controller_folder;
   };
   if (has_controller("memory")) {
-    // "No limit" is a huge number here: the kernel rounds it to whole pages.
+    // If there is no limit, this file has a huge number: the largest one, rounded to whole pages.
     if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
       if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60))
         keep_smaller(limits, "memory_bytes", *number);
@@ -129,7 +129,7 @@ int cpu_count() {
 
 std::string cpu_model() {
   std::string model = line_value("/proc/cpuinfo", "model name");
-  // On ARM the file has no model name, only numbers such as this one.
+  // On ARM /proc/cpuinfo has no model name, only numbers such as this one.
   if (model.empty()) model = line_value("/proc/cpuinfo", "CPU implementer");
   return model;
 }

@@ -1,5 +1,5 @@
 // Describes the machine on which a measurement ran, for the record. Two records may be compared only if these
-// facts fit.
+// facts match.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ struct Tier;
 // a few milliseconds.
 Json inspect_environment();
 
-// The cgroup limits of this process; {} if there are none. With version 2 they are the tightest limits of its
-// group and all parents, with version 1 the limits of its group. Keys: version and path (version 2 only),
-// memory_bytes, cpus (quota / period), io (the lines of io.max or blkio.throttle). `root` replaces "/" in
-// tests.
+// Returns the cgroup limits of this process; {} if there are none. With cgroup version 2, each limit is the
+// tightest of the process's group and of all its parent groups. With version 1, it is the limit of the group
+// itself. `root` replaces "/" in tests.
+// Keys: version and path (version 2 only), memory_bytes, cpus (quota / period), io (the lines of io.max or
+// blkio.throttle).
 Json cgroup_limits(const std::filesystem::path& root);
 
 // How long one call of steady_clock::now() takes, in nanoseconds: the median of several.
@@ -30,9 +31,9 @@ double clock_read_ns();
 // This machine's memory in bytes, 0 if unknown.
 uint64_t memory_bytes();
 
-// The memory in bytes that this process can use now without the risk that the system kills it: the smaller of
-// MemAvailable and what the cgroup's limit leaves. Page cache counts as available, files in tmpfs do not. 0
-// if unknown.
+// How many bytes of memory this process can use now without the risk that the system kills it. That is the
+// smaller of two values: MemAvailable, and what the cgroup's limit still allows. Page cache counts as
+// available memory, files in tmpfs do not. 0 if unknown.
 uint64_t available_memory();
 
 // The current facts of a tier: how it was opened, its file system and ceilings, and the times of its calls if

@@ -1,6 +1,6 @@
 // Ranks: gather_json() and gather_ranks() are collective. One thread of each rank calls them.
 // Memory: everything allocates. If rank 0 throws before the broadcast, the other ranks wait for ever.
-// Ctrl-C: no call ends because of it. If one rank got a signal, gather_json() passes it on to all ranks.
+// Ctrl-C: it ends no call early. If one rank received the signal, gather_json() tells all ranks of it.
 #include "results/record/gather_json.hpp"
 
 #include <cstdint>
@@ -22,8 +22,9 @@ int first_signal(const std::vector<int>& signals) {
 
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join) {
-  // Each rank sends the signal that it received, with its JSON. The answer has the signal of the lowest rank
-  // that has one. So when this call returns, every rank knows of the signal, and all can stop together.
+  // Each rank sends its JSON together with the signal that it received, if any. Of these signals, the answer
+  // has that of the lowest rank. So after this call every rank knows of a signal, and all ranks can stop
+  // together.
   const std::vector<uint8_t> bytes = Json::to_cbor(Json::array({interrupt_signal(), mine}));
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   std::vector<std::byte> answer;
@@ -42,7 +43,7 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
   PENSTOCK_TRY(ranks.broadcast(answer));
   Json message = Json::from_cbor(answer);
   GatheredJson result{std::move(message[1]), message[0].get<int>()};
-  // Makes interrupted() true on the ranks that did not receive the signal themselves.
+  // A signal reached another rank, but not this one: make interrupted() true here, too.
   if (result.signal != 0 && !interrupted()) simulate_interrupt(result.signal);
   return result;
 }
@@ -53,7 +54,8 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
                   {"host", host},
                   {"rank_on_node", ranks.rank_on_node()},
                   {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
-  // Rank 0 gets one entry from each rank; the other ranks get none and return [].
+  // Rank 0 gets one entry from each rank and returns all of them. On the other ranks `gathered` is empty, so
+  // they return [].
   const std::vector<uint8_t> bytes = Json::to_cbor(mine);
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   Json rows = Json::array();

@@ -13,18 +13,18 @@ namespace penstock {
 
 struct GatheredJson {
   Json json;
-  int signal = 0;  // the signal of the lowest rank that received one; 0: none
+  int signal = 0;  // the received signal, of several that of the lowest rank; 0: none
 };
 
-// Sends `mine` to rank 0, which calls `join` with the JSON of all ranks in rank order. Every rank gets the
-// result of `join`. Collective. If one rank received a signal, interrupted() is true on every rank when this
-// returns.
+// Sends `mine` to rank 0. Rank 0 calls `join` with the JSON of all ranks in rank order, and every rank gets
+// the result. If any rank received a signal, interrupted() is true on every rank afterwards. Collective.
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join);
 
 // Returns on rank 0 an array with an entry for each rank: its number, its `host`, its rank on the node, and
-// the offset of its clock from rank 0's clock. On the other ranks it returns []. `before` is the result of an
-// earlier call: its clock offsets come before the new ones in each entry. Collective.
+// the offset of its clock from rank 0's clock. On the other ranks it returns [].
+// `before` is the result of an earlier call. Each new entry lists the clock offsets of `before` first, then
+// the new offset. Collective.
 Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before);
 
 Json error_json(const Error& error);

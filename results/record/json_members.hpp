@@ -1,4 +1,5 @@
-// Reads JSON from an untrusted source. A member that is missing or has another type counts as absent.
+// Reads JSON from an untrusted source. If a member is missing or has a wrong type, the functions treat it as
+// absent.
 #pragma once
 
 #include <cmath>

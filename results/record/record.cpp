@@ -41,8 +41,9 @@ Json metric_json(const Metric& metric) {
   return json;
 }
 
-// Makes a text safe as a part of a file name: keeps letters, digits and `also_allowed`. So
-// "2026-11-20T09:30:00Z" becomes "20261120T093000Z", and a name from a record cannot lead out of the folder.
+// Makes a text safe as a part of a file name: keeps only letters, digits and `also_allowed`. So
+// "2026-11-20T09:30:00Z" becomes "20261120T093000Z". The text may come from an untrusted record; it cannot
+// make a path that leads out of the folder.
 std::string file_name_part(std::string_view text, std::string_view also_allowed) {
   std::string out;
   for (const char c : text) {
@@ -52,10 +53,11 @@ std::string file_name_part(std::string_view text, std::string_view also_allowed)
   return out;
 }
 
-// Tests whether a file can be made in `folder`: makes one and removes it. Returns 0 or the errno of the step
-// that failed. Missing folders are made below a unique name. Their real names would be a danger: another
-// process that checks or writes at the same time could use such a folder just before it is removed.
-// `made_folders` gets the folders that were made, the outermost first; the caller removes them.
+// Tests whether a file can be made in `folder`: makes one and removes it. Returns 0, or the errno of the step
+// that failed.
+// If `folder` is missing, it makes the missing folders below a folder with a unique name instead. With their
+// real names, another process could begin to use them just before they are removed. `made_folders` gets the
+// folders that were made, the outermost first; the caller removes them.
 int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
   std::error_code code;
   fs::path existing = folder;
@@ -156,7 +158,7 @@ std::string record_line(const Record& record) {
 }
 
 std::string seal_line(std::string_view record, size_t line, size_t lines) {
-  // The record without its last '}', to which the seal is appended.
+  // The record without its last '}': the seal, which has its own '}', is appended to it.
   std::string sealed(record.substr(0, record.size() - 1));
   sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, lines);
   return sealed + seal_checksum(sealed);

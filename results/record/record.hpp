@@ -1,11 +1,13 @@
 // A record: one measured cell with everything that a reader needs to trust it. Also writes the files of
 // records. Field names are a contract (docs/records.md).
 //
-// A record file has the records of one run, and never changes: `<utc time>-<command>-<short id>.jsonl`, with
-// one sealed record in each line. It appears whole or not at all (write_durable_file()).
+// A record file has the records of one run, one sealed record in each line. Its name is
+// `<utc time>-<command>-<short id>.jsonl`. It appears whole or not at all (write_durable_file()), and never
+// changes.
 //
-// The seal of a line has the number of the line, the number of lines of its run, and the CRC32C of all text
-// before it. It is the last member of the record's own JSON object, so that every line is still a record:
+// Each line ends with a seal: the number of the line, the number of lines of its run, and the CRC32C of the
+// text of the line up to there. The seal is the last member of the record's JSON object, so that a line is
+// still one JSON object:
 //
 // {"schema":1,...,"reason":"","seal":{"line":2,"of":3,"crc32c":"0a1b2c3d"}}
 #pragma once
@@ -44,9 +46,9 @@ enum class Verdict : uint8_t {
 };
 std::string_view verdict_name(Verdict verdict);
 int verdict_exit_code(Verdict verdict);  // the exit code for this verdict: 0, 1 or 77 (docs/records.md)
-// Adds one more verdict on the same cell. The worst verdict stays, with its reason. If even that one allows
-// figures in the record, the reason also names the lesser verdict: "3 samples were skipped; also
-// client_bound: ...".
+// Adds one more verdict on the same cell. `verdict` becomes the worse of the two, with its reason. If the
+// figures can be used even with the worse verdict, its reason also names the other verdict: "3 samples were
+// skipped; also client_bound: ...".
 void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason);
 
 struct Metric {
@@ -72,8 +74,8 @@ struct Record {
   std::map<std::string, std::string> label;
   uint64_t seed = 0;
   Json parameters = Json::object();
-  // The names of the parameters that identify what was measured (results/record/work.hpp). Records of earlier
-  // versions do not have them.
+  // The names of the parameters that identify what was measured (results/record/work.hpp). Absent in records
+  // of earlier versions.
   std::optional<std::vector<std::string>> work;
   Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
   Json cache = Json::object();        // made by cache_json()
@@ -86,8 +88,8 @@ struct Record {
   std::string reason;
 };
 
-// Adds one more raw sample to a metric. The first sample of a metric sets its unit, direction, "per" and
-// headline. If the metric is a family (its name has a star), `part` replaces the star.
+// Adds one more raw sample to a metric. The first sample of a metric also sets its unit, direction, "per" and
+// headline. If the metric is a family, its name has a star, which `part` replaces.
 void add_sample(Record& record, const MetricInfo& metric, double value);
 void add_sample(Record& record, const MetricInfo& family, std::string_view part, double value);
 // Whether `table` declares a metric of this name with the same unit, direction, "per" and headline.
@@ -96,26 +98,29 @@ bool is_declared(std::string_view name, const Metric& metric, std::span<const Me
 Json to_json(const Record& record);
 std::string record_line(const Record& record);  // the JSON in one line, no newline; always UTF-8
 
-// Writes the records of one run, and returns the path of the file, which is then durable. Makes the folder if
-// it is missing. The file's name is made from `command` and the first record's `started` and `id`; if the
-// name is taken, another id is tried. After an error there is no file that a reader could take for records,
-// with one exception: if "sync_dir" fails, the whole file is in place.
+// Writes the records of one run into a new file and returns its path. The file is durable then. Makes the
+// folder if it is missing. The name of the file is made from `command` and from the `started` and `id` of the
+// first record; if that name is taken, another id is tried.
+// After an error there is no file that a reader could take for records, with one exception: if the step
+// "sync_dir" fails, the whole file is there.
 Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
                                             std::span<const Record> records, const FileStepHook& hook = {});
 
-// Makes the folder if it is missing. Syncs its parent, so that the new name is durable too.
+// Makes the folder if it is missing. Syncs the parent folder, so that the new folder survives a power
+// failure.
 Result<void> make_results_folder(const std::filesystem::path& folder);
 
 // Checks, before a measurement, that write_records() will be able to make its file in `folder`. Permissions
-// alone do not show what a file system accepts. So this makes the missing folders under a unique name, with
-// an empty file in the innermost, and removes them again. Several processes may do this at the same time.
+// alone do not show this, so it makes a file and removes it again. If `folder` is missing, it makes the
+// missing folders under a unique name and tests in the innermost; these are removed, too. Several processes
+// may do this at the same time.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
-// Returns `record`, a JSON object in one line, with its seal: it is line number `line` (from 1) of `lines`
-// lines.
+// Returns `record`, a JSON object in one line, with its seal. The seal says that this is line number `line`
+// (from 1) of `lines` lines.
 std::string seal_line(std::string_view record, size_t line, size_t lines);
 
-// The text with which a sealed line ends: it has the CRC32C of `text`, which is everything before it.
+// The text with which a sealed line ends. It has the CRC32C of `text`, which is the whole line up to there.
 std::string seal_checksum(std::string_view text);
 inline constexpr std::string_view kChecksumBegin = R"(,"crc32c":")";
 inline constexpr std::string_view kChecksumEnd = R"("}})";

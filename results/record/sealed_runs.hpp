@@ -8,16 +8,16 @@
 
 namespace penstock {
 
-// Follows the seals through a file, line by line, and says which lines are missing. A file may have several
+// Reads the seals of a file, line by line, and finds out which lines are missing. A file may have several
 // runs, one after another.
 class SealedRuns {
  public:
-  // Call next_line() with the seal of each line, and end_of_file() after the last line. They return a text
-  // such as "line 3 of 3 of a run is missing", or "" if no line is missing.
+  // Call next_line() with the seal of each line, and end_of_file() after the last line. Both return "" if no
+  // line is missing, otherwise a text such as "line 3 of 3 of a run is missing".
   std::string next_line(const SealedPosition& seal);
   std::string end_of_file();
-  // Call it for a line that could not be read. Its reader reports it, so it must not be reported as missing,
-  // too.
+  // Call it instead of next_line() for a line that could not be read. The caller reports such a line itself,
+  // so the line is then not reported as missing.
   void unreadable_line();
 
  private:

@@ -48,9 +48,9 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
   const std::vector<double> values = sorted_samples(samples);
   const size_t n = values.size();
   if (n == 0) return std::nullopt;
-  // Consider the interval without the k outermost samples at each end. It misses the median with probability
-  // 2 P(B <= k), where B is binomial with n trials of probability 1/2. lgamma keeps the terms from
-  // underflowing for thousands of samples.
+  // If k samples are cut off at each end of the sorted samples, the rest is an interval. It misses the median
+  // with probability 2 P(B <= k), where B is the number of heads in n throws of a coin. The terms are
+  // calculated by lgamma, since for thousands of samples they would otherwise become 0.
   const auto count = double(n);
   double tail = 0;
   std::optional<size_t> cut;

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Reads the fields of one JSON object. Errors name a field as `path` followed by its name.
+// Reads the fields of one JSON object. In errors, `path` comes before the name of a field.
 class Fields {
  public:
   Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -42,13 +42,14 @@ class Fields {
     if (value == nullptr || !value->is_array()) return field_error(name, "list of numbers");
     std::vector<double> numbers;
     for (const Json& entry : *value) {
-      // null is a number that was not finite: JSON has no notation for it.
+      // JSON cannot express a number that is not finite; such a number is written as null.
       if (!entry.is_number() && !entry.is_null()) return field_error(name, "list of numbers");
       numbers.push_back(entry.is_null() ? std::nan("") : entry.get<double>());
     }
     return numbers;
   }
-  // A list of texts, which must exist. In errors, `expected` says what it should be: "list of words".
+  // Returns a list of texts; an error if it is missing or something else. `expected` is for the error and
+  // says what the field should be: "list of words".
   Result<std::vector<std::string>> texts(std::string_view name, std::string_view expected) const {
     const Json& value = *find(name);
     if (!value.is_array()) return field_error(name, expected);
@@ -59,7 +60,7 @@ class Fields {
     }
     return texts;
   }
-  // A JSON object; if it is missing, an empty one.
+  // Returns a field that is a JSON object; an empty object if the field is missing.
   Result<Json> object(std::string_view name) const {
     const Json* value = find(name);
     if (value == nullptr) return Json(Json::object());

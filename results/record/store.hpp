@@ -1,5 +1,5 @@
-// Reads records from files and folders. record.hpp writes records; results/import/record_files.cpp finds and
-// reads the files.
+// Reads records: single ones from JSON, and all records in files and folders (implemented in
+// results/import/record_files.cpp). record.hpp has the functions that write records.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,16 @@ namespace penstock {
 Result<Record> record_from_json(const Json& json);  // its error is `corrupt` and names the wrong field
 Result<Verdict> parse_verdict(std::string_view name);
 
-// The place of a line in its run, according to its seal: line `line` of `lines`. check_seal() tests the
-// checksum of the seal.
+// The place of a line in its run, as its seal says: line `line` of `lines`. (check_seal() compares the
+// checksum of the seal with the line.)
 struct SealedPosition {
   size_t line = 0;  // counted from 1
   size_t lines = 0;
 };
 
-// Checks the seal of a line; `json` is the parsed line. Returns nothing if the line has no seal: it is from
-// an earlier version or not from Penstock. corrupt if the line was changed after it was sealed.
+// Checks the seal of a line; `json` is the parsed line. Returns the place of the line in its run. Returns
+// nothing if the line has no seal: then it is from an earlier version or not from Penstock. corrupt if the
+// line was changed after it was sealed.
 Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Json& json);
 
 struct StoredRecord {
@@ -43,23 +44,25 @@ struct RecordSet {
   std::vector<std::filesystem::path> files;  // all files that were read, in the order of reading
 };
 
-// Reads the records in files and folders: *.jsonl files, JSON of other tools (import/foreign.hpp), folders
-// with such files, and baselines (baseline.hpp). In a folder, deeper folders and unrelated JSON files are
-// skipped. A line that is missing, is not a record or was changed is reported as a problem, and all other
-// records are returned. A path that is named twice counts once. Fails only if a path itself cannot be read
-// (not_found names it), or if a baseline is invalid.
+// Reads the records in files and folders. A path may be a *.jsonl file, JSON of another tool
+// (import/foreign.hpp), a folder with such files, or a baseline (baseline.hpp). In a folder, deeper folders
+// and unrelated JSON files are skipped. A path that is given twice is read once.
+// If a line is missing, is not a record or was changed, that becomes one of the `problems`, and all other
+// records are returned. The call fails only if a path itself cannot be read (not_found names it), or if a
+// baseline is invalid.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
-// Returns `path`, and if it is a folder, also the folders in it at all depths, sorted, without hidden ones.
-// This finds all records of a sweep with arms: it stores those of an arm in RESULTS/NAME/ARM.
+// Returns `path`. If it is a folder, also returns the folders in it at all depths, sorted, without hidden
+// ones. A sweep with arms stores the records of each arm in RESULTS/NAME/ARM, so this finds all its records.
 std::vector<std::filesystem::path> with_folders(const std::filesystem::path& path);
 
-// Parses one line and checks its seal. It limits the nesting of the JSON, because a hostile file could
-// otherwise exhaust the stack. The result has no file name and no line number.
+// Parses one line and checks its seal. It limits the nesting of the JSON, since a hostile file could
+// otherwise overflow the stack. In the result the name of the file and the line number are not set.
 Result<StoredRecord> parse_sealed_line(std::string_view line);
 Result<Record> parse_record_line(std::string_view line);
 
-// The files of a folder that may have records, sorted: *.jsonl, and *.json, which may be from other tools.
+// The files in a folder that may have records, sorted. These are *.jsonl files, and *.json files, since those
+// may be from other tools.
 Result<std::vector<std::filesystem::path>> record_files(const std::filesystem::path& folder);
 
 }  // namespace penstock

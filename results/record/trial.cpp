@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether an option is not stored with the parameters: it is common to all commands and does not describe the
-// work. Such an option has a field of its own in the record, or none.
+// Whether an option is left out of the parameters. That is so for options that all commands have and that do
+// not describe the work. Some of them have a field of their own in the record.
 bool has_own_field(const OptionSpec& option) {
   if (option.role == OptionRole::work) return false;
   for (const OptionTable table : {common_options(), measuring_options()})
@@ -44,7 +44,7 @@ Json typed_value(OptionType type, const std::string* text) {
     case OptionType::size:
     case OptionType::rate:
     case OptionType::real: {
-      // Numbers such as "4096" and "0.5" have the same form in JSON.
+      // Numbers such as "4096" and "0.5" are valid JSON, so the JSON parser can read them.
       Json number = Json::parse(*text, nullptr, false);
       if (number.is_number()) return number;
       break;
@@ -91,7 +91,8 @@ Json pair_json(std::string_view suite, uint64_t index, std::string_view arm) {
   return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
 }
 
-// Parses "SUITE,INDEX,ARM"; the suite may contain commas. "" means that there is no pair: {}.
+// Parses "SUITE,INDEX,ARM", the value of --pair; the suite may contain commas. "" means that the run is not
+// one of a pair: {}.
 Result<Json> parse_pair(const std::string& text) {
   if (text.empty()) return Json::object();
   const auto index_end = text.rfind(',');
@@ -104,7 +105,8 @@ Result<Json> parse_pair(const std::string& text) {
   return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
 }
 
-// Sets `device` to the device of `path`, or of its nearest parent that exists. False if there is none.
+// Sets `device` to the device that has `path`. If `path` does not exist, its nearest existing parent folder
+// counts. Returns false if there is none.
 bool device_of(fs::path path, dev_t& device) {
   std::error_code code;
   path = fs::absolute(path, code);
@@ -221,7 +223,7 @@ void Run::add(Trial trial) {
 void Run::check_tier(const Tier& tier) {
   if (root())
     for (const std::string& remark : tier.remarks()) context_.log(tier.name + ": " + remark);
-  // A tier without a file system cannot contain the results folder.
+  // The results folder cannot be on a tier without a file system, so there is nothing to warn about.
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;
   dev_t results_device = 0;
   dev_t tier_device = 0;

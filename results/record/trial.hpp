@@ -1,9 +1,9 @@
-// The way from a measurement to a record file: Run, Trial, Record. There is no other.
+// The only way from a measurement to a record file: a Run makes Trials, and each Trial becomes a Record.
 //
-// A Run is one call of a measuring command. It passes what users must know to the context's `log` and `warn`.
-// A Trial is one cell of the run: it takes the parameters and raw samples, holds the worst verdict with its
-// reason, and becomes a Record. Even a failed cell becomes a record, with the reason, so that no row is
-// missing. Only one thread at a time may use a Run or a Trial.
+// A Run is one call of a measuring command. It passes on what users must know to the `log` and `warn` of its
+// context. A Trial is one cell of the run: it takes the parameters and raw samples, and holds the worst
+// verdict with its reason. Even a failed cell becomes a record, with the reason, so that no cell is missing
+// in the results. Only one thread at a time may use a Run or a Trial.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@ class Trial {
   void tier(std::string_view role, const Tier& tier);
   void cache(Json state) { record_.cache = std::move(state); }    // cache_json()
   void corpus(Json facts) { record_.corpus = std::move(facts); }  // corpus_json()
-  // Adds a series of amounts over time: `values` has the amount of each interval of `interval_s` seconds.
+  // Adds a series of amounts over time: `values` has one amount for each interval of `interval_s` seconds.
   void series(std::string_view name, double interval_s, std::vector<double> values) {
     record_.series[std::string(name)] = {interval_s, std::move(values)};
   }
   void pair(std::string_view suite, uint64_t index, std::string_view arm);
 
-  // Adds one more raw sample of a metric. If the metric is a family (its name has a star), `part` replaces
-  // the star.
+  // Adds one more raw sample of a metric. If the metric is a family, its name has a star, which `part`
+  // replaces.
   void sample(const MetricInfo& metric, double value) { sample(metric, "", value); }
   void sample(const MetricInfo& family, std::string_view part, double value);
 
-  // Adds a verdict. Of all verdicts the worst wins, with its reason (add_verdict() in record.hpp).
+  // Adds a verdict. The record gets the worst of all verdicts, with its reason (add_verdict() in record.hpp).
   void verdict(Verdict verdict, std::string_view reason);
   void fail(const Error& error);
 
@@ -53,10 +53,11 @@ class Trial {
 class Run {
  public:
   // Starts a run: inspects the environment once and checks that records can be written. Takes `--results`,
-  // `--label`, `--pair` and `--json` from the context. Also takes the first parameters from it: every option
-  // with a value, and options of role `work` even without a value (false or null). Their values have the type
-  // of the option, '-' in a name becomes '_', and durations are in seconds with "_s" at the end of the name.
-  // What `context` refers to must outlive the run. Collective.
+  // `--label`, `--pair` and `--json` from the context. What `context` refers to must outlive the run.
+  // Collective.
+  // The options in the context become the first parameters: every option with a value, and each option of
+  // role `work` even without a value (as false or null). A value has the type of the option. In a name '-'
+  // becomes '_'. A duration is in seconds, and its name ends with "_s".
   static Result<Run> begin(const CommandContext& context);
 
   int ranks() const { return context_.communicator.size(); }
@@ -64,32 +65,34 @@ class Run {
   // Makes a trial with this run's command line, seed, labels, environment and parameters.
   Trial trial() const;
   // Takes a finished trial, so that finish() writes its record. With --json, rank 0 prints the record now.
-  // All its metrics must be declared in the command's table (asserted). If the user has stopped the program,
-  // its verdict becomes `interrupted`.
+  // The command's table must declare all metrics of the trial; an assertion checks it. If the user has
+  // stopped the program, the verdict of the trial becomes `interrupted`.
   void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 
-  // Measures the clock offsets of all ranks once more, if the job has several ranks. begin() measured them
-  // first. Records that are added from now on have both. Call it when the measurement has ended. Collective.
+  // Measures the clock offsets of all ranks once more, if the job has several ranks; begin() measured them
+  // first. Records that are added from now on have both measurements. Call it when the measured work has
+  // ended. Collective.
   Result<void> inspect_ranks();
 
-  // Adds a warning to later records if the results folder is on the same device as this tier. The warning
-  // also goes to the context's `warn`, but only in the run that makes the folder: the figures are not
-  // affected, since the record file is written after the measurement. Rank 0 also logs the tier's remarks.
+  // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
+  // not affected, since the record file is written after the measurement. So only the run that makes the
+  // results folder also passes the warning to the context's `warn`.
+  // Rank 0 also logs the tier's remarks.
   void check_tier(const Tier& tier);
 
-  // Writes the record file of this run, logs its path and returns it. Returns "" without writing if there is
-  // no record or this is not rank 0. If the user has stopped the program and no record has the verdict
-  // `interrupted`, it first adds a record with that verdict and without metrics.
+  // Writes the record file of this run, logs its path and returns it. Writes nothing and returns "" if there
+  // is no record, and on all ranks but rank 0. If the user has stopped the program, but no record has the
+  // verdict `interrupted`, it first adds a record with that verdict and without metrics.
   Result<std::string> finish();
 
-  // The exit code of the command. If any record's verdict has the exit code 1, it is 1. Otherwise, if any has
-  // 77, it is 77, and else 0.
+  // The exit code of the command, from the exit codes of the verdicts of its records: 1 if one of them is 1;
+  // otherwise 77 if one of them is 77; otherwise 0.
   int exit_code() const;
 
  private:
   explicit Run(const CommandContext& context);
-  // Which of these parameters describe the work, in their order.
+  // Returns the names of those parameters that describe the work, in their order.
   std::vector<std::string> work_of(const Json& parameters) const;
   bool root() const { return context_.communicator.root(); }
 

@@ -26,8 +26,9 @@ const OptionSpec* option_of(const CommandInfo& command, std::string_view paramet
   return nullptr;
 }
 
-// Whether an option belongs only to other subcommands than the record's. Earlier versions recorded the
-// options of all subcommands of a command; such an option does not describe what was measured.
+// Whether the record's own subcommand does not take this option, but other subcommands of the same command
+// do. Earlier versions recorded the options of all subcommands. Such an option does not describe what was
+// measured.
 bool is_of_another_subcommand(const Record& record, std::string_view name) {
   const CommandInfo* const command = command_called(record.command);
   if (command == nullptr || command->subcommands == nullptr) return false;
@@ -66,7 +67,8 @@ std::string work_text(const Record& record, std::string_view name) {
 }
 
 std::string work_key(const Record& record, std::span<const std::string_view> excluded) {
-  // The values by name. They are sorted, because another version's option table may have another order.
+  // The work parameters and their values, sorted by name: another version's option table may have another
+  // order.
   std::map<std::string, std::string> values;
   for (const std::string& name : work_parameters(record))
     if (std::find(excluded.begin(), excluded.end(), name) == excluded.end())

@@ -43,8 +43,8 @@ struct Chart {
 };
 
 Json chart_json(const Chart& chart);
-// The HTML element of a chart. In it the script draws `chart` and lists its numbers. `buttons` (finished
-// HTML) follow the title.
+// The HTML element in which the script draws `chart` and lists its numbers. `buttons` (finished HTML) follow
+// the title.
 std::string chart_html(const Chart& chart, const std::string& buttons);
 
 // How many bytes one unit of rate_unit() has.

@@ -47,8 +47,9 @@ struct PageState {
   // how to read the section.
   std::string open_section(std::string_view id, std::string_view title, std::string_view lead,
                            const std::string& answer = "");
-  // The answers to the questions of a section. `kinds` are kinds of sentences. For each, it is the first
-  // finding, or else the first caution, with a link to its numbers. "" if there is none.
+  // The sentences that answer the questions of a section, each with a link to its numbers. `kinds` are kinds
+  // of sentences. The answer to each kind is its first finding, or its first caution if it has no finding. ""
+  // if there is no answer.
   std::string answers(std::initializer_list<std::string_view> kinds) const;
 
   size_t number_of(const Record& record) const;  // the number under which the page lists the record, from 1

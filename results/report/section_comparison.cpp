@@ -102,8 +102,8 @@ std::vector<std::string> sheet_row(const ComparedMetric& row) {
           row.reason};
 }
 
-// The text for p: "exact" for a count, "-" for a change for the better. There p is not shown, because it is
-// the probability of a change for the worse.
+// The text for p: "exact" for a count, and "-" for a change for the better, because p is the probability of a
+// change for the worse.
 std::string p_text(const ComparedMetric& row) {
   if (row.is_exact_count) return "exact";
   return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";

@@ -1,11 +1,11 @@
-// Threads: only one thread at a time may call these functions. It waits for its child.
+// Threads: only one thread at a time may call these functions. It waits until its child has ended.
 // Lock: none.
 // Memory: the parent makes the list of arguments before the fork. The child allocates nothing before
 // execvp().
-// Signals: run_child() passes a signal of this process on to the child as `stop_signal` says, and still waits
-// for its end. run_tool() passes the same signal on.
+// Signals: if this process gets a signal, run_child() sends the child the signal that `stop_signal` says, and
+// still waits for its end. run_tool() sends the child the same signal.
 // Crash: if the thread that called fork() ends, the kernel sends SIGTERM to the child (PR_SET_PDEATHSIG). The
-// log has what the child wrote; it is not synced.
+// log has what the child wrote so far; it is not synced.
 #include "results/sweep/child.hpp"
 
 #include <fcntl.h>
@@ -28,9 +28,10 @@ namespace {
 
 constexpr int kCannotRunCode = 127;
 
-// What the child does between fork() and execvp(). It must not allocate or take a lock: if another thread of
-// the parent held a lock at the fork, no thread of the child would release it. The kernel sends SIGTERM to
-// the child when the parent dies. If the parent died before prctl() was called, getppid() shows it.
+// What the child does between fork() and execvp(). It must not allocate or take a lock: another thread of the
+// parent may have held the lock at the fork, and no thread of the child would release it.
+// prctl() makes the kernel send SIGTERM to the child when the parent dies. If the parent died before that,
+// getppid() no longer returns its number, and the child exits.
 [[noreturn]] void run_program_in_child(char* const* argv, int out, int err, pid_t parent) {
   const int null_device = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null_device < 0 || ::dup2(null_device, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
@@ -75,7 +76,8 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error(errno, "cannot open", log.string());
   const Result<pid_t> child = start_child(argv, fd, fd);
-  // Only the parent's descriptor is closed: the child has the file as its standard output and standard error.
+  // Closes only the parent's descriptor: the child has descriptors of its own for the file, as its standard
+  // output and standard error.
   ::close(fd);
   PENSTOCK_TRY(child);
   return wait_for_child(*child, argv[0], stop_signal);

@@ -11,10 +11,11 @@
 namespace penstock {
 
 // Runs the program argv[0] (found in PATH) with the other arguments, waits for it, and returns its exit code.
-// If a signal killed it, that is 128 + signal. If the program cannot be run, it is 127, and `log` has the
-// reason. The standard input of the program is empty, and all that it prints is appended to the file `log`.
-// If this process dies, the program gets SIGTERM. `stop_signal` is the signal that the program gets when this
-// process is asked to stop, as in wait_for_child().
+// If a signal killed it, the result is 128 + signal. If the program cannot be run, the result is 127, and
+// `log` has the reason. The program's standard input is empty, and all that it prints is appended to the file
+// `log`.
+// If this process dies, the program gets SIGTERM. If this process is asked to stop, the program gets
+// `stop_signal` (see wait_for_child()).
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal);
 
 struct ToolOutput {

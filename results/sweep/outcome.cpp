@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// The least number of turns for which an interval can contain the median with 95% confidence.
+// The least number of turns for a 95% confidence interval of a median: with fewer turns, even the interval
+// from the smallest to the largest value has less than 95%.
 constexpr size_t kLeastTurns = 6;
 
 // Titles that distinguish the records of one run.
@@ -35,7 +36,7 @@ std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
   return titles_of(rows);
 }
 
-// The values of each figure of one arm: for each label, one value for each round.
+// The values of one arm: for each figure (by its label) one value for each round.
 using Figures = std::map<std::string, std::map<uint64_t, double>>;  // label -> round -> value
 
 Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
@@ -201,7 +202,8 @@ int sweep_exit_code(const SweepHistory& history) {
   int worst_code = 0;
   for (const SweepTurn& turn : history.turns)
     for (const SweepRun& run : turn.runs) {
-      // A run that wrote its record but did not end normally counts as failed.
+      // Other exit codes show that the run did not end normally. Then it counts as failed even if it has a
+      // record.
       if (run.exit_code != 0 && run.exit_code != 1 && run.exit_code != verdict_exit_code(Verdict::skipped))
         return 1;
       for (const SweepFigure& figure : run.figures) {

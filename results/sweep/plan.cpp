@@ -19,8 +19,8 @@ namespace {
 constexpr size_t kMostCells = 1'000'000;
 constexpr std::string_view kArgumentsKey = "nouns";
 
-// Shortens a value for titles. "fast=posix:/dev/shm/p" becomes "fast"; of another long value only the last
-// characters are kept.
+// Shortens a value for titles. "fast=posix:/dev/shm/p" becomes "fast". Of any other long value only the last
+// characters are left.
 std::string short_value(const std::string& value) {
   const auto equals = value.find('=');
   const auto colon = value.find(':');
@@ -50,7 +50,8 @@ void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepS
     SweepCell& job = cells.emplace_back(cell);
     job.ranks = ranks;
     job.nodes = nodes;
-    // The key of a cell has only what the sweep's file varies. So it lacks ranks that follow from the nodes.
+    // The key of a cell has only what the sweep's file varies. So if the file gives no ranks, the key has
+    // none, even if the number of ranks follows from the nodes.
     if (!spec.ranks.empty()) add_part(job, "ranks", {std::to_string(ranks)});
     if (!spec.nodes.empty()) add_part(job, "nodes", {std::to_string(nodes)});
   };
@@ -83,8 +84,8 @@ void add_option(std::vector<std::string>& arguments, const SweepSetting& setting
   for (const std::string& value : setting.values) arguments.insert(arguments.end(), {flag, value});
 }
 
-// The settings of one run. Where several set the same option, an arm replaces the settings for all cells, and
-// the grid replaces both.
+// The settings of one run. Settings for all cells come first; a setting of the arm replaces them, and a
+// setting of the grid replaces both.
 std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, size_t arm) {
   std::vector<SweepSetting> settings = spec.fixed;
   const auto apply_settings = [&](const std::vector<SweepSetting>& more) {
@@ -120,7 +121,7 @@ Result<void> check_values(std::string_view path, const Json& before, const Json&
   return success();
 }
 
-// Fails unless `before` and `now` are equal. In a mapping the order of the keys does not matter.
+// Fails unless `before` and `now` are equal. The order of the keys in a mapping may differ.
 Result<void> check_same(std::string_view path, const Json& before, const Json& now) {
   if (before == now) return success();
   if (!before.is_object() || !now.is_object())
@@ -156,7 +157,8 @@ std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& 
     arguments.push_back(fmt::format("--ntasks-per-node={}", ranks_per_node(spec, cell)));
   }
   if (!spec.slurm.mpi.empty()) arguments.push_back("--mpi=" + spec.slurm.mpi);
-  // The sweep has the node alone, so the threads of a rank may use all its processors.
+  // No other job runs on the nodes of the sweep. So a rank's threads need not be bound to a part of the
+  // processors.
   arguments.emplace_back("--cpu-bind=none");
   arguments.emplace_back("--kill-on-bad-exit=1");
   arguments.insert(arguments.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());

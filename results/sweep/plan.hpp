@@ -1,13 +1,13 @@
 // Decides which runs a sweep has, in which order they come, and with which command lines they start.
 //
 // A cell is one combination of the grid's values, ranks and nodes. A round is one repeat of every cell, in a
-// random order that is drawn anew for each round. A turn is one cell in one round: the runs of all its arms,
+// random order; each round has a new order. A turn is one cell in one round: the runs of all its arms,
 // directly after each other.
 //
-// With two arms, A and B, the order is AB in one round and BA in the next, or the reverse. For every two
-// rounds a random draw for each cell decides which of them comes first. So a drift of the machine affects
-// both arms equally. Orders depend only on the seed and the cell's own key: cells that are added later do not
-// change the order of the others.
+// With two arms, A and B, a cell has the order AB in one of two successive rounds and BA in the other. Which
+// of the two orders comes first is drawn anew for each cell and every two rounds. So a drift of the machine
+// affects both arms equally. Orders depend only on the seed and the cell's own key: if cells are added later,
+// the order of the other cells does not change.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@
 namespace penstock {
 
 struct SweepCell {
-  // Identifies the cell: "threads=4 tier=fast=posix:/p ranks=2". No other cell gets the same key, as long as
-  // values are only added to the grid.
+  // Identifies the cell: "threads=4 tier=fast=posix:/p ranks=2". The keys of two cells never are the same, as
+  // long as the grid's values are only added to.
   std::string key;
   std::string title;                   // for people: "4 threads, fast, 2 ranks"
   std::vector<SweepSetting> settings;  // for each axis of the grid, the value of this cell
@@ -43,34 +43,36 @@ size_t runs_per_turn(const SweepSpec& spec);
 
 // The order in which this round runs the cells, as their indices.
 std::vector<size_t> round_order(const std::vector<SweepCell>& cells, uint64_t seed, uint64_t round);
-// The order in which this round runs the arms of one cell, as their indices; {0} without arms.
+// The order in which this round runs the arms of one cell, as their indices. Without arms it is {0}.
 std::vector<size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, uint64_t seed, uint64_t round);
 
-// The arguments after the program's name for one run. The arguments that the sweep adds to each run (results,
-// label, pair, seed) are not included. The command's table decides how options are written: lists with
-// commas, flags without a value. An option that the table does not have is repeated for each value.
+// The arguments after the program's name for one run, without those that the sweep itself adds to each run
+// (results, label, pair, seed).
+// The command's option table decides how an option is written: a list with commas, a flag without a value. If
+// the table does not have the option, it is repeated for each value.
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, size_t arm,
                                        const CommandInfo& command);
-// The launcher with its arguments, which come before the program's name; none for a plain process. {ranks},
-// {nodes} and {tasks-per-node} are replaced by the numbers of the cell. `site` is the launcher in the site
-// files. It is used if the sweep's file has none. If there is none at all, mpirun is used.
+// The launcher with its arguments, which come before the program's name; empty for a plain process. {ranks},
+// {nodes} and {tasks-per-node} are replaced by the numbers of the cell.
+// The launcher of the sweep's file is used first, then `site`, which is the launcher in the site files, then
+// mpirun.
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool uses_srun,
                                             std::span<const std::string> site = {});
 
-// Checks the launcher in the sweep's file. invalid_argument if it has a brace outside {ranks}, {nodes} and
-// {tasks-per-node}, or if it is given without `ranks` and `nodes`.
+// Checks the launcher in the sweep's file. invalid_argument if a brace in it is not part of {ranks}, {nodes}
+// or {tasks-per-node}, or if the file has a launcher but neither `ranks` nor `nodes`.
 Result<void> check_launcher(const SweepSpec& spec);
-// Replaces {run} in the text by `run`, a word that is unique to each run. So a sweep can give each run a file
-// name of its own.
+// Replaces {run} in the text by `run`, a word that is unique to each run. So a sweep's file can make each run
+// use a file of its own.
 std::string replace_run(std::string text, std::string_view run);
 // Whether the sweep's file sets the option `key` for the runs of this arm.
 bool sets_option(const SweepSpec& spec, size_t arm, std::string_view key);
 
-// The parts of the sweep's file that must not change after the start of the sweep, except by additions. The
-// journal keeps them.
+// Those parts of the sweep's file that must not change after the start of the sweep, except by additions.
+// They are stored in the journal.
 Json sweep_identity(const SweepSpec& spec);
-// Fails with invalid_argument, which names the key, if `now` does more than add values, ranks, nodes or
-// repeats to `before`.
+// Succeeds if `now` is `before`, perhaps with more values, ranks, nodes or repeats. Otherwise fails with
+// invalid_argument, which names the key.
 Result<void> check_only_added(const Json& before, const Json& now);
 
 }  // namespace penstock

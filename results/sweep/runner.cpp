@@ -1,11 +1,11 @@
 // Threads: only one thread calls these functions. It has at most one child process at a time.
 // Lock: the caller holds the lock of the journal (SweepState).
 // Memory: everything allocates.
-// Ctrl-C: a run without a launcher gets the same signal, and a launcher of ranks gets SIGTERM. The runner
-// waits for the end of the run. It drops the runs of the unfinished turn, and run_sweep() returns why it
-// ended. The command `after` gets no signal.
-// Crash: a turn counts only after SweepState::record_turn() has synced it. The next sweep process makes other
-// turns again.
+// Ctrl-C: the runner passes the signal on to a run without a launcher, and sends SIGTERM to a launcher. It
+// waits until the run has ended. Then it drops all runs of the unfinished turn, and run_sweep() returns with
+// the reason. The command `after` gets no signal.
+// Crash: a turn counts only after SweepState::record_turn() has synced it. The next sweep process makes all
+// other turns again.
 #include "results/sweep/runner.hpp"
 
 #include <fmt/format.h>
@@ -52,8 +52,8 @@ std::string arm_name(const SweepSpec& spec, size_t arm) {
   return arm < spec.arms.size() ? spec.arms[arm].name : "";
 }
 
-// The seed of all runs of a round. All cells and arms have the same seed, so that different random orders
-// cannot make them differ.
+// The seed of all runs of one round. It is the same for all cells and arms: so if their results differ,
+// different random orders are not the cause.
 uint64_t round_seed(uint64_t seed, uint64_t round) {
   return RandomStream(seed, "runs").bits(round) & 0x7fffffffU;
 }
@@ -83,7 +83,7 @@ std::vector<std::string> arguments_of_run(const SweepWork& work, size_t arm, uin
   return arguments;
 }
 
-// The shortest time in seconds that a turn can take, as its options show.
+// The shortest time in seconds that a turn can take, calculated from the options of its runs.
 double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
   const std::vector<std::string> arguments = run_arguments(work.spec, cell, 0, *work.command);
   return double(runs_per_turn(work.spec)) * least_seconds(*work.command, std::span(arguments).subspan(1));
@@ -95,14 +95,16 @@ std::string program_of(const SweepWork& work, size_t arm) {
   return arm >= arms.size() || arms[arm].program.empty() ? work.program.string() : arms[arm].program;
 }
 
-// The programs of all arms, each with its size and time of change. If they differ at the next start, a
-// program was replaced.
+// The programs of all arms, each with its size and time of change. run() compares them with those of the
+// sweep's last start, to warn if a program was replaced.
 std::map<std::string, std::string> programs_of(const SweepWork& work) {
   std::map<std::string, std::string> programs;
   const auto add = [&](const std::string& program) {
     std::error_code failed;
     const uintmax_t bytes = fs::file_size(program, failed);
-    if (failed) return;  // not a file here: it is found in PATH, or missing, and then its run fails
+    // The program is not a file here. Either it is found in PATH, or it is missing, and then its run will
+    // fail.
+    if (failed) return;
     const auto changed = fs::last_write_time(program, failed);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
@@ -137,7 +139,7 @@ class Runner {
   }
 
  private:
-  // Runs all rounds. Returns the reason if it ended early, otherwise "".
+  // Runs all rounds. If it ends early, returns the reason, otherwise "".
   Result<std::string> all_rounds() {
     for (uint64_t round = 0; round < work_.spec.repeats; ++round) {
       for (const size_t index : round_order(work_.cells, work_.seed, round)) {
@@ -186,15 +188,15 @@ class Runner {
       turn.runs.push_back(*std::move(run));
     }
     times_.add(turn);
-    // Only when record_turn() has made the turn durable does it count.
+    // A turn counts only once record_turn() has made it durable.
     PENSTOCK_TRY(state_.record_turn(turn));
     progress_.advance(1);
     if (output_.json) print_turn(cell, turn);
     return true;
   }
 
-  // Makes one run in a folder of its own. If a signal ended the run, it is made once more. Returns nothing,
-  // and removes the run, if this process was asked to stop or will soon be.
+  // Makes one run in a folder of its own. If a signal ended the run, it is made once more. If this process
+  // was asked to stop or will soon be, removes the run and returns nothing.
   Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, size_t arm, uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
@@ -211,7 +213,8 @@ class Runner {
       PENSTOCK_TRY(clean_up(cell, folder));
       PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&run_folder, 1)));
       const bool ended_by_signal = was_ended_by_signal(code, records);
-      // A run that was cut off does not count. The next process of this sweep makes its turn again.
+      // This process is to stop, so the run may have been cut off: it does not count. The next process of
+      // this sweep makes the turn again.
       if (interrupted() || (ended_by_signal && will_be_stopped())) {
         state_.remove_run(folder);
         return std::optional<SweepRun>();
@@ -237,8 +240,9 @@ class Runner {
     return success();
   }
 
-  // Whether a signal ended the run, as its record or its exit code shows. In a Slurm job any unusual exit
-  // code without a record counts, too: when the allocation ends, srun may fail with other codes.
+  // Whether a signal ended the run, as its record or its exit code shows. When the allocation of a Slurm job
+  // ends, srun may fail with any exit code. So in a Slurm job a run also counts as ended by a signal if it
+  // left no record and has an unusual exit code.
   bool was_ended_by_signal(int code, const RecordSet& records) const {
     const bool record_is_interrupted =
         std::any_of(records.records.begin(), records.records.end(),
@@ -247,8 +251,8 @@ class Runner {
            (!work_.job.empty() && records.records.empty() && code != 0 && code != 2 && code != 77);
   }
 
-  // Whether the signal that ended a run will soon reach this process, too. A terminal, a launcher or a
-  // cluster sends it to one process after another, so this function waits for a short time.
+  // Whether the signal that ended a run will soon reach this process, too: a terminal, a launcher or a
+  // cluster sends it to one process after another. Waits for one to three seconds to find out.
   bool will_be_stopped() const {
     const auto deadline = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
     while (!interrupted() && Clock::now() < deadline)
@@ -282,8 +286,8 @@ class Runner {
     return success();
   }
 
-  // Writes a record for a run that left none. It has the parameters that the run's command would have
-  // recorded, and the reason of the failure.
+  // Writes a record for a run that left none. It has the parameters that the run itself would have recorded,
+  // and the reason why the run failed.
   Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, size_t arm, uint64_t round,
                              const std::vector<std::string>& line, const Error& why) {
     std::vector<std::string> arguments = run_arguments(work_.spec, cell, arm, *work_.command);
@@ -300,7 +304,7 @@ class Runner {
     record.verdict = why.code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     record.reason = why.what;
     record.label = {{"sweep", work_.spec.name}};
-    if (parsed.ok()) {  // false if the arm has another program, whose options are unknown here
+    if (parsed.ok()) {  // not ok if the arm has another program, with other options
       const std::unique_ptr<Communicator> communicator = single_process();
       const CommandContext context{.options = parsed->options,
                                    .positionals = parsed->arguments,

@@ -1,5 +1,5 @@
-// Executes a sweep: one run after another, each as a process of its own. The journal gets every finished
-// turn.
+// Executes a sweep: makes one run after another, each as a process of its own, and enters every finished turn
+// in the journal.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr std::string_view kEndedByBudget = "the budget";
 inline constexpr std::string_view kEndedByAllocation = "the time of the allocation";
 inline constexpr std::string_view kEndedByInterrupt = "an interrupt";
 
-// Everything that a runner needs to know. It must live longer than the runner.
+// Everything that a runner needs to know. It must outlive the runner.
 struct SweepWork {
   SweepSpec spec;
   std::vector<SweepCell> cells;
@@ -45,15 +45,17 @@ struct SweepWork {
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, size_t arm, uint64_t round,
                                   const std::filesystem::path& results, std::string_view run);
 
-// How many turns are still to be made: those that are not done and whose cell needs them.
+// How many turns are still to be made. A turn that is not done is not counted if its cell is settled
+// (is_settled()).
 uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
 // Estimates how many seconds the turns that turns_left() counts will take.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 
-// Runs turns until all are done, the budget does not suffice for the next turn, or this process is asked to
-// stop. A failed run becomes a record, and the sweep continues. The result, and the journal, say why it
-// ended. With output.json it prints a line for each run to stdout, with output.progress a line to stderr.
-// Only one thread may call it.
+// Runs turns until one of these is true: all are done, the budget does not suffice for the next turn, or this
+// process is asked to stop. Returns which of them it was, and enters it in the journal. If a run fails, that
+// becomes a record, and the sweep continues.
+// With output.json it prints a line for each run to stdout, with output.progress a line to stderr. Only one
+// thread may call it.
 Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output);
 
 }  // namespace penstock

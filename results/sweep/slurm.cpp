@@ -30,8 +30,8 @@ constexpr std::array<std::string_view, 4> kWaitingStates{"PENDING", "CONFIGURING
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kJournalPoll{250};  // pause between looks at the journal's size, which cost little
-// First pause between questions to Slurm's controller, which cost more.
+constexpr milliseconds kJournalPoll{250};  // pause between looks at the journal's size; a look costs little
+// First pause between two questions to Slurm's controller; a question costs more.
 constexpr milliseconds kFirstSlurmPoll{1000};
 constexpr milliseconds kLastSlurmPoll{10'000};
 constexpr int kMostUnknownAnswers = 6;  // after this many answers "unknown" in a row, a job counts as over
@@ -49,8 +49,8 @@ std::string value_after(const std::string& text, std::string_view key) {
   return text.substr(begin, text.find_first_of(" \n", begin) - begin);
 }
 
-// Quotes a value for an #SBATCH line, if it has blanks. In a file name, '%' is doubled: sbatch would replace
-// it.
+// Puts a value for an #SBATCH line in quotes if it has blanks. In a file name, '%' is doubled, since sbatch
+// gives a single '%' a meaning of its own.
 std::string quoted(const std::string& text, bool file_name) {
   std::string value;
   for (const char c : text) value += file_name && c == '%' ? "%%" : std::string(1, c);
@@ -121,8 +121,8 @@ Result<std::string> submit_batch(const fs::path& script) {
   if (answer.exit_code != 0)
     return make_error(Errc::io, "sbatch does not take {}: {}", script.string(),
                       answer.err.empty() ? answer.out : answer.err);
-  // sbatch prints the number of the job in its last line: "12" or "12;cluster". A filter of the site may
-  // print other lines before it.
+  // sbatch prints the number of the job in its last line: "12" or "12;cluster". Programs of the site that
+  // filter jobs may print other lines before it.
   const std::string last_line_text = answer.out.substr(answer.out.find_last_of('\n') + 1);
   std::string job = last_line_text.substr(0, last_line_text.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
@@ -196,7 +196,7 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, ui
     const uintmax_t bytes =
         std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
     if (unreadable || bytes == journal_bytes) {
-      // The journal has not changed.
+      // The journal has not changed since it was read, so its history is still known.
     } else if (const auto history = SweepState::read_history(spec.results, spec.name); history.ok()) {
       journal_bytes = bytes;
       const uint64_t turns_done = history->turns.size();

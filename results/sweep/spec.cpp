@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kDocumentName = "sweep";  // how error messages call the whole file
 constexpr uint64_t kMostRepeats = 100'000;
-constexpr uint64_t kMostRepeatsUntil = 50;  // most repeats if only `until` decides when to stop
+constexpr uint64_t kMostRepeatsUntil = 50;  // most repeats if the file has `until` but no number of repeats
 
 template <class Target>
 struct Key {
@@ -86,8 +86,8 @@ Result<uint64_t> number_of(const YAML::Node& node, const std::string& path, uint
   return *number;
 }
 
-// Adds the values of one word. A range such as "1..64*2" becomes its members. A path that contains ".." is no
-// range and is added as it is.
+// Adds the values of one word. A range such as "1..64*2" is replaced by its numbers. A path that contains
+// ".." is no range and is added unchanged.
 void add_values(std::vector<std::vector<std::string>>& values, const std::string& word) {
   if (word.find("..") != std::string::npos) {
     if (const auto members = parse_list(word); members.ok()) {
@@ -138,7 +138,7 @@ std::string option_name(std::string key) {
   return key;
 }
 
-// Fails if the sweep itself gives this option to each run, so that the file must not set it.
+// Fails if the sweep itself gives this option to each run: then the file must not set it.
 Result<void> check_not_reserved(const std::string& key, const std::string& path) {
   static constexpr std::array<std::string_view, 5> kReservedKeys{"results", "pair", "json", "progress",
                                                                  "no-config"};
@@ -166,7 +166,8 @@ Result<void> read_into(Target& target, const YAML::Node& node, const std::string
   return success();
 }
 
-// Reads the name of the sweep, which becomes part of file names, and a label.
+// Reads the name of the sweep. It becomes a label and a part of file names, so only some characters are
+// allowed.
 Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
   PENSTOCK_ASSIGN(spec.name, word_of(node, path));
   if (!is_plain_word(spec.name) || spec.name.size() > 100)
@@ -224,8 +225,8 @@ Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::stri
   return is_complete ? success() : key_error(path, "needs a metric and an interval");
 }
 
-// Reads a time for Slurm, converting a duration to minutes. Slurm's own formats ("1-00:00:00", "30") are not
-// changed.
+// Reads a time limit for Slurm. A duration such as "2h" is converted to minutes. Slurm's own formats
+// ("1-00:00:00", "30") are returned unchanged.
 Result<std::string> slurm_time(const YAML::Node& node, const std::string& path) {
   PENSTOCK_ASSIGN(const std::string word, word_of(node, path));
   if (!word.empty() && word.find_first_not_of("0123456789:-") == std::string::npos) return word;

@@ -13,15 +13,15 @@
 
 namespace penstock {
 
-// An option of the swept command with its values, as the sweep's file has them. It has several values if the
-// option takes a list or may be repeated.
+// An option of the swept command with its values, as they are in the sweep's file. It has several values if
+// the option takes a list or may be given several times.
 struct SweepSetting {
   std::string key;  // as on the command line: "min-time"
   std::vector<std::string> values;
 };
 
-// One dimension of the grid. Each cell gets one entry of `values` as its setting of the option `key`. One
-// special key sets the command's arguments instead (kArgumentsKey in plan.cpp).
+// One dimension of the grid. In each cell, the option `key` is set to one entry of `values`. One special key
+// (kArgumentsKey in plan.cpp) sets the command's positional arguments instead of an option.
 struct SweepAxis {
   std::string key;
   std::vector<std::vector<std::string>> values;
@@ -52,9 +52,10 @@ struct SweepSpec {
   std::vector<SweepArm> arms;   // empty, or at least two arms
   std::vector<uint64_t> ranks;  // numbers of ranks; if `nodes` is empty too, runs are plain processes
   std::vector<uint64_t> nodes;
-  uint64_t tasks_per_node = 0;    // 0: as many tasks on a node as the ranks need
-  std::string launcher;           // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
-  std::string command_after_run;  // a line for sh, which runs after every run, even a failed one
+  uint64_t tasks_per_node = 0;  // 0: as many tasks on a node as the ranks need
+  std::string launcher;         // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
+  // A line for sh. It is run after every run, even after a failed one.
+  std::string command_after_run;
   uint64_t repeats = 1;
   std::optional<uint64_t> seed;
   std::optional<std::chrono::nanoseconds> budget;
@@ -64,8 +65,8 @@ struct SweepSpec {
   SweepSlurm slurm;
 };
 
-// Reads a sweep's file. invalid_argument names the file and the key, and lists the valid keys if the key is
-// unknown. It does not check whether the command accepts the options.
+// Reads a sweep's file. Errors: invalid_argument, which names the file and the key; if the key is unknown, it
+// also lists the valid keys. Whether the command accepts the options is not checked here.
 Result<SweepSpec> read_sweep_file(const std::filesystem::path& file);
 // Parses the text of a sweep's file; `file` is its name in messages.
 Result<SweepSpec> parse_sweep(const std::string& text, std::string_view file);

@@ -1,11 +1,11 @@
 // Threads: only one thread at a time may use a SweepState.
-// Lock: flock() on the journal, taken by open(). Runs inherit the lock, since they inherit the descriptor. So
-// the lock is released when the object is destroyed and all runs have ended. read_history() takes no lock.
+// Lock: flock() on the journal, taken by open(). Runs inherit the descriptor and with it the lock. So the
+// lock is released once the object is destroyed and all runs have ended. read_history() takes no lock.
 // Memory: everything allocates.
-// Ctrl-C: ends only the wait for the lock, with `interrupted`. A write is never interrupted.
+// Ctrl-C: ends only the wait for the lock, with `interrupted`. No write is ever interrupted.
 // Crash: append() syncs an entry before it adds the entry to the history. record_turn() first syncs the names
-// of the runs' folders, then appends the entry that names them, and then moves the records. open() cuts off a
-// torn line and finishes moves.
+// of the runs' folders, then appends the entry that names them, and then moves the records. After a crash
+// open() cuts off an incomplete last line and finishes moving records.
 #include "results/sweep/state.hpp"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ std::string line_of(const Json& entry) {
   return fmt::format("{:08x} {}\n", crc32c(std::as_bytes(std::span(text))), text);
 }
 
-// The entry in a line (without its newline); nothing if its checksum does not match.
+// Returns the entry in a line (without its newline). Empty if the checksum of the line does not match.
 std::optional<Json> entry_of(std::string_view line) {
   if (line.size() < kChecksumDigits + 2 || line[kChecksumDigits] != ' ') return std::nullopt;
   const std::string_view text = line.substr(kChecksumDigits + 1);
@@ -121,8 +121,8 @@ Result<void> apply_entry(SweepHistory& history, const Json& entry) {
   return success();  // entries of other kinds are only for people who read the journal
 }
 
-// Parses a journal. Sets `complete_bytes` to the number of bytes up to the end of the last whole entry, so
-// that the caller can cut off the rest.
+// Parses a journal. Sets `complete_bytes` to the number of bytes up to the end of the last whole entry. The
+// caller can cut off what follows.
 Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, size_t& complete_bytes) {
   SweepHistory history;
   size_t line_number = 0;
@@ -159,9 +159,9 @@ Result<std::string> text_of_file(const fs::path& file) {
   return text;
 }
 
-// Takes the exclusive lock of the journal, and waits for it for at most `patience_s` seconds. The wait may be
-// needed after a sweep was killed: its last run inherited the lock and holds it until it ends. The wait ends
-// early if this process is asked to stop. Succeeds without a lock if the file system has no locks.
+// Takes the exclusive lock of the journal; waits for it for at most `patience_s` seconds. After a sweep was
+// killed, its last run may still be running: it inherited the lock and holds it until it ends. The wait ends
+// early if this process is asked to stop. If the file system has no locks, it succeeds without a lock.
 Result<void> lock(int fd, const fs::path& file, double patience_s,
                   const std::function<void(std::string_view)>& log) {
   const auto deadline =
@@ -226,8 +226,8 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   std::error_code failed;
   fs::create_directories(state.work_folder_, failed);
   if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_folder_.string());
-  // The descriptor is opened without O_CLOEXEC, so that runs inherit it, and with it the lock. If a run
-  // outlives a sweep that was killed, it still keeps other processes out.
+  // Opened without O_CLOEXEC, so that runs inherit the descriptor and with it the lock. If a sweep is killed
+  // and its run continues, the run's lock still keeps other processes out.
   state.fd_ = Fd(::open(state.journal_file_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
   if (!state.fd_) return errno_error(errno, "cannot open", state.journal_file_.string());
   PENSTOCK_TRY(lock(state.fd_.get(), state.journal_file_, patience_s, log));
@@ -235,16 +235,16 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_file_));
   size_t complete_bytes = 0;
   PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_file_, complete_bytes));
-  // No other process can append while this one has the lock. So bytes after the last whole entry are from a
-  // crash.
+  // While this process has the lock, no other process can append. So bytes after the last whole entry come
+  // from a crash, and can be cut off.
   if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), off_t(complete_bytes)) != 0)
     return errno_error(errno, "cannot cut off the torn end of", state.journal_file_.string());
   PENSTOCK_TRY(state.repair());
   return state;
 }
 
-// Closes the journal, which releases the lock unless a child still has it. Removes the work folder if it is
-// empty.
+// Closes the journal. This releases the lock, unless a child still has the descriptor. Removes the work
+// folder if it is empty.
 SweepState::~SweepState() {
   if (!fd_) return;
   fd_.close();
@@ -254,8 +254,8 @@ SweepState::~SweepState() {
 
 Result<void> SweepState::append(const Json& entry) {
   const std::string line = line_of(entry);
-  // Only this process appends, because it has the lock. If the write fails, the partial line is removed. The
-  // history changes only when the entry is durable.
+  // No other process appends, because this one has the lock. If the write fails, the partial line is removed.
+  // The entry is added to the history only once it is durable.
   const off_t size_before = ::lseek(fd_.get(), 0, SEEK_END);
   if (Result<void> wrote = write_all(fd_.get(), line, journal_file_); !wrote.ok()) {
     if (size_before >= 0 && ::ftruncate(fd_.get(), size_before) != 0)
@@ -289,9 +289,8 @@ Result<void> SweepState::record_start(const std::string& job,
 }
 
 Result<void> SweepState::record_turn(SweepTurn turn) {
-  // The names of the runs' folders must be durable before the entry that names them. The files in them
-  // already are: the runs synced them. If a crash comes before the entry is durable, repair() removes the
-  // folders.
+  // The names of the runs' folders must be durable before the entry that names them. The runs have already
+  // synced the files in them. If a crash comes before the entry is durable, repair() removes the folders.
   PENSTOCK_TRY(sync_folder(work_folder_));
   PENSTOCK_TRY(sync_folder(results_folder_));
   PENSTOCK_TRY(append(turn_json(turn)));
@@ -316,9 +315,10 @@ void SweepState::remove_run(const std::string& folder) const {
   fs::remove_all(work_folder_ / folder, ignored);
 }
 
-// Moves the records of a turn that counts to the results folder, and syncs it. It never replaces a file: if a
-// name is taken, the name of the run's folder is added to it. It may be repeated after a crash: files that
-// are already moved are skipped, and a run's folder is removed last.
+// Moves the records of a turn that counts to the results folder, and syncs that folder. It never replaces a
+// file: if a name is taken, the new file also gets the name of the run's folder.
+// After a crash it can be repeated: files that are already moved are skipped, and a run's folder is removed
+// last.
 Result<void> SweepState::move_records(const SweepTurn& turn) const {
   for (const SweepRun& run : turn.runs) {
     const fs::path folder = records_folder(results_folder_, name_, run.arm);
@@ -327,7 +327,7 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
     if (failed) return errno_error(failed.value(), "cannot make the folder", folder.string());
     for (const std::string& file : run.files) {
       const fs::path source = work_folder_ / run.folder / file;
-      if (!fs::exists(source, failed)) continue;  // a crash came after this file was moved
+      if (!fs::exists(source, failed)) continue;  // moved before a crash
       fs::path target = folder / file;
       if (fs::exists(target, failed))
         target.replace_filename(fmt::format("{}-{}.jsonl", target.stem().string(), run.folder));
@@ -345,7 +345,7 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
 }
 
 // Repairs the work folder after a crash: finishes moving the records of turns that count, and removes all
-// other folders. open() calls it with the lock held.
+// other folders. open() calls it while it holds the journal's lock.
 Result<void> SweepState::repair() const {
   for (const SweepTurn& turn : history_.turns) {
     const bool has_folder = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {

@@ -10,8 +10,9 @@
 namespace penstock {
 namespace {
 
-// The parameters that are left out of a key or a title. Either they vary within a chart, or the title names
-// them anyway. `more` is one more of them.
+// Names of parameters that are not part of the key or the title of a group. The number of threads may differ
+// within a group, and the cache state is added separately. `more` is the name of one more such parameter, or
+// "".
 std::vector<std::string_view> excluded_parameters(std::string_view more) {
   std::vector<std::string_view> excluded{"threads", "cache"};
   if (!more.empty()) excluded.push_back(more);

@@ -46,8 +46,9 @@ struct ReadGroup {
 };
 std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
-// The rate of `record` divided by the curve's rate with the fewest threads. If possible it is the median of
-// the ratios of paired repeats, because the repeats of a sweep are interleaved.
+// The rate of `record` divided by the rate of the record of `curve` that has the fewest threads. If both have
+// equally many repeats, it is the median of the ratios of their repeats, because the repeats of a sweep are
+// interleaved.
 std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

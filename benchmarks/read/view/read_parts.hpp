@@ -1,17 +1,18 @@
 // Writes the sentences and the parts of the report page about records of `read`.
 //
 // The rules for the sentences (a row is one tier with one thread count):
-// - A tier stops scaling at the first thread count after which no measured count is 10% faster. If the rate
-//   falls by 10% or more from its peak to the last count, the sentence reports that loss instead. Rates are
-//   relative to the fewest threads, paired by repeat if both rows have equally many repeats.
-// - "A tier delivers X times the bandwidth of another" refers to the highest thread count at which both were
-//   measured. Tiers within 5% of each other count as equal.
-// - Baseline: the sentence reports samples_per_s / baseline_samples_per_s, paired by repeat if both have
+// - Scaling: rates are compared with the rate at the fewest threads, repeat by repeat if both rows have
+//   equally many repeats. A tier stops scaling at the first thread count after which no measured count is 10%
+//   faster. If the rate falls by 10% or more from its peak to the last count, the sentence reports that loss
+//   instead.
+// - "A tier delivers X times the bandwidth of another" refers to the highest thread count at which both tiers
+//   were measured. Tiers within 5% of each other count as equal.
+// - Baseline: the sentence reports samples_per_s / baseline_samples_per_s, repeat by repeat if both have
 //   equally many repeats.
-// - A difference within the spread of the repeats ((max - min) / median of the compared rows) is not
-//   reported. If a row has only one repeat, the sentence says so and is a caution.
-// - Ceiling: a tier's fastest row is compared with the highest ceiling of all its rows. If rows decode, the
-//   sentence reports how far decoding stays below the ceiling.
+// - Noise: a difference is not reported if it is within the spread of the repeats, which is (max - min) /
+//   median of the compared rows. If a row has only one repeat, the sentence says so and is a caution.
+// - Ceiling: a tier's fastest row is compared with the highest ceiling of all rows of the tier. If the rows
+//   decode, the sentence reports how far decoding stays below the ceiling.
 // - "At most N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says so.
 #pragma once
 

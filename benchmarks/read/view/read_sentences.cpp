@@ -123,8 +123,8 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
-  // The sentence compares the rows from `from_threads` to the last, and claims a change of at least
-  // `difference`.
+  // The sentence will say how the rate changes from `from_threads` to the highest thread count. `difference`
+  // is the change that it would report. If the noise is larger, it says that nothing can be told.
   const ScalingPoint& previous = points[points.size() - 2];
   const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
                                 : scaling.still_gains       ? previous.threads

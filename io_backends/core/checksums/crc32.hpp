@@ -16,8 +16,8 @@ uint32_t crc32(std::span<const std::byte> bytes, uint32_t crc = 0);
 // The CRC of A followed by B, given crc32(A), crc32(B) and B's length in bytes.
 uint32_t crc32_combine(uint32_t a, uint32_t b, uint64_t b_bytes);
 
-// Makes an object that does crc32_combine() for one fixed length of B with a few table look-ups. Any thread
-// may call it.
+// Makes an object that does the same as crc32_combine(), for one fixed length of B (`b_bytes`), with a few
+// table look-ups. Any thread may call it.
 CrcShift crc32_fixed_shift(uint64_t b_bytes);
 
 // Returns which implementation this build uses: "isa-l" or "portable".

@@ -26,9 +26,9 @@ uint32_t update_portable(uint32_t crc, std::span<const std::byte> bytes) {
 
 #if defined(__x86_64__)
 
-// Multiplies a and b as polynomials modulo the polynomial of the CRC. `bits` is the 64-bit product; its bit
-// 63 is x^0. Its upper half needs no reduction. The instruction crc32 multiplies the lower half by x^32 and
-// reduces it.
+// Multiplies a and b as polynomials modulo the polynomial of the CRC. `bits` is their 64-bit product,
+// reflected: bit 63 is x^0. The upper half of `bits` is already reduced. The instruction crc32 multiplies the
+// lower half by x^32 and reduces it.
 __attribute__((target("sse4.2,pclmul"))) uint32_t multiply_clmul(uint32_t a, uint32_t b) {
   const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128(int(a)), _mm_cvtsi32_si128(int(b)), 0);
   const uint64_t bits = uint64_t(_mm_cvtsi128_si64(product)) << 1U;

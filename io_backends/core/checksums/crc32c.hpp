@@ -17,8 +17,8 @@ uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 // The CRC of A followed by B, given crc32c(A), crc32c(B) and B's length in bytes.
 uint32_t crc32c_combine(uint32_t a, uint32_t b, uint64_t b_bytes);
 
-// Makes an object that does crc32c_combine() for one fixed length of B with a few table look-ups. Any thread
-// may call it.
+// Makes an object that does the same as crc32c_combine(), for one fixed length of B (`b_bytes`), with a few
+// table look-ups. Any thread may call it.
 CrcShift crc32c_fixed_shift(uint64_t b_bytes);
 
 // crc32c_combine() in two steps, for lengths that occur again and again. First compute power =

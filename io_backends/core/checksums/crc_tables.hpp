@@ -26,8 +26,8 @@ constexpr CrcTables make_crc_tables(uint32_t polynomial) {
   return tables;
 }
 
-// Continues a CRC over `bytes` and returns the new CRC, without the inversion before and after. The first
-// loop takes eight bytes at a time.
+// Continues a CRC over `bytes` and returns the new CRC. The caller inverts the CRC before the first bytes and
+// after the last ones; this function does not. The first loop takes eight bytes at a time.
 inline uint32_t crc_update(const CrcTables& tables, uint32_t crc, std::span<const std::byte> bytes) {
   while (bytes.size() >= 8) {
     std::array<uint8_t, 8> octets{};
@@ -80,8 +80,8 @@ uint32_t crc_power(const CrcPowers& powers, uint64_t bytes, Multiply multiply) {
   return power;
 }
 
-// Combines the CRCs of A and B, where B has one fixed length, with a few table look-ups. Any thread may use
-// it.
+// Computes the CRC of A followed by B from the CRCs of A and B, with a few table look-ups. All B must have
+// one fixed length. Any thread may use it.
 class CrcShift {
  public:
   // `power` is the result of crc_power() for the length of B.

@@ -20,8 +20,8 @@ constexpr uint32_t tfrecord_masked(uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }
 
-// tfrecord_header() makes the header before a payload of this length, and tfrecord_footer() the footer after
-// a payload with this CRC32C.
+// tfrecord_header() makes the header before a payload of `payload_bytes` bytes. tfrecord_footer() makes the
+// footer after a payload with the given CRC32C.
 std::array<std::byte, kTfRecordHeaderBytes> tfrecord_header(uint64_t payload_bytes);
 std::array<std::byte, kTfRecordFooterBytes> tfrecord_footer(uint32_t payload_crc32c);
 

@@ -1,5 +1,5 @@
-// Describes the commands of the main program: `penstock <name> ...`. The source of a command is in the
-// highest component (top-level folder) that it uses.
+// Describes the commands of the main program: `penstock <name> ...`. The components (top-level folders) are
+// layers; the source of a command is in the highest component whose code it uses.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@
 
 namespace penstock {
 
-// How a command prints: tables for people or, with `json`, one JSON object a line on stdout.
+// How a command prints. Without `json`: tables for people. With `json`: one JSON object on each line of
+// stdout.
 struct Output {
   bool json = false;
-  bool si_units = false;  // print MB/s instead of MiB/s
-  bool progress = false;  // show progress: stderr is a terminal, or --progress always
+  bool si_units = false;  // true: print MB/s instead of MiB/s
+  bool progress = false;  // true: show progress (stderr is a terminal, or --progress is `always`)
 };
 
 struct CommandContext {
@@ -33,13 +34,14 @@ struct CommandContext {
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // the CommandInfo::metrics of this command
   std::span<const std::string_view> findings = {};  // the CommandInfo::findings of this command
-  // The names that site files (penstock.yaml) give to tiers: NAME -> TIER.
+  // The tiers to which site files (penstock.yaml) give a name: NAME -> TIER.
   std::span<const OptionWord> named_tiers = {};
-  // The words of the command that starts a job's ranks, such as mpirun with its options. It comes from the
-  // site files (penstock.yaml); empty if none has it. One word contains {ranks}, which stands for the number
-  // of ranks.
+  // The command that starts the ranks of a job, such as mpirun with its options, word by word. The word that
+  // contains {ranks} gets the number of ranks in its place. From the site files (penstock.yaml); empty if
+  // they have none.
   std::span<const std::string> launcher = {};
-  // Show the user a note, or a warning, of one sentence; any thread calls them. If not set, they do nothing.
+  // log() shows the user a note of one sentence, warn() a warning. Any thread may call them. By default they
+  // print nothing.
   std::function<void(std::string_view)> log = [](std::string_view) {};
   std::function<void(std::string_view)> warn = [](std::string_view) {};
 };
@@ -57,20 +59,21 @@ struct CommandInfo {
   Result<int> (*run)(const CommandContext& context) = nullptr;
   std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
   std::string_view examples[2];  // each: a command line, then its effect after '#'
-  // Text that --help prints after the examples. It explains what the options do not, such as exit codes.
+  // Text that --help prints after the examples, for what the help of the options does not explain, such as
+  // exit codes.
   std::string_view notes = {};
-  // The arguments, one word for each: "CORPUS"; "": none. A word that begins with '[' is optional; one that
-  // ends in "..." may be repeated: "NAME [RESULTS]...".
+  // The arguments as --help shows them: "CORPUS", "NAME [RESULTS]...". Each word is one argument. One that
+  // begins with '[' is optional, and one that ends in "..." may be repeated. "": no arguments.
   std::string_view arguments = {};
   bool measures = false;       // true: the command also has the options of measuring_options()
   bool runs_on_ranks = false;  // true: the command may run as one job of several ranks
   bool has_placement = false;  // true: the command has placement_options(), but is no measuring command
-  // Returns the subcommands; null if the command has none. If it has some, each subcommand has its own
-  // options, arguments and run(), and the command has none. But `measures`, `runs_on_ranks`, `findings` and
-  // `metrics` of the command cover all its subcommands.
+  // Returns the subcommands; the pointer is null if the command has none. A command with subcommands has no
+  // options, arguments and run() of its own: each subcommand has them. But `measures`, `runs_on_ranks`,
+  // `findings` and `metrics` of the command apply to all its subcommands.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
-  // Names of the parameters in the command's records that the run found out. Of the other parameters, those
-  // that are not options describe the work.
+  // Parameters in the command's records that the run finds out, such as the number of processes. They do not
+  // describe the work. All other parameters that are not options do.
   std::span<const std::string_view> findings = {};
   // All metrics of the command's records, the most important first: a sweep shows the first metric that a
   // record has.

@@ -56,8 +56,8 @@ Error unknown_flag(const CommandInfo& command, const std::string& word) {
                       valid_flags);
 }
 
-// Returns an error that names the first unknown flag, if there is one. CLI11's own message would be
-// misleading: it takes the value of an unknown flag for an argument too many.
+// Returns an error that names the first unknown flag; success if all flags are known. CLI11's own message
+// would mislead: it would complain about the value of the unknown flag, as one argument too many.
 Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -88,8 +88,8 @@ Result<const CommandInfo*> find_subcommand(const CommandInfo& command, std::stri
   return unknown_name(fmt::format("subcommand of 'penstock {}'", command.name), word, names);
 }
 
-// Removes the rows of options that `subcommand` does not have, and gives the other rows its specifications.
-// Fails if the command line has an option that only other subcommands have.
+// Keeps the rows of the options that `subcommand` has, with the specifications (`spec`) of `subcommand`, and
+// removes all others. Fails if the command line has an option that only other subcommands have.
 Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcommand,
                            std::vector<Collected>& rows) {
   for (Collected& row : rows) {
@@ -106,8 +106,8 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
   return success();
 }
 
-// Converts flags of a configuration file to the form of the command line: min_time becomes --min-time, and a
-// YAML sequence becomes a list ("1,2,4"), unless the option may be given several times.
+// Converts the flags of a configuration file to those of the command line. min_time becomes min-time. A YAML
+// sequence becomes one list ("1,2,4"), or one flag for each value if the option may be repeated.
 std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
                                          std::span<const OptionWord> config) {
   std::vector<OptionWord> words;
@@ -155,7 +155,7 @@ Result<void> check_argument_count(const CommandInfo& command, const std::vector<
 }
 
 // Makes the options from the command line (`rows`) and the configuration file (`config`). `selected` is the
-// command or subcommand that runs. The file may contain flags of every subcommand of `command`.
+// command or subcommand that runs. Flags of other subcommands of `command` in the file are ignored.
 Result<Options> options_from(const CommandInfo& command, const CommandInfo& selected,
                              const std::vector<Collected>& rows, std::span<const OptionWord> config) {
   std::vector<OptionWord> given_options;
@@ -276,8 +276,8 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line{.command = &command};
-  // Accepts any number of arguments here: CLI11 takes the value of a misspelt flag for an argument. With a
-  // limit here, it would complain about the number of arguments and not about the flag.
+  // CLI11 must accept any number of arguments, because it takes the value of a misspelt flag for an argument.
+  // With a limit it would complain about the number of arguments, and not about the flag.
   if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kManyArguments);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 parses the last word first

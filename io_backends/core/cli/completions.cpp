@@ -1,5 +1,5 @@
-// Makes completions for bash, zsh and fish. The names of tiers come from the site files when the user
-// completes a word.
+// Makes completion scripts for bash, zsh and fish. When the user completes a word, the scripts get the names
+// of tiers from the site files.
 #include <fmt/format.h>
 
 #include <array>
@@ -39,8 +39,8 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
   return words;
 }
 
-// For each ValueKind (in its order), the text in a completion script that makes the shell offer values of
-// this kind. "{}" is replaced by the choices.
+// One text for each ValueKind, in the order of that enum. In a completion script it makes the shell offer
+// values of this kind. "{}" in the text is replaced by the values to offer.
 using Offers = std::array<std::string_view, 6>;
 // These texts call shell functions that kBashHead defines.
 constexpr Offers kBashOffers{"_penstock_nothing", "_penstock_nothing", "_penstock_choices '{}'",
@@ -134,8 +134,8 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
   return takes_value + "  esac\n  return 1\n}\n" + out + "  esac\n}\n";
 }
 
-// Escapes text for an option specification of zsh: the quotes of the shell, and the special characters of
-// _arguments.
+// Escapes text for an option specification of zsh: single quotes, and the characters that have a meaning for
+// zsh's function `_arguments`.
 std::string zsh_text(std::string_view text) {
   return with_escapes(text, [](char c) -> std::string_view {
     return c == '\''   ? "'\\''"
@@ -163,8 +163,8 @@ void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
-// Adds a zsh array of the commands with their summaries to the script. zsh's function `_describe` shows it to
-// the user.
+// Adds the zsh array `list` to the script: the commands with their summaries. zsh's function `_describe`
+// shows them to the user.
 void add_zsh_commands(std::string& out, std::string_view list, std::string_view indent,
                       std::span<const CommandInfo* const> commands) {
   out += fmt::format("{0}local -a {1}\n{0}{1}=(\n", indent, list);

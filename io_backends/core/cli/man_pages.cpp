@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// Escapes text for roff, the language of man pages. Backslashes and dashes are printed as they are, and no
-// line of the text is taken for a roff command.
+// Escapes text for roff, the language of man pages. roff then prints backslashes and dashes unchanged, and
+// takes no line of the text for a command.
 std::string roff_text(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

@@ -17,14 +17,14 @@ namespace penstock {
 // need them, and CommandInfo does not have them.
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// Writes the manuals of these commands into `folder` and `folder`/man1/, which it creates: penstock.1,
-// penstock-COMMAND.1 and penstock-COMMAND-SUBCOMMAND.1, penstock.bash, _penstock (zsh) and penstock.fish.
-// Returns the exit code 0.
+// Writes the manuals of the commands. `folder`/man1/ gets the man pages penstock.1, penstock-COMMAND.1 and
+// penstock-COMMAND-SUBCOMMAND.1. `folder` gets the completions penstock.bash, _penstock (zsh) and
+// penstock.fish. Creates both folders. Returns 0, the exit code of the command.
 Result<int> write_manuals(const std::filesystem::path& folder, std::span<const CommandInfo* const> commands,
                           const ArgumentChoices& arguments);
 
-// The man page of one command, or of the whole program with a list of `commands`. `date` appears in it:
-// "2026-11-23".
+// man_page() makes the man page of one command, man_page_of_all() that of the whole program with a list of
+// `commands`. The page shows `date`: "2026-11-23".
 std::string man_page(const CommandInfo& command, std::string_view date);
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
 
@@ -43,8 +43,8 @@ std::string joined_name(const CommandInfo& command, char separator);
 // What a shell offers as the value of an option.
 enum class ValueKind : uint8_t { none, anything, words, file, folder, tier };
 ValueKind value_kind(const OptionSpec& spec);
-// Returns the values to offer for an option of ValueKind::words: "iec" and "si" for "iec|si", 0 and 1 for a
-// boolean.
+// Returns the values that a shell offers for an option of ValueKind::words: "iec" and "si" if its value is
+// "iec|si"; 0 and 1 if it is a boolean.
 std::vector<std::string_view> value_choices(const OptionSpec& spec);
 
 }  // namespace penstock

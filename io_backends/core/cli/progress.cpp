@@ -26,8 +26,8 @@ int64_t now_ns() {
 
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
-// What stderr shows. A process has one stderr, so it has one Terminal, which this file owns. It cannot belong
-// to one command or one Progress: a note of any thread must first erase the progress line of another thread.
+// What stderr shows. It is global, because a note of any thread must first erase the progress line that
+// another thread has drawn.
 struct Terminal {
   std::atomic<bool> progress_shown{false};  // true: a progress line is on the terminal now
   // true: print nothing, because another rank prints the notes; set before threads start
@@ -73,8 +73,8 @@ void Progress::draw(bool force) {
   const int64_t now = now_ns();
   int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
   if (!force && now < due_ns) return;
-  // If several threads want to draw at the same time, only the one whose exchange succeeds draws. The others
-  // return at once, unless `force` is true.
+  // If several threads want to draw at the same time, only one succeeds in this exchange and draws. The
+  // others return at once, unless `force` is true: then they draw as well.
   if (!next_draw_ns_.compare_exchange_strong(due_ns,
                                              now + std::chrono::nanoseconds(kRedrawInterval).count()) &&
       !force)

@@ -40,13 +40,13 @@ class Progress {
   std::string note_;
 };
 
-// warn() prints "penstock: warning: TEXT" on stderr, note() prints "penstock: TEXT"; the text is escaped by
-// printable(). If a progress line is shown, they erase it first; its next redraw comes below the text. Any
-// thread may call them.
+// warn() prints "penstock: warning: TEXT" on stderr, note() prints "penstock: TEXT"; printable() escapes the
+// text. If a progress line is shown, it is erased first and drawn again below the text. Any thread may call
+// them.
 void warn(std::string_view text);
 void note(std::string_view text);
 void note_once(std::string_view text);  // prints each text only once in this process
-// Makes warn(), note() and note_once() print nothing. The ranks of a job call it, except the one that prints
+// Makes warn(), note() and note_once() print nothing. In a job, all ranks call it except the one that prints
 // for all. Must be called before any other thread starts.
 void silence_notes();
 

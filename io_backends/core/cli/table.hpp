@@ -12,9 +12,9 @@ namespace penstock {
 
 enum class Align : uint8_t { left, right };
 
-// A text table: a line of titles, then rows. Two blanks separate columns, and no blanks follow the last. A
-// column is aligned to the right unless its Align is `left`. The width of a text is its number of UTF-8 code
-// points. Only one thread may use an object.
+// A text table: a line of titles, then rows. Two blanks separate columns, and no line ends in blanks. A
+// column is aligned to the right unless its Align is `left`. Widths are counted in UTF-8 code points. Only
+// one thread may use an object.
 class Table {
  public:
   struct Column {
@@ -34,15 +34,15 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// rate_unit() returns "MiB/s" or "MB/s". format_rate() returns a rate in this unit, but without its name:
-// "135.5".
+// rate_unit() returns "MiB/s" or "MB/s". format_rate() returns a number in this unit, without the unit's
+// name: "135.5".
 std::string_view rate_unit(const Output& output);
 std::string format_rate(double bytes_per_s, const Output& output);
 // Formats bytes with the unit that fits their size: "1.8 GiB", "112 KB".
 std::string format_bytes(double bytes, const Output& output);
 
-// Formats a number with grouped thousands: two or three significant digits below 100, no decimals from 1000
-// on: "0.71", "12.3", "135.5", "1 234". "-" if it is not finite.
+// Formats a number: "0.71", "12.3", "135.5", "1 234". Below 100 it has two or three significant digits; from
+// 1000 on it has no decimals, and its digits are grouped. "-" if it is not finite.
 std::string format_number(double value);
 std::string format_percent(double fraction);  // "11%", "98%", "0.3%"
 std::string format_ratio(double ratio);       // "1.02x"

@@ -30,8 +30,8 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
         {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
 }
 
-// Makes the output of `penstock --version`: a line for the build, for each of `rows` and for each optional
-// library. With `json` each line is a JSON object.
+// Makes the output of `penstock --version`: one line for the build, one for each of `rows`, and one for each
+// optional library. With `json` each line is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
 // Calls version_text(rows, json) with a row for each plug-in of `registries`.
 template <class... Infos>

@@ -12,12 +12,12 @@
 
 namespace penstock {
 
-// Returns the number of threads for work that waits for storage: `wanted`, or if that is 0 the number of
-// processors, but at least 4.
+// Returns the number of threads for work that waits for storage: `wanted` if it is not 0. Otherwise it is the
+// number of processors, but at least 4.
 unsigned worker_threads(uint64_t wanted);
 
-// Returns the number of threads for work that only computes: `wanted`, or if that is 0 the number of
-// processors.
+// Returns the number of threads for work that only computes: `wanted` if it is not 0. Otherwise it is the
+// number of processors.
 unsigned compute_threads(unsigned wanted);
 
 // The consecutive indices [begin, end) for one thread. There are none if begin equals end.
@@ -64,8 +64,8 @@ Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t most, Eac
   return on_threads(threads, work, IfFewer::go_on, stop);
 }
 
-// Does the same as for_each_index(). Before each index it also checks whether the process is asked to stop,
-// and then returns `interrupted`.
+// Does the same as for_each_index(), but checks before each index whether the process is asked to stop. If
+// so, it returns `interrupted`.
 template <class Each>
 Result<void> parallel_for(uint64_t count, unsigned threads, uint64_t most, Each each) {
   return for_each_index(count, threads, most, [&](unsigned worker, uint64_t index) -> Result<void> {

@@ -1,7 +1,8 @@
 // Threads: one thread of every rank makes these calls, in the same order on all ranks. A rank that leaves out
-// a call blocks the others in theirs. Long work (all_ok with `stop`) has its own thread, which makes no
-// collective call.
-// Locks: each BackgroundWork has one, for its outcome. None is held during a collective call.
+// a call blocks the other ranks in theirs. all_ok() with `stop` runs its long work on a thread of its own,
+// which makes no collective call.
+// Locks: each BackgroundWork has one, which guards the outcome of its work. None is held during a collective
+// call.
 // Memory: every function may allocate.
 // Ctrl-C: no collective call ends because of it. all_ok() with `stop` passes a signal at one rank on to all
 // ranks. The work on each rank checks for the signal and returns `interrupted`. all_ok() then exchanges that
@@ -23,8 +24,8 @@
 namespace penstock {
 namespace {
 
-// Packs an error into bytes: its kind, the errno, the text. Success has no bytes. All ranks run the same
-// build, so the errno may have the layout that it has in memory.
+// Packs an error into bytes: its kind, the errno, the text. Success has no bytes. The errno is copied as it
+// is in memory, since all ranks run the same build.
 std::vector<std::byte> pack_error(const Result<void>& result) {
   if (result.ok()) return {};
   const Error& error = result.error();
@@ -50,8 +51,9 @@ Error unpack_error(std::span<const std::byte> bytes) {
 // BackgroundWork.
 class BackgroundWork {
  public:
-  // on_threads() turns an exception of the work into an error. If no thread can start, the outcome is set at
-  // once. That needs no lock, since no other thread exists then.
+  // Starts the thread. If no thread can start, the error becomes the outcome at once, without the lock,
+  // because no other thread exists then. If the work throws an exception, on_threads() turns it into an
+  // error.
   explicit BackgroundWork(const std::function<Result<void>()>& work) {
     try {
       thread_ = std::jthread([this, &work] { finish(on_threads(1, [&](unsigned) { return work(); })); });
@@ -60,8 +62,8 @@ class BackgroundWork {
     }
   }
 
-  // Returns the outcome, or no value if it is not set within `patience`. The caller uses the reference
-  // without the lock: an outcome is set once and never changes.
+  // Returns the outcome. If it is not set within `patience`, returns a reference to an empty value. The
+  // caller may read the result without the lock: once an outcome is set, it never changes.
   const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
     static const std::optional<Result<void>> unset;
     std::unique_lock lock(mutex_);
@@ -69,8 +71,8 @@ class BackgroundWork {
   }
 
  private:
-  // Stores the outcome and wakes wait(), as the last step of the thread. finished_ still exists after the
-  // lock is released, because the destructor joins the thread before it destroys the members.
+  // The thread calls this at its end. Stores the outcome and wakes wait(). notify_all() is safe after the
+  // lock is released: the destructor joins this thread before it destroys finished_.
   void finish(Result<void> outcome) {
     {
       const std::lock_guard lock(mutex_);
@@ -87,9 +89,9 @@ class BackgroundWork {
 
 }  // namespace
 
-// The ranks send their errors to rank 0, which broadcasts the first one. A rank that failed must call this,
-// too, or the others wait for ever. If the transport (MPI) fails, this rank returns at once and may make no
-// more collective calls.
+// The ranks send their errors to rank 0, which broadcasts the error of the lowest rank. A rank that failed
+// must call this, too, or the others wait for ever. If the transport (MPI) fails, this rank returns at once
+// and may make no more collective calls.
 Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
   if (ranks.size() == 1) return mine;
   PENSTOCK_ASSIGN(const auto all, ranks.gather(pack_error(mine)));
@@ -111,8 +113,8 @@ Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
   return unpack_error(shared_error);
 }
 
-// Rank 0 broadcasts its bytes, or its packed error. One more byte at the end is 1 for bytes and 0 for an
-// error.
+// Rank 0 broadcasts its bytes, or its packed error, and one more byte at the end. That byte is 1 after bytes
+// and 0 after an error.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> root_bytes) {
   if (ranks.size() == 1) return root_bytes;
   std::vector<std::byte> bytes;
@@ -130,9 +132,9 @@ Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::ve
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop) {
   if (ranks.size() == 1) return work();
-  // Each round takes about 100 ms: wait for this rank's work, exchange the state of all ranks, act on it. All
-  // ranks make the same number of rounds, because each leaves the loop by the exchanged state, which is the
-  // same on all.
+  // A round of the loop takes about 100 ms. It waits for this rank's work, exchanges the state of all ranks,
+  // and acts on that state. All ranks make the same number of rounds, because the exchanged state, which is
+  // the same on all ranks, decides when to leave the loop.
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& own_outcome = background.wait(std::chrono::milliseconds(100));

@@ -1,6 +1,7 @@
-// Collective calls of the ranks of a job, in three forms: rank 0 alone works for all (on_root), all must
-// succeed (all_ok), or each gives a value that all get (gather). Every rank makes the same calls in the same
-// order, from one thread. No call returns on any rank before all ranks have called it.
+// Collective calls of the ranks of a job. Each has one of three forms: on_root (only rank 0 works, for all
+// ranks), all_ok (all ranks must succeed), or gather (each rank gives a value, and all ranks get all values).
+// Every rank makes the same calls in the same order, from one thread. No call returns on any rank before all
+// ranks have called it.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@
 
 namespace penstock {
 
-// Calls `work` and returns its outcome. An exception becomes an error (error_of), because a rank that left by
-// an exception would let the other ranks wait for ever.
+// Calls `work` and returns its outcome. Turns an exception into an error (error_of): a rank that an exception
+// ended would make no more collective calls, and the other ranks would wait for ever.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
   try {
@@ -88,10 +89,11 @@ template <class Work>
 requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
   return all_ok(ranks, outcome_of(guarded(work)));
 }
-// Does the same as all_ok(ranks, work), for long work that makes no collective calls. It runs on its own
-// thread on each rank (with only one rank: on the calling thread). About ten times a second the ranks
-// exchange their state. When one has failed, each rank calls `stop` on the thread that called all_ok(),
-// perhaps more than once. Then `work` must soon return success. A signal at one rank reaches all.
+// Does the same as all_ok(ranks, work), for long work that makes no collective calls. On each rank `work`
+// runs on its own thread (with only one rank: on the calling thread). About ten times a second the ranks
+// exchange their state. When `work` has failed on one rank, every rank calls `stop` on the thread that called
+// all_ok(), perhaps more than once. Then `work` must soon return success. A signal at one rank reaches all
+// ranks.
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop);
 

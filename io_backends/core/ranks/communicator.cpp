@@ -2,7 +2,7 @@
 // Lock: only the local mutex of pass_signals_on(), for its timed wait.
 // Memory: pass_signals_on() itself allocates nothing. MPI may allocate in report_signal() and heard_signal().
 // Ctrl-C: no collective call ends because of it. A SignalsForAll passes the first signal at one rank on to
-// all. It ignores later signals.
+// all ranks. It ignores later signals.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/communicator.hpp"
 
@@ -35,17 +35,18 @@ class SingleProcess final : public Communicator {
   void abandon(int) override {}
 };
 
-// Runs on the thread of a SignalsForAll and passes one signal on: this rank's signal to the other ranks, or
-// another rank's signal to this process. Then it returns, so a second signal is not passed on. It also
-// returns when the destructor stops it. The mutex is only needed for the timed wait. No other thread takes
-// it, so it may be held during the calls to `ranks`.
+// The loop of the thread of a SignalsForAll. It passes one signal on and returns: this rank's signal goes to
+// the other ranks, and another rank's signal goes to this process. So a second signal is not passed on. The
+// loop also ends when the destructor stops the thread.
+// The mutex is only needed for the timed wait. No other thread takes it, so it may be held during the calls
+// to `ranks`.
 void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
   std::unique_lock lock(mutex);
   do {
-    // Only a signal that this process got itself is reported. One that another rank sent is known to all
-    // ranks.
+    // `mine` is a signal that this process itself got. After the signal of another rank, the next line has
+    // ended the loop.
     if (const int mine = interrupt_signal(); mine != 0) return ranks.report_signal(mine);
     if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
   } while (
@@ -59,7 +60,8 @@ SignalsForAll::SignalsForAll(Communicator& ranks) {
   try {
     thread_ = std::jthread([&ranks](const std::stop_token& stop) { pass_signals_on(ranks, stop); });
   } catch (const std::system_error&) {
-    // If no thread can start, each rank sees only its own signal, until all_ok() of long work passes it on.
+    // Without this thread each rank sees only its own signal. all_ok() with `stop` still passes it on to the
+    // others.
   }
 }
 

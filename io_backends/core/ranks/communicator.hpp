@@ -40,8 +40,8 @@ class Communicator {
   // Copies rank 0's bytes into `bytes` of every rank.
   virtual Result<void> broadcast(std::vector<std::byte>& bytes) = 0;
 
-  // The monotonic clock of this rank minus that of rank 0, with the largest possible error. Of several
-  // exchanges of messages, the one with the shortest round trip counts.
+  // The monotonic clock of this rank minus that of rank 0, with the largest possible error. This rank and
+  // rank 0 exchange several messages. The exchange with the shortest round trip gives the result.
   struct ClockOffset {
     int64_t offset_ns = 0;
     int64_t error_ns = 0;
@@ -49,15 +49,16 @@ class Communicator {
   virtual Result<ClockOffset> clock_offset() = 0;
 
   // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only its
-  // first call sends anything. heard_signal() returns the signal that another rank sent, or 0. The other
-  // ranks may receive it only after rank 0 has called heard_signal(). Any thread may call them, also during a
-  // collective call. Both do nothing if only one thread may use the transport (MPI below
-  // MPI_THREAD_SERIALIZED).
+  // first call sends anything. Rank 0 forwards the signal inside heard_signal(), so the other ranks may not
+  // receive it before rank 0 calls that.
+  // heard_signal() returns the signal that another rank sent, or 0.
+  // Any thread may call these two functions, also during a collective call. They do nothing if only one
+  // thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
   virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
-  // Collective. Returns whether all ranks called it within `patience`. After false, no collective call may
-  // follow.
+  // Collective. Returns whether all ranks called it within `patience`. If it returns false, no collective
+  // call may follow.
   virtual bool wait_for_all(std::chrono::milliseconds patience) = 0;
   // Ends all ranks of the job. A rank that cannot continue calls it. It returns only if the job has a single
   // process.
@@ -66,9 +67,9 @@ class Communicator {
 
 std::unique_ptr<Communicator> single_process();
 
-// While it exists, a signal at one rank reaches all within a few tenths of a second, also during a collective
-// call. Every rank needs one. Its own thread checks ten times a second. Does nothing with one rank, or if
-// report_signal() does nothing.
+// While it exists, a signal at one rank reaches all ranks within a few tenths of a second, also during a
+// collective call. Every rank needs one. Its own thread checks for a signal ten times a second. It does
+// nothing in a job of one rank, or if report_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);

@@ -20,9 +20,9 @@ struct LauncherNames {
   const char* size_name;
   const char* rank_name;
 };
-// The variables of the first row are set by Open MPI and PRRTE, those of the second by MPICH, Intel MPI and
-// srun --mpi=pmi2, those of the third by any srun. SLURM_NTASKS is not used, because a batch script has it,
-// too, although it is only one process.
+// Each row has the variables that some launchers set. First row: Open MPI and PRRTE. Second row: MPICH, Intel
+// MPI and srun --mpi=pmi2. Third row: any srun. SLURM_NTASKS is not used, because a batch script has it, too,
+// although it is only one process.
 constexpr LauncherNames kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                         {"PMI_SIZE", "PMI_RANK"},
                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
@@ -52,7 +52,7 @@ Launch look_for_launcher() {
 }
 
 Result<const MpiModule*> mpi_module() {
-  // RTLD_GLOBAL makes MPI's symbols global. The libraries that MPI itself opens look for them there.
+  // RTLD_GLOBAL makes MPI's symbols visible to the libraries that MPI itself opens later.
   static const Result<void*> symbol = module_symbol(kModuleFile, kMpiModuleSymbol, RTLD_GLOBAL);
   if (!symbol.ok()) return no_module_error("and " + symbol.error().what);
   const MpiModule* table = reinterpret_cast<MpiModuleFunction>(*symbol)();

@@ -40,14 +40,14 @@ using MpiModuleFunction = const MpiModule* (*)();
 // belongs to another build. Only one thread may call this.
 Result<const MpiModule*> mpi_module();
 
-// Finds the errors that are the same on every rank, so that one rank can report them for all. Fails with
-// `unsupported` if MPI would end the process instead of joining the ranks. join_ranks() reports the errors
-// that only some ranks find.
+// Checks whether MPI can join the ranks of this job. Fails with `unsupported` if MPI would end the process
+// instead. It finds only errors that are the same on every rank, so that one rank can report them for all.
+// join_ranks() reports errors that only some ranks find.
 Result<void> check_launch(const Launch& launch);
 
-// Joins the job of this process: a single process without a launcher or with one rank, else the ranks over
-// MPI. Fails with `unsupported` if MPI cannot join them, or if MPI and the launcher have different numbers of
-// ranks.
+// Joins the job of this process. Without a launcher, or with one rank, the job is this process alone.
+// Otherwise MPI joins the ranks. Fails with `unsupported` if MPI cannot join them, or if MPI and the launcher
+// have different numbers of ranks.
 Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch);
 
 }  // namespace penstock

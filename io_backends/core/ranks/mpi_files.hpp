@@ -47,8 +47,8 @@ class MpiFiles {
   virtual Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                                 MpiSharing sharing) = 0;
 
-  // Whether several threads may call this MPI at once. If not, this class lets the calls of several threads
-  // wait for each other.
+  // Whether several threads may call this MPI library at once. If not, this class lets each thread wait until
+  // no other one is in a call.
   virtual bool many_threads() const = 0;
 };
 

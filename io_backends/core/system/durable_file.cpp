@@ -67,13 +67,14 @@ Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
 
 Result<void> sync_folder(const fs::path& folder) {
   const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems refuse to sync a folder, and make names durable themselves.
+  // EINVAL and EROFS are no errors: some network file systems refuse to sync a folder, and make names durable
+  // themselves.
   if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
   return errno_error(errno, "cannot sync", folder.string());
 }
 
 // The order of the steps makes the file whole and durable: the bytes are synced before the name exists, and
-// the name is synced last. A failure before the last step removes the temporary file.
+// the name is synced last. If a step before the sync of the folder fails, the temporary file is removed.
 Result<void> write_durable_file(const fs::path& folder, const std::string& name, std::string_view text,
                                 bool replace, const FileStepHook& hook) {
   const fs::path temporary_path = folder / ("." + name + "." + random_id(8) + ".tmp");
@@ -85,7 +86,7 @@ Result<void> write_durable_file(const fs::path& folder, const std::string& name,
   PENSTOCK_TRY(write_all(fd.get(), text, temporary_path));
   PENSTOCK_TRY(call_hook(hook, "sync"));
   if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary_path.string());
-  // Network file systems may report a failed write only when the file is closed.
+  // The result of close() is checked, because network file systems may report a failed write only then.
   if (const int failed = fd.close(); failed != 0)
     return errno_error(failed, "cannot close", temporary_path.string());
   PENSTOCK_TRY(call_hook(hook, "rename"));

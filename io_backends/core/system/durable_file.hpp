@@ -18,9 +18,9 @@ namespace penstock {
 // returns an error, the step is not done and fails with that error.
 using FileStepHook = std::function<Result<void>(std::string_view step)>;
 
-// Writes `text` as `folder`/`name`, whole or not at all, and durable when it returns. The folder must exist.
-// An existing file is replaced if `replace` is set, else the error is already_exists. After an error there is
-// no new file. The exception is a failed "sync_dir", which leaves the whole file in place.
+// Writes `text` as `folder`/`name`, whole or not at all. The file is durable when the function returns. The
+// folder must exist. An existing file is replaced if `replace` is set, else the error is already_exists.
+// After an error there is no new file. One exception: if the step "sync_dir" failed, the whole file exists.
 Result<void> write_durable_file(const std::filesystem::path& folder, const std::string& name,
                                 std::string_view text, bool replace, const FileStepHook& hook = {});
 

@@ -28,8 +28,8 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_
 // IgnoreInterrupt sets it.
 thread_local const std::atomic<bool>* ignored_until = nullptr;
 
-// Handler of SIGINT and SIGTERM. Stores the number of the first signal. If two arrive at once, only one of
-// them wins the exchange and stores its number.
+// The handler of SIGINT and SIGTERM. Stores the number of the first signal. If two signals arrive at once,
+// only one handler succeeds in the exchange and stores its number.
 void store_signal(int signal) {
   constexpr int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};

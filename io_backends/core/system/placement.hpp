@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Both functions restrict the calling thread, and every thread that it starts later, to these processors.
-// They fail with invalid_argument if a processor does not exist or is not allowed; the message lists the
-// allowed ones.
+// run_on_cpus() restricts the calling thread, and every thread that it starts later, to the processors
+// `cpus`. run_on_numa_node() does the same for the processors of a NUMA node. They fail with invalid_argument
+// if a processor does not exist or is not allowed; the message lists the allowed processors.
 Result<void> run_on_cpus(std::span<const uint64_t> cpus);
 Result<void> run_on_numa_node(uint64_t node);
 

@@ -1,8 +1,8 @@
 // Threads: each call runs on the thread that makes it, which waits for its child.
 // Lock: none.
 // Memory: the list of arguments and errors allocate.
-// Signals: after the first signal that asks this process to stop, the child gets one signal, within 250 ms. A
-// signal also ends poll(), so usually the child gets it at once.
+// Signals: after the first signal that asks this process to stop, the child gets one signal within 250 ms.
+// Usually it gets it at once, because the signal also ends this process's poll().
 // Crash: if this process dies, the child continues.
 #include "io_backends/core/system/subprocess.hpp"
 

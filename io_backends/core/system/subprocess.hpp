@@ -16,10 +16,10 @@ namespace penstock {
 // signal and still waits. Only one thread at a time may call it.
 Result<int> run_program(std::span<const std::string> argv, bool discard_stdout = false);
 
-// Waits for a child of this process and returns its exit code, as run_program(). Messages contain `name`. If
-// this process is asked to stop meanwhile, it sends `stop_signal` to the child and still waits. With
-// `stop_signal` 0 it sends the signal that arrived. With kNotSignalled it sends none, because the child must
-// finish its work. Only one thread at a time may call it.
+// wait_for_child() waits for a child of this process and returns its exit code (128 + signal if a signal
+// ended it). Messages contain `name`. If this process is asked to stop meanwhile, it sends `stop_signal` to
+// the child and still waits. With `stop_signal` 0 it sends the signal that arrived. With kNotSignalled it
+// sends none, for a child that must finish its work. Only one thread at a time may call it.
 inline constexpr int kNotSignalled = -1;
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal = 0);
 

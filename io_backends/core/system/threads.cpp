@@ -1,7 +1,7 @@
 // Threads: on_threads() joins all its threads before it returns, so `work` may use the caller's local
 // variables.
 // Lock: `mutex` guards only the first error. It is not held while `work` or `give_up` runs.
-// Memory: an error may allocate. If that throws on a started thread, the process ends.
+// Memory: an error may allocate. If that throws on a thread that on_threads() started, the process ends.
 // Ctrl-C: this file does not check for a signal; `work` must do so.
 #include "io_backends/core/system/threads.hpp"
 

@@ -15,10 +15,11 @@ enum class IfFewer : uint8_t {
   fail,   // on_threads() returns `exhausted`
 };
 
-// Runs work(0) ... work(threads - 1), each on its own thread; work(0) runs on the caller's. Returns after all
-// these calls have returned, with the first error. An exception of `work` becomes an error (error_of). After
-// an exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other calls of
-// `work` can end. Any thread may call this, but without holding a lock.
+// Runs work(0) ... work(threads - 1) at the same time. work(0) runs on the caller's thread, each other call
+// on a thread of its own. Returns after all calls have returned: success, or the first error. An exception of
+// `work` becomes an error (error_of).
+// After an exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other
+// calls of `work` can end. Any thread may call this function, but not while it holds a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                         IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});
 

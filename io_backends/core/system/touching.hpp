@@ -17,8 +17,8 @@ void for_each_page(std::span<const std::byte> bytes, Visit visit) {
   visit(bytes.back());
 }
 
-// Calls `visit` with one byte of each cache line. It walks two pages at a time, because a core prefetches for
-// each page separately.
+// Calls `visit` with one byte of each cache line. It goes through two pages at the same time, because a core
+// prefetches for each page separately.
 template <class Visit>
 void for_each_line(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
@@ -37,8 +37,8 @@ void for_each_line(std::span<const std::byte> bytes, Visit visit) {
 // touch_lines().
 void touch_pages(std::span<const std::byte> bytes);
 
-// Reads one byte of each cache line, so that all lines pass through this processor, as in a copy, but nothing
-// is written.
+// Reads one byte of each cache line. So all lines pass through this processor, as when they are copied, but
+// nothing is written.
 void touch_lines(std::span<const std::byte> bytes);
 
 }  // namespace penstock

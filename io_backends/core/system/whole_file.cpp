@@ -1,5 +1,5 @@
-// Threads: one thread uses a WholeFile. Two WholeFiles of one process must not have the same path, because
-// their temporary files would have the same name.
+// Threads: only one thread uses a WholeFile. Two WholeFiles of one process must not have the same path,
+// because their temporary files would have the same name.
 // Lock: none.
 // Memory: paths, the stream and errors allocate.
 // Ctrl-C: publish() checks for it before the rename. After a signal it fails, and an existing file remains
@@ -70,8 +70,8 @@ Result<void> WholeFile::write(std::string_view text) {
 }
 
 Result<void> WholeFile::publish() {
-  // The file is closed before the rename, because a full disk may be reported only here. Then the old file
-  // must remain.
+  // A full disk may be reported only when the file is closed. So the file is closed before the rename, and
+  // after an error the old file remains.
   if (std::fclose(file_.release()) != 0) return write_error(errno);
   if (temporary_.empty()) return success();
   PENSTOCK_TRY(check_interrupt());

@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// Writes a temporary file next to its name and renames it at the end, which replaces an existing file. It
-// does not sync: after a power cut the file may be lost. A name that is not a plain file (/dev/stdout, a
-// pipe) is written directly. Only one thread may use it.
+// Writes a file under a temporary name in the same folder, and renames it at the end, which replaces an
+// existing file. It does not sync: after a power cut the file may be lost. A name that is not a plain file
+// (/dev/stdout, a pipe) is written directly. Only one thread may use it.
 class WholeFile {
  public:
   // Opens the temporary file. `what` names the file in messages: "the report". Fails with invalid_argument if

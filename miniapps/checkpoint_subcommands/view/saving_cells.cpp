@@ -70,8 +70,8 @@ bool has_skipped(const Record& record) {
   return skips != nullptr && skips->value() > 0;
 }
 
-// Returns the texts by which groups may differ. `records` has the first record of each group, and each gives
-// one row.
+// Returns a row of texts for each group, by which groups may differ. `records` has the first record of each
+// group.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kAlreadyNamed{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kAlreadyNamed);

@@ -24,8 +24,8 @@ const Series* series_of(const Record& record, std::string_view name) {
              : &found->second;
 }
 
-// Makes the chart's line of `series`: its rate in each interval, in `unit` per second. Fills it up to
-// `points` points.
+// Makes the chart's line of `series`: its rate in each interval, in `unit` per second. The line gets `points`
+// points; those after the end of `series` are empty.
 ChartSeries line_of(std::string label, size_t colour, const Series& series, double unit, size_t points) {
   ChartSeries line{std::move(label), colour, Stroke::solid, false, {}, {}, {}};
   for (const double value : series.values) line.y.emplace_back(value / series.interval_s / unit);

@@ -9,9 +9,9 @@
 
 namespace penstock::report {
 
-// Two charts of one run of `arm`, the one of its first pair. `rates`: the bytes that it wrote to each tier
-// over time. `steps`: the steps of its training, shown above. `until_s` is the end of x, so that the charts
-// of all arms have the same scale. The x of both is empty if the record has no series.
+// Two charts of the first run of `arm`, that of its first pair. `rates`: the bytes that the run wrote to each
+// tier over time. `steps`: the steps of its training, shown above `rates`. `until_s` is the end of x, so that
+// the charts of all arms have the same scale. Both charts have an empty x if the record has no series.
 struct SavingCharts {
   Chart steps;
   Chart rates;

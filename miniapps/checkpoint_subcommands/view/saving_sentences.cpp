@@ -109,8 +109,8 @@ void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
                  failures == 1 ? "" : "s", subject.name);
 }
 
-// Adds a caution if a save or a drain was faster than its ceiling. Adds none if a record already has this as
-// its verdict, which is shown anyway.
+// Adds a caution if a save or a drain was faster than its ceiling. Adds none if a record has the verdict
+// ceiling_invalid, which is shown anyway.
 void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
   const bool already_told = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
     return record->verdict == Verdict::ceiling_invalid;

@@ -1,4 +1,4 @@
-// The entry point of libpenstock_onednn.so: returns the module's interface to the program that opens it.
+// The function of libpenstock_onednn.so that the program calls first: it returns the NetworkTrainerModule.
 #include "io_backends/core/build_info.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 #include "miniapps/pipeline/onednn/trainer.hpp"

@@ -28,8 +28,8 @@ struct Job {
   std::unordered_map<int, memory> arguments;
 };
 
-// The values between two layers, and in training their gradients, in the same layout as the values. The
-// gradient is empty if no earlier layer needs it to learn.
+// The values between two layers, and in training their gradients in the same layout. There is no gradient if
+// no earlier layer has weights to learn.
 struct Tensor {
   Dims dims;
   memory value;
@@ -124,7 +124,8 @@ OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
   stream_.wait();
 }
 
-// Memory of this description, filled with zeros. This touches it, so that no step pays for the first touch.
+// Allocates memory for this description and fills it with zeros. The zeros also touch its pages, so that no
+// step pays for the first touch.
 memory OneDnnTrainer::zeroed(const memory::desc& desc) {
   memory result(desc, engine_);
   std::memset(result.get_data_handle(), 0, desc.get_size());
@@ -143,7 +144,8 @@ memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) 
   return weights;
 }
 
-// Returns `from` itself, or a copy of it in the wanted layout.
+// Returns `from` itself if it has the wanted layout. Otherwise returns new memory in that layout, and adds
+// the job that copies `from` into it to `jobs`.
 memory OneDnnTrainer::in_layout(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted) {
   if (from.get_desc() == wanted) return from;
   memory copy = zeroed(wanted);
@@ -267,7 +269,7 @@ void OneDnnTrainer::add_max_pool(const Layer& layer) {
   layers_.push_back(std::move(jobs));
 }
 
-// Makes one row for each sample, with its numbers in the order channel, height, width.
+// Makes one row of numbers for each sample, in the order channel, height, width.
 void OneDnnTrainer::flatten() {
   const Dims rows{output_.dims[0], product(output_.dims, 1)};
   const memory value = zeroed(layout(output_.dims, Tag::nchw));
@@ -309,7 +311,8 @@ void OneDnnTrainer::add_dense(const Layer& layer) {
                                                      back_weights);
 }
 
-// Softmax and cross entropy: returns the mean loss over the samples and sets the gradient of the last layer.
+// Computes softmax and cross entropy: returns the mean loss over the samples, and sets the gradient of the
+// last layer's output.
 double OneDnnTrainer::loss_and_gradient(std::span<const uint32_t> labels) {
   const size_t classes = request_.network.classes();
   const auto samples = double(labels.size());

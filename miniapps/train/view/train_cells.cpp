@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// Lists the tiers for other roles than "data", each as its role and its `member`. With the member "name" the
-// text is "checkpoint root"; the member "spec" contains the tier's options, too.
+// Lists the tiers with other roles than "data", such as "checkpoint root". Each has its role and its
+// `member`, which is "name" or "spec". The spec also has the tier's options.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;
   for (const auto& [role, tier] : record.tiers.items())
@@ -24,7 +24,7 @@ std::string other_tiers(const Record& record, std::string_view member) {
   return text;
 }
 
-// The parameters that may differ between the records of a group: prefetch, and `also_varying` unless it is
+// The parameters in which the records of one group may differ: prefetch, and `also_varying` unless that is
 // "".
 std::vector<std::string_view> varying_parameters(std::string_view also_varying) {
   std::vector<std::string_view> all{"prefetch"};
@@ -32,8 +32,8 @@ std::vector<std::string_view> varying_parameters(std::string_view also_varying) 
   return all;
 }
 
-// A text that is equal for records of the same group: they may differ only in the prefetch depth, and in the
-// parameter `also_varying` if it is not "".
+// A text that is the same for all records of one group. It leaves out the parameters in which they may
+// differ: the prefetch depth, and `also_varying` unless that is "".
 std::string train_key(const Record& record, std::string_view also_varying = "") {
   return tier_name(record) + "|" + corpus_text(record, "checksum") + "|" + environment_text(record, "host") +
          "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" +
@@ -46,10 +46,11 @@ std::string train_title(const Record& record) {
          (emulation(record).empty() ? "" : " (emulated)");
 }
 
-// One row for each record: as text, all values in which train records of different groups may differ.
+// Returns one row of texts for each record: all values in which records of different groups may differ.
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view also_varying = "") {
-  // The title of a group already names the app. The cache gets a column of its own, with its real state.
+  // The title of a group already has the app, so leave it out. The cache is left out because rows have a
+  // column for its real state.
   std::vector<std::string_view> left_out = varying_parameters(also_varying);
   left_out.insert(left_out.end(), {"app", "cache"});
   std::vector<std::vector<std::string>> rows = work_rows(records, left_out);
@@ -81,8 +82,8 @@ bool several_accelerators(const Record& record) {
          parameter_number(record, "accelerators").value_or(1) > 1;
 }
 
-// Groups that differ only in threads are next to each other, and the group with the fewest threads comes
-// first.
+// Returns the groups in the order of the page: groups that differ only in threads are next to each other,
+// those with fewer threads first.
 std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   const auto threads = [](const RecordList& group) {
     return parameter_number(*group.front(), "threads").value_or(0);

@@ -91,7 +91,8 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
   return out;
 }
 
-// Bars for the shares of the wall time: with steps, with reading, with both at once, and with neither.
+// Draws bars for four shares of the wall time: with steps, with reading, with both at the same time, and with
+// neither.
 std::string overlap_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
@@ -109,8 +110,8 @@ std::string overlap_bars(const TrainGroup& group, PageState& state) {
   return bars.empty() ? "" : state.add_bars("Reading and steps in the timeline of " + group.title, bars);
 }
 
-// A table of the time spent in reading, in two ways: as merged intervals, where simultaneous reads count
-// once, and summed over the workers.
+// Makes a table of the time spent in reading, measured in two ways: as merged intervals, where reads at the
+// same time count once, and as the sum over the workers.
 std::string timeline_html(const TrainGroup& group, PageState& state) {
   const std::string rate(rate_unit(state.output));
   HtmlTable table(

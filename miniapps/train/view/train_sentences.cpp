@@ -1,5 +1,5 @@
-// Writes the sentences about train records: what prefetching hid, how busy the accelerator was, which stage
-// limits.
+// Writes the sentences about train records: what prefetching hid, how busy the accelerator was, and which
+// stage is the bottleneck.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,8 +57,8 @@ void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
                  enumerate(parts));
 }
 
-// Reads the metrics lost_s.*: the seconds that the accelerator lost and their cause ("decode"), the largest
-// loss first.
+// Reads the metrics lost_s.*: how many seconds the accelerator lost for each cause, such as "decode". Sorted
+// with the largest loss first.
 std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   const std::string lost = kLost.with("");
   std::vector<std::pair<double, std::string>> parts;
@@ -69,7 +69,7 @@ std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   return parts;
 }
 
-// Names the rank for which the others waited, if it was the same rank in most steps.
+// A sentence that names the rank for which the others waited; "" if it was not the same rank in most steps.
 std::string slowest_rank(const Record& record) {
   constexpr double kLeastShare = 0.8;
   constexpr double kLeastSteps = 10;
@@ -84,15 +84,15 @@ std::string slowest_rank(const Record& record) {
                      format_percent(*last_steps / *steps));
 }
 
-// The name of a loss for the user. With burn=, steps get longer if other programs use the processors. That
-// time is recorded as lost at the barrier, so "barrier" gets another name.
+// The name of a cause of lost time, for the user. With burn=, steps get longer if other programs use the
+// processors. The additional time is recorded as lost at the "barrier", so this cause gets another name.
 std::string loss_name(const std::string& place, const Record& record) {
   if (place != "barrier" || !burns_processors(record)) return place;
   return several_accelerators(record) ? "barrier and longer steps" : "longer steps";
 }
 
-// Describes by which causes utilization was lost. Only for accelerators with a nominal step time, and only
-// losses of at least 1% of the wall time.
+// Says to which causes utilization was lost. Only for accelerators with a nominal step time. Losses below 1%
+// of the wall time are left out.
 void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastLostShare = 0.01;
@@ -191,7 +191,8 @@ void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record&
                format_percent(*required_au), group.title, au_difference_text(record, *dlio_utilization));
 }
 
-// Mentions the samples at the ends of epochs that are too few for a step, if this loss is large.
+// Mentions the samples at the ends of epochs that were left out because they are too few for a step, if they
+// are many.
 void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastTailShare = 0.1;
@@ -211,7 +212,7 @@ void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& rec
                            : "choose a --batch that divides an epoch");
 }
 
-// Writes rising numbers as text, with ranges: "1", "2 and 3", "2 to 5".
+// Writes rising numbers as text; three or more in a row become a range: "1", "2 and 3", "2 to 5".
 std::string number_ranges(const std::vector<size_t>& numbers) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < numbers.size();) {
@@ -227,8 +228,8 @@ std::string number_ranges(const std::vector<size_t>& numbers) {
   return enumerate(parts);
 }
 
-// Warns if devices delivered no bytes in some epochs, so that these measured only this machine's memory. Not
-// if the user asked for a warm cache.
+// Warns if devices delivered almost no bytes in some epochs: such an epoch measured only this machine's
+// memory. Says nothing if the user asked for a warm cache.
 void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Record& record,
                             std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
@@ -245,8 +246,7 @@ void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Re
                format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it says" : "they say");
 }
 
-// Names the stage that limits the others: the one with the largest busy share, if it was busy more than half
-// of its time.
+// Names the bottleneck: the stage that was busy for the largest share of its time, if that is more than half.
 void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
   const auto& [prefetch, record] = *group.at.rbegin();
@@ -257,8 +257,8 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   };
   const auto busiest = std::max_element(stages.begin(), stages.end(),
                                         [&](const auto& a, const auto& b) { return share(a) < share(b); });
-  // The accelerator counts as the limit only with this utilization: unlike its busy share, utilization does
-  // not count the wait for the first batch and work between steps.
+  // The accelerator counts as the bottleneck only from this utilization on. Its busy share alone is no good
+  // measure: the wait for the first batch and the work between steps lower it.
   constexpr double kNearlyAlways = 0.9;
   if (share(*busiest) <= 0.5 ||
       (busiest->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
@@ -308,8 +308,8 @@ void describe_checkpoints(const TrainGroup& group, uint64_t prefetch, const Reco
                metric_value(record, kInputAlone) ? ", the runs without an accelerator included" : "");
 }
 
-// Describes the read rate of apps that load whole files, and next to it the rate as the reproduced study
-// calculates it.
+// Says how fast an app that loads whole files read them, and how fast by the calculation of the study that
+// the app reproduces.
 void describe_files(const TrainGroup& group, uint64_t prefetch, const Record& record,
                     std::vector<Sentence>& out) {
   const auto files = metric_value(record, kFileReads);
@@ -333,8 +333,8 @@ void describe_loss(const TrainGroup& group, uint64_t prefetch, const Record& rec
                prefetch, group.title, *first_loss, *last_loss);
 }
 
-// Describes how long reading took, in total and during steps, or says why the timeline is incomplete. If a
-// read waits for a processor, that time counts as reading.
+// Describes how long reading took, in total and during steps. If the timeline is incomplete, says why
+// instead. The time in which a read waits for a processor counts as reading.
 void describe_timeline(const TrainGroup& group, uint64_t prefetch, const Record& record,
                        std::vector<Sentence>& out) {
   const auto spans = metric_value(record, kSpans);

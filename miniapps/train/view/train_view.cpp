@@ -23,8 +23,8 @@ void add_superseded_trainings(std::span<const Record> records, std::set<const Re
     for (const auto& [prefetch, record] : group.at) out.erase(record);
 }
 
-// Names each record in the way "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with
-// prefetch 4" if the records have different threads.
+// Returns a name for each record, such as "alexnet on disk with prefetch 4". If the records have different
+// numbers of threads: "alexnet on disk at 4 threads with prefetch 4".
 std::vector<std::string> train_names(ShownRecords records) {
   std::set<uint64_t> threads;
   for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));

@@ -40,8 +40,8 @@ size_t cause_index(std::string_view name) {
                 kLossCauses.begin());
 }
 
-// What the user reads for the cause `name`. With burn=, a step ends when its work is done, and time beyond
-// its nominal time is recorded as lost at the barrier. So "barrier" gets another text.
+// The text for the cause `name` of lost time. With burn=, a step ends only when its work is done, and the
+// time beyond its nominal time is recorded as lost at the "barrier". So this cause gets another text.
 std::string loss_text(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
@@ -54,7 +54,8 @@ bool saves_checkpoints(const Record& record) {
   return find_metric(record, kModelSave) != nullptr || find_metric(record, kBlockTime) != nullptr;
 }
 
-// A bar that begins where the bar in the row above ends.
+// A bar of the length `length_s` with an empty space of the length `before_s` to its left. The full width is
+// `wall_s`.
 std::string bar(double before_s, double length_s, double wall_s, std::string_view kind) {
   return fmt::format(
       "<span class=\"fall\"><span class=\"before\" style=\"width:{:.3f}%\"></span><span class=\"segment {}\" "

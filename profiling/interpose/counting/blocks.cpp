@@ -3,11 +3,12 @@
 // Threads: any thread.
 // Locks: none is held on entry, except Control (recording.hpp) when recording ends. begin() looks up the
 // descriptor's file before it takes lock_, because the lookup may take file_lock. end() counts after it has
-// released lock_. Only count_ended() counts under lock_: it may then wait in Update while another thread
-// changes the session. So that thread must not wait for lock_ while session.changes is set.
+// released lock_. Only count_ended() counts under lock_: it may wait in Update, with lock_ held, while
+// another thread changes the session. So the thread that changes the session must not wait for lock_ while
+// session.changes is set.
 // Memory: from the kernel, at the first operation.
-// Signals: any handler may call it. If its own thread holds lock_, has_lock() is false: a new operation
-// counts as dropped, and the end of an operation is not counted.
+// Signals: any handler may call these functions. If its own thread holds lock_, has_lock() is false. In that
+// case a new operation counts as dropped, and the end of an operation is not counted.
 // Forks: a child frees the lock and empties the table (forget_all()).
 #include "profiling/interpose/counting/blocks.hpp"
 

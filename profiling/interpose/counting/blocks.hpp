@@ -3,8 +3,8 @@
 //
 // Threads: any thread.
 // Locks: each function takes the table's lock, except forget_all(), which resets it.
-// Signals: any handler may call these functions. If its own thread holds the lock, they do nothing, or count
-// a drop.
+// Signals: any handler may call these functions. If the handler's own thread holds the lock, begin() counts
+// the operation as dropped, and the other functions do nothing.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -15,18 +15,18 @@ namespace penstock::interpose {
 class AsyncOperations {
  public:
   explicit constexpr AsyncOperations(penstock_layer layer) noexcept : layer_(layer) {}
-  // Adds an operation to the table. Called before the operation is submitted, because another thread may see
-  // its end right after the submission.
+  // Adds an operation to the table. Called before the operation is submitted, because right after that
+  // another thread may call end() for it.
   void begin(ThreadLog& log, const void* block, penstock_call call, int fd, int64_t offset,
              int64_t length) noexcept;
-  // Counts an operation that has ended, and removes it. Does nothing if it is not in the table. `result`:
-  // bytes, or a negated errno.
+  // Counts an operation that has ended, and removes it from the table. Does nothing if it is not in the
+  // table. `result` is the number of bytes, or a negated errno.
   void end(ThreadLog& log, const void* block, int64_t result) noexcept;
   // Removes an operation whose submission has failed.
   void drop(const void* block) noexcept;
-  // Counts the operations that have ended, and empties the table. Called before the process ends or executes
-  // another program, and before recording ends. `ended` returns whether an operation has ended, and then
-  // stores its result. Operations that have not ended count as dropped.
+  // Counts the operations that have ended, and empties the table. `ended` returns whether an operation has
+  // ended; if so, it also stores the result. Operations that have not ended count as dropped. Called before
+  // the process ends or executes another program, and before recording ends.
   void count_ended(ThreadLog& log, bool (*ended)(const Pending& pending, int64_t& result)) noexcept;
   // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
   // parent's, and when recording begins.
@@ -41,8 +41,8 @@ class AsyncOperations {
   PendingTable pending_;
 };
 
-// Copies memory of the program that may be unmapped by now; false if it is. The copy is made by a system
-// call, which fails in that case instead of crashing.
+// Copies memory of the program; false if that memory is unmapped. A system call makes the copy, because it
+// fails instead of crashing if the memory is unmapped.
 bool copy_memory(const void* from, void* to, size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

@@ -29,7 +29,7 @@ constexpr std::array<SizeBucket, 65> make_size_buckets() {
   size_t bucket = 0;
   for (size_t width = 0; width <= 64; ++width) {
     buckets[width] = {.limit = ~uint64_t{0}, .bucket = bucket};
-    // If a limit has this number of binary digits, the bucket changes above the limit.
+    // If the bucket's limit has `width` binary digits, larger sizes of this width are in the next bucket.
     if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && size_t(std::bit_width(kBucketLimits[bucket])) == width) {
       buckets[width].limit = kBucketLimits[bucket];
       bucket += 1;
@@ -42,12 +42,13 @@ constexpr std::array<SizeBucket, 65> make_size_buckets() {
 
 constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 
-// Waits while another thread changes the session, and then moves the log to the new session. Called by
-// Update's constructor, in the outermost update of the thread, with `update_mark` set. It clears the mark
-// while it waits; otherwise the changing thread would wait for this one for ever. The order inside the loop
-// is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is read
-// again. The changing thread itself never calls this while session.changes is set: it makes no Update then,
-// and has all signals blocked.
+// Waits while another thread changes the session, and then moves the log to the new session. Called by the
+// constructor of an outermost Update, after it has set `update_mark`.
+// Order: `update_mark` is cleared during the wait, because the thread that changes the session waits until no
+// log is marked. Then it is set again (sequentially consistent) before `changes` is read again; Update
+// explains why.
+// The thread that changes the session never calls this while session.changes is set: it makes no Update then,
+// and it has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
   while (session.changes.load(std::memory_order_seq_cst)) {
     log.update_mark = nullptr;
@@ -62,9 +63,9 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
-// Stores an operation for later. Called in a handler that interrupted an update of its own thread. A further
-// handler may interrupt this one, so an entry is claimed by an atomic exchange before it is written. The
-// entries are read only by the outermost update, after all handlers have returned.
+// Stores an operation in `deferred`, to be counted later. Called in a handler that interrupted an update of
+// its own thread. Another handler may interrupt this one, so an entry is claimed by an atomic exchange before
+// it is written. count_all_deferred() reads the entries after all handlers have returned.
 void Update::defer(const ThreadLog::Deferred& deferred) noexcept {
   uint32_t index = log_.deferred_count;
   do {
@@ -81,9 +82,10 @@ void Update::defer(uint64_t file, uint64_t name, const Operation& operation) noe
   defer({.operation = operation, .file = file, .name = name});
 }
 
-// Stores an operation on a descriptor for later. Called in a handler that interrupted an update of its own
-// thread. The descriptor's name is looked up only after that update, because log.name and the file table are
-// in use now. Device and inode are stored to detect whether the number refers to another file by then.
+// Stores an operation on a descriptor, to be counted later. Called in a handler that interrupted an update of
+// its own thread. That update may be using log.name and the file table, so the descriptor's name is looked up
+// only after the update. Device and inode are stored to detect whether the descriptor's number refers to
+// another file by then.
 void Update::defer(int fd, const Operation& operation) noexcept {
   struct stat status {};
   if (!inspect(fd, "", status)) {
@@ -97,7 +99,7 @@ void Update::defer(int fd, const Operation& operation) noexcept {
                                .inode = status.st_ino};
   const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
   if (moves && operation.offset < 0) {
-    // The call has been made, so the position is after the bytes that it moved.
+    // The call has moved the position already, so its bytes begin `length` before the present position.
     const long end_offset = system_call(SYS_lseek, fd, 0, SEEK_CUR);
     deferred.operation.offset = end_offset < operation.length ? 0 : end_offset - operation.length;
   }
@@ -106,8 +108,9 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 
 namespace {
 
-// Counts an operation on a descriptor. Null if the descriptor's operations are not counted for a file, or if
-// /proc does not know it. Null also if there is no room, which counts as a drop. Called within an update.
+// Counts an operation on a descriptor, and returns the counters. Null if the descriptor has no file (a pipe,
+// for example) or is not in /proc. Null also if there is no room; in that case the operation counts as
+// dropped. Called within an update.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -126,8 +129,8 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& deferred) noexcep
   const Operation& operation = deferred.operation;
   if (deferred.by_descriptor) {
     struct stat status {};
-    // The names of a retired log are in a file that has ended. A new description would refer to such a name,
-    // but other threads would look it up in the file that they continue with.
+    // A retired log writes to a file that has ended, so no description may be made with it: its name would be
+    // in that file, but other threads would look for the name in their current file.
     if (!log.is_retired && inspect(deferred.fd, "", status) && status.st_dev == deferred.device &&
         status.st_ino == deferred.inode) {
       count_of_descriptor(log, deferred.fd, operation);
@@ -155,9 +158,9 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
 }
 
 // Counts the operations that handlers deferred. Called by the destructors of Update and OuterUpdate, after
-// the mark is cleared. Its own Update keeps handlers from changing the data meanwhile: they add further
-// entries after those that are read here. deferred_count becomes 0 only if it did not change meanwhile;
-// otherwise the loop counts the new entries too.
+// they have cleared the mark. It makes an Update of its own. So handlers that run meanwhile only add entries
+// behind those that are read here. deferred_count is set to 0 only if it did not change meanwhile; otherwise
+// the loop counts the new entries too.
 void count_all_deferred(ThreadLog& log) noexcept {
   const Update update(log);  // if it moves the log to another session, begin_in_session() drops the entries
   uint32_t count = log.deferred_count;
@@ -172,9 +175,9 @@ void count_all_deferred(ThreadLog& log) noexcept {
   }
 }
 
-// Counts an operation and keeps it as a segment. Called by count() if calls are traced. An OuterUpdate is
-// enough while the segment fits in the block. A new block needs an Update, which also follows a change of the
-// session.
+// Counts an operation, and records it as a segment. Called by count() if calls are traced. If the segment
+// does not fit in the current block, count_slowly() does the work: a new block needs an Update, because the
+// session may have changed. Otherwise the cheaper OuterUpdate is enough.
 penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
                                     const Operation& operation) noexcept {
   if (free_bytes(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
@@ -186,9 +189,9 @@ penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& c
   return &counters;
 }
 
-// Counts an operation on a descriptor. Called by count() and after failed transfers, also in handlers. A
-// handler that interrupted an update of its own thread may only look up without a lock and defer(), because
-// the table and the cache may be half changed.
+// Counts an operation on a descriptor. Called by count() and after failed transfers, also in handlers. In a
+// handler that interrupted an update of its own thread, the log's table and cache may be half changed. So
+// such a handler only finds the descriptor's description, which needs no lock, and defers the operation.
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) {
@@ -204,9 +207,8 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
 }
 
 // Finds the counters for a close, and forgets the descriptor. Called by close_and_count(), before the
-// program's call. A handler that interrupted an update of its own thread must not touch the log's spare
-// description, which that update may be using. There forget() gives the description to the shared lists
-// instead.
+// program's call. In a handler that interrupted an update of its own thread, the update may be using
+// log.spare. So there forget() gives the description back to the shared lists, and null is returned.
 penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept {
   const Description* description = description_of(fd);
   if (description == nullptr) [[unlikely]] {
@@ -230,9 +232,10 @@ penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept {
 
 namespace {
 
-// Corrects the kind of a name that was taken for a regular file. Called within an update. The store is atomic
-// because other processes read the file while it is written. Does nothing for a retired log: the log's
-// offsets are those of the previous file, but at_offset() uses the current file.
+// Corrects the kind that is stored with a file's name, if the file was taken for a regular one. Called within
+// an update. The store is atomic, because other processes read the session's file at the same time. Does
+// nothing for a retired log: its offsets are those of the previous session file, but at_offset() uses the
+// current one.
 [[gnu::cold]] void store_file_kind(const ThreadLog& log, const penstock_counters& c,
                                    penstock_file_kind kind) noexcept {
   if (c.name == 0 || log.is_retired) {
@@ -244,8 +247,8 @@ namespace {
   }
 }
 
-// Counts an operation on a name. Called within an update. A failed operation makes no counters. Otherwise a
-// program that tries many names would fill the session with files that do not exist.
+// Counts an operation on a name. Called within an update. For a failed operation no new counters are made.
+// Otherwise a program that tries many names would fill the session with files that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 int64_t size) noexcept {
   penstock_counters* c =
@@ -272,8 +275,8 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
 }  // namespace
 
 // Counts an operation on a name. Called after the program's call. `path` is the program's pointer. After
-// EFAULT it is not read, because the kernel could not read it either. In a handler that interrupted an update
-// of its own thread, the operation is dropped, because log.name is in use.
+// EFAULT it is not read, because the kernel could not read it. In a handler that interrupted an update of its
+// own thread, the operation counts as dropped, because the update may be using log.name.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
                 int64_t size) noexcept {
   if (operation.failed == EFAULT) {
@@ -292,9 +295,8 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
 }
 
 // Counts an open, and describes the new descriptor. Called after the program's call, which made `fd`. The
-// description is filled before describe() publishes it to other threads. If anything fails, the number is
-// forgotten. Otherwise the description of an earlier file with this number could be used, if the close of
-// that file was not seen.
+// description is filled before describe() publishes it to other threads. If anything fails, `fd` is
+// forgotten: it might still have the description of an earlier file whose close was not seen.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
   if (operation.failed == EFAULT) [[unlikely]] {
@@ -316,7 +318,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     return;
   }
 #ifdef O_TMPFILE
-  const bool is_nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` names the directory
+  const bool is_nameless = (flags & O_TMPFILE) == O_TMPFILE;  // O_TMPFILE: `path` is only a directory
 #else
   const bool is_nameless = false;
 #endif
@@ -355,7 +357,8 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
       record_segment(log, name.file, operation);
     }
   }
-  // If there is no room, the tag is 0. No description has that tag, so the next operation tries again.
+  // If there was no room for counters, the tag is 0. No description has that tag, so the next operation on
+  // `fd` tries again.
   ThreadLog::Cached& entry = cache_entry(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0
@@ -364,8 +367,9 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   describe(fd, description);
 }
 
-// Returns the descriptor's counters that fit `call`. Called by the wrappers of fclose(), fflush() and
-// closedir(). Returns null in a handler that interrupted an update of its own thread.
+// Returns the descriptor's counters to which a call of the kind `call` can be added. Called by the wrappers
+// of fclose(), fflush() and closedir(). Returns null in a handler that interrupted an update of its own
+// thread.
 penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
                                     penstock_call call) noexcept {
   Update update(log);
@@ -374,9 +378,9 @@ penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer
 
 namespace {
 
-// Whether the descriptor's file is still the one that the description names, even if by another path. Called
-// within an update, because it uses log.name. It makes up to three system calls, none of which affects the
-// program.
+// Whether the descriptor still refers to the file that the description names. The file may have another path
+// by now. Called within an update, because it uses log.name. It makes up to three system calls, none of which
+// affects the program.
 bool still_refers_to(ThreadLog& log, int fd, const Description& description) noexcept {
   AbsoluteName& current_name = log.name;
   if (name_of_descriptor(fd, current_name) && current_name.file == description.file) {
@@ -399,8 +403,8 @@ bool still_refers_to(ThreadLog& log, int fd, const Description& description) noe
 
 }  // namespace
 
-// Corrects the kind of the descriptor's file. Called after fstat() has returned the kind. Does nothing in a
-// handler that interrupted an update of its own thread.
+// Stores that the descriptor's file is not a regular file. Called after fstat() has shown that. Does nothing
+// in a handler that interrupted an update of its own thread.
 void note_not_regular(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = description_of(fd);
@@ -417,8 +421,8 @@ void note_not_regular(ThreadLog& log, int fd) noexcept {
   }
 }
 
-// Finds the file of a descriptor that is not described. May read /proc, and may take file_lock for a new
-// block. In a handler that interrupted an update of its own thread, it only looks in the table of
+// Returns the description of a descriptor, and makes it from /proc if there is none. May take file_lock for a
+// new block. In a handler that interrupted an update of its own thread, it only looks in the table of
 // descriptors.
 Description* description_from_proc(ThreadLog& log, int fd) noexcept {
   if (fd < 0) {

@@ -1,6 +1,6 @@
-// Adds operations to a thread's counters. Darshan's rules apply, per thread and file (darshan-runtime, POSIX
-// module): for sequential and consecutive operations, the size buckets, and the switches between reads and
-// writes.
+// Adds operations to a thread's counters. The rules for sequential and consecutive operations, size buckets,
+// and switches between reads and writes are those of Darshan (darshan-runtime, POSIX module). They apply per
+// thread and file.
 //
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
 // program's call.
@@ -9,9 +9,9 @@
 // Memory: the common path (count(), count_moved(), count_in_counters()) only adds to memory that is mapped
 // already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
 // malloc, or uses a FILE or the locale. errno does not change.
-// Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
-// that and defers the handler's operation. There are no atomic operations on counters: only this thread and
-// its handlers write them, and other processes read them as they are.
+// Signals: a handler may run at any instruction, and its I/O is counted in the same log. Update detects that
+// a handler has interrupted an update, and the handler's operation is deferred. Counters are not atomic: only
+// their thread and its handlers write them. Other processes may read them at any moment.
 // Forks: a child's first counted call begins a session of its own (thread_lives.cpp).
 #pragma once
 
@@ -35,10 +35,10 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// Gives the bucket of each size with a certain number of binary digits. These sizes are in one bucket or in
-// two, because at most one limit of a bucket is among them.
+// Gives the bucket of all sizes with the same number of binary digits. At most one limit of a bucket is among
+// these sizes, so they are in one bucket or in two.
 struct SizeBucket {
-  uint64_t limit = 0;  // sizes above it are in the bucket after `bucket`
+  uint64_t limit = 0;  // larger sizes are in the bucket after `bucket`
   uint64_t bucket = 0;
 };
 extern const std::array<SizeBucket, 65> size_buckets;
@@ -48,8 +48,8 @@ inline size_t size_bucket(uint64_t bytes) noexcept {
   return entry.bucket + (bytes > entry.limit ? 1 : 0);
 }
 
-// Whether the counters are brief ones (penstock_brief), which are enough for most files. All other counters
-// are whole ones.
+// Whether the counters are brief ones (penstock_brief). These need less memory and are enough for most files.
+// All other counters are whole ones.
 inline bool is_brief(const penstock_counters& c) noexcept {
   return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
@@ -67,7 +67,7 @@ inline const penstock_brief& as_brief(const penstock_counters& c) noexcept {
   return work(c);
 }
 
-// Adds one if `is_so`. can_count() is checked before, so that no counter overflows.
+// Adds one to the counter if `is_so`. The caller has checked can_count(), so that no counter overflows.
 template <typename Count>
 [[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
@@ -159,7 +159,7 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   });
 }
 
-// Adds an operation to counters that fit it (can_count()). A failed operation counts only as a failure.
+// Adds an operation to counters for which can_count() is true. A failed operation counts only as a failure.
 [[gnu::always_inline]] inline void add_operation(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
     visit_counters(c, [](auto& fields) { fields.failures += 1; });
@@ -172,7 +172,8 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   }
 }
 
-// Records the call as a segment if tracing is on. Called within an Update, because it may take another block.
+// Records the call as a segment if calls are traced. Called within an Update, because it may take another
+// block.
 [[gnu::always_inline]] inline void record_segment(ThreadLog& log, uint64_t file,
                                                   const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
@@ -181,31 +182,33 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   }
 }
 
-// Counts the operations that handlers deferred. Makes its own update, after the one that the handlers
-// interrupted. If their session has ended meanwhile, they are dropped.
+// Counts the operations that handlers deferred. Called at the end of the update that the handlers
+// interrupted; it makes an update of its own. If the session has ended meanwhile, the operations are dropped.
 [[gnu::cold]] void count_all_deferred(ThreadLog& log) noexcept;
 
 // Waits while another thread changes the session, and then moves the log to the session that runs, if there
-// is one. On return `update_mark` is `top` again. May block, so only outermost updates call it.
+// is one. On return `update_mark` is `top`. It may block, so it is called only in outermost updates.
 [[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
 
 // An update of this thread's log: while it exists, its thread may change the log's data. It marks the log
-// (`update_mark`), for two readers of the mark:
+// (`update_mark`). The mark is read in two places:
 //
 // - A handler in the same thread sees the mark. The handler's own update is then called nested: the handler
-//   defers its operation instead of changing half-changed data. Signal fences are enough for that: they keep
-//   the compiler from moving the data's stores out of the marked range.
-// - The thread that changes the session (recording.cpp) waits until no log is marked. It stores `changes`,
-//   makes all threads run a barrier (membarrier) and then reads the marks. So here a plain store of the mark
-//   before the load of `changes` is enough. If the load came first, neither thread might see what the other
-//   has stored, and this update would write to a file that has ended.
+//   defers its operation, because the log's data may be half changed. A signal fence is enough here. It keeps
+//   the compiler from moving stores to the log's data to before the mark is set or after it is cleared.
+// - The thread that changes the session (recording.cpp) waits until no log is marked. It sets `changes`,
+//   makes all threads run a barrier (membarrier), and then reads the marks. Because of that barrier, this
+//   class needs none: it stores the mark and then loads `changes`. The order matters: if the load came first,
+//   each thread could miss what the other one has stored, and this update would write to a file that has
+//   ended.
 class Update {
  public:
   explicit Update(ThreadLog& log) noexcept : log_(log) {
     const char* top = stack_top();
-    // A handler's stack frames have lower addresses than the update that it interrupted. So a mark that is
-    // not above this frame was left by a handler that ended with longjmp(), and is overwritten. A handler on
-    // an alternate stack with higher addresses than this thread's own stack is therefore not recognised.
+    // A mark above this frame is that of an interrupted update: a handler's frames have lower addresses than
+    // the code that it interrupted. A mark that is not above this frame is old and is overwritten: its update
+    // ended with longjmp(). A limit: a handler is not recognised if it runs on an alternate stack with higher
+    // addresses than the thread's own stack.
     is_nested_ = log.update_mark != nullptr && log.update_mark > top;
     if (!is_nested_) [[likely]] {
       log.update_mark = top;
@@ -218,9 +221,9 @@ class Update {
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!is_nested_) [[likely]] {
-      // The mark is cleared first, and then deferred_count is read. A handler that runs between the two
-      // counts its operation itself. A handler that ran before has increased deferred_count, which is seen
-      // here.
+      // No deferred operation is missed, because the mark is cleared before deferred_count is read. A handler
+      // that runs before the mark is cleared has increased deferred_count. A handler that runs after that
+      // counts its operation itself.
       log_.update_mark = nullptr;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (log_.deferred_count != 0) [[unlikely]] {
@@ -230,14 +233,15 @@ class Update {
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // True if this update interrupted another one of the same thread: then only defer() is allowed.
+  // True if this update is made in a handler that interrupted another update of the same thread. In that case
+  // only defer() may be called.
   bool nested() const noexcept { return is_nested_; }
   // Stores an operation of a handler, to be counted after the interrupted update. Takes no lock and allocates
-  // no memory. If there is no room, the operation is dropped.
+  // no memory. If there is no room for it, the operation is dropped.
   void defer(uint64_t file, uint64_t name, const Operation& operation) noexcept;
-  // Does the same for an operation on a descriptor that is not described. The descriptor is looked up in
-  // /proc after the update. The operation is dropped if the descriptor refers to another file by then. An
-  // offset of -1 means the descriptor's position.
+  // Stores an operation on a descriptor that is not described. After the interrupted update the descriptor is
+  // looked up in /proc. If it refers to another file by then, the operation is dropped. If operation.offset
+  // is -1, the descriptor's position is used.
   void defer(int fd, const Operation& operation) noexcept;
 
  private:
@@ -247,9 +251,9 @@ class Update {
   bool is_nested_;
 };
 
-// A cheaper Update. It is allowed if no update is marked (log.update_mark is null) and if only memory is
-// written that is mapped already. It need not check session.changes: a file that has ended stays mapped while
-// a log refers to it.
+// A cheaper Update, which does not check session.changes. It is allowed if log.update_mark is null, and if
+// only memory is written that is mapped already. The session's file may have ended meanwhile, but it stays
+// mapped while a log refers to it.
 class OuterUpdate {
  public:
   explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
@@ -271,8 +275,8 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// Does what count() does, when count() cannot use its cached counters: the descriptor is not in the table,
-// the counters belong to another file or are full, or this thread is already inside an Update (a handler).
+// Does the work of count() if the cached counters cannot be used. Possible reasons: the descriptor is not in
+// the table; the counters belong to another file or are full; this is a handler that interrupted an Update.
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
 // Counts the operation, and adds it as a segment. Called by count() if calls are traced (--trace).
@@ -282,15 +286,15 @@ class OuterUpdate {
 inline uint64_t cache_tag(uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + uint64_t(layer);
 }
-// The entry of the log's cache for this descriptor and layer. The entry may have counters of another
-// descriptor or layer: its tag shows to which it belongs.
+// The entry of the log's cache for this descriptor and layer. The entry may contain counters of another
+// descriptor or layer, so the caller compares its tag (cache_tag()).
 inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer layer) noexcept {
   return log.cache[(unsigned(fd) + unsigned{layer} * 97U) % ThreadLog::kCacheEntries];
 }
 
 // After this many calls of one kind, new counters are started for the file, so that no counter overflows.
-// kMostBriefCalls is for brief counters, kMostOperations for whole ones. The limits leave room for handlers:
-// between can_count() and the addition they may add to the same counters.
+// kMostBriefCalls is the limit of brief counters, kMostOperations that of whole ones. The counters could hold
+// more: after can_count() has returned true, handlers may still add to the same counters.
 constexpr uint32_t kMostOperations = 1U << 31U;
 constexpr uint32_t kMostBriefCalls = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
@@ -335,12 +339,13 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   return c.form != PENSTOCK_CONTINUED && whole_call_count(c, call) < kMostOperations;
 }
 
-// Counts an operation on a descriptor. Returns the counters that it was added to; they are valid until the
-// next operation is counted. Null if it was not counted, or will be counted later (Update::defer()).
+// Counts an operation on a descriptor. Returns the counters to which it added the operation; they are valid
+// until the next operation is counted. Returns null if the operation was not counted, or will be counted
+// later (Update::defer()).
 //
-// The serial in the tag decides whether the cached counters are still those of this descriptor's file:
-// closing a descriptor changes it. Another thread may close the descriptor after the check; then the
-// operation still goes to the file that it was made on.
+// The cached counters are those of this descriptor's file if their tag has the serial of its description.
+// Closing the descriptor changes that serial. If another thread closes the descriptor after the check, the
+// operation is still counted for the right file: the one on which it was made.
 [[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
                                                        const Operation& operation) noexcept {
   const Description* description = description_of(fd);
@@ -367,13 +372,13 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
 
 // Called within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
-// The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
-// Null if there are none.
+// Returns the descriptor's counters to which a call of the kind `call` can be added; null if there are none.
+// Used for an operation that is counted after the descriptor is closed.
 penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
                                     penstock_call call) noexcept;
-// Returns the counters to which the close of a descriptor will be added; null: none. Called before the close.
-// The descriptor is forgotten at once: after the close another thread may get the same number for another
-// file.
+// Returns the counters to which the close of a descriptor will be added; null: none. Also removes the
+// descriptor from the table. Called before the close, because after it another thread may get the same number
+// for another file.
 penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in_counters(ThreadLog& log, penstock_counters& counters,
                                                      const Operation& operation) noexcept {
@@ -419,8 +424,8 @@ template <penstock_call kCall>
   }
 }
 
-// Add bytes that the kernel adds to rchar or wchar of /proc/PID/io, which it does for every kind of
-// descriptor.
+// These two functions add bytes to the thread's totals. The kernel adds the same bytes to rchar or wchar of
+// /proc/PID/io, for every kind of descriptor.
 inline void add_kernel_read(ThreadLog& log, int64_t bytes) noexcept {
   log.totals->kernel_read += uint64_t(bytes);
 }
@@ -428,22 +433,22 @@ inline void add_kernel_written(ThreadLog& log, int64_t bytes) noexcept {
   log.totals->kernel_written += uint64_t(bytes);
 }
 
-// Counts an operation on a name. `at` is the directory of a relative name (AT_FDCWD or a descriptor). A
-// failed operation is counted only if this thread has counters for the file.
+// Counts an operation on a name. `at` is the directory of a relative name (AT_FDCWD or a descriptor). If the
+// operation has failed, it is counted only if this thread has counters for the file.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
                 penstock_file_kind kind = PENSTOCK_REGULAR, int64_t size = -1) noexcept;
 // Counts an open() or similar call, which made `fd` (-1: it failed). The descriptor is described from now on,
 // and its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
-// Corrects the kind of a descriptor's file. It was taken for a regular file when it was opened by name, but
-// turned out to be a pipe, a socket or a device.
+// Stores that a descriptor's file is not a regular file. It was taken for one when it was opened by name, but
+// is a pipe, a socket or a device.
 [[gnu::cold]] void note_not_regular(ThreadLog& log, int fd) noexcept;
-// Looks a descriptor's file up in /proc. Null if it is not found. In a handler that interrupted an update of
-// its own thread, only the table of descriptors is read.
+// Makes the description of a descriptor from /proc, and returns it; null if that fails. In a handler that
+// interrupted an update of its own thread, only the table of descriptors is read.
 [[gnu::cold]] Description* description_from_proc(ThreadLog& log, int fd) noexcept;
-// The description of a descriptor, from the table or from /proc; null if neither has it. Any thread, in a
-// wrapper; may wait in Update.
+// Returns the description of a descriptor, from the table or from /proc; null if neither has it. Called in
+// wrappers, in any thread. It may wait in Update.
 inline Description* known_description(ThreadLog& log, int fd) noexcept {
   Description* description = description_of(fd);
   return description != nullptr ? description : description_from_proc(log, fd);

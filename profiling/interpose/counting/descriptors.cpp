@@ -1,11 +1,11 @@
 // The table of descriptors and the pool of descriptions.
 //
 // Threads: any thread, in wrappers.
-// Locks: the table has none: each entry is one atomic pointer. Stores release and loads acquire, so that a
-// thread that finds a description finds it filled. The locks of the pool's lists are held for a few
-// instructions. No thread waits for a list: it takes another one (FreeListLock).
+// Locks: the table has none: each entry is one atomic pointer. A store has release order and a load has
+// acquire order, so a thread that finds a description finds it filled. The locks of the pool's lists are held
+// for a few instructions. No thread waits for a list: it takes another one (FreeListLock).
 // Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
-// Signals: a handler may call this. It takes another list if its own thread has one locked.
+// Signals: a handler may call these functions. If its own thread has locked a list, it takes another list.
 // Forks: if a thread of the parent held a list's lock at the fork, the child uses the other lists, until
 // for_each_description_in_child() resets the lock.
 #include "profiling/interpose/counting/descriptors.hpp"
@@ -23,8 +23,8 @@ constinit std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages] = {};
 namespace {
 
 // Free descriptions are in several lists, so that threads that open and close at the same time seldom use the
-// same one. No thread waits for a list: if it is locked, the thread tries the next one. So a handler that
-// interrupts its own thread inside a list does not wait for its own thread.
+// same list. If a list is locked, a thread tries the next one instead of waiting. So a handler never waits
+// for a list that its own thread has locked.
 constexpr size_t kFreeLists = 16;
 constexpr size_t kDescriptionsPerAllocation = 64;
 struct alignas(64) FreeList {
@@ -56,16 +56,16 @@ class FreeListLock {
   FreeList* list_;
 };
 
-// A serial is never 0 and never used twice; 0 is the serial of a free description. Threads reserve 4,096 at
-// once, so that the shared counter is seldom written.
+// A description's serial is never used twice. It is never 0, because 0 is the serial of a free description. A
+// thread reserves 4,096 serials at once, so that the shared counter is seldom written.
 constexpr uint64_t kReservedSerials = 4096;
 uint64_t reserve_serials() noexcept {
   static constinit std::atomic<uint64_t> next_serial{kReservedSerials};
   return next_serial.fetch_add(kReservedSerials, std::memory_order_relaxed);
 }
 
-// Fills a description that no other thread can find. The serial is stored last: a thread that still has a
-// pointer from the earlier use sees the new serial only when all fields are new.
+// Fills a description that is not in the table. The serial is stored last: another thread may still have a
+// pointer from the memory's earlier use, and must see the new serial only after all other fields are new.
 Description* initialise(Description* description, uint64_t serial) noexcept {
   description->file = 0;
   description->name = 0;
@@ -77,8 +77,8 @@ Description* initialise(Description* description, uint64_t serial) noexcept {
   return description;
 }
 
-// Takes a description from a free list, and fills an empty list first. Null if there is no memory. Calls mmap
-// under the list's lock: other threads take another list meanwhile.
+// Takes a description from a free list. If the list is empty, it fills the list first. Null if there is no
+// memory. It may call mmap under the list's lock; meanwhile other threads take another list.
 Description* take_free_description() noexcept {
   FreeListLock free_list;
   if (free_list.first() == nullptr) {
@@ -104,11 +104,13 @@ void add_to_free_list(Description* description) noexcept {
   free_list.first() = description;
 }
 
-// Drops a reference. Returns true if it was the last one: then only the caller has the description.
+// Drops a reference to the description. Returns true if it was the last reference: then only the caller uses
+// the description.
 //
-// The subtraction is atomic even for the last reference: describe_duplicate() may be taking a reference of
-// this description in another thread, and must find 0 then. The acquire makes what other threads did with the
-// description happen before its next use. Serial 0 makes all threads' cached counters of it invalid.
+// The subtraction is atomic even for the last reference: another thread may be in describe_duplicate() for
+// this description, and must then find 0 references. The acquire order is needed for the next use of the
+// memory, which must come after all that other threads did with the description. The serial becomes 0, so
+// that no thread uses its cached counters of this description any more.
 bool drop_was_last(Description* description) noexcept {
   if (description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return false;
@@ -125,8 +127,8 @@ DescriptorPage* find_page(unsigned number) noexcept {
   return number < kDescriptorPages ? more_descriptors[number].load(std::memory_order_acquire) : nullptr;
 }
 
-// Takes the description out of the table. The exchange gives it to one caller only, if two threads close the
-// number at once.
+// Takes the description of `fd` out of the table, and returns it. If two threads close `fd` at the same time,
+// the exchange gives the description to only one of them.
 [[gnu::always_inline]] inline Description* remove_description(int fd) noexcept {
   if (description_of(fd) == nullptr) {
     return nullptr;
@@ -136,8 +138,9 @@ DescriptorPage* find_page(unsigned number) noexcept {
   return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
 
-// The page of a descriptor, made if necessary; null if there is no memory, or if the number is too large. If
-// two threads make it at once, the second one's exchange fails, and it uses the first one's page.
+// Returns the page of a descriptor, and makes it if necessary. Null if there is no memory, or if the number
+// is too large. If two threads make the same page at the same time, one thread's exchange fails, and that
+// thread uses the page of the other.
 DescriptorPage* find_or_make_page(unsigned fd) noexcept {
   if (fd < kDescriptorsPerPage) [[likely]] {
     return &first_descriptors;
@@ -166,15 +169,15 @@ Description* description_in_later_page(unsigned fd) noexcept {
   return page == nullptr ? nullptr : (*page)[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
-// Makes a description, with one atomic addition on a shared counter. SpareDescription, which most opens use,
-// avoids that addition.
+// Makes a description. Its serial costs one atomic addition to a shared counter. Most opens use
+// SpareDescription instead, which avoids this addition.
 Description* make_description() noexcept {
   Description* description = take_free_description();
   return description == nullptr ? nullptr : initialise(description, reserve_serials());
 }
 
-// Makes a description from the spare one, if there is one. Called only within an update of the calling
-// thread's log: otherwise a handler could use the same spare description.
+// Makes a description; if there is a spare one, its memory is used. Called only within an update of the
+// calling thread's log, because otherwise a handler could use the same spare description.
 Description* SpareDescription::make() noexcept {
   Description* description = spare_description_ != nullptr ? spare_description_ : take_free_description();
   if (description == nullptr) [[unlikely]] {
@@ -187,8 +190,8 @@ Description* SpareDescription::make() noexcept {
   return initialise(description, next_serial_++);
 }
 
-// Removes the number from the table, and keeps a description without references as the spare one. Called only
-// within an update, like make().
+// Removes `fd` from the table. If its description has no reference left, that description becomes the spare
+// one, unless there is one already. Called only within an update, like make().
 void SpareDescription::forget(int fd) noexcept {
   Description* removed = remove_description(fd);
   if (removed == nullptr || !drop_was_last(removed)) {
@@ -201,17 +204,17 @@ void SpareDescription::forget(int fd) noexcept {
   }
 }
 
-// Any thread and any handler may call this. The caller that drops the last reference puts the description
-// back into a free list.
+// Drops a reference. If it was the last one, the description goes back into a free list. Any thread and any
+// handler may call this.
 void drop_reference(Description* description) noexcept {
   if (drop_was_last(description)) {
     add_to_free_list(description);
   }
 }
 
-// Makes the descriptor refer to the description. The caller's reference moves into the table. If there is no
-// memory for the table's page, the reference is dropped, and the descriptor is looked up in /proc at its next
-// use.
+// Stores the description in the table, as that of `fd`. The caller's reference becomes the table's reference.
+// If there is no memory for the table's page, the reference is dropped, and `fd` is looked up in /proc at its
+// next use.
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : find_or_make_page(unsigned(fd));
   if (page == nullptr) [[unlikely]] {
@@ -220,8 +223,8 @@ void describe(int fd, Description* description) noexcept {
   }
   std::atomic<Description*>& slot = (*page)[unsigned(fd) % kDescriptorsPerPage];
   if (slot.load(std::memory_order_acquire) == nullptr) [[likely]] {
-    // If two threads describe the same free number at once, one of the descriptions is lost, and its memory
-    // is never used again.
+    // If two threads describe the same free number at the same time, the first description is overwritten
+    // here, and its memory is never used again.
     slot.store(description, std::memory_order_release);
     return;
   }
@@ -236,11 +239,12 @@ void forget(int fd) noexcept {
   }
 }
 
-// Makes `to` refer to the description of `from`, after dup() has succeeded. The caller has no reference of
-// its own, and another thread may close `from` at any moment. So a reference is added only if the description
-// has at least one; 0 means that it is free. Then the table is read again. If `from` has another description
-// by now, the memory may have another use already, and the new reference is dropped. Without a description,
-// `to` is looked up in /proc at its next use.
+// Makes `to` refer to the description of `from`, after dup() has succeeded. If it finds no description, it
+// gives `to` none, and `to` is looked up in /proc at its next use.
+// Another thread may close `from` at any moment, and the caller has no reference that keeps the description.
+// So a reference is added only if the description has at least one, because 0 means that it is free. Then the
+// table is read again. If `from` has another description by now, the memory may describe another file
+// already, and the new reference is dropped.
 void describe_duplicate(int from, int to) noexcept {
   Description* description = description_of(from);
   uint32_t count = description == nullptr ? 0 : description->references.load(std::memory_order_relaxed);
@@ -259,8 +263,8 @@ void describe_duplicate(int from, int to) noexcept {
   describe(to, description);
 }
 
-// Removes a range of numbers from the table. Called before close_range(), and for all numbers when recording
-// begins in a running process.
+// Removes a range of descriptors from the table. Called before close_range(), and for all descriptors when
+// recording begins in a running process.
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
        page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
@@ -276,8 +280,8 @@ void forget_range(unsigned first, unsigned last) noexcept {
   }
 }
 
-// Visits all descriptions. Called in a fork's child, at its first counted call. The parent's other threads
-// may have held locks of lists; if these were not cleared, the lists would stay locked for ever.
+// Visits all descriptions. Called in a fork's child, at its first counted call. First it resets the locks of
+// the free lists: the parent's other threads may have held them at the fork, and do not exist in the child.
 void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& free_list : free_lists) {
     free_list.is_locked.clear();
@@ -285,8 +289,8 @@ void for_each_description_in_child(void (*visit)(Description& description, void*
   for_each_description_concurrently(visit, with);
 }
 
-// Visits all descriptions. A description may be freed and used for another file while it is visited: `visit`
-// must accept the old and the new contents.
+// Visits all descriptions while other threads run. During a visit the description may be freed and used for
+// another file, so `visit` must accept the old contents and the new ones.
 void for_each_description_concurrently(void (*visit)(Description& description, void* with),
                                        void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {

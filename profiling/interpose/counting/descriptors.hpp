@@ -1,6 +1,6 @@
-// A table that has the file of each descriptor of the process. A Description is what the kernel calls an open
-// file description: it has the file and the position. A descriptor shares it with the duplicates that dup()
-// makes.
+// A table that has the file of each descriptor of the process. A Description corresponds to what the kernel
+// calls an open file description: it has the file and the position. A descriptor and its duplicates (dup())
+// have the same Description.
 //
 // Threads: any thread, in a wrapper.
 // Locks: finding a description by its descriptor takes none. Making and dropping a description takes the lock
@@ -37,9 +37,9 @@ struct alignas(64) Description {
   uint32_t last_copy_number = 0;  // NameCopy::number of the last copy of its name (thread_lives.cpp)
   Description* next_free = nullptr;
 
-  // Moves the position. If two threads do so at the same instant, one addition may be lost. This is accepted,
-  // because a load and a store are cheaper than an atomic addition. Threads that read through one description
-  // at the same time have no defined order anyway.
+  // Adds `bytes` to the position. If two threads do so at the same instant, one addition may be lost. This is
+  // accepted: a load and a store are cheaper than an atomic addition, and such threads read in an undefined
+  // order anyway.
   void advance(int64_t bytes) noexcept {
     position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
@@ -66,15 +66,15 @@ Description* make_description() noexcept;
 // Gives one reference back. When no reference is left, the memory is free for another description.
 void drop_reference(Description* description) noexcept;
 
-// One description that a thread keeps for its next open(): most files are opened, read and closed by one
-// thread. Only the log's own thread calls it, within an outermost Update, so no handler uses it at the same
-// time.
+// Keeps one free description for a thread's next open(). This is fast, because most files are opened, read
+// and closed by the same thread. Only the log's own thread calls these functions, within an outermost Update,
+// so no handler uses the spare description at the same time.
 class SpareDescription {
  public:
   // Does what make_description() does, but uses the spare description if there is one.
   Description* make() noexcept;
-  // Does what the function forget() below does. If the description has no reference left, it becomes the
-  // spare one.
+  // Removes fd from the table, like the function forget() below. If the description has no reference left, it
+  // becomes the spare one.
   void forget(int fd) noexcept;
 
  private:
@@ -82,11 +82,11 @@ class SpareDescription {
   uint64_t next_serial_ = 0;  // the next serial of those that are reserved for this thread
 };
 
-// Makes fd refer to `description`. The caller's reference moves into the table. The description that fd had
-// before loses a reference.
+// Makes fd refer to `description`. The caller's reference becomes the table's reference. The description that
+// fd had before loses a reference.
 void describe(int fd, Description* description) noexcept;
-// Removes fd from the table; its description loses a reference. Called before close(), because afterwards
-// another thread may have got the same number.
+// Removes fd from the table; its description loses a reference. Called before close(), because after it
+// another thread may get the same number.
 void forget(int fd) noexcept;
 // Makes `to` refer to the description of `from`. Called after dup() or a similar call has made `to`.
 void describe_duplicate(int from, int to) noexcept;
@@ -96,8 +96,9 @@ void forget_range(unsigned first, unsigned last) noexcept;
 // Calls `visit` for each descriptor that is described, while other threads continue.
 void for_each_description_concurrently(void (*visit)(Description& description, void* with),
                                        void* with) noexcept;
-// Calls `visit` for each descriptor that is described, in a fork's child whose other threads, if any, are
-// waiting. It first resets the locks of the free lists, because their owners may not exist in the child.
+// Calls `visit` for each descriptor that is described. Called in a fork's child, whose other threads must not
+// use the table meanwhile. It first resets the locks of the free lists, because their owners may not exist in
+// the child.
 void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

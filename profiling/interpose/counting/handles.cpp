@@ -1,9 +1,9 @@
-// The table of handles.
+// The table of the handles of MPI and HDF5.
 //
 // Threads: any thread, in wrappers of MPI and HDF5.
-// Locks: callers hold no lock of this folder, except that the caller of count_handle() may hold the lock of a
-// ring or of AsyncOperations. handles_lock is held only while the table of handles is used, and never while
-// something is counted.
+// Locks: the caller of count_handle() may hold the lock of a ring or of AsyncOperations; all other callers
+// hold none. handles_lock is held only while the table is searched or changed, and never while an operation
+// is counted.
 // Memory: static memory only.
 // Signals: a handler whose own thread holds handles_lock gets has_lock() == false and does nothing.
 // Forks: a child resets the lock (free_handles_after_fork()).
@@ -27,7 +27,7 @@ struct Entry {
   HandleFile file;
 };
 Entry entries[kMostHandles];
-size_t used_end = 0;  // the index after the last entry that was ever used
+size_t used_end = 0;  // 1 + the highest index that was ever used
 constinit OwnedLock handles_lock;
 
 // Finds the entry of a handle; null if the handle is not known. The caller holds handles_lock.
@@ -42,8 +42,8 @@ Entry* entry_of(unsigned kind, uint64_t handle) noexcept {
 
 }  // namespace
 
-// Stores the file of a handle. Called after MPI or HDF5 has opened the handle. A handle's number may be used
-// again, so an old entry with that number is replaced.
+// Stores the file of a handle. Called after MPI or HDF5 has opened the handle. If there is an old entry with
+// the same number, it is replaced, because MPI and HDF5 use the numbers of handles again.
 void remember_handle(unsigned kind, uint64_t handle, HandleFile file) noexcept {
   const LockGuard guard(handles_lock);
   if (!guard.has_lock()) {
@@ -68,15 +68,15 @@ HandleFile find_handle(unsigned kind, uint64_t handle) noexcept {
   return entry == nullptr ? HandleFile{} : entry->file;
 }
 
-// Frees the lock, whose owner may not exist in the child. Called in a fork's child, which has one thread. A
-// thread of the parent may have been writing an entry at the fork. That entry may name a wrong file, but the
-// child uses it only if it uses the parent's handle.
+// Called in a fork's child, which has one thread: frees the lock, because its owner may not exist in the
+// child. If a thread of the parent was writing an entry at the fork, that entry may have a wrong file. The
+// child uses it only if it uses that handle of the parent.
 void free_handles_after_fork() noexcept {
   handles_lock.reset();
 }
 
 // Removes the entry of a handle, and returns its file. Called before the handle is closed. If the close
-// fails, the handle stays open, and its further operations are not counted in this layer.
+// fails, the handle stays open, but its later operations are not counted as calls of MPI or HDF5.
 HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept {
   const LockGuard guard(handles_lock);
   Entry* entry = guard.has_lock() ? entry_of(kind, handle) : nullptr;
@@ -88,8 +88,8 @@ HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept {
 }
 
 // Counts an operation on a named file. Called after the call of MPI or HDF5. `path` is the program's string.
-// In a handler that interrupted an update of its own thread, the operation is not counted, because log.name
-// is in use.
+// In a handler that interrupted an update of its own thread, the operation is not counted, because the update
+// may be using log.name.
 HandleFile count_named_file(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;

@@ -1,5 +1,6 @@
-// A table that has the file of each handle of another library (MPI_File, hid_t): the file's key and name. Few
-// are open at a time, and opening one takes longer than a linear search, so this is a table under a lock.
+// A table that has the file of each handle of another library (MPI_File, hid_t): the file's key and name. It
+// has one lock and is searched linearly. That is fast enough: few handles are open at a time, and opening one
+// takes much longer than the search.
 //
 // Threads: wrappers of MPI and HDF5, in any thread. Asynchronous I/O also calls count_handle().
 // Locks: the caller of count_handle() may hold the lock of a ring or of AsyncOperations; all other callers
@@ -19,7 +20,7 @@ struct HandleFile {
   uint64_t name = 0;
 };
 
-// Stores the file of a handle that was opened. `kind` distinguishes the handles of MPI from those of HDF5.
+// Stores the file of a handle that was opened. `kind` says whether it is a handle of MPI or of HDF5.
 void remember_handle(unsigned kind, uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, uint64_t handle) noexcept;
 // Removes a handle, and returns the file that it referred to. Called before the handle is closed: afterwards
@@ -28,7 +29,7 @@ HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept;
 // Called in a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;
 
-// Counts an operation on a named file, in a layer above POSIX. Returns the file; its `file` is 0 if the
+// Counts an operation of MPI or HDF5 on a named file. Returns the file; its member `file` is 0 if the
 // operation was not counted.
 HandleFile count_named_file(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
 // Counts an operation on the file of a handle, or on the file of an asynchronous operation.

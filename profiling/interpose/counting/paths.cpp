@@ -1,14 +1,13 @@
 // Builds the absolute names of files, without a lock and without heap memory, in the program's wrapped calls.
 //
-// Threads: the program's thread that makes the call. All functions run within an Update of its log, except
-// note_working_directory(), inspect(), is_readable() and is_readable_path(), which any code may call.
-// Locks: none. `directories` and `newest_directory` are the only variables that several threads write.
-// Memory: static buffers and the caller's. Only functions of libc are called that POSIX allows in handlers,
-// or that only read memory (strchrnul, memmem). snprintf() is avoided, so that neither stdio nor the locale
-// is used.
-// Signals: a handler that interrupted an update of its own thread builds no names, because the log's buffer
-// is in use.
-// System calls are made directly (system_call()), so they are not counted.
+// Threads: all functions run in the thread that makes the wrapped call, within an Update of its log. Only
+// note_working_directory(), inspect(), is_readable() and is_readable_path() may be called by any code.
+// Locks: none. Only `directories` and `newest_directory` are written by several threads.
+// Memory: static buffers and those of the caller. The only functions of libc called here are those that POSIX
+// allows in handlers, and those that only read memory (strchrnul, memmem). snprintf() is not called, because
+// it belongs to stdio and uses the locale.
+// Signals: a handler that interrupted an update of its own thread builds no names, because the update may be
+// using log.name. System calls are made directly (system_call()), so they are not counted.
 #include "profiling/interpose/counting/paths.hpp"
 
 #include <errno.h>
@@ -30,23 +29,23 @@ namespace penstock::interpose {
 
 namespace {
 
-// The name of the working directory, in the newest of eight buffers. A thread may copy a name while another
-// thread calls chdir(). The copy is complete unless there are eight calls meanwhile. Two threads that call
-// chdir() at the same instant may write to the same buffer. Then the name may be wrong until the program's
-// next chdir().
+// The name of the working directory is in the newest of eight buffers; each chdir() fills the next buffer. So
+// a thread can copy the name while another thread calls chdir(): the copy is right unless there are eight
+// calls meanwhile. A limit: two threads that call chdir() at the same instant may write to the same buffer.
+// Then the name may be wrong until the program's next chdir().
 constexpr size_t kDirectoryBuffers = 8;
 constexpr size_t kDirectoryBytes = 4096;
 char directories[kDirectoryBuffers][kDirectoryBytes];
 std::atomic<unsigned> newest_directory{0};
 
-// Computes the key of the name. 0 means "no file", so it is never a key.
+// Computes the key of the name. The key is never 0, because 0 means "no file".
 void compute_key(AbsoluteName& name) noexcept {
   name.file = XXH3_64bits(name.text, name.length);
   name.file = name.file == 0 ? 1 : name.file;
 }
 
-// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root). Returns false if the
-// text becomes too long.
+// Appends the parts of `path` to name.text, which has no "/" at its end ("" is the root). False if the text
+// becomes too long.
 bool append_parts(AbsoluteName& name, const char* path) noexcept {
   size_t length = name.length;
   while (*path != 0) {
@@ -76,7 +75,8 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
 // Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
 bool copy_simple_path(char* to, const char* path, size_t length) noexcept {
   SixteenBytes odd_bytes{};
-  // The lambda also reads the byte after each group of 16. After the last group, that byte is the NUL.
+  // For each group of 16 bytes the byte after it is read as well. That is safe: after the last group it is
+  // the NUL.
   each_group(length, [&](size_t at) {
     const SixteenBytes bytes = sixteen_at(path + at);
     const SixteenBytes next_bytes = sixteen_at(path + at + 1);
@@ -90,7 +90,7 @@ bool copy_simple_path(char* to, const char* path, size_t length) noexcept {
 
 // Does what append_parts() does, but faster. Most paths can be copied as they are: they have neither "//" nor
 // a part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes
-// it meanwhile, the text is undefined, and so is what the kernel read.
+// it meanwhile, name.text is undefined, as is the path that the kernel has read.
 bool append_path(AbsoluteName& name, const char* path) noexcept {
   const size_t length = strlen(path);
   const size_t slash_bytes = *path == '/' ? 0 : 1;
@@ -108,9 +108,9 @@ bool append_path(AbsoluteName& name, const char* path) noexcept {
 }
 
 // Appends the name of the directory `at`, which is AT_FDCWD or a descriptor. The name of a descriptor is read
-// from the session's mapped file. That file stays mapped while the session runs and this update is marked,
-// because the thread that changes the session waits for the update. `newest_directory` is read again after
-// note_working_directory(), which may have changed it.
+// from the session's mapped file. That file cannot be unmapped meanwhile: the thread that changes the session
+// waits until this update has ended. `newest_directory` is read twice, because note_working_directory() may
+// have changed it.
 bool append_directory_of(AbsoluteName& name, int at) noexcept {
   if (at == AT_FDCWD) {
     const unsigned newest = newest_directory.load(std::memory_order_acquire);
@@ -135,9 +135,9 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 
 }  // namespace
 
-// Stores the absolute name of `path` in `name`, which is the log's buffer. Called within an update. The
-// kernel has accepted `path` before, except for requests of io_uring, whose path must be readable when they
-// are submitted.
+// Stores the absolute name of `path` in `name`, which is the log's buffer. Called within an update. `path`
+// can be read safely, because the kernel has read it before. Only for a request of io_uring it has not: there
+// the caller has checked the pointer (is_readable_path()).
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   name.length = 0;
   name.had_parent_parts = false;
@@ -171,8 +171,8 @@ bool inspect(int at, const char* path, struct stat& status) noexcept {
   return system_call(kStatCall, at, as_argument(path), as_argument(&status), AT_EMPTY_PATH) == 0;
 }
 
-// Reads the name of a descriptor's file by one readlink in /proc. That never waits for the file's device. The
-// digits are written by hand, because snprintf() is stdio.
+// Reads the name of a descriptor's file by one readlink in /proc, which never waits for the file's device.
+// The digits are written without snprintf(), because that belongs to stdio.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];
@@ -215,7 +215,7 @@ namespace {
 
 constexpr uint64_t kLeastPageBytes = 4096;
 
-// Bytes from `at` to the end of its page. If one byte of a page can be read, all can.
+// The number of bytes from `at` to the end of its page. If one byte of a page can be read, all its bytes can.
 uint64_t bytes_left_in_page(const void* at) noexcept {
   return kLeastPageBytes - reinterpret_cast<uint64_t>(at) % kLeastPageBytes;
 }
@@ -223,8 +223,8 @@ uint64_t bytes_left_in_page(const void* at) noexcept {
 }  // namespace
 
 // Tests each page by a call of rt_sigprocmask() with an invalid operation. The kernel first reads the signal
-// set at the address, which fails with EFAULT if it is not readable. Then it refuses the operation, so
-// nothing changes. No container forbids this call, unlike process_vm_readv().
+// set at the given address, and returns EFAULT if the address is not readable. Otherwise it refuses the
+// invalid operation, so nothing changes. process_vm_readv() could do this too, but some containers forbid it.
 bool is_readable(const void* from, size_t bytes) noexcept {
   constexpr long kInvalidOperation = -1;
   const char* at = static_cast<const char*>(from);

@@ -1,9 +1,9 @@
 // A file's absolute name as the program gave it: from the root, without "//", "." and "..". Symbolic links
 // are not followed.
 //
-// Threads: the functions that fill an AbsoluteName run within an Update of the calling thread's log, whose
-// `name` is the buffer. So they never run in a handler that interrupted an update of its own thread. All
-// other functions need no Update, and any thread or handler may call them.
+// Threads: the functions that fill an AbsoluteName run within an Update of the calling thread's log, and fill
+// its `name`. So they never run in a handler that interrupted an update of its own thread. All other
+// functions need no Update, and any thread or handler may call them.
 // Locks: none.
 // Memory: nothing is allocated; stdio and the locale are not used. errno does not change.
 #pragma once
@@ -29,21 +29,21 @@ struct AbsoluteName {
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether the name stands for an open descriptor of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
-// Returns what is_descriptors_name() returns, but faster: it calls that function only for names that begin
-// with "/dev" or "/pro".
+// A faster is_descriptors_name(): it calls that function only for names that begin with "/dev" or "/pro".
 inline bool names_descriptor(const AbsoluteName& name) noexcept {
   const auto begins_with = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
   return (begins_with("/dev") || begins_with("/pro")) && is_descriptors_name(name);
 }
 // Reads the name of a descriptor's file from /proc. The file may be outside of all file systems: "pipe:[7]".
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
-// stat() of a path; symbolic links are followed. "" means the descriptor `at` itself. False if it fails.
+// Calls stat() for a path; symbolic links are followed. If `path` is "", it describes the descriptor `at`
+// itself. False if the call fails.
 bool inspect(int at, const char* path, struct stat& status) noexcept;
 
 // Reads the working directory's name again. Called after the directory has changed, or may have.
 void note_working_directory() noexcept;
 
-// Whether the program's memory at `from` can be read. For pointers that the kernel has not checked yet.
+// Whether the program's memory at `from` can be read. Used for pointers that the kernel has not checked yet.
 bool is_readable(const void* from, size_t bytes) noexcept;
 // Whether the program's text at `text` can be read up to its NUL. False also if there is no NUL within
 // PATH_MAX bytes.

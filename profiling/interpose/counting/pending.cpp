@@ -3,7 +3,7 @@
 // Threads: only one thread at a time may use a table.
 // Locks: the caller of each function holds the lock of the table's owner (pending.hpp).
 // Memory: allocate() takes all of it from the kernel at once, so nodes never move.
-// A key that equals kFreeKey, which marks free entries, is stored as 0.
+// kFreeKey marks free entries, so a key that equals it is stored as 0.
 #include "profiling/interpose/counting/pending.hpp"
 
 #include <bit>

@@ -1,6 +1,6 @@
-// A table of operations in flight, with the facts about each that were known when it began. An operation is
-// found by a key that its completion has as well. If several have the same key, the oldest one is found
-// first.
+// A table of operations in flight. It has what was known about each operation when it began (struct Pending).
+// An operation is found by its key, which its completion has as well. If several operations have the same
+// key, the oldest one is found first.
 //
 // Locks: the table has none. Its owner holds a lock, so that only one thread or handler uses it at a time.
 // Memory: from the kernel.
@@ -18,24 +18,24 @@ struct Pending {
   HandleFile file;
   int64_t offset = -1;
   int64_t length = 0;  // requested bytes
-  uint64_t begin = 0;  // ticks
+  uint64_t begin = 0;  // when it began, in ticks
   int fd = -1;         // the operation's descriptor; -1: none
   penstock_call call = PENSTOCK_CALL_OTHER;
-  uint16_t flags = 0;  // only the owner of the table uses them
-  bool is_counted =
-      false;  // false: it is not counted; it is in the table so that its completion is recognised
-  bool uses_position = false;  // it uses the descriptor's position, which advances when it completes
-  uint32_t previous_in_chain =
-      0;  // this and `next_in_chain`: neighbours in a chain of linked operations; 0: none
+  uint16_t flags = 0;       // only the owner of the table uses them
+  bool is_counted = false;  // false: not counted, and in the table only so that its completion is recognised
+  bool uses_position = false;  // the completion of this operation moves the descriptor's position
+  // Indices of the operations before and after this one in a chain of linked operations; 0: none.
+  uint32_t previous_in_chain = 0;
   uint32_t next_in_chain = 0;
   uint32_t next_in_bucket = 0;  // next operation with the same hash, or next free entry
 };
 
-// Used under the lock of its owner: AsyncOperations::lock_ or Ring::lock.
+// The table. Every function is called under the lock of the table's owner: AsyncOperations::lock_ or
+// Ring::lock.
 class PendingTable {
  public:
   // Takes memory from the kernel for `room` operations. Does nothing if the table has memory already. If the
-  // kernel has none, the table stays without room.
+  // kernel has no memory, add() will always return 0.
   void allocate(uint32_t room) noexcept;
   void free_memory() noexcept;
   // Returns the index of a new operation; 0 if there is no room.
@@ -62,8 +62,8 @@ class PendingTable {
   uint32_t first_free_ = 0;
 };
 
-// The file of a descriptor. Called when an operation begins, because the descriptor may be closed when the
-// operation ends.
+// Returns the file of a descriptor. Called when an operation begins, because the descriptor may be closed
+// before the operation ends.
 HandleFile file_of(ThreadLog& log, int fd) noexcept;
 
 }  // namespace penstock::interpose

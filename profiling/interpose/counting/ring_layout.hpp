@@ -1,5 +1,6 @@
-// The memory layout of io_uring and liburing, which the interfaces of the kernel and of the library
-// guarantee. It is written out here so that the profiler supports rings whatever headers it was built with.
+// The memory layout of io_uring and liburing, which the interfaces of the kernel and of liburing guarantee.
+// It is declared here, so that the profiler supports rings even if it was built with old headers or without
+// them.
 #pragma once
 
 #include <cstdint>
@@ -110,7 +111,7 @@ constexpr uint32_t kCompletionNotice = 1U << 3U;
 constexpr uint32_t kAnyFileIndex = ~0U;
 constexpr int64_t kRingMapCompletions = 0x8000000;
 constexpr int64_t kRingMapEntries = 0x10000000;
-constexpr int kSkipFile = -2;  // in an update of registered files: this entry does not change
+constexpr int kSkipFile = -2;  // in an update of registered files: keep this entry
 // Operations of io_uring_register().
 constexpr unsigned kRegisterFiles = 2;
 constexpr unsigned kUnregisterFiles = 3;

@@ -1,12 +1,11 @@
-// Requests of io_uring.
+// Counts the requests of io_uring.
 //
 // Threads: any thread, in a wrapper, or when it ends the process.
 // Locks: the caller holds Ring::lock, and no other lock except Control (recording.hpp) when recording ends.
-// Memory: nothing is allocated. Memory that the program gave the kernel (paths, iovecs, open_how) is read
-// here before the kernel has checked it. io_uring wants it valid until the request is submitted, and this is
-// just before that. The pointer is checked first (is_readable()), so a bad one does not crash here, and the
-// program gets its EFAULT.
-// Signals: a handler of the same thread cannot run this code, because it does not get the lock.
+// Memory: nothing is allocated. The paths, iovecs and open_how of a request are read here just before the
+// request is submitted, so the kernel has not checked their addresses yet. is_readable() checks an address
+// first. So a bad address does not crash here, and the program gets its EFAULT.
+// Signals: a handler that interrupts this code cannot run it as well, because it does not get Ring::lock.
 // Forks: a child never uses its parent's requests again (forget_rings()).
 #include "profiling/interpose/counting/ring_requests.hpp"
 
@@ -25,12 +24,12 @@ namespace {
 constexpr uint16_t kSkipsCompletion = 1;  // a silent request: if it succeeds, it has no completion
 constexpr uint16_t kSoftLink = 2;         // if it fails, the requests linked after it are not started
 constexpr uint16_t kOpensDescriptor = 4;  // an open whose result is a descriptor
-constexpr uint16_t kOpensTableEntry =
-    8;  // an open for which the kernel chooses the entry of the ring's table
+// an open for which the kernel chooses the entry of the ring's table of registered files
+constexpr uint16_t kOpensTableEntry = 8;
 constexpr uint16_t kAppends = 16;
 
-// The file that a request will use by name. If it is not known yet, its counters are made now, so that its
-// name is in the session. When the request completes, the memory of the path may be freed.
+// Returns the file that a request will use by name. If the file has no counters yet, they are made now, so
+// that its name is in the session: when the request completes, the path's memory may be freed.
 HandleFile file_of_path(ThreadLog& log, int at, uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
@@ -43,7 +42,8 @@ HandleFile file_of_path(ThreadLog& log, int at, uint64_t path) noexcept {
   return {.file = name.file, .name = c == nullptr ? 0 : c->name};
 }
 
-// The file of a request when it is submitted. At its completion the descriptor may refer to another file.
+// Returns the file of a request. Called before the request is submitted: at its completion the descriptor may
+// refer to another file.
 HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& entry) noexcept {
   if ((entry.flags & kEntryFixedFile) == 0) {
     return file_of(log, entry.fd);
@@ -62,15 +62,15 @@ int64_t vector_bytes(const RingEntry& entry) noexcept {
   return int64_t(bytes);
 }
 
-// Sets an entry of this library's copy of the ring's table of registered files.
+// Sets an entry of Ring::table, which is this library's copy of the ring's table of registered files.
 void set_table_entry(Ring& ring, uint32_t index, HandleFile file) noexcept {
   if (index < ring.file_count) {
     ring.table[index] = file;
   }
 }
 
-// Fills `pending` for an operation on an open file. If the request has no offset of its own, it begins at the
-// descriptor's position. The position is read now, and advanced when the operation completes.
+// Fills `pending` for an operation on an open file. A request without an offset begins at the descriptor's
+// position. That position is read here, and moved when the operation completes.
 void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& pending,
                        penstock_call call, int64_t length) noexcept {
   pending.call = call;
@@ -128,8 +128,8 @@ void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& 
   }
 }
 
-// Counts a request that succeeded. Called in the thread that reads its completion first; the bytes are added
-// to that thread's totals.
+// Counts a request that succeeded, and adds its bytes to the totals of the calling thread. That is the thread
+// in which this library reads the request's completion.
 void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result) noexcept {
   Operation operation{.call = pending.call, .layer = PENSTOCK_RING, .begin = pending.begin, .end = ticks()};
   if (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE) {
@@ -138,7 +138,7 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result)
     (pending.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
         uint64_t(result);
     if (pending.offset >= 0) {
-      pending.offset += result;  // a request may have several completions (multishot)
+      pending.offset += result;  // the next completion of a multishot request begins here
     }
     if (Description* description = pending.uses_position ? description_of(pending.fd) : nullptr) {
       description->advance(result);
@@ -156,8 +156,8 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result)
   count_handle(log, pending.file, operation);
 }
 
-// Counts and removes a request that succeeded without a completion. It moved all its bytes; otherwise it
-// would have had a completion.
+// Counts and removes a request that succeeded without a completion. It has read or written all the requested
+// bytes; otherwise it would have a completion.
 void count_silent_success(ThreadLog& log, Ring& ring, uint32_t index) noexcept {
   Pending& pending = ring.pending.at(index);
   if (pending.is_counted && (pending.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {
@@ -171,10 +171,10 @@ bool was_short(const Pending& pending, int64_t result) noexcept {
                                                                                    : result < 0;
 }
 
-// Returns the request that a completion belongs to. Several requests may have the same user_data. Then it is
-// the oldest request that always has a completion. If all of them are silent (kSkipsCompletion), it is the
-// oldest one for which the result is a failure, or fewer bytes than requested: only then does a silent
-// request have a completion.
+// Returns the index of the request that a completion belongs to; 0 if there is none. If several requests have
+// the same user_data, it chooses the oldest one that is not silent (kSkipsCompletion). If all of them are
+// silent, it chooses the oldest one for which the result is a failure or a short transfer, because a silent
+// request has a completion only in these cases.
 uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
   uint32_t oldest_short = 0;
   for (uint32_t index = ring.pending.find(completion.user_data); index != 0;
@@ -192,8 +192,9 @@ uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
 
 }  // namespace
 
-// Adds a request to the ring's table, before the kernel gets it. So it is in the table when its completion is
-// read, even if another thread reads it: that thread waits for Ring::lock.
+// Adds a request to ring.pending, before the kernel gets the request. So the request is in the table when its
+// completion is read. This also holds if another thread reads the completion, because that thread waits for
+// Ring::lock.
 void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
@@ -264,9 +265,9 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   }
 }
 
-// Counts the request of a completion. Silent requests (kSkipsCompletion) before it in its chain have
-// completed as well, because a chain runs in order. They are counted first, so that file positions and the
-// table of registered files change in that order.
+// Counts the request that a completion belongs to. A chain of linked requests runs in order, so the silent
+// requests (kSkipsCompletion) directly before it in its chain have completed too. These are counted first,
+// because each may change a file position or the table of registered files.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~uint64_t{0}) {
     return;  // not counted: a request's second completion, and liburing's own timeouts
@@ -297,8 +298,8 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
   if ((completion.flags & kCompletionMore) != 0) {
     return;
   }
-  // A failure ends the chain: the kernel cancels the requests after it. If the failed request was a silent
-  // one, the cancelled requests get no completions, so they are removed here.
+  // If a linked request fails, the kernel cancels the requests after it in its chain. If the failed request
+  // was silent, the cancelled requests get no completions, so they are removed here.
   if (was_short(pending, completion.result) &&
       (pending.flags & (kSoftLink | kSkipsCompletion)) == (kSoftLink | kSkipsCompletion)) {
     while (ring.pending.at(index).next_in_chain != 0) {
@@ -308,7 +309,8 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
   ring.pending.remove(index);
 }
 
-// Counts only silent requests that are not in a chain: in a chain an earlier request may have failed.
+// Counts the silent requests (kSkipsCompletion) that have no completion, and removes them. Those in a chain
+// are not counted, because an earlier request of the chain may have failed.
 void count_silent_requests(ThreadLog& log, Ring& ring) noexcept {
   for (uint32_t i = 1; i <= ring.pending.highest_index(); ++i) {
     if (ring.pending.is_used(i) && (ring.pending.at(i).flags & kSkipsCompletion) != 0 &&

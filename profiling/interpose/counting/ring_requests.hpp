@@ -2,7 +2,7 @@
 //
 // Threads: any thread, in a wrapper.
 // Locks: the caller holds Ring::lock (rings.cpp), which excludes other threads and handlers of the same
-// thread. The functions may wait in Update for a change of the session, and may take its file_lock.
+// thread. The functions may wait in Update while another thread changes the session, and may take file_lock.
 // Memory: nothing is allocated, and errno does not change.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace penstock::interpose {
 
-// The state of one ring. `next` never changes once the ring is in the list. `fd` is read without the lock.
-// All else is used under `lock`, or by new_ring() and its caller before `fd` is stored. Only
-// with_library_ring() reads `cq_tail` without the lock.
+// The state of one ring. `next` never changes after the ring was added to the list. `fd` may be read without
+// the lock. All other members are used under `lock`, with two exceptions: new_ring() and its caller fill them
+// before they store `fd`, and with_library_ring() reads `cq_tail` without the lock.
 struct Ring {
   Ring* next = nullptr;
   std::atomic<int> fd{-1};  // -1: none
   OwnedLock lock;
   RingParameters parameters{};
-  bool is_of_liburing = false;  // a ring of liburing: its requests are read before liburing publishes them
+  bool is_of_liburing = false;  // made by liburing: requests are read before liburing publishes them
   const char* sq_memory = nullptr;
   const char* cq_memory = nullptr;
   const uint32_t* sq_tail = nullptr;
@@ -38,13 +38,13 @@ struct Ring {
 
 // Called before the kernel gets the request: adds it to the ring's table of requests.
 void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
-// Called once for each completion: counts its request, and removes it from the table after its last
-// completion.
+// Called once for each completion: counts the completion's request, and removes a request from the table
+// after its last completion.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// Takes the requests that succeed without a completion (IOSQE_CQE_SKIP_SUCCESS) as completed, and counts
-// them. Called when the ring ends, and in count_finished_rings(): before the process ends, before an exec
-// that may fail, and when recording ends. After a failed exec, and after recording has ended, the ring
-// continues.
+// Counts the requests in flight that have no completion if they succeed (IOSQE_CQE_SKIP_SUCCESS): it assumes
+// that they have succeeded. Called when the ring ends, before the process ends, before an exec, and when
+// recording ends. After a failed exec, and after recording has ended, the program may continue to use the
+// ring.
 void count_silent_requests(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,13 +1,13 @@
 // The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
-// Threads: a thread of the program, in a wrapper around its call, or when it ends the process. The comments
-// of count_finished_rings() and forget_rings() name their callers.
-// Locks: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`), never both at
-// once. Two exceptions: new_ring(), add_library_ring() and add_program_ring() fill a ring without its lock,
-// because no wrapper finds it by a descriptor yet. with_library_ring() reads `cq_tail` without the lock.
-// Under a ring's lock the counting may take the session's file_lock, and may wait in Update while another
-// thread changes the session. That thread must therefore not wait for a ring's lock while session.changes is
-// set.
+// Threads: a thread of the program, in a wrapper or when it ends the process. The comments of
+// count_finished_rings() and forget_rings() name their callers.
+// Locks: rings_lock is for the list of rings. Ring::lock is for all members of a ring but `next` and `fd`. No
+// thread holds both locks at once. Two exceptions to Ring::lock: new_ring(), add_library_ring() and
+// add_program_ring() fill a new ring without it, because no wrapper finds that ring by a descriptor yet.
+// with_library_ring() reads `cq_tail` without it. A thread that holds a ring's lock and counts an operation
+// may take the session's file_lock, and may wait in Update while another thread changes the session. So the
+// thread that changes the session must not wait for a ring's lock while session.changes is set.
 // Memory: from private_memory(). Nothing calls malloc or stdio.
 // Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() == false and counts nothing.
 // Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
@@ -27,16 +27,16 @@ namespace penstock::interpose {
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
-// Values of Ring::fd for a ring without a descriptor. kFreeFd: free for another use. kClaimedFd: a thread is
-// filling it. kForgottenFd: never used again.
+// Values of Ring::fd for a ring without a descriptor. kFreeFd: new_ring() may use the ring again. kClaimedFd:
+// a thread is filling the ring. kForgottenFd: the ring is never used again.
 constexpr int kFreeFd = -1;
 constexpr int kClaimedFd = -3;
 constexpr int kForgottenFd = -2;
 constinit OwnedLock rings_lock;  // held to change the list; reading the list needs no lock
 
 // Returns the ring with this descriptor; null if there is none. Takes no lock, so any thread and any handler
-// may call it. Rings are never freed, because another thread may be reading the list. A ring that ended stays
-// in the list with fd -1 (kFreeFd), and is used again.
+// may call it. Because another thread may be reading the list, rings are never freed: a ring that ended keeps
+// its place in the list, with fd -1 (kFreeFd), and is used again.
 Ring* find_ring(int fd) noexcept {
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) == fd) {
@@ -46,19 +46,21 @@ Ring* find_ring(int fd) noexcept {
   return nullptr;
 }
 
-// Returns a ring that has no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper
-// finds it by a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimedFd. So
-// another thread that sets up a ring at the same instant does not take it for a free one.
+// Returns a ring that has no descriptor yet. Null if there is no memory, and in a handler whose own thread
+// holds rings_lock. The caller holds no lock. It fills the ring and stores `fd` last: until then no wrapper
+// finds the ring by a descriptor. This function sets `fd` to kClaimedFd under rings_lock, so another thread
+// that calls it at the same instant does not get the same ring.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
-  // Ends an older ring with the same descriptor: the kernel has given its number to a new ring. This is done
-  // outside rings_lock, because remove_ring() takes the old ring's lock.
+  // If an older ring has the same descriptor, it has ended: the kernel has given its number to the new ring.
+  // It is removed before rings_lock is taken, because remove_ring() takes the old ring's lock.
   remove_ring(fd);
   const LockGuard lock(rings_lock);
   Ring* ring = lock.has_lock() ? find_ring(kFreeFd) : nullptr;
   if (lock.has_lock() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
-      // `next` is stored first, because a reader may follow it as soon as first_ring leads to this ring.
+      // `next` is stored before first_ring: as soon as first_ring leads to this ring, other threads may read
+      // `next`.
       ring->next = first_ring.load(std::memory_order_relaxed);
       first_ring.store(ring, std::memory_order_release);
     }
@@ -78,7 +80,8 @@ const uint32_t* word_at(const char* memory, uint32_t offset) noexcept {
   return reinterpret_cast<const uint32_t*>(memory + offset);
 }
 
-// Store where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
+// These two functions store where the ring's memory is. The caller holds Ring::lock, or the ring has no
+// descriptor yet.
 void set_sq_memory(Ring& ring, const char* memory) noexcept {
   ring.sq_tail = word_at(memory, ring.parameters.sq.tail);
   ring.sq_array =
@@ -91,15 +94,15 @@ void set_cq_memory(Ring& ring, const char* memory) noexcept {
   ring.cq_memory = memory;
 }
 
-// Reads the tail of a ring. Loads with acquire: the writer of the ring (the kernel or the program) stores the
-// entries first and then the tail. After a relaxed load, this thread might still see an old entry.
+// Reads the tail of a ring. The kernel or the program stores the entries of the ring first and then the tail.
+// So the tail is loaded with acquire order: after a relaxed load this thread might still see an old entry.
 uint32_t tail_of(const uint32_t* tail) noexcept {
   return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
 }
 
-// Counts all completions that came since the last call. Ring::lock is held. The kernel writes the ring
-// meanwhile, and other threads of the program take completions from it, so nothing stops an entry from being
-// overwritten.
+// Counts all completions that came since the last call. The caller holds Ring::lock. An entry may be
+// overwritten while it is read here: the kernel writes to the ring, and other threads of the program make
+// room in it.
 void count_completions(ThreadLog& log, Ring& ring) noexcept {
   if (ring.cq_tail == nullptr) {
     return;
@@ -115,8 +118,8 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
     }
     const RingCompletion completion =
         *reinterpret_cast<const RingCompletion*>(ring.completions + (ring.cq_seen & (room - 1)) * stride);
-    // The tail is read again after the copy. If it has moved by more than the ring's size, the kernel may
-    // have overwritten the entry during the copy. Then the copy is discarded.
+    // The tail is read again after the copy. If it is now more than the ring's size ahead of this entry, the
+    // kernel may have overwritten the entry during the copy, and the copy is discarded.
     tail = tail_of(ring.cq_tail);
     if (tail - ring.cq_seen <= room) {
       ring.cq_seen += 1;
@@ -125,17 +128,17 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
   }
 }
 
-// Counts one request. Ring::lock is held. The entry is in the program's memory, and the kernel has not taken
-// it yet.
+// Counts one request. The caller holds Ring::lock. The request's entry is in the program's memory, and the
+// kernel has not taken it yet.
 void count_request(ThreadLog& log, Ring& ring, uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
   const unsigned entry_shift = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
   add_request(log, ring, ring.entries[index << entry_shift]);
 }
 
-// For a ring that the program fills by itself: counts the requests that it published since the last call.
-// Ring::lock is held. Rings of liburing are read by read_before_call() instead, because liburing publishes
-// requests within its call.
+// Counts the requests that the program has published since the last call of this function. The caller holds
+// Ring::lock. Does nothing for a ring of liburing: read_before_call() counts its requests, because liburing
+// publishes them only within its call.
 void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   if (ring.is_of_liburing || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
@@ -143,7 +146,7 @@ void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   const uint32_t room = ring.parameters.sq_entries;
   const uint32_t tail = tail_of(ring.sq_tail);
   if (tail - ring.sq_seen > room) {
-    ring.sq_seen = tail - room;  // the completions of the skipped requests count as dropped
+    ring.sq_seen = tail - room;  // the skipped requests count as dropped when they complete
   }
   for (; ring.sq_seen != tail; ++ring.sq_seen) {
     const uint32_t slot = ring.sq_seen & (room - 1);
@@ -152,9 +155,9 @@ void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   ring.chain_end = 0;
 }
 
-// Counts the remaining requests and completions, and empties the ring. Ring::lock is held. Order: requests
-// are counted before completions, because a completion without a known request counts as dropped. `fd` is
-// stored last, because from then on new_ring() may give the ring to another thread.
+// Counts the remaining requests and completions, and empties the ring. The caller holds Ring::lock. Order:
+// requests are counted before completions, because a completion without a known request counts as dropped.
+// `fd` is stored last, because from then on new_ring() may give the ring to another thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
   count_published_requests(log, ring);
   count_completions(log, ring);
@@ -173,9 +176,9 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   ring.fd.store(kFreeFd, std::memory_order_release);
 }
 
-// Calls `action` under the lock of the ring with this descriptor. Called by any thread, with no lock held.
-// thread_log() may create the thread's log, with memory from the kernel. The descriptor is compared again
-// under the lock: between find_ring() and the lock the ring may have ended and been used again.
+// Calls `action` under the lock of the ring with this descriptor. Any thread may call this; it holds no lock.
+// thread_log() may make the thread's log, with memory from the kernel. The descriptor is compared again under
+// the lock, because before that the ring may have ended and been used for another descriptor.
 template <typename Do>
 void with_ring(int fd, Do action) noexcept {
   ThreadLog* log = fd < 0 || !has_rings() ? nullptr : thread_log();
@@ -189,10 +192,11 @@ void with_ring(int fd, Do action) noexcept {
   }
 }
 
-// Calls `action` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
-// closed the descriptor and use a registered number instead. No lock is held on entry. A limit: `cq_tail` is
-// read without the lock and is not compared again under it. If another thread ends the same ring at that
-// moment, `action` may get a ring that is empty, or in use for another one.
+// Calls `action` under the lock of a ring of liburing. The caller holds no lock. The ring is found by the
+// address of its memory, because liburing may have closed the descriptor and use a registered number instead.
+// A limit: `cq_tail` is read without the lock, and is not compared again under it. If another thread ends the
+// ring between these two moments, `action` may get an empty ring, or one that was given to another ring of
+// the program.
 template <typename Do>
 void with_library_ring(const LibraryRing& library, Do action) noexcept {
   ThreadLog* log = has_rings() ? thread_log() : nullptr;
@@ -234,15 +238,15 @@ void add_library_ring(const LibraryRing& library, const RingParameters& paramete
   ring->entries = library.sq.requests;
   ring->cq_tail = library.cq.tail;
   ring->completions = reinterpret_cast<const char*>(library.cq.completions);
-  // Skips the completions that are already in the ring: they belong to requests that this library has not
-  // seen.
+  // The completions that are already in the ring are skipped: they belong to requests that this library has
+  // not seen.
   ring->cq_seen = *library.cq.tail;
   session.rings_seen = true;
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
-// The ring's memory is known now only if the program provided it (kSetupOwnMemory). Otherwise
-// note_ring_memory() notes it when the program maps the ring.
+// Adds the ring to the list. The address of its memory is known now only if the program provided the memory
+// (kSetupOwnMemory). Otherwise note_ring_memory() stores the address when the program maps the ring.
 void add_program_ring(int fd, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
@@ -285,8 +289,8 @@ bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept {
   return is_ring;
 }
 
-// Ends the rings whose memory is in this range. Called before munmap(): reading unmapped memory afterwards
-// would crash the program's own thread.
+// Ends the rings whose memory is in this range. Called before munmap(): this library must not read the memory
+// after that, because that would crash the program.
 void remove_rings_in(const void* memory, size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* begin = static_cast<const char*>(memory);
@@ -301,9 +305,9 @@ void remove_rings_in(const void* memory, size_t bytes) noexcept {
   });
 }
 
-// Counts completions, and then the requests that liburing has prepared and will publish in the call that
-// follows. Completions are counted first, because a new request may carry the user_data of one that has just
-// completed. Requests are read before the call, because afterwards the entries may have been overwritten.
+// Counts completions, and then the requests that liburing will publish in the call that follows. Completions
+// are counted first, because a new request may have the same user_data as one that has just completed.
+// Requests are read before liburing's call, because after it their entries may be overwritten.
 void read_before_call(const LibraryRing& library) noexcept {
   with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
@@ -319,8 +323,8 @@ void read_completions(const LibraryRing& library) noexcept {
 }
 
 // Counts the new completions and requests of one ring, or of all rings (`fd` is -1). Any thread and any
-// handler may call this. Completions are counted first, because a new request may carry the user_data of one
-// that has just completed.
+// handler may call this. Completions are counted first, because a new request may have the same user_data as
+// one that has just completed.
 void read_program_ring(int fd) noexcept {
   const auto read_ring = [](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
@@ -333,8 +337,8 @@ void read_program_ring(int fd) noexcept {
   }
 }
 
-// Stores the files that the program has registered for the ring. file_of() is called under Ring::lock. It may
-// look up in /proc a descriptor that the library has not seen opened.
+// Stores the files that the program has registered for the ring. It calls file_of() under Ring::lock. If the
+// library has not seen the open of a descriptor, file_of() looks the descriptor up in /proc.
 void set_registered_files(int fd, const int* fds, uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.table != nullptr) {
@@ -358,8 +362,8 @@ void update_registered_files(int fd, uint32_t first, const int* fds, uint32_t co
   });
 }
 
-// Notes a change of the ring's table of registered files. Called after io_uring_register() has succeeded. The
-// kernel has read `argument`, so it can be read here.
+// Stores a change of the ring's table of registered files. Called after io_uring_register() has succeeded.
+// `argument` can be read safely here, because the kernel has read it.
 void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept {
   switch (operation) {
     case kRegisterFiles:
@@ -389,10 +393,11 @@ void note_ring_registration(int fd, unsigned operation, const void* argument, un
   }
 }
 
-// Counts the requests and completions of all rings that are not counted yet. Called before the process ends,
-// before it executes another program, and before recording ends, in the thread that does so. Other threads
-// may still use their rings, and after an exec that fails the rings continue. Completions are read before the
-// requests, and once more after them: a request that is read only now may have completed already.
+// Counts what is not counted yet of the requests and completions of all rings. Called before the process
+// ends, before it executes another program, and before recording ends, in the thread that does so. Other
+// threads may be using their rings, and the program may use them again if an exec fails.
+// Order: completions are read before the requests and once more after them, because a request that is read
+// only now may have completed already.
 void count_finished_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
@@ -402,11 +407,13 @@ void count_finished_rings() noexcept {
   });
 }
 
-// Forgets all rings. Called by a fork's child before its first counted call, and by begin_recording(), which
-// holds Control (all signals blocked) while session.changes is set. Resets the locks without taking them,
-// because waiting for one could block for ever. In a fork's child the thread that held the lock does not
-// exist. In begin_recording() the thread that holds it may be waiting for this thread. The descriptor becomes
-// kForgottenFd, not kFreeFd: a thread may have been changing the ring, so the ring is never used again.
+// Forgets all rings. Called in a fork's child before its first counted call. Also called by
+// begin_recording(), which holds Control (all signals blocked) and has set session.changes.
+// Locks: they are reset without being taken, because waiting for one could block for ever. In a fork's child
+// the lock's owner may not exist. In begin_recording() the lock's owner may be waiting for the thread that
+// runs this.
+// `fd` becomes kForgottenFd and not kFreeFd. The ring is never used again, because a thread may have been
+// changing it.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {

@@ -1,19 +1,19 @@
 // Gives each thread its log: at its first call, at its end, across forks, and from one session to the next.
 //
-// Threads: three kinds run this code:
+// Threads: three kinds of threads run this code:
 // - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
-// - the thread that changes the session, with Control held, between session.changes = true and = false
+// - the thread that changes the session, which holds Control, while session.changes is set
 //   (wait_for_updates(), retire_logs(), copy_names_to_session(), is_written_to());
 // - in a fork's child its only thread (forget_parents_logs()), or the one that makes the first counted call
 //   (copy_names_of_parent()).
-// Locks: logs_lock for the lists of logs and the block of threads, begin_lock for the begin of a child's
-// session. They are never held together; the session's file_lock may be taken under either.
+// Locks: logs_lock is for the lists of logs and for threads_block. begin_lock is for the begin of a fork
+// child's session. No thread holds both at once. The session's file_lock may be taken under either of them.
 // wait_for_updates() releases logs_lock between two checks, because updates of other threads may need it.
-// Memory: from the kernel; logs are never freed. No malloc and no FILE of stdio: a wrapper may be called by
-// malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
-// first access.
-// Signals: Control blocks them in the thread that changes the session. In other threads a handler finds no
-// log while `is_beginning_log` is set.
+// Memory: from the kernel; logs are never freed. malloc and stdio are not used, because malloc itself may
+// call a wrapper. All thread-local variables are "initial-exec", because other models may allocate memory at
+// the first access.
+// Signals: the thread that changes the session has all of them blocked, because it holds Control. In other
+// threads a handler finds no log while `is_beginning_log` is set.
 // Forks: a child resets both locks without taking them (forget_parents_logs()).
 #include <errno.h>
 #include <pthread.h>
@@ -34,10 +34,11 @@ constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec
 namespace {
 
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
-// How many vforks are active in this thread: a vfork's child may call vfork() itself.
+// The number of vforks that this thread has called and whose child still runs. It may exceed 1, because the
+// child may call vfork() itself.
 thread_local unsigned suspend_depth __attribute__((tls_model("initial-exec"))) = 0;
-// While this is set, begin_log() returns null. So a wrapped call that a handler or begin_log() itself makes
-// meanwhile is not counted.
+// While this is set, begin_log() returns null. So wrapped calls are not counted that a handler or begin_log()
+// itself makes meanwhile.
 thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = false;
 // This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* former_log __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -52,8 +53,8 @@ constinit ThreadLog* all_logs = nullptr;  // all logs that were ever made; no lo
 constinit penstock_block* threads_block = nullptr;
 
 // Adds an entry for the thread's totals to the session's file, and returns it. Takes logs_lock and, for a new
-// block, file_lock. Null if there is no room, and in a handler whose own thread holds logs_lock: then the
-// thread tries again at its next call.
+// block, file_lock. Null if there is no room, and in a handler whose own thread holds logs_lock. If it is
+// null, the thread tries again at its next call.
 penstock_thread* add_thread(uint32_t thread) noexcept {
   const LockGuard guard(logs_lock);
   if (!guard.has_lock()) {
@@ -74,8 +75,8 @@ penstock_thread* add_thread(uint32_t thread) noexcept {
   return entry;
 }
 
-// Forgets the log's counters, cache and deferred operations. Called by the log's own thread in an update, or
-// by a thread that has taken a log without an owner.
+// Forgets the log's counters, cache and deferred operations. Called by the log's own thread within an update,
+// or for a log without an owner.
 void forget_files(ThreadLog& log) noexcept {
   log.files.clear();
   for (ThreadLog::Cached& cached : log.cache) {
@@ -93,22 +94,22 @@ void clear_log(ThreadLog& log) noexcept {
   log.is_retired = false;
 }
 
-// Gives the log to the next thread that needs one, which fills the rest of its blocks. Never called in a
-// handler, so the lock is always obtained.
+// Adds the log to free_logs. The next thread that needs a log takes it, and fills the rest of its blocks.
+// Never called in a handler, so logs_lock is always obtained.
 void add_to_free_logs(ThreadLog& log) noexcept {
   const LockGuard guard(logs_lock);
   log.next_free = free_logs;
   free_logs = &log;
 }
 
-// Gives the log of an ending thread to the next thread. It is the destructor of ended_key: it runs in the
-// ending thread, after the thread's own function has returned, with no lock held. Destructors of other keys
-// may do I/O before or after this. If they do it after this, the thread gets another log. Signals are not
-// blocked: `is_beginning_log` makes handlers find no log meanwhile. While the state is `forked` this process
-// has no file yet, so nothing is written.
+// Gives back the log of an ending thread, for the next thread. This is the destructor of ended_key, so it
+// runs in the ending thread, after the thread's own function has returned, with no lock held. Destructors of
+// other keys may run later and do I/O; in that case the thread gets another log.
+// Signals: they are not blocked, but handlers find no log while `is_beginning_log` is set.
+// Forks: while the state is `forked`, this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
-  is_beginning_log = true;  // set before own_log is cleared, or a handler would begin a log in between
+  is_beginning_log = true;  // set first: otherwise a handler would begin a log after the next line
   own_log = nullptr;
   former_log = nullptr;
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
@@ -116,7 +117,7 @@ void end_thread(void* ended) noexcept {
     return;
   }
   log->update_mark = nullptr;  // longjmp() may have left a mark
-  log->is_ending = true;       // follow_session() must not give it a new session
+  log->is_ending = true;       // keeps follow_session() from giving it a new session
   {
     const Update update(*log);
     log->totals->end_ticks = ticks();
@@ -132,7 +133,8 @@ void end_thread(void* ended) noexcept {
   is_beginning_log = false;
 }
 
-// A log without an owner: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for
+// Returns a log without an owner: a free one, or a new one. Null if there is no memory, and in a handler
+// whose own thread holds logs_lock. Takes logs_lock, but does not hold it while it asks the kernel for
 // memory.
 ThreadLog* take_unowned_log() noexcept {
   {
@@ -160,16 +162,17 @@ ThreadLog* take_unowned_log() noexcept {
   return log;
 }
 
-// Whether the log's thread exists. A thread that ended by a bare exit system call runs no destructor, so its
-// log keeps its owner.
+// Whether the log's thread exists. `owner` does not show that: if a thread ends by a direct exit system call,
+// end_thread() does not run, and `owner` stays set.
 bool thread_exists(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), long(log.thread), 0) == 0;
 }
 
-// Makes the log's thread find no log at its next call. Called by the thread that changes the session, under
-// logs_lock, while no thread is inside an update. The other thread may end at any time. Its stack, which has
-// own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
-// fails instead of crashing. own_log is written only if it still refers to this log.
+// Clears own_log of the log's thread, so that this thread finds no log at its next call. Called by the thread
+// that changes the session, under logs_lock, while no thread is inside an update.
+// The log's thread may end at any time. Then the memory of its own_log may be unmapped or belong to another
+// thread. So own_log is read by process_vm_readv(), which fails instead of crashing. It is written only if it
+// still refers to this log.
 void clear_own_log(const ThreadLog& log) noexcept {
   ThreadLog* read_log = nullptr;
   ThreadLog* const no_log = nullptr;
@@ -185,11 +188,11 @@ void clear_own_log(const ThreadLog& log) noexcept {
   __atomic_store_n(log.owner, no_log, __ATOMIC_RELEASE);
 }
 
-// Copies the names of descriptors from one session to another; `log` writes them.
+// What copy_name_of() needs to copy the names of descriptors from one session to another.
 struct NameCopy {
-  const char* from;  // null if the old session cannot be read any more
+  const char* from;  // the old session's mapping; null if it cannot be read any more
   ThreadLog* log;
-  uint32_t number = ++copies;  // a description of several descriptors is copied only once
+  uint32_t number = ++copies;  // marks the descriptions that are done: several descriptors may share one
 
   static inline uint32_t copies = 0;
 };
@@ -207,8 +210,9 @@ void copy_name_of(Description& description, void* with) noexcept {
   description.name = add_name(*copy.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
                               static_cast<penstock_file_kind>(name->kind));
 }
-// Copies the names of the descriptors of a fork's child. Called in the child's first counted call, before the
-// parent's file is unmapped. The child may have other threads by then; they wait for begin_lock.
+// Copies the names of all descriptors from the parent's file to the child's file. Called in a fork's child,
+// in its first counted call, before the parent's file is unmapped. If the child has other threads by then,
+// they wait for begin_lock.
 void copy_names_of_parent(const char* parents_base) noexcept {
   if (own_log != nullptr) {
     own_log->base = session.base;
@@ -219,9 +223,10 @@ void copy_names_of_parent(const char* parents_base) noexcept {
 
 }  // namespace
 
-// Copies the names of all descriptors to the new session, with a log that no thread owns. Called by the
-// thread that changes the session. Other threads may close and duplicate descriptors meanwhile, but wait in
-// Update before they use a name. The log is given back afterwards, so that the next thread fills its blocks.
+// Copies the names of all descriptors to the new session. Called by the thread that changes the session. It
+// writes the names with a log that no thread owns, and gives that log back afterwards, so that the next
+// thread fills its blocks. Meanwhile other threads may close and duplicate descriptors. They use no name
+// meanwhile, because they would first wait in Update.
 void copy_names_to_session(const char* old_base) noexcept {
   ThreadLog* log = take_unowned_log();
   if (log != nullptr) {
@@ -235,9 +240,9 @@ void copy_names_to_session(const char* old_base) noexcept {
   }
 }
 
-// Waits until no thread is inside an update. Meanwhile other threads end their updates, and begin no new ones
-// because they see session.changes (Update, counting.hpp). The lock is released between two checks, because
-// an update may need it to begin a log. A log whose thread has died inside an update is not waited for.
+// Waits until no thread is inside an update. The threads end their updates, and begin no new ones because
+// session.changes is set (Update, counting.hpp). logs_lock is released between two checks, because an update
+// may need it to begin a log. If a thread has died inside an update, its log is ignored.
 bool wait_for_updates() noexcept {
   constexpr int64_t kMostWaitNs = 2'000'000'000;
   const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -259,8 +264,9 @@ bool wait_for_updates() noexcept {
   }
 }
 
-// `is_retired` is set before own_log is cleared: a thread that still has the pointer to its log finds it
-// retired in its next Update, and moves it to the new session itself.
+// Marks all logs as retired, and clears own_log of their threads. A thread may have loaded own_log just
+// before that. So `is_retired` is set first: the thread's next Update sees it, and moves the log to the new
+// session.
 void retire_logs() noexcept {
   const LockGuard guard(logs_lock);
   for (ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
@@ -288,9 +294,9 @@ void watch_threads() noexcept {
 
 namespace {
 
-// Whether a session runs. In a fork's child the first counted call of any thread begins a session, while the
-// other threads wait for begin_lock. Called within an Update. A handler whose own thread holds the lock
-// records nothing.
+// Returns whether a session runs. In a fork's child without a session it begins one first, under begin_lock;
+// the child's other threads wait for that lock. Called within an Update. In a handler whose own thread holds
+// begin_lock the result is false, so the handler records nothing.
 bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     const LockGuard guard(begin_lock);
@@ -298,7 +304,7 @@ bool begin_or_find_session(ThreadLog& log) noexcept {
       return false;
     }
     if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-      own_log = &log;  // copy_names_of_parent() writes the names with it
+      own_log = &log;  // copy_names_of_parent() writes the names with this log
       begin_forked_session(&copy_names_of_parent);
       own_log = nullptr;
     }
@@ -308,9 +314,10 @@ bool begin_or_find_session(ThreadLog& log) noexcept {
 
 }  // namespace
 
-// Makes the log belong to the session that runs now. Called within an Update of the log, in its own thread.
-// former_log is set first, so that the log is found again if no session runs now. `owner` is set before
-// own_log: retire_logs() finds own_log by it.
+// Makes the log belong to the session that runs now. Called in the log's own thread, within an Update of the
+// log.
+// Order: former_log is set first, so that begin_log() finds the log again if no session runs now. `owner` is
+// set before own_log, because retire_logs() uses `owner` to clear own_log.
 void begin_in_session(ThreadLog& log) noexcept {
   former_log = &log;
   if (!begin_or_find_session(log)) {
@@ -329,25 +336,25 @@ void begin_in_session(ThreadLog& log) noexcept {
 }
 
 // Gives the calling thread its log, and returns it. Called in a wrapper, before the program's call, if the
-// thread has no log: at its first call, in a new session, or in a fork's child. No lock is held. The call may
-// come from malloc, from a handler, or from this function itself through a wrapper. So `is_beginning_log` is
-// set first. pthread_setspecific() may call malloc (glibc, for keys from 32 on); it runs while
-// `is_beginning_log` is still set, so that the allocator's own calls find no log and do not enter this
-// function again.
+// thread has no log: at its first call, in a new session, or in a fork's child. The caller holds no lock.
+// The wrapper may have been called by malloc, in a handler, or by this function itself. So `is_beginning_log`
+// is set first: while it is set, this function returns null at once. It is still set during
+// pthread_setspecific(), because that function may call malloc (glibc, for keys from 32 on), and malloc may
+// call a wrapper.
 ThreadLog* begin_log() noexcept {
   if (suspend_depth != 0 || is_beginning_log ||
       session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
   if (former_log != nullptr && former_log->update_mark != nullptr) {
-    return nullptr;  // this is a handler that interrupts an update of the previous session
+    return nullptr;  // a handler that interrupted an update of the previous session
   }
   is_beginning_log = true;
   const int saved_errno = errno;
   ThreadLog* log = former_log != nullptr ? former_log : take_unowned_log();
   if (log != nullptr) {
     log->thread = uint32_t(system_call(SYS_gettid));
-    const Update update(*log);  // moves it to the session that runs now, if it is retired
+    const Update update(*log);  // if the log is retired, this moves it to the present session
     if (own_log == nullptr) {
       begin_in_session(*log);
     }
@@ -361,17 +368,19 @@ ThreadLog* begin_log() noexcept {
   return log;
 }
 
-// Resets the locks, and forgets all logs but that of the forking thread. Called in a fork's child by
-// after_fork_in_child(), while it has one thread. The locks are reset first: threads of the parent that held
-// them do not exist here, so waiting would last for ever. The logs of the parent's other threads are not
-// reachable any more; their memory is shared with the parent until it is written to. The forking thread's own
-// log is made again in the same memory, and keeps its table. session.changes is cleared: the parent's thread
-// that set it does not exist here.
+// Resets the locks, and forgets all logs but that of the thread that forked. Called in a fork's child by
+// after_fork_in_child(), while the child has one thread.
+// Locks: they are reset without being taken, because their owners may not exist in the child. session.changes
+// is cleared for the same reason: the thread that set it does not exist in the child.
+// Memory: the log of the thread that forked is made again in the same memory, and keeps the memory of its
+// table. The logs of the parent's other threads are not freed. They take no memory of their own, because the
+// child shares their pages with the parent.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
   if (has_thread_key) {
-    // Otherwise end_thread() would give this log back, although another thread may have it by then.
+    // The key's value is cleared. Otherwise end_thread() would give this log back at the thread's end,
+    // although another thread may have taken it from free_logs by then.
     pthread_setspecific(ended_key, nullptr);
   }
   ThreadLog* log = own_log != nullptr ? own_log : former_log;
@@ -391,19 +400,18 @@ void forget_parents_logs() noexcept {
   }
 }
 
-// Takes the log away from this thread until restore_log(). Called before vfork() and clone() with CLONE_VM
-// and CLONE_VFORK, in the thread that makes the call. The child runs on this thread's variables, so it and
-// its handlers find no log, while the parent's thread sleeps. `suspend_depth` is a count, because the child
-// may itself call vfork().
+// Takes the log away from this thread until restore_log(). Called in the thread that calls vfork(), or
+// clone() with CLONE_VM and CLONE_VFORK, before that call. The child uses this thread's variables while the
+// thread sleeps. So the child and its handlers find no log. `suspend_depth` is a count, because the child may
+// itself call vfork().
 void suspend_log() noexcept {
   if (suspend_depth++ == 0) {
     suspended_log = own_log;
     own_log = nullptr;
   }
 }
-// Gives this thread its log again. Called in the parent, when the child has executed another program or
-// ended. The session may have changed meanwhile; in that case own_log becomes null, and begin_log() finds the
-// log later.
+// Gives this thread its log again. Called in the parent, after the child has executed another program or
+// ended. If the session has changed meanwhile, own_log stays null, and begin_log() finds the log later.
 void restore_log() noexcept {
   if (--suspend_depth == 0) {
     own_log = suspended_log != nullptr && suspended_log->is_retired ? nullptr : suspended_log;

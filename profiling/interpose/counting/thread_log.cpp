@@ -1,15 +1,15 @@
 // Writes to a thread's log: blocks, names, counters, segments and spans.
 //
-// Threads: the log's own thread, within an Update. Exception: copy_names_to_session() calls add_name() in the
-// thread that changes the session, with a log that no thread uses.
+// Threads: the log's own thread, within an Update. There is one exception: copy_names_to_session() calls
+// add_name() for a log that no thread owns, in the thread that changes the session.
 // Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
 // I/O is counted, and Control (recording.hpp) when recording ends. new_block() takes file_lock.
 // Memory: from the kernel and the session's file. No malloc, no stdio, no locale.
 // Signals: a handler never runs this code while its own thread is inside it: the handler's operation is
 // deferred (Update).
-// Crash: other processes read the file while it is written, and the process may be killed at any instruction.
-// So an entry is complete before publish_entries() adds it to its block, and a name that it refers to is in
-// the file before it.
+// Crash: other processes read the file while it is written, and this process may be killed at any
+// instruction. So an entry is complete before publish_entries() adds it to its block. If the entry refers to
+// a name, that name is added first.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -35,8 +35,8 @@ void FileTable::clear() noexcept {
 }
 
 bool FileTable::grow() noexcept {
-  // The table grows seldom. Unless it is very large, all its pages are allocated at once, which is faster
-  // than a page fault for each page.
+  // Unless the table is very large, all its pages are allocated at once (MAP_POPULATE), which is faster than
+  // a page fault for each page.
   const bool is_large = slot_count_ >= kDoubleFromSlotCount;
   const uint64_t count = slot_count_ == 0 ? kFirstSlotCount : slot_count_ * (is_large ? 2 : 4);
   auto* new_slots = static_cast<uint64_t*>(private_memory(bytes_of(count), is_large ? 0 : MAP_POPULATE));
@@ -48,7 +48,7 @@ bool FileTable::grow() noexcept {
     if (marks_[i] == 0) {
       continue;
     }
-    // The slot has some bits of the hash. For all but the largest tables they are enough to find the new
+    // The slot contains some bits of the hash. Only for the largest tables they are too few to find the new
     // place.
     const uint64_t slot = slots_[i];
     uint64_t hash = slot >> kAddressBits;
@@ -63,8 +63,8 @@ bool FileTable::grow() noexcept {
     new_slots[index] = slot;
     new_marks[index] = marks_[i];
   }
-  // The order of these stores matters, because a handler may fork between them: its child clears slot_count_
-  // marks, and all of them must exist.
+  // slot_count_ is stored last, because a handler may fork between these stores. Its child clears the first
+  // slot_count_ bytes of marks_, so these bytes must exist.
   uint64_t* const old_slots = slots_;
   const uint64_t old_count = slot_count_;
   slots_ = new_slots;
@@ -83,8 +83,9 @@ namespace {
 constexpr uint64_t kMostBlockBytes = 256U << 10U;
 constexpr uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
 
-// Adds a block with room for `bytes` of entries, twice as large as the last one. Null if there is no room,
-// and for a retired log: the file of its blocks has ended, and a new block would be in the next file.
+// Adds a block with room for `bytes` bytes of entries. It is twice as large as the last block, but at most
+// kMostBlockBytes. Null if there is no room. Null also for a retired log: the log's file has ended, and a new
+// block would be in the next file.
 [[gnu::cold]] penstock_block* add_block_of_thread(const ThreadLog& log, penstock_block*& block,
                                                   penstock_block_kind kind, uint16_t entry_bytes,
                                                   uint64_t bytes) noexcept {
@@ -100,7 +101,7 @@ constexpr uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
   }
   return added;
 }
-// The current block if it has room, otherwise another one.
+// Returns `block` if it has room for `bytes` bytes, otherwise a new block; null if there is no room.
 [[gnu::always_inline]] inline penstock_block* block_with_room(const ThreadLog& log, penstock_block*& block,
                                                               penstock_block_kind kind, uint16_t entry_bytes,
                                                               uint64_t bytes) noexcept {
@@ -122,7 +123,7 @@ void copy_name(char* to, const char* from, size_t length) noexcept {
   });
 }
 
-// Prefetches the memory of the next entry, which is not in the cache yet. It is loaded while the program does
+// Prefetches the memory of the next entry into the processor's cache. It is loaded while the program does
 // other work.
 void prefetch_for_writing(const char* at, uint64_t bytes, uint64_t room) noexcept {
   constexpr uint64_t kCacheLineBytes = 64;
@@ -133,7 +134,7 @@ void prefetch_for_writing(const char* at, uint64_t bytes, uint64_t room) noexcep
 
 }  // namespace
 
-// Writes a name to the session. Called by the log's own thread, and for a log without an owner
+// Writes a name to the session. Called by the log's own thread, or for a log without an owner
 // (copy_names_to_session()). The text is written before publish_entries() makes it visible.
 uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
                   penstock_file_kind kind) noexcept {
@@ -153,8 +154,8 @@ uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t leng
 
 namespace {
 
-// Adds counters of the form kForm to the log's block; null if there is no room. Only the fields that differ
-// from 0 are written: blocks are full of zeros at first.
+// Adds counters of the form kForm to the log's block; null if there is no room. It writes only the fields
+// that differ from 0, because a new block contains only zeros.
 template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, uint64_t file, uint64_t name,
                                                               penstock_layer layer, uint64_t begin) noexcept {
@@ -188,9 +189,9 @@ template <penstock_form kForm>
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
-// Makes `c` continue the counters `previous` of the same file: it takes over their last positions, and later
-// operations are counted in `c`. `c` is in the file before `previous` is marked as continued. A reader
-// between these two steps misses nothing, because readers count all entries of a file.
+// Makes `c` continue `previous`, the counters of the same file: later operations are counted in `c`, which
+// takes over the last positions of `previous`. `c` is in the session's file before `previous` is marked as
+// continued. A reader that reads between these two steps misses nothing, because it counts both.
 void continue_counters(penstock_counters& previous, penstock_counters& c) noexcept {
   c.last_was = previous.last_was;
   c.last_read = visit_counters(previous, [](const auto& fields) { return fields.last_read; });
@@ -206,7 +207,7 @@ void continue_counters(penstock_counters& previous, penstock_counters& c) noexce
 }
 
 // Adds whole counters for a file whose counters are full, or are brief ones that cannot count the call. The
-// table refers to the new counters last: until then the old counters are valid.
+// log's table is changed last: until then it refers to the old counters, which are still valid.
 [[gnu::noinline]] penstock_counters* make_continuation(ThreadLog& log, uint64_t slot,
                                                        penstock_counters& previous, uint64_t begin) noexcept {
   penstock_counters* c =
@@ -220,8 +221,9 @@ void continue_counters(penstock_counters& previous, penstock_counters& c) noexce
 
 }  // namespace
 
-// The most frequent case is a file that is opened for the first time. A handler must not run this while its
-// own thread is inside it, because the table may be growing. Update prevents that.
+// Finds or makes the counters. Usually the file is new to this thread, so the branches are marked as likely
+// for that case. A handler must not run this while its own thread is inside it, because the table may be
+// growing. Update prevents that.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, uint64_t begin) noexcept {
   uint64_t slot = log.files.slot_of(file.file, layer);
@@ -250,10 +252,10 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 
 namespace {
 
-// Describes a descriptor that no wrapper saw opened, from /proc and fstat(). Uses log.name, so it must not
-// run in a handler that interrupted an update of its own thread. own_log is null while the log is retired or
-// not yet in use; in that case the name is not stored. The description is complete before describe() shows it
-// to other threads.
+// Describes a descriptor whose open was not seen by a wrapper, from /proc and fstat(). Uses log.name, so it
+// must not run in a handler that interrupted an update of its own thread. If own_log is null, the log is
+// retired or not yet in use, and the name is not stored. The description is complete before describe() shows
+// it to other threads.
 Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
   AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {
@@ -300,9 +302,9 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
-// Finds or makes the counters of a descriptor's file. Called within an update. Two threads may describe the
-// same descriptor at once. Then the later description replaces the earlier one (describe()), and its serial
-// makes the cached counters of the earlier one invalid.
+// Finds or makes the counters of a descriptor's file. Called within an update. If two threads describe the
+// same descriptor at the same time, the later description replaces the earlier one (describe()). It has
+// another serial, so counters that were cached for the earlier one are not used any more.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = description_of(fd);
   if (description == nullptr) {
@@ -324,7 +326,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
                      .kind = static_cast<penstock_file_kind>(description->kind)},
                     layer, call, ticks());
     if (c == nullptr) {
-      return nullptr;  // there is no room now; the cache does not change, so the next call tries again
+      return nullptr;  // no room; the cache does not change, so the next call tries again
     }
   }
   cached.counters = c;
@@ -334,9 +336,9 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
 
 namespace {
 
-// Gives the log another block for segments, and returns it; null if there is none. At the trace limit this
-// may be the log's own full block, emptied. So the caller must not keep pointers into that block. Takes
-// file_lock.
+// Gives the log another block for segments, and returns it; null if there is none. At the trace limit it may
+// empty the log's present block and return that one. So the caller must not keep pointers into the present
+// block. Takes file_lock.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
   penstock_block* block = log.is_retired ? nullptr : next_segment_block(log.segments);
   if (block != nullptr) {
@@ -347,8 +349,8 @@ namespace {
 
 }  // namespace
 
-// Keeps one traced call as a segment. Called within an Update, or within an OuterUpdate if the block has
-// room. The entry is stored before publish_entries() makes it visible.
+// Records one traced call as a segment. Called within an Update, or within an OuterUpdate if the block has
+// room. The segment is stored before publish_entries() makes it visible.
 void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
   if (free_bytes(block) < sizeof(penstock_segment)) {
@@ -373,8 +375,7 @@ void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noex
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
-// Adds a span that the program reports. Called by penstock_profile_span(), which the program calls, within an
-// Update.
+// Adds a span. Called within an Update by penstock_profile_span(), by which the program reports a span.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block =
       block_with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));

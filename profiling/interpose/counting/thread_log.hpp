@@ -2,15 +2,15 @@
 // totals.
 //
 // Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
-// (recording.cpp) reads and retires the logs of the others; it holds Control.
+// (recording.cpp) holds Control; it reads the logs of all threads and marks them as retired.
 // Locks: taken only for a new block of the session's file or a new log, which is less than once in thousands
 // of operations.
 // Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
 // Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
-// Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its
-// operation is deferred and counted after that update (Update, counting.hpp).
-// Forks: the child calls forget_parents_logs(). It keeps the log of the thread that forked, and does not use
-// those of the parent's other threads.
+// Signals: a handler may run at any instant and do I/O of its own. If it has interrupted an update of its own
+// thread, its operation is deferred and counted after that update (Update, counting.hpp).
+// Forks: the child calls forget_parents_logs(). It uses the memory of the log of the thread that forked
+// again, and does not use the logs of the parent's other threads.
 #pragma once
 
 #include <sys/types.h>
@@ -31,14 +31,15 @@ struct Operation {
   penstock_call call = PENSTOCK_CALL_OTHER;
   penstock_layer layer = PENSTOCK_POSIX;
   int failed = 0;       // errno; 0: the call succeeded
-  int64_t offset = -1;  // offset in the file where it began; -1: it has none
+  int64_t offset = -1;  // offset in the file where the call began; -1: it has none
   int64_t length = 0;   // bytes that were read, written or mapped
   uint64_t begin = 0;   // in ticks, as `end`
   uint64_t end = 0;
 };
 
-// Finds a thread's counters by file and layer. It is a hash table with open addressing, and has the addresses
-// of the counters in the session. Only its thread uses it, within an update, so no handler uses it meanwhile.
+// Finds a thread's counters by file and layer. It is a hash table with open addressing; a slot has the
+// address of counters in the session's mapped file. Only the log's own thread uses it, within an update, so
+// no handler uses it at the same time.
 class FileTable {
  public:
   // Makes the table two or four times as large, or creates it. False if there is no memory.
@@ -106,9 +107,10 @@ class FileTable {
   }
   static size_t bytes_of(uint64_t slots) noexcept { return slots * (sizeof(uint64_t) + sizeof(uint8_t)); }
 
-  // A slot has 21 bits of the hash, and the address of the counters in units of 32 bytes. In the memory after
-  // the slots, marks_ has one byte for each slot, made of other bits of the hash; 0 means free. These bytes
-  // show whether a file is new. Far more of them than of the slots fit in the processor's cache.
+  // Each slot has 21 bits of the hash, and the address of the counters in units of 32 bytes. marks_, in the
+  // memory after the slots, has one byte for each slot: 0 if the slot is free, otherwise other bits of the
+  // hash. A search reads marks_ first, because it is eight times smaller than slots_ and more of it fits in
+  // the processor's cache.
   uint64_t* slots_ = nullptr;
   uint8_t* marks_ = nullptr;
   uint64_t slot_count_ = 0;
@@ -117,12 +119,12 @@ class FileTable {
 
 struct ThreadLog {
   struct Cached {
-    uint64_t tag = 0;  // serial of a description and the layer
+    uint64_t tag = 0;  // cache_tag(): a description's serial, and the layer
     penstock_counters* counters = nullptr;
   };
-  // An operation of a handler that interrupted an update. It was made on a file, or on a descriptor that was
-  // not described (`by_descriptor`). For such a descriptor, `device` and `inode` are those of the file to
-  // which it referred.
+  // An operation of a handler that interrupted an update. If `by_descriptor` is false, it was made on `file`.
+  // If it is true, it was made on the descriptor `fd`, which was not described; `device` and `inode` are
+  // those of the file to which `fd` referred.
   struct Deferred {
     Operation operation;
     uint64_t file = 0;
@@ -150,10 +152,10 @@ struct ThreadLog {
 
   SpareDescription spare;
 
-  // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
-  // long as `base` does not change. `is_retired`: that session has ended. The thread's next Update moves the
-  // log to the session that runs then. Before that Update, a call may still be counted in the old mapping, if
-  // its blocks have room.
+  // `base` is the address of the session's mapping. All blocks and counters of the log are in it, and it
+  // stays mapped as long as `base` does not change. `is_retired`: that session has ended. The thread's next
+  // Update moves the log to the session that runs then. Before that Update, a call may still be counted in
+  // the old mapping.
   char* base = nullptr;
   volatile bool is_retired = false;
   volatile bool is_ending = false;  // its thread is ending
@@ -163,16 +165,16 @@ struct ThreadLog {
   ThreadLog* next_free = nullptr;
   Cached cache[kCacheEntries];
   Deferred deferred[kMaxDeferred];
-  AbsoluteName name;  // a buffer for updates, because the stacks of handlers may be small
+  AbsoluteName name;  // a buffer for updates: a handler's stack may be too small for it
 };
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// Makes the caller's log, or finds the one that it had in an earlier session. Null if nothing is recorded.
-// Takes logs_lock for a new log, and file_lock for a new block. errno does not change.
+// Makes the calling thread's log, or finds the log that the thread had in an earlier session. Null if nothing
+// is recorded. Takes logs_lock for a new log, and file_lock for a new block. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
-// The caller's log; null if nothing is recorded. Any thread and any handler; the first call of a thread may
-// take locks (begin_log()).
+// Returns the calling thread's log; null if nothing is recorded. Any thread and any handler may call this. A
+// thread's first call may take locks (begin_log()).
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
   if (log != nullptr) [[likely]] {
@@ -181,9 +183,10 @@ inline ThreadLog* thread_log() noexcept {
   return begin_log();
 }
 
-// Makes each thread that ends give its log back for the next thread. Called once, when the library is loaded.
+// From now on each thread gives its log back when it ends, so that another thread can use it. Called once,
+// when the library is loaded.
 void watch_threads() noexcept;
-// Called in a fork's child before its first counted call: frees the locks without waiting for them, and
+// Called in a fork's child before its first counted call: resets the locks without waiting for them, and
 // forgets the logs of the parent's other threads.
 void forget_parents_logs() noexcept;
 // Called within an Update of the caller's own log: moves the log to the session that runs now.
@@ -199,17 +202,17 @@ void retire_logs() noexcept;
 void copy_names_to_session(const char* old_base) noexcept;
 // Whether a thread may still write to the session that is mapped at `base`.
 bool is_written_to(const char* base) noexcept;
-// Called before vfork(): until restore_log() the calling thread has no log, so the child records nothing. The
-// child runs in its parent's memory and uses the thread-local variables of its parent's thread, but its
-// descriptors are its own.
+// Called before vfork(): until restore_log() the calling thread has no log, so the child records nothing.
+// Otherwise the child would use the log of its parent's thread, because it runs in the parent's memory.
 void suspend_log() noexcept;
-// Called in the parent when the child has called exec() or ended: the thread has its log again.
+// Called in the parent after vfork(), when the child has called exec() or ended: gives the thread its log
+// again.
 void restore_log() noexcept;
-// Whether this process is a child of vfork(), between suspend_log() and restore_log(). Its descriptors must
-// not be described either, because they are not the parent's.
+// Whether a vfork's child runs now, between suspend_log() and restore_log(). The child's descriptors are not
+// described: the table of descriptors is in the parent's memory, but the descriptors are the child's own.
 bool log_suspended() noexcept;
 
-// The key by which the counters of a file are found, and the data to make them.
+// What counters_of() needs to know about a file: `file` to find its counters, and the rest to make them.
 struct FileRecord {
   uint64_t file = 0;
   uint64_t name = 0;           // offset of its name in the session; 0: the name is written from `text`
@@ -217,24 +220,25 @@ struct FileRecord {
   uint32_t length = 0;
   penstock_file_kind kind = PENSTOCK_REGULAR;
 };
-// The counters of (file, layer) in this thread that fit the call, created if necessary; null if there is no
-// room. `begin`: the start of the operation, in ticks. Called within an Update.
+// Returns this thread's counters of (file, layer) to which the call can be added, and makes them if
+// necessary. Null if there is no room. `begin` is the start of the operation, in ticks. Called within an
+// Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, uint64_t begin) noexcept;
-// Returns what counters_of() returns, for the file of a descriptor. If the descriptor is not described, its
-// file is looked up in /proc. The result is stored in the log's cache. Null also if operations on the
-// descriptor are not counted for a file. Called within an Update.
+// Returns this thread's counters for the file of a descriptor, like counters_of(), and stores them in the
+// log's cache. If the descriptor is not described, its file is looked up in /proc. Null if there is no room,
+// or if the descriptor has no file (a pipe, for example). Called within an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
-// The bytes of a block that no entry uses yet; 0 for null.
+// The number of bytes of the block that no entry uses yet; 0 if `block` is null.
 inline uint64_t free_bytes(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
-// Where the bytes of a block begin that no entry uses yet.
+// The address of the first byte of the block that no entry uses yet.
 inline char* first_free_byte(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
-// Makes the next `bytes` of entries visible to readers; they must be complete.
+// Makes the next `bytes` bytes of the block visible to readers. The entries in them must be complete.
 inline void publish_entries(penstock_block* block, uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }

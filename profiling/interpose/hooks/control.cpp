@@ -1,14 +1,14 @@
 // Implements the functions of penstock_profile.h, by which the program begins and ends windows itself. Also
-// begins windows by training steps.
+// begins a new window after every N training steps, if PENSTOCK_PROFILE_EVERY or penstock_profile_every() has
+// set N.
 //
-// Threads: any thread of the program, but not inside an update (Update, counting.hpp): to begin a window, a
-// thread waits until no other thread is inside an update.
-// Locks: none is held on entry. start_window(), stop_window() and the functions that they call run with
-// Control held: the lock for changing what is recorded (recording.hpp). step_ended() takes Control only if a
-// window ends.
-// Memory: paths are on the stack. redirect_calls() may call malloc (in dlopen()). During a change of the
-// session (session.changes is true) that could hang: other threads then wait for the end of the change,
-// perhaps inside malloc. So it calls malloc only outside of a change. getenv() reads the program's
+// Threads: any thread of the program, but not inside an update (Update, counting.hpp). To begin a window, a
+// thread waits until no thread is inside an update. Inside an update it would wait for itself.
+// Locks: none is held on entry. start_window() and stop_window() run with Control held: the lock for changing
+// what is recorded (recording.hpp). step_ended() takes Control only if a window ends.
+// Memory: paths are on the stack. redirect_calls() may call malloc (in dlopen()). It does so only while
+// session.changes is false. While it is true, another thread may be waiting inside malloc for the end of the
+// change. A malloc in this thread could then wait for that thread for ever. getenv() reads the program's
 // environment.
 // Signals: Control blocks all signals of the thread that holds it.
 #include "profiling/interpose/hooks/control.hpp"
@@ -35,8 +35,8 @@ namespace {
 uint64_t step_calls = 0;  // number of calls of penstock_profile_step(); guarded by Control
 std::atomic<bool> steps_are_called{false};
 
-// Writes the absolute path of `given` to `to`, without "/" at its end. False if `given` is empty, if the
-// working directory is not known, or if the path is too long.
+// Writes the absolute path of `given` to `to`, without "/" at its end. Returns false if `given` is empty, if
+// the working directory is not known, or if the path is too long.
 bool make_absolute(const char* given, char* to, size_t room) noexcept {
   const size_t length = strlen(given);
   if (length == 0) {
@@ -103,8 +103,8 @@ int start_window(const char* folder, const char* label) noexcept {
   return failed;
 }
 
-// Ends the window, and returns 0 or an errno value. If recording began with the window, it ends as well.
-// Otherwise a new file begins for the time after the window. The caller holds Control.
+// Ends the window, and returns 0 or an errno value. If recording began with this window, recording ends too.
+// Otherwise recording continues in a new file. The caller holds Control.
 int stop_window() noexcept {
   if (!recording.window_is_open || !is_running()) {
     recording.window_is_open = false;
@@ -128,8 +128,8 @@ void read_steps_per_window() noexcept {
 }
 
 // Begins a new window if step `number` is the last step of the current one. Several accelerators may report
-// the same step at once, and only the first report begins the window. Therefore the step and the state are
-// checked again once this thread holds Control.
+// the same step at once, but only the first report may begin the window. Therefore, once this thread holds
+// Control, it checks again whether another report has started the window or recording has ended.
 void step_ended(uint64_t number) noexcept {
   if (steps_per_window == 0 || !is_running()) {
     return;

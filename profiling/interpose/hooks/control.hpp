@@ -10,12 +10,13 @@ namespace penstock::interpose {
 void read_steps_per_window() noexcept;
 
 // Begins a new window if step `number` is the last step of the current one. Called when a span or
-// penstock_profile_step() reports that this step has ended. To begin the window, it takes Control, the lock
-// for changing what is recorded (recording.hpp), and waits until no other thread is inside an update (Update,
-// counting.hpp). Any thread may call it, with no lock held and not inside an update.
+// penstock_profile_step() reports that this step has ended.
+// Any thread may call it that holds no lock and is not inside an update (Update, counting.hpp). To begin the
+// window, it takes Control, the lock for changing what is recorded (recording.hpp), and waits until no thread
+// is inside an update.
 void step_ended(uint64_t number) noexcept;
-// True once the program has called penstock_profile_step(). From then on its spans are not counted as steps,
-// because each step would count twice.
+// True once the program has called penstock_profile_step(). From then on spans of steps do not count as
+// steps, because each step would be counted twice.
 bool program_reports_steps() noexcept;
 
 }  // namespace penstock::interpose

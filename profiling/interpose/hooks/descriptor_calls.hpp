@@ -1,6 +1,6 @@
-// The code around calls that make, copy, move and close descriptors. Each function gets the program's call as
-// `call`. It makes the call, counts it and updates the table of descriptors (descriptors.hpp). These
-// functions run in wrappers, under the rules of wrap.hpp.
+// Functions that wrappers use for calls that make, copy, move and close descriptors. Each function gets the
+// program's call as `call`. It makes the call, counts it and updates the table of descriptors
+// (descriptors.hpp). The rules of wrap.hpp hold here.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace penstock::interpose {
 
 // Makes and counts a call that opens `path`, which is relative to the directory `at`. `flags` are those of
-// open(). After the call it may look for newly loaded libraries, to redirect their calls too
+// open(). If libraries may have been loaded since the last search, their calls are redirected after the call
 // (rewrite_new_objects()).
 int open_and_count(int at, const char* path, int flags, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
@@ -30,8 +30,9 @@ int open_and_count(int at, const char* path, int flags, auto call) noexcept {
 
 // Makes and counts a call that closes `fd`. The table of descriptors forgets `fd` before the call.
 int close_and_count(int fd, auto call) noexcept {
-  // A fork's child often closes descriptors before it executes another program. That alone must not begin a
-  // session in the child, which thread_log() would do. So these calls are not counted.
+  // Do not count the call if nothing is being recorded. A fork's child often closes descriptors before it
+  // executes another program. thread_log() would begin a session in that child, and a close alone is no
+  // reason for a session.
   const bool is_not_recording = session.state.load(std::memory_order_relaxed) != SessionState::running;
   ThreadLog* log = is_not_recording ? nullptr : thread_log();
   if (log == nullptr) {
@@ -56,8 +57,9 @@ int close_and_count(int fd, auto call) noexcept {
   return result;
 }
 
-// Notes that `to` now refers to the same open file as `from`. Called after dup() and similar calls. Does
-// nothing in a vfork's child, whose descriptors are not those of its parent. errno does not change.
+// Notes that `to` now refers to the same open file as `from`, after dup() or a similar call. Does nothing in
+// a vfork's child: the table of descriptors is its parent's, whose descriptors have not changed. errno does
+// not change.
 inline int note_duplicate(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
     const int saved = errno;
@@ -75,8 +77,8 @@ inline int note_duplicate(int from, int to) noexcept {
   return to;
 }
 
-// Notes what fcntl() has changed: a duplicate of `fd`, or its new O_APPEND flag. Called after fcntl(), which
-// returned `result`.
+// Notes the effect of fcntl(), which returned `result`: a duplicate of `fd`, or a change of its flag
+// O_APPEND.
 inline int after_fcntl(int fd, int command, void* argument, int result) noexcept {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
     return note_duplicate(fd, result);
@@ -89,15 +91,16 @@ inline int after_fcntl(int fd, int command, void* argument, int result) noexcept
   return result;
 }
 
-// Forgets what the number `fd` referred to before. Called after a call that made a descriptor without a file,
-// such as a socket.
+// Notes that `fd` is a descriptor without a file, such as a socket: forgets what the number referred to
+// before.
 inline int note_without_file(int fd) noexcept {
   if (fd >= 0 && !log_suspended()) {
     forget(fd);
   }
   return fd;
 }
-// Like note_without_file(), for the two descriptors of a call such as pipe(), if the call succeeded.
+// Does what note_without_file() does for the two descriptors of a call such as pipe(). Does nothing if that
+// call failed.
 inline int note_pair_without_files(int result, const int ends[2]) noexcept {
   if (result == 0) {
     note_without_file(ends[0]);

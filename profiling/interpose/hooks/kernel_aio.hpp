@@ -1,11 +1,11 @@
-// Counts the kernel's asynchronous I/O (io_submit, io_getevents), whether the program uses libaio or
-// syscall(). The structs have the layouts that the kernel defines.
+// Counts the kernel's asynchronous I/O (io_submit(), io_getevents()). The program may use it by libaio or by
+// syscall(). The structs here have the layouts that the kernel defines.
 //
 // Threads: any thread, in a wrapper.
 // Locks: none is held on entry. The table of operations has a lock of its own (blocks.hpp).
 // Memory: from the kernel.
-// Signals: a handler may interrupt io_submit() in its own thread and call io_submit() itself. The call of the
-// handler is then made and not counted.
+// Signals: if a handler interrupts io_submit() and calls io_submit() itself, the handler's call is made but
+// not counted.
 #pragma once
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -37,18 +37,18 @@ static_assert(sizeof(KernelAioBlock) == 64 && sizeof(KernelAioEvent) == 32);
 void add_kernel_operation(ThreadLog& log, const KernelAioBlock& block) noexcept;
 // Forgets an operation whose block the kernel did not accept.
 void remove_kernel_operation(const KernelAioBlock& block) noexcept;
-// Counts the operations whose end is reported by these `count` events. Called when the program has received
-// the events.
+// Counts the operations that have ended according to these `count` events. Called when the program has
+// received the events.
 void count_kernel_events(const KernelAioEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is
-// wrapped too; this flag keeps the blocks from being counted twice. If a handler calls io_submit() while the
-// flag is set, the blocks of the handler are not counted.
+// wrapped too. That inner call is not counted while the flag is set; otherwise the blocks would be counted
+// twice. If a handler calls io_submit() while the flag is set, its blocks are not counted either.
 extern thread_local bool inside_io_submit __attribute__((tls_model("initial-exec")));
 
 // Makes `call`, which submits the first `count` of `blocks` and returns how many the kernel accepted. All
-// operations are remembered before the call, because another thread may see their end at once. Operations
-// that the kernel did not accept are forgotten after the call.
+// operations are remembered before the call, because another thread may receive their results before the call
+// returns. Operations that the kernel did not accept are forgotten after the call.
 auto submit_blocks(long count, const KernelAioBlock* const* blocks, auto call) noexcept {
   ThreadLog* log = inside_io_submit ? nullptr : thread_log();
   if (log == nullptr) {

@@ -49,8 +49,8 @@ void* libc_function(const char* name) noexcept {
   const uint32_t* hash_table = nullptr;  // from DT_GNU_HASH
   const uint16_t* versions = nullptr;    // the version of each symbol
   for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
-    // glibc has usually replaced the offsets in the dynamic section by addresses. A value below the address
-    // of the object is still an offset.
+    // glibc has usually replaced the offsets in the dynamic section by addresses. A value below the object's
+    // first address is still an offset.
     const uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
     if (at->d_tag == DT_SYMTAB) {
       symbols = reinterpret_cast<const ElfW(Sym)*>(value);
@@ -65,7 +65,7 @@ void* libc_function(const char* name) noexcept {
   if (symbols == nullptr || strings == nullptr || hash_table == nullptr) {
     return nullptr;
   }
-  constexpr uint16_t kHiddenVersionBit = 0x8000;  // bit of `versions`: not the default version of its symbol
+  constexpr uint16_t kHiddenVersionBit = 0x8000;  // in `versions`: marks versions that are not the default
   const uint32_t bucket_count = hash_table[0];
   const uint32_t first_symbol = hash_table[1];
   const uint32_t bloom_size = hash_table[2];

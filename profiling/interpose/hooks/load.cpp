@@ -5,7 +5,8 @@
 // Locks: inside dlopen() this thread holds the loader's recursive lock.
 // Memory: save_environment() and pthread_atfork() may call malloc.
 // Signals: not blocked. A handler, or another thread, may run wrappers before on_load() has ended.
-// Forks: on_load() registers the functions that run before and after each later fork() (pthread_atfork()).
+// Forks: on_load() registers before_fork(), after_fork_in_parent() and after_fork_in_child(), which every
+// later fork() calls (pthread_atfork()).
 #include <pthread.h>
 
 #include "profiling/interpose/counting/paths.hpp"
@@ -22,15 +23,15 @@ namespace penstock::interpose {
 
 namespace {
 
-// The constructor of the library. If the library was not preloaded (is_preloaded() is false), no session
-// begins here: the request of `penstock profile attach`, or penstock_profile_start(), does that later.
+// The constructor of the library. It begins a session only if the library was preloaded (is_preloaded()).
+// Otherwise the request of `penstock profile attach`, or penstock_profile_start(), begins the session later.
 __attribute__((constructor)) void on_load() noexcept {
   note_libc();
   save_environment();
   note_working_directory();
   watch_threads();
-  // pthread_atfork() waits for forks that are running now. Later forks run these handlers; in before_fork()
-  // they wait until no thread walks over the list of loaded libraries (loader_walk.hpp).
+  // pthread_atfork() first waits until no fork is running. Every later fork() runs these functions.
+  // before_fork() waits until no thread is in a walk over the loaded libraries (loader_walk.hpp).
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();
@@ -38,7 +39,8 @@ __attribute__((constructor)) void on_load() noexcept {
   read_steps_per_window();
 }
 
-// Ends the session. Runs in exit(). Other threads may still add to the session's file after end_session().
+// Ends the session, inside exit(). Other threads may still be running, and may add to the session's file
+// after end_session().
 __attribute__((destructor)) void on_unload() noexcept {
   count_unseen_transfers();
   end_session(PENSTOCK_ENDED);

@@ -1,15 +1,15 @@
-// Keeps walks over the loaded objects and forks from happening at the same time (loader_walk.hpp). Two
-// counters are used instead of a lock: the number of running walks, and the number of running forks.
+// Keeps walks over the loaded objects and forks from happening at the same time (loader_walk.hpp). It uses
+// two counters instead of a lock: the number of running walks, and the number of running forks.
 //
 // Threads: any thread, in a wrapped call or around its fork.
-// Locks: none of this library. A mutex cannot be used, because one thread may walk and fork at once: a signal
-// handler may fork during a walk, and a handler of pthread_atfork() may walk during a fork. dl_iterate_phdr()
-// holds the loader's lock while it visits. Waiting is by polling with a limit of 5 s, so this waiting cannot
-// become a deadlock. The counters are sequentially consistent, because the comment at `walks` relies on their
-// order.
+// Locks: none of this library. dl_iterate_phdr() holds the loader's lock while it visits. A mutex cannot be
+// used in place of the counters, because one thread may walk and fork at once: a signal handler may fork
+// during a walk, and a handler of pthread_atfork() may walk during a fork.
+// Waiting: by polling, for at most 5 s, so this waiting cannot become a deadlock. The counters are
+// sequentially consistent, because walks and forks rely on the order of reads and writes (see `walks`).
 // Memory: nothing is allocated, except by find_loader_lock() at the first walk of a process.
-// Signals: not blocked. A handler may walk or fork during a walk of its own thread; the counters are then
-// increased once more.
+// Signals: not blocked. If a handler walks or forks during a walk of its own thread, it increases its counter
+// once more.
 // Forks: a child resets the counters and inspects the loader's lock (forget_parents_walks()).
 #include "profiling/interpose/hooks/loader_walk.hpp"
 
@@ -29,35 +29,36 @@ namespace {
 
 constexpr int64_t kMostWaitNs = 5'000'000'000;
 
-// A walk or a fork first increases its own counter, and then reads the counter of the other kind. So if a
-// walk and a fork begin at the same time, at least one of them sees the other and waits. If each read first
-// and increased later, neither might see the other, and both would run.
+// The numbers of running walks and forks. A walk or a fork first increases its own counter, and then reads
+// the other counter. So if a walk and a fork begin at the same time, at least one of them sees the other and
+// waits. If each read first and increased later, neither might see the other, and both would run.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
-// How many of these walks and forks are made by this thread. A thread must not wait for itself: a signal
+// How many of the running walks and forks are this thread's own. A thread must not wait for itself: a signal
 // handler may fork during a walk of its own thread, and a handler of pthread_atfork() may walk during its
 // fork.
 constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
 
-// loader_lock is the loader's lock, once it is known. noted_pid is the process that found or inspected it. A
-// child of a fork that no wrapper saw has another pid, and must inspect the lock itself.
+// loader_lock: the loader's lock; null until it is known. noted_pid: the process that found or inspected that
+// lock. If getpid() is another number, this process is a child of a fork that no wrapper saw, and must
+// inspect the lock itself.
 constinit std::atomic<const pthread_mutex_t*> loader_lock{nullptr};
 constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
 constinit std::atomic<bool> raw_child{false};
 
-// Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, its child
-// returns into that walk, after the child's counters were reset.
+// Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, the child
+// resets the counter, returns from the handler, and then ends that walk.
 void subtract_one(std::atomic<unsigned>& counter) noexcept {
   unsigned value = counter.load();
   while (value != 0 && !counter.compare_exchange_weak(value, value - 1)) {
   }
 }
 
-// Waits until the counter is 0. False if it is still not 0 after 5 s. Runs in any thread, in the program's
-// call, perhaps in a handler. Makes direct system calls only.
+// Waits until the counter is 0. Returns false if it is still not 0 after 5 s. Makes direct system calls only,
+// because it runs inside the program's calls, perhaps in a handler.
 bool wait_until_zero(const std::atomic<unsigned>& counter) noexcept {
   const int64_t until = nanoseconds(CLOCK_MONOTONIC) + kMostWaitNs;
   for (unsigned tries = 0; counter.load() != 0; ++tries) {
@@ -71,8 +72,8 @@ bool wait_until_zero(const std::atomic<unsigned>& counter) noexcept {
 }
 
 // --- Finding the loader's lock. It is a recursive mutex inside the loader's _rtld_global, at an offset that
-// depends on glibc's version. The mutex that this thread owns during a walk, and does not own after it, is
-// the lock.
+// depends on glibc's version. It is the one mutex there that this thread owns during a walk and does not own
+// after it.
 
 struct MutexSearch {
   uintptr_t begin = 0;
@@ -81,8 +82,8 @@ struct MutexSearch {
   unsigned mutex_count = 0;
 };
 
-// Whether this thread owns the mutex. Reads glibc's private fields, atomically, because other threads change
-// them. Takes no lock.
+// Whether this thread owns the mutex. Takes no lock. Reads glibc's private fields of the mutex atomically,
+// because other threads may change them meanwhile.
 bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 #ifdef __GLIBC__
   const auto& data = mutex.__data;
@@ -96,7 +97,7 @@ bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 }
 
 // Collects the mutexes of _rtld_global that this thread owns. Called once inside a walk, while this thread
-// holds the loader's lock. It only reads memory, and returns 1 to end the walk.
+// holds the loader's lock. It only reads memory. It returns 1 to end the walk after the first object.
 int find_own_mutex(dl_phdr_info*, size_t, void* with) noexcept {
   auto& search = *static_cast<MutexSearch*>(with);
   const int self = int(system_call(SYS_gettid));
@@ -116,8 +117,8 @@ int find_own_mutex(dl_phdr_info*, size_t, void* with) noexcept {
 }
 
 // Finds the loader's lock and stores its address. If several mutexes fit, the lock stays unknown. Called once
-// in a process, by check_process(), usually in the library's constructor; it counts as a walk. It calls
-// dlsym() and dladdr1(), which take locks of the loader and may allocate; nothing else in this file does.
+// in a process, by check_process(), usually in the library's constructor. It calls dlsym() and dladdr1(),
+// which take locks of the loader and may allocate; nothing else in this file does.
 void find_loader_lock() noexcept {
   MutexSearch search;
   void* const global = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -142,9 +143,10 @@ void find_loader_lock() noexcept {
   }
 }
 
-// Finds out whether the loader's lock is held in a fork's child. Called before the child's first walk. After
-// a wrapped fork no thread of the child has taken the lock then. So if it is held, its owner is a thread that
-// does not exist here, or this thread, which forked inside a walk of its own.
+// Finds out whether the loader's lock is held in a fork's child, and stores the answer in `loader`. Called
+// before the child's first walk. After a wrapped fork no other thread of the child can have taken the lock
+// yet. So if it is held, either its owner does not exist here, or this thread forked inside a walk of its
+// own.
 void inspect_loader_lock() noexcept {
   const pthread_mutex_t* const lock = loader_lock.load();
 #ifdef __GLIBC__
@@ -156,10 +158,10 @@ void inspect_loader_lock() noexcept {
   noted_pid.store(system_call(SYS_getpid));
 }
 
-// Makes sure that this process has found or inspected the loader's lock. Called before each walk and before
-// the lock's state is read. The first call finds the lock. If the pid has changed since then, this process is
-// a child of a fork that no wrapper saw. In that case this does what after_raw_fork_in_child() would have
-// done for the loader.
+// Makes sure that this process knows the state of the loader's lock. Called before each walk and before the
+// state is read. The first call finds the lock. If the pid has changed since then, this process is a child of
+// a fork that no wrapper saw. Then this inspects the lock and notes the raw fork, as
+// after_raw_fork_in_child() does after a wrapped fork.
 void check_process() noexcept {
   const long known_pid = noted_pid.load();
   if (known_pid == 0) {
@@ -177,13 +179,14 @@ void check_process() noexcept {
 
 }  // namespace
 
-// No lock is held on entry. The loader's lock is held while `visit` runs. A handler may interrupt this walk
+// Visits all objects, under the loader's lock. No lock is held on entry. A handler may interrupt this walk
 // and walk itself, because the lock is recursive and the counters can be increased several times. A handler
-// may also fork here: the parent continues, and the child finds the counters reset (hence the checks for 0).
+// may also fork here. Then the walk continues in both processes; in the child the counters have been reset,
+// so they are not decreased below 0.
 //
-// While a fork is running, this thread does not count as a walk; otherwise the walk and the fork would wait
-// for each other. After 5 s this thread walks although the fork is still running. The child may then find the
-// lock held, which inspect_loader_lock() detects.
+// While this thread waits for a fork, it does not count as a walk; otherwise the walk and the fork would wait
+// for each other. After 5 s it walks although the fork is still running. The child of that fork may then find
+// the lock held; inspect_loader_lock() detects that.
 int walk_objects(Visit visit, void* with) noexcept {
   check_process();
   if (loader.load() == LoaderState::stuck) {
@@ -205,21 +208,22 @@ int walk_objects(Visit visit, void* with) noexcept {
   return result;
 }
 
-// Takes no lock. A fork may begin right after this check; then walk_objects() waits for it.
+// Takes no lock. A fork may begin right after this check. That is harmless: walk_objects() then waits for the
+// fork.
 bool may_walk_objects() noexcept {
   check_process();
   return loader.load() == LoaderState::usable && forks_here == 0 && forks.load() == 0;
 }
 
-// Takes no lock. True also if the loader's lock could not be found, because then its state is not known.
+// Takes no lock. Returns true also if the loader's lock was never found, because its state is not known then.
 bool loader_is_stuck() noexcept {
   check_process();
   return loader.load() != LoaderState::usable;
 }
 
 // Counts a fork, and waits until no walk is running. Called in the thread that forks: as a handler of
-// pthread_atfork(), or directly before _Fork(), clone() and syscall(). A signal handler that interrupted a
-// walk of its own thread must not wait, because that walk cannot end before the handler.
+// pthread_atfork(), or directly before _Fork(), clone() and syscall(). Does not wait if this thread itself is
+// in a walk, which a signal handler has interrupted: the walk cannot continue before the handler ends.
 void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
@@ -235,10 +239,11 @@ void after_fork_in_parent() noexcept {
   forks_here -= forks_here == 0 ? 0 : 1;
 }
 
-// Resets the counters, because the parent's other threads do not exist here. After a wrapped fork the child's
-// only thread calls it before any code that may walk, so it inspects the loader's lock before another thread
-// can take it. After a fork without a wrapper, check_process() calls it at the first walk, in any thread. If
-// another thread is in dlopen() then, the lock counts as stuck, and this child never walks.
+// Resets the counters, because the parent's other threads do not exist here, and inspects the loader's lock.
+// After a wrapped fork the child's only thread calls this before any code that may walk. So no other thread
+// can have taken the lock before it is inspected.
+// After a fork without a wrapper, check_process() calls this at the first walk, in any thread. If another
+// thread is in dlopen() at that moment, the lock counts as stuck, and this child never walks.
 void forget_parents_walks() noexcept {
   walks.store(0);
   forks.store(0);

@@ -1,5 +1,5 @@
-// The code around calls that map and unmap files. Each function gets the program's call as `call`, makes it
-// and counts it. These functions run in wrappers, under the rules of wrap.hpp.
+// Functions that wrappers use for calls that map and unmap files. Each function gets the program's call as
+// `call`, makes it and counts it. The rules of wrap.hpp hold here.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,8 +11,8 @@ namespace penstock::interpose {
 
 // Makes and counts a call that maps a file, or the memory of a ring of io_uring.
 void* map_and_count(int fd, int flags, size_t bytes, off64_t offset, auto call) noexcept {
-  // Anonymous memory is not counted and must not make a log: an allocator may map it while this thread's
-  // first log is being made.
+  // A mapping of anonymous memory is not counted, so thread_log() is not called for it: that would make the
+  // thread's first log, and an allocator may map memory while this log is being made.
   ThreadLog* log = fd < 0 || (flags & MAP_ANONYMOUS) != 0 ? nullptr : thread_log();
   if (log == nullptr) {
     return call();
@@ -37,7 +37,7 @@ void* map_and_count(int fd, int flags, size_t bytes, off64_t offset, auto call) 
   return address;
 }
 
-// Makes a call that unmaps memory. Rings in that memory are removed before the call.
+// Makes a call that unmaps memory. If rings of io_uring are in that memory, they are removed before the call.
 int unmap_and_end_rings(void* address, size_t bytes, auto call) noexcept {
   if (has_rings() && !log_suspended()) {
     remove_rings_in(address, bytes);

@@ -2,19 +2,19 @@
 //
 // Threads: only the thread that holds Control, the lock for changing what is recorded. Exception: any thread
 // may call rewrite_new_objects().
-// Locks: Control is held by the caller; rewrite_new_objects() takes it.
+// Locks: the caller holds Control, but rewrite_new_objects() takes it itself.
 // Signals: Control blocks all signals of the thread that holds it.
 // Memory: redirect_calls() may call malloc, but not inside change_session().
 //
-// How change_session() makes a change. It sets session.changes, which makes each new update wait (Update,
-// counting.hpp). It runs a barrier in all threads, and waits until no thread is inside an update that began
-// before. From then on no thread writes to the session; threads that want to write wait in Update. So inside
-// change_session() this thread must not
+// How change_session() makes a change: it sets session.changes, which makes each new update wait (Update,
+// counting.hpp). Then it runs a barrier in all threads, and waits until no thread is inside an update that
+// began before. From then on no thread writes to the session, because threads that want to write wait in
+// Update. These threads may hold locks or be inside malloc. So inside change_session() this thread must not
 //
 // - make an Update;
-// - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
-//   operations);
-// - call malloc, because a thread may be waiting inside malloc.
+// - wait for a lock that a thread may hold while it waits in Update: the lock of a ring, or that of pending
+//   operations;
+// - call malloc.
 #include "profiling/interpose/hooks/recording.hpp"
 
 #include <errno.h>
@@ -42,10 +42,10 @@ namespace {
 constinit OwnedLock control_lock;
 constexpr long kSignalMaskBytes = 8;
 
-// Makes a memory barrier in all threads (membarrier()). After it they all see what this thread wrote before
-// it, and this thread sees what they wrote. So other threads need no fence of their own in each counted call
-// (Update). A process must register once for the fast barrier. If the fast barrier fails, the slow one is
-// used. False if the kernel does not have this system call, or a filter forbids it.
+// Makes a memory barrier in all threads (membarrier()). After it, all threads see what this thread wrote
+// before, and this thread sees what they wrote. So other threads need no fence of their own in each counted
+// call (Update). Returns false if the kernel does not have this system call, or a filter forbids it.
+// A process must register once for the fast barrier. If the fast barrier fails, the slow one is used.
 bool barrier_in_all_threads() noexcept {
   static bool registered = false;
   registered =
@@ -54,8 +54,9 @@ bool barrier_in_all_threads() noexcept {
          system_call(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-// Calls `action` while no thread is inside an update. Returns its result, an errno value. session.changes is
-// cleared also after an error, because every counted call of the program waits while it is set.
+// Calls `action` while no thread is inside an update. Returns an errno value: that of `action`, or EBUSY or
+// ENOSYS if `action` was not called. session.changes is cleared also after an error, because every counted
+// call of the program waits while it is set.
 template <typename Action>
 int change_session(Action action) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
@@ -66,8 +67,8 @@ int change_session(Action action) noexcept {
 
 }  // namespace
 
-// Blocks all signals of this thread, and then takes the lock. Makes direct system calls, because
-// sigprocmask() may be a function of another library.
+// Blocks all signals of this thread, and then takes the lock. Signals are blocked by a direct system call,
+// because sigprocmask() may be a function of another library.
 Control::Control() noexcept {
   sigset_t all_signals;
   sigfillset(&all_signals);
@@ -76,24 +77,25 @@ Control::Control() noexcept {
   new (&guard_) LockGuard(control_lock);
 }
 
-// Releases the lock before it unblocks signals: a handler may run as soon as they are unblocked, and may want
-// the lock.
+// Releases the lock before it unblocks signals: once they are unblocked, a handler may run that takes the
+// lock itself.
 Control::~Control() {
   guard_.~LockGuard();
   system_call(SYS_rt_sigprocmask, SIG_SETMASK, as_argument(&saved_signal_mask_), 0, kSignalMaskBytes);
 }
 
 // Frees the lock in a fork's child. If another thread of the parent held Control, that thread does not exist
-// here. It had blocked only its own signals, so no signals need to be unblocked.
+// here, and would never release it. No signals need to be unblocked, because that thread had blocked only its
+// own.
 void forget_parents_control() noexcept {
   control_lock.reset();
   forget_parents_windows();
 }
 
-// Until now the process has run without being recorded. So what was known of its descriptors, streams and
-// operations may be wrong, and is forgotten first. Then logs are retired: each thread moves its log to the
-// new file at its next call. This comes before the new file begins, so that no thread finds a log of an old
-// file while the state is already `running`.
+// Forgets what is known of descriptors, streams and operations before the session begins: it may be wrong,
+// because the process has run without being recorded. Logs are retired, so each thread moves its log to the
+// new file at its next call. That comes before the file begins, so that no thread finds a log of an old file
+// while the state is already `running`.
 int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept {
   const int failed = change_session([&]() -> int {
     forget_range(0, ~0U);
@@ -114,9 +116,11 @@ int begin_recording(const char* folder, penstock_start_reason reason, bool segme
 }
 
 // count_finished_async_io() makes Updates and takes the locks of rings, so it must be called before
-// change_session(). Order inside the change: the file is ended while the state is still `running`; the state
-// becomes `off`; logs are retired, which makes each thread leave its log at its next call. A call that began
-// earlier may still add to the file's counters. So unmap_past_files() puts other memory at their addresses.
+// change_session().
+// Order inside the change: the file ends while the state is still `running`. Then the state becomes `off`.
+// Then logs are retired, which makes each thread leave its log at its next call. A call that began before the
+// change may still add to the old file's counters. So unmap_past_files() puts other memory at their
+// addresses.
 int end_recording() noexcept {
   count_finished_async_io();
   label_with_steps();
@@ -135,9 +139,9 @@ int end_recording() noexcept {
 }
 
 // The new file begins, and then logs are retired: each thread moves its log to the new file at its next call.
-// Threads wait in Update until both steps are done, so no call is lost. Names are copied while the old file
-// is still mapped. If the new file cannot be made, nothing is recorded from then on, because the old file has
-// ended already.
+// Threads wait in Update until all of this is done, so no call is lost. Names are copied from the old file,
+// which is still mapped then. If the new file cannot be made, recording ends, because the old file has ended
+// already.
 int switch_file(penstock_start_reason reason) noexcept {
   label_with_steps();
   return change_session([&]() -> int {
@@ -158,8 +162,9 @@ int switch_file(penstock_start_reason reason) noexcept {
   });
 }
 
-// rewrite_slots() takes some milliseconds, and part of what the program does meanwhile is not counted. So the
-// kernel's counters, with which the counted bytes are compared, begin only after it.
+// Rewrites slots, and then reads the kernel's counters again. rewrite_slots() takes some milliseconds, and
+// part of what the program does meanwhile is not counted. So the kernel's counters, with which the counted
+// bytes are compared, begin only after it.
 SlotCounts redirect_calls() noexcept {
   const SlotCounts rewritten = rewrite_slots();
   change_session([]() -> int {
@@ -170,17 +175,19 @@ SlotCounts redirect_calls() noexcept {
 }
 
 // Redirects the calls of objects that were loaded since the last search. A search looks for slots in all
-// loaded objects (slots.hpp). Wrapped calls call this in any thread, with no lock held. In a fork's child, a
-// thread that does not exist may hold the loader's lock; may_walk_objects() is then false.
-// Must not be called inside malloc: a holder of Control may need malloc's lock while the caller waits for
-// Control. So only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it
-// never interrupts a holder of Control, whose signals are blocked. But after a load, a handler that
-// interrupted malloc must not call it, because rewrite_slots() may call malloc.
-// Checks that need no lock come first. Control is taken only if there are new objects.
+// loaded objects (slots.hpp). Takes Control only if there are new objects; the checks before that need no
+// lock. If may_walk_objects() is false, nothing is done: a thread that does not exist in this process may
+// hold the loader's lock.
+//
+// Callers: wrapped calls, in any thread, with no lock held. They must not be inside malloc, because a holder
+// of Control may wait for malloc's lock while the caller waits for Control, and because rewrite_slots() may
+// call malloc. So only the wrappers of open() and dlsym() and their variants call it.
+// Signals: a handler that calls it never interrupts a holder of Control, whose signals are blocked. But while
+// objects may have been loaded, a handler that interrupted malloc must not call it.
 void rewrite_new_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // looking for new objects is impossible here
+      session.may_have_loaded.store(false);  // without the loader's lock, new objects cannot be found
     }
     return;
   }
@@ -188,7 +195,7 @@ void rewrite_new_objects() noexcept {
     return;
   }
   const Control control;
-  // Checked again under Control, because its previous holder has probably rewritten these slots already.
+  // Checked again under Control, because the thread that held it before has probably rewritten these slots.
   if (recording.began_here && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }

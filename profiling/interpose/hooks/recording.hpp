@@ -1,7 +1,7 @@
 // Begins and ends recording, and switches from one session file to the next, while the program's threads run.
 //
 // An update is the time in which a thread changes its log, that is, its counters (Update, counting.hpp). What
-// is recorded may change only while no thread is inside an update.
+// is recorded is changed only while no thread is inside an update.
 #pragma once
 
 #include <signal.h>
@@ -12,14 +12,14 @@
 
 namespace penstock::interpose {
 
-// The lock for changing what is recorded. Only one thread at a time holds it, and all signals of that thread
-// are blocked. Otherwise a handler in that thread could hang: its I/O would wait for the change (Update,
-// counting.hpp), which only the interrupted thread can finish. Order: signals are blocked before the lock is
-// taken, and unblocked after it is released.
+// The lock for changing what is recorded. Only one thread at a time holds it. The constructor blocks all
+// signals of that thread and then takes the lock; the destructor releases the lock and then unblocks them.
 //
+// Signals are blocked because a handler of the holder could hang: its I/O would wait for the end of the
+// change (Update, counting.hpp), which only the interrupted thread can bring about.
 // Holders: threads of the program in penstock_profile_*() and in rewrite_new_objects(), and the thread that
-// `penstock profile attach` and `detach` start. The lock is taken before all others of this library. It is
-// not recursive. No thread makes a second Control while it has one; the second would not hold the lock.
+// `penstock profile attach` and `detach` start. The lock is taken before all other locks of this library. It
+// is not recursive: no thread may make a second Control while it has one.
 class Control {
  public:
   Control() noexcept;
@@ -33,20 +33,20 @@ class Control {
     LockGuard guard_;
   };
 };
-// Frees the lock in a fork's child, where its holder may not exist, and forgets the parent's windows. Called
-// in that child.
+// Frees the lock in a fork's child, where the thread that held it may not exist. Also forgets the parent's
+// windows.
 void forget_parents_control() noexcept;
 
-// Whether a session is being recorded. False in a fork's child that has not counted a call yet. Any thread;
-// takes no lock.
+// Whether a session is being recorded. False in a fork's child that has not counted a call yet. Any thread
+// may call it; it takes no lock.
 inline bool is_running() noexcept {
   return session.state.load(std::memory_order_acquire) == SessionState::running;
 }
 
-// Everything below is for the holder of Control. The int results are 0 or an errno value. EBUSY: another
-// thread did not leave its update within two seconds. ENOSYS: the kernel has no membarrier(). After these two
-// errors recording continues as before. Any other value means that a file could not be created; then nothing
-// is recorded from now on.
+// Everything below is for the holder of Control. The int results are 0 or an errno value:
+// - EBUSY: another thread did not leave its update within two seconds. Recording continues as before.
+// - ENOSYS: the kernel has no membarrier(). Recording continues as before.
+// - Any other value: a file could not be created. Nothing is recorded from now on.
 
 struct Recording {
   bool began_here = false;   // recording began, and will end, while the program runs (not by preloading)
@@ -55,16 +55,16 @@ struct Recording {
 };
 extern Recording recording;
 
-// Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether each call is
+// Begins recording in `folder`, the absolute path of an existing folder. If `segments` is true, each call is
 // also recorded as a segment.
 int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept;
-// Ends recording, and the current file. The program continues without being recorded.
+// Ends recording and the current file. The program goes on without being recorded.
 int end_recording() noexcept;
 // Ends the current file and begins another one. No call is lost between them.
 int switch_file(penstock_start_reason reason) noexcept;
-// Redirects the program's calls to the wrappers from now on (rewrite_slots()). The kernel's counters of this
-// session start anew after that, so I/O before it does not lower the coverage. If another thread does not
-// leave its update in time, they keep their earlier start, and the coverage is lower.
+// Redirects the program's calls to the wrappers from now on (rewrite_slots()). Then the kernel's counters of
+// this session begin anew, so that I/O before this does not lower the coverage. They keep their earlier begin
+// if another thread does not leave its update in time; the coverage is lower then.
 SlotCounts redirect_calls() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,11 +1,11 @@
 // Serves the requests of `penstock profile attach` and `detach` in a process that has this library
 // (process_abi.h, penstock_request). attach() begins recording and detach() ends it.
 //
-// Threads: all of it runs in a thread that the requesting process started here.
-// Locks: all of it runs with Control held, the lock for changing what is recorded (recording.hpp). It is
-// taken before all other locks of this library.
-// Memory: on the stack; snprintf() is used only for numbers and texts. redirect_calls() may call malloc
-// (dlopen()).
+// Threads: everything here runs in a thread that the requesting process started in this one.
+// Locks: attach() and detach() run with Control held, the lock for changing what is recorded (recording.hpp).
+// It is taken before all other locks of this library.
+// Memory: on the stack; snprintf() is used only for numbers and texts. redirect_calls() may call malloc (in
+// dlopen()).
 // Signals: Control blocks all signals of this thread.
 // Order: `done` is stored last, so that the requesting process reads a complete answer.
 #include <errno.h>
@@ -48,9 +48,9 @@ void attach(penstock_request& request) noexcept {
   add_event(PENSTOCK_EVENT_MARK, 0, event_text);
 }
 
-// Unmaps the memory that `penstock profile attach` mapped to load this library. That happens at the next
-// request, because the thread of the earlier request ran in that memory, and may not have ended when its
-// request was done.
+// Unmaps memory that an earlier `penstock profile attach` mapped to load this library, and stores the address
+// of the memory of this request. The memory cannot be unmapped by its own request, because that request's
+// thread runs in it and may run on after `done` is stored.
 void unmap_loader_memory(const penstock_request& request) noexcept {
   static uint64_t loader_memory = 0;
   static uint64_t loader_bytes = 0;
@@ -87,7 +87,7 @@ using namespace penstock::interpose;  // NOLINT: another process searches for th
 
 extern "C" {
 
-// Serves one request, in a thread that was started for it. Takes Control.
+// Serves one request in the thread that the requesting process started for it. Takes Control.
 __attribute__((visibility("default"))) void* penstock_profile_request(void* request_memory) {
   auto& request = *static_cast<penstock_request*>(request_memory);
   pthread_detach(pthread_self());
@@ -102,12 +102,12 @@ __attribute__((visibility("default"))) void* penstock_profile_request(void* requ
       request.failed = ENOSYS;
     }
   }
-  // Stored last, with release order: once the requesting process sees it, the whole answer is stored.
+  // Stored last, with release order: once the requesting process reads 1 here, it can read the whole answer.
   __atomic_store_n(&request.done, 1U, __ATOMIC_RELEASE);
   return nullptr;
 }
 
-// The requesting process writes its request here, after the library is loaded.
+// The request, written here by the requesting process after the library is loaded.
 __attribute__((visibility("default"), used)) penstock_request penstock_profile_asked = {};
 
 }  // extern "C"

@@ -1,12 +1,13 @@
 // Reads the dynamic section of a loaded object, and changes one slot of it while the program runs.
 //
 // Threads: the thread that walks over the loaded objects. Usually it holds Control, the lock for changing
-// what is recorded (recording.hpp). Meanwhile other threads may call through the slots that are changed.
+// what is recorded (recording.hpp). Other threads may meanwhile call functions through the slots that are
+// being changed.
 // Locks: the members of SlotObject run under the loader's lock (slot_objects.hpp). Slots are changed only
-// with Control held.
-// Memory: nothing is allocated. These functions only read mapped memory and make direct system calls. If they
-// blocked, or called malloc, dlsym() or any counted function, they could deadlock with a thread that waits
-// for the loader's lock.
+// with Control held. If these functions waited, or called malloc, dlsym() or any counted function, they could
+// deadlock with a thread that waits for the loader's lock. So they only read mapped memory and make direct
+// system calls.
+// Memory: nothing is allocated.
 // Signals: while slots are changed, Control has blocked all signals of this thread.
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
@@ -36,9 +37,9 @@ constexpr uint32_t kAddressRelocation = R_AARCH64_GLOB_DAT;
 constexpr uint32_t kDataRelocation = R_AARCH64_ABS64;
 #endif
 
-// Safe under the loader's lock and in signal handlers, because sysconf() only reads memory for this value. If
-// two threads make the first call at once, they store the same value. Usually this library's constructor
-// makes it (is_preloaded()).
+// The size of a page. Safe under the loader's lock and in signal handlers, because sysconf() only reads
+// memory to find it. If two threads make the first call at once, they store the same value. The first call is
+// usually made in this library's constructor (is_preloaded()).
 uintptr_t page_bytes() noexcept {
   static const auto bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   return bytes;
@@ -50,13 +51,13 @@ uintptr_t page_begin(uintptr_t at) noexcept {
 }  // namespace
 
 uintptr_t SlotObject::to_address(uintptr_t pointer) const noexcept {
-  // glibc has replaced the offsets in the dynamic section by addresses, except in objects that are read-only
-  // (the kernel's vdso).
+  // `pointer` is an address if glibc has replaced the offsets in the dynamic section by addresses. In an
+  // object that is read-only (the kernel's vdso) it is still an offset.
   return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
 }
 
-// Finds out where the parts of the object are, from its program headers and its dynamic section. The loader's
-// lock, which is held during a walk, keeps the object from being unloaded.
+// Finds the parts of the object by its program headers and its dynamic section. The object cannot be unloaded
+// meanwhile, because the loader's lock is held during a walk.
 SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   const ElfW(Dyn)* dynamic = nullptr;
   for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
@@ -105,7 +106,7 @@ void SlotObject::each_slot(void (*visit)(const FoundSlot& found, void* with), vo
   if (relocations_ != 0) {
     each_slot_in(relocations_, relocation_bytes_, visit, with);
   }
-  // Some linkers include the relocations of DT_JMPREL in DT_RELA as well. They must not be visited twice.
+  // Some linkers put the relocations of DT_JMPREL into DT_RELA as well. Those must not be visited twice.
   if (call_slots_ != 0 && !(call_slots_ >= relocations_ && call_slots_ < relocations_ + relocation_bytes_)) {
     each_slot_in(call_slots_, call_slot_bytes_, visit, with);
   }
@@ -135,7 +136,7 @@ void SlotObject::each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*vis
   }
 }
 
-// Whether the address is in code of this object, as its program headers say. Takes no lock and calls nothing.
+// Whether the address is in code of this object, as its program headers say. Takes no lock.
 bool SlotObject::has_code_at(uintptr_t at) const noexcept {
   for (unsigned i = 0; i < about_.dlpi_phnum; ++i) {
     const ElfW(Phdr)& program_header = about_.dlpi_phdr[i];
@@ -153,12 +154,11 @@ bool SlotObject::is_protected(const void* at) const noexcept {
   return address >= protected_begin_ && address < protected_end_;
 }
 
-// Tests whether the word at `at` is writable, without changing it. Control and the loader's lock are held.
-// Other threads may write to the word at `at` at any time. So a plain read and write cannot test it: the
-// write could undo another thread's write. A read alone does not show whether the word is writable.
+// Whether the word at `at` is writable. Control and the loader's lock are held. The word must not be read and
+// written back as a test, because that could undo another thread's write.
 bool is_writable(void* at) noexcept {
-  // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT if the memory is not
-  // writable, and changes nothing if it is.
+  // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That changes nothing, and fails with EFAULT if
+  // the memory is not writable.
   uint32_t unused_word = 0;
   auto* word = reinterpret_cast<uint32_t*>(reinterpret_cast<uintptr_t>(at) & ~uintptr_t{3});
   const long add_zero = long(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
@@ -166,17 +166,17 @@ bool is_writable(void* at) noexcept {
                      as_argument(word), add_zero) >= 0;
 }
 
-// Another thread may be loading the object right now: while dlopen() loads an object, it does not hold the
-// lock of dl_iterate_phdr(), which this walk holds, all the time. The loader makes the protected part (RELRO)
-// read-only as its last step. So while that part is writable, the object's slots may still change.
+// True if the protected part (RELRO) is still writable. The loader makes it read-only as its last step, so
+// until then the object's slots may change. Another thread may be loading the object during this walk:
+// dlopen() does not always hold the lock of dl_iterate_phdr(), which this walk holds.
 bool SlotObject::is_being_loaded() const noexcept {
   return protected_end_ > protected_begin_ && is_writable(reinterpret_cast<void*>(protected_begin_));
 }
 
-// Other threads may call through the slot at this moment. They get the old function or the new one, because
-// one instruction stores the whole aligned word. The page stays readable all the time. No other thread
-// changes the protection of this page meanwhile: Control is held, and the loader does so only for objects
-// that are being loaded.
+// Other threads may be calling a function through the slot. They get either the old or the new function,
+// because one instruction stores the whole aligned word, and the page stays readable all the time.
+// No other thread changes the protection of this page meanwhile: other threads of this library would need
+// Control, and the loader does so only for objects that are being loaded.
 void SlotObject::store(uintptr_t* at, uintptr_t value) const noexcept {
   const auto page = long(page_begin(reinterpret_cast<uintptr_t>(at)));
   const auto bytes = long(page_bytes());
@@ -190,22 +190,23 @@ void SlotObject::store(uintptr_t* at, uintptr_t value) const noexcept {
   }
 }
 
-// --- dlopen() and similar functions find out which object calls them by the return address. It decides which
-// search paths are used, and which object is the next one for RTLD_NEXT. So a wrapper must jump to them as if
-// the program had called them directly, and can do nothing after they return. The objects that they loaded
-// are looked for later: when the program calls dlsym() to get functions of these objects, or opens a file.
+// --- The wrappers of dlopen() and similar functions. These functions find out by the return address which
+// object calls them. It decides which search paths are used, and which object is the next one for RTLD_NEXT.
+// So a wrapper must jump to them as if the program had called them directly, and can do nothing after they
+// return. Therefore the objects that they loaded are looked for later: when the program calls dlsym() to get
+// functions of these objects, or opens a file.
 #if defined(__x86_64__)
 extern "C" {
 // Notes that an object is about to be loaded. Called by the wrappers below in the program's thread, before
-// dlopen(), with no lock held. It only reads the clock and stores to atomics, because it must not load, wait
-// or allocate. It does not change errno.
+// dlopen(), with no lock held. It must not load, wait or allocate: it only reads the clock and stores to
+// atomics. It does not change errno.
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
 // Redirects the calls of objects that were loaded since the last search. Called before dlsym(), with no lock
-// of this library held. rewrite_new_objects() may take Control, which blocks signals, and walk over the
-// objects. If the program calls dlsym() inside a dl_iterate_phdr() of its own, its thread holds the loader's
-// lock already; that lock is recursive.
+// of this library held. rewrite_new_objects() may take Control and walk over the objects. The walk does not
+// hang if the program calls dlsym() inside a dl_iterate_phdr() of its own: its thread already holds the
+// loader's lock then, but that lock is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
   if (session.may_have_loaded.load(std::memory_order_relaxed)) {
     rewrite_new_objects();
@@ -213,9 +214,9 @@ __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept 
 }
 
 // Defines a wrapper that saves the three argument registers, calls `before`, restores them and jumps to
-// `function`. The program's return address is then on the stack, as if the program had called `function`. The
-// three pushes also align the stack for the call of `before`. The jump reads the function's address, a plain
-// word, without a lock: it was stored before any slot leads to this wrapper.
+// `function`. At the jump the program's return address is on top of the stack, as if the program had called
+// `function`. The three pushes also align the stack for the call of `before`. The jump reads the function's
+// address without a lock; that is safe, because it was stored before any slot led to this wrapper.
 #define PENSTOCK_TAIL_CALL(function, before)                                                         \
   __attribute__((used, visibility("hidden"))) constinit std::atomic<void*> penstock_real_##function{ \
       nullptr};                                                                                      \

@@ -1,10 +1,11 @@
 // Finds and changes the slots of one loaded object (the program or a shared library). A slot is a word that
 // has the address of a function of another object (slots.hpp).
 //
-// Callers: slots.cpp, in the thread that holds Control (recording.hpp), which has all its signals blocked. It
-// calls this inside a walk over the loaded objects (loader_walk.hpp), and so under the loader's lock.
-// is_preloaded() also calls this inside a walk, but in any thread and without Control. Therefore nothing here
-// calls the loader, waits or allocates. store() and is_writable() make direct system calls.
+// Callers: slots.cpp, inside a walk over the loaded objects (loader_walk.hpp), and so under the loader's
+// lock. Therefore nothing here calls the loader, waits or allocates. store() and is_writable() make direct
+// system calls.
+// Threads: the thread that holds Control (recording.hpp), which has all its signals blocked. Exception:
+// is_preloaded() and what it calls run in any thread, without Control.
 #pragma once
 
 #include <link.h>
@@ -33,11 +34,12 @@ class SlotObject {
   bool has_code_at(uintptr_t address) const noexcept;
   // Whether `at` is in the part that the loader makes read-only after it has bound all slots in it (RELRO).
   bool is_protected(const void* at) const noexcept;
-  // True while the loader has not yet made the RELRO part read-only. Until then slots may still have their
-  // values from the file.
+  // True while the loader has not yet made the RELRO part read-only. Until then slots may still have the
+  // values that the object's file gives them.
   bool is_being_loaded() const noexcept;
-  // Stores `value` in the slot at `at` by one instruction, because other threads may be calling through the
-  // slot. If its page is protected, the page is made writable for the store and read-only again after it.
+  // Stores `value` in the slot at `at` by one instruction, because other threads may be calling a function
+  // through the slot. If its page is protected, the page is made writable for the store and read-only again
+  // after it.
   void store(uintptr_t* at, uintptr_t value) const noexcept;
   const dl_phdr_info& about() const noexcept { return about_; }
   uintptr_t end() const noexcept { return end_; }
@@ -59,15 +61,15 @@ class SlotObject {
   uintptr_t end_ = 0;
 };
 
-// Whether the memory at `at` is writable. Does not change that memory.
+// Whether the memory at `at` is writable. Does not change that memory, which other threads may be writing to.
 bool is_writable(void* at) noexcept;
 
 // Calls `add` with each wrapper of dlopen(), dlsym() and similar functions. These functions find their caller
-// by the return address, so their wrappers must leave no frame on the stack: they jump to the function in
-// `wrapped.real`. That function must be found before a slot is set to the wrapper.
+// by the return address, so their wrappers leave no frame on the stack: they jump to the function in
+// `wrapped.real`. That function must be found before a slot is made to lead to the wrapper.
 void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, uintptr_t wrapper)) noexcept;
-// Notes that from now on there may be objects whose slots are not rewritten. Called before a thread loads an
-// object. Any thread; takes no lock.
+// Notes that there may soon be objects whose slots are not rewritten. Called before a thread loads an object.
+// Any thread may call it; it takes no lock.
 void will_load() noexcept;
 
 }  // namespace penstock::interpose

@@ -4,13 +4,14 @@
 //
 // Threads: rewrite_slots(), restore_slots() and what they call run in the thread that holds Control
 // (recording.hpp), with all its signals blocked. All other functions run in any thread, in wrapped calls.
-// Locks: Control for the plain variables `names`, `slots`, `objects`, `own_base` and `search_is_complete`.
-// The atomics after them are used without a lock. Callbacks of a walk run under the loader's lock.
+// Locks: Control guards the plain variables `names`, `slots`, `objects`, `own_base` and `search_is_complete`.
+// The atomics after them are used without a lock. The functions that a walk calls run under the loader's
+// lock.
 // Memory: GrowingArray takes it from the kernel. malloc could hang there: the arrays grow under the loader's
 // lock, and malloc may wait for a thread that waits for that lock. find_wrapped_names() and find_real() may
 // call malloc, outside of any walk.
 // Signals: a handler may call is_preloaded(), will_load(), search_may_find_objects() and
-// has_unseen_objects(), which hold no lock of this library.
+// has_unseen_objects(), because they take no lock of this library.
 // Forks: none happens during a walk (loader_walk.hpp).
 #include "profiling/interpose/hooks/slots.hpp"
 
@@ -39,8 +40,8 @@ namespace penstock::interpose {
 
 namespace {
 
-// The names of all wrapped functions, and a table that finds a name by its hash. Filled once, by the holder
-// of Control.
+// All wrapped functions, and a table that finds one by the hash of its name. Filled once, by the holder of
+// Control.
 constexpr size_t kMostNames = 1024;
 constexpr size_t kNameTableSize = 4096;
 struct WrappedName {
@@ -91,22 +92,23 @@ struct GrowingArray {
 GrowingArray<Slot> slots;
 GrowingArray<Object> objects;
 uintptr_t own_base = 0;
-// Whether the running search has seen everything. False if it has met an object that was still being loaded,
-// or if memory was short.
+// Whether the running search has rewritten every slot that it should. False if it has met an object that was
+// still being loaded, or if memory was short.
 bool search_is_complete = true;
-// How many objects had been loaded at the last search; kIncomplete if that search did not see everything.
-// Stored at the end of a search: until then a thread that has loaded an object waits for Control in
-// rewrite_new_objects(), instead of using the object unwatched.
+// How many objects had been loaded at the last search; kIncomplete if that search could not rewrite all
+// slots. Stored only at the end of a search. Until then a thread that has loaded an object still sees that
+// the object is new, and waits for Control in rewrite_new_objects(), instead of calling the object's
+// functions uncounted.
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> loads_seen{kIncomplete};
 // How many more times search_may_find_objects() looks for new objects after the last load. If a load takes
-// long, it looks a few more times (late searches), as load_ns and late_search_ns allow.
+// long, it looks a few more times (late searches); load_ns and late_search_ns limit these.
 std::atomic<unsigned> searches_left{0};
 std::atomic<int64_t> load_ns{0};         // when the last load began
 std::atomic<int64_t> late_search_ns{0};  // when the last of these late searches began
 
-// The hash of a name: the index in name_table where looking up the name begins. Callbacks of a walk call it
-// under the loader's lock, where no function may be called but strcmp().
+// The hash of a name: the index in name_table where looking up the name begins. Written without calls of
+// other functions, because it is called under the loader's lock, where of libc only strcmp() may be called.
 size_t first_index_of(const char* name) noexcept {
   uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -118,7 +120,7 @@ size_t first_index_of(const char* name) noexcept {
 // The index of a wrapped name; kMostNames if the name is not wrapped.
 size_t find_name(const char* text) noexcept {
   if (text[0] == '_' && text[1] == 'Z') {
-    return kMostNames;  // a C++ name, which is never wrapped: an object may have 100,000 of them
+    return kMostNames;  // a C++ name, never wrapped; an object may have 100,000 of them
   }
   for (size_t i = first_index_of(text); name_table[i] != 0; i = (i + 1) % kNameTableSize) {
     if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
@@ -142,7 +144,7 @@ void add_wrapped_name(WrappedFunction& wrapped, uintptr_t wrapper) noexcept {
 
 // Fills `names` and name_table. Called by the holder of Control, outside of any walk, because dladdr(),
 // dlopen() and dlsym() take the loader's lock and may call malloc. malloc may make wrapped calls in this
-// thread; they need no lock that this thread holds.
+// thread. These do not hang, because they need no lock that this thread holds.
 void find_wrapped_names() noexcept {
   if (name_count != 0) {
     return;
@@ -169,12 +171,13 @@ bool is_own(const dl_phdr_info& about) noexcept {
   return about.dlpi_addr == own_base;
 }
 
-// --- The functions from here to find_first_of_two() are callbacks of a walk (loader_walk.hpp). The loader's
-// lock is held, and forks wait. Control is held, except in read_load_count() and find_first_of_two(). They
-// must not call the loader and must not wait, and they get memory only from the kernel.
+// --- A walk calls the functions from here to find_first_of_two() for each loaded object (loader_walk.hpp).
+// The loader's lock is held, and forks wait. So they must not call the loader and must not wait, and they get
+// memory only from the kernel. Control is held too, except in read_load_count() and find_first_of_two().
 
-// Marks the wrapped names that this object imports, and stores how many objects have been loaded. Called in
-// the first walk of a search. After that walk, only functions with marked names are looked up (find_real()).
+// Marks the wrapped names that this object imports, and stores in `load_count` how many objects have been
+// loaded. Called in the first walk of a search. After that walk, find_real() looks up only the marked
+// functions.
 int mark_imported(dl_phdr_info* about, size_t, void* load_count) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each_slot(
@@ -199,8 +202,8 @@ size_t find_object(const dl_phdr_info& about, uintptr_t end) noexcept {
   return i;
 }
 
-// The index of an object in `objects`, to which it is added if it is not there; ~0U if there is no memory to
-// add it.
+// The index of an object in `objects`. Adds the object if it is not there. Returns ~0U if there is no memory
+// to add it.
 uint32_t index_of(const dl_phdr_info& about, uintptr_t end) noexcept {
   const size_t index = find_object(about, end);
   const Object new_object{.base = about.dlpi_addr,
@@ -228,9 +231,9 @@ struct ObjectRewrite {
   bool is_known;  // an earlier search has rewritten slots of this object
 };
 
-// Decides whether one slot is rewritten, and stores the wrapper. Threads of the program may call through the
-// slot meanwhile, so the word is read once and stored once. The slot is remembered before it is changed. If
-// there is no memory to remember the slot, it is not changed, because it could not be restored.
+// Rewrites one slot if it should lead to a wrapper. Threads of the program may be calling a function through
+// the slot, so the word is read once and stored once. The slot is remembered before it is changed. If there
+// is no memory to remember it, it is not changed, because it could not be restored.
 void rewrite_slot(const FoundSlot& found, void* with) noexcept {
   auto& rewriting = *static_cast<ObjectRewrite*>(with);
   const size_t index = find_name(found.name);
@@ -239,21 +242,21 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
     return;
   }
   const uintptr_t value = __atomic_load_n(found.address, __ATOMIC_RELAXED);
-  // A slot that the loader has not bound yet leads back into the code of its own object. That code asks the
-  // loader to bind the slot.
+  // A slot is unbound if the loader has not stored the function's address in it yet. Then it leads back into
+  // the code of its own object, which asks the loader to bind the slot.
   const bool may_bind_later = found.is_call_slot && found.is_undefined;
   const bool is_unbound = may_bind_later && rewriting.object->has_code_at(value);
   if (value != replaced && !is_unbound) {
-    // If the slot still has its value from the file, another thread is loading the object, and the next
-    // search must look at it again.
+    // If the slot still has its value from the file (an offset), another thread is loading the object. Then
+    // the next search must look at the slot again.
     const uintptr_t base = rewriting.object->about().dlpi_addr;
     if (may_bind_later && value < base && rewriting.object->has_code_at(base + value)) {
       search_is_complete = false;
     }
     return;
   }
-  // The loader makes the RELRO part read-only last. While that part is writable, the loader may still be
-  // writing to it, so the slot is left for the next search.
+  // A part of the object becomes read-only as the last step of its loading (RELRO). While that part is
+  // writable, the loader may still be writing to the slot, so the slot is left for the next search.
   if (rewriting.object->is_protected(found.address) && is_writable(found.address)) {
     search_is_complete = false;
     return;
@@ -292,9 +295,10 @@ int rewrite_object(dl_phdr_info* about, size_t, void*) noexcept {
   return 0;
 }
 
-// Restores the slots of one object. A slot is changed only if it still has our wrapper: the program may have
-// stored something else in it. The object is looked up by its whole address range, not by its begin alone:
-// the object of a slot may have been unloaded, and another one loaded to the same place.
+// Restores the slots of one object. A slot is changed only if it still leads to our wrapper, because the
+// program may have stored something else in it. The object is looked up by its whole address range, not only
+// by its first address: the object of a slot may have been unloaded, and another one loaded to the same
+// place.
 int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
   auto& restored = *static_cast<SlotCounts*>(with);
   const SlotObject object(*about);
@@ -312,8 +316,9 @@ int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
     if (__atomic_load_n(slot.address, __ATOMIC_RELAXED) == names[slot.name_index].wrapper) {
       object.store(slot.address, slot.first_value);
     }
-    // The slot also counts as restored if the loader has bound it meanwhile, or is loading the object again
-    // at the same address (the slot then has its value from the file).
+    // A slot counts as restored if it has its first value or the replaced function (the loader may have bound
+    // it meanwhile). It also counts if it has its value from the file: then the loader is loading the object
+    // again at the same address.
     const uintptr_t value = __atomic_load_n(slot.address, __ATOMIC_RELAXED);
     const bool has_file_value =
         value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
@@ -325,14 +330,14 @@ int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
 }
 
 // Reads how many objects have been loaded so far. The loader reports the same count with each object, so the
-// walk ends at the first one. Any thread may do this.
+// walk ends at the first one. Any thread may call this.
 int read_load_count(dl_phdr_info* about, size_t, void* with) noexcept {
   *static_cast<unsigned long long*>(with) = about->dlpi_adds;
   return 1;
 }
 
-// Ends the walk at the first of two objects in the list of loaded objects. Returns 1 if this is our library,
-// 2 if it is libc, and 0 to continue.
+// Finds out which comes first in the list of loaded objects: our library (returns 1) or libc (returns 2).
+// Both end the walk. Returns 0 for any other object, which continues it.
 int find_first_of_two(dl_phdr_info* about, size_t, void*) noexcept {
   const SlotObject object(*about);
   const bool is_this_library = object.has_code_at(reinterpret_cast<uintptr_t>(&find_first_of_two));
@@ -342,9 +347,9 @@ int find_first_of_two(dl_phdr_info* about, size_t, void*) noexcept {
 
 }  // namespace
 
-// The library was preloaded if it comes before libc in the list of loaded objects. Any thread may call this,
-// also in a handler; the first call is usually in the library's constructor. The answer never changes, so two
-// threads that call at once store the same value.
+// The library was preloaded if it comes before libc in the list of loaded objects. Any thread and any handler
+// may call this; the first call is usually in the library's constructor. Two threads may call it at once,
+// because both find and store the same answer.
 bool is_preloaded() noexcept {
   static std::atomic<int> known_order{0};
   int order = known_order.load(std::memory_order_relaxed);
@@ -356,15 +361,15 @@ bool is_preloaded() noexcept {
 }
 
 // Makes one search through all loaded objects. The caller holds Control, which has blocked all signals. It
-// must not be inside a walk: find_real() calls dlsym(), and inside a walk that would take the loader's locks
-// in the wrong order.
+// must not be inside a walk, because find_real() calls dlsym(), which would then take the loader's locks in
+// the wrong order.
 // Order: will_load() comes first, so that a load that is running now leads to another search. The replaced
-// functions are found before slots are rewritten: otherwise a wrapper that is called at once would have to
-// find its function itself.
+// functions are found before slots are rewritten, because a thread may call a wrapper at once. Otherwise that
+// wrapper would have to find its function itself.
 SlotCounts rewrite_slots() noexcept {
   find_wrapped_names();
   if (objects.count == 0) {
-    will_load();  // a dlopen() may be running that began before its slot was rewritten
+    will_load();  // a dlopen() that began before its slot was rewritten may be running
   }
   search_is_complete = true;
   unsigned long long load_count = 0;
@@ -376,17 +381,17 @@ SlotCounts rewrite_slots() noexcept {
     }
   }
   // The slots are rewritten twice. During the first walk the loader may be binding a slot for a call of
-  // another thread, and may overwrite our wrapper by the function. The second walk stores the wrapper again;
-  // the loader binds a slot only once.
+  // another thread, and may overwrite our wrapper with the function. The second walk stores the wrapper
+  // again. That is enough, because the loader binds a slot only once.
   walk_objects(&rewrite_object, nullptr);
   walk_objects(&rewrite_object, nullptr);
   loads_seen.store(search_is_complete ? load_count : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
 
-// Restores the slots that lead to wrappers, and forgets all slots. The caller holds Control. Threads may
-// still be inside wrappers, and the program may have kept addresses of wrappers. So the wrappers stay in
-// memory and work without recording. Finally may_have_loaded is cleared, because no further search is needed.
+// Restores the slots that lead to wrappers, and forgets all slots. The caller holds Control. The wrappers
+// stay in memory and work without recording, because threads may still be inside them, and the program may
+// have kept their addresses. may_have_loaded is cleared, because no more searches are needed.
 SlotCounts restore_slots() noexcept {
   SlotCounts restored;
   for (size_t i = 0; i < objects.count; ++i) {
@@ -402,10 +407,10 @@ SlotCounts restore_slots() noexcept {
   return restored;
 }
 
-// Notes that objects may be loaded from now on, so that wrapped calls look for new objects again. Any thread
-// calls this before it loads an object. It takes no lock and only stores. may_have_loaded is stored last: a
-// thread that sees it must also see that searches are left. Otherwise that thread would clear
-// may_have_loaded, and this load would never be noticed.
+// Notes that an object is about to be loaded, so that wrapped calls look for new objects again. Any thread
+// calls this before it loads an object. It takes no lock and only stores to atomics. may_have_loaded is
+// stored last: a thread that sees it must also see the new value of searches_left. Otherwise that thread
+// would find no searches left and clear may_have_loaded, and the new object would never be noticed.
 void will_load() noexcept {
   constexpr unsigned kSearchesAfterLoad = 1000;  // most searches after a load that adds no object
   load_ns.store(nanoseconds(CLOCK_MONOTONIC));
@@ -414,16 +419,15 @@ void will_load() noexcept {
 }
 
 // Uses up one of searches_left, and says whether there are objects that no search has seen. Called in any
-// thread, in a wrapped call. Takes no lock of this library, but may walk over the objects
-// (has_unseen_objects()). That does not wait long: a thread that loads an object holds the loader's lock of
-// walks only briefly.
+// thread, in a wrapped call. Takes no lock of this library, but has_unseen_objects() takes the loader's lock
+// for a walk. It does not wait long: a thread that loads an object holds that lock only briefly.
 bool search_may_find_objects() noexcept {
   unsigned searches = searches_left.load();
   while (searches != 0 && !searches_left.compare_exchange_weak(searches, searches - 1)) {
   }
   if (searches == 0) {
-    // Other threads may have used up all searches while one thread was still loading an object. So new
-    // objects are looked for a little longer: once every 100 ms, until 10 s after the last load began.
+    // Other threads may have used up all searches while one thread was still loading an object. So this
+    // continues to look for new objects once every 100 ms, until 10 s after the last load began.
     constexpr int64_t kLongLoadNs = 10'000'000'000;
     constexpr int64_t kSearchIntervalNs = 100'000'000;
     const int64_t now_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -436,13 +440,13 @@ bool search_may_find_objects() noexcept {
     if (searches_left.load() == 0) {
       return false;
     }
-    session.may_have_loaded.store(true);  // a load began between the two lines above: continue to search
+    session.may_have_loaded.store(true);  // a load began meanwhile: continue to search
   }
   return has_unseen_objects();
 }
 
-// True if the loader's count of loaded objects has changed since the last search, and also if that search was
-// incomplete and must be repeated. Any thread may call this; the walk only reads a count.
+// Whether the next search may find something: the loader's count of loaded objects has changed since the last
+// search, or that search was incomplete. Any thread may call this; the walk only reads a count.
 bool has_unseen_objects() noexcept {
   const unsigned long long last_seen = loads_seen.load(std::memory_order_acquire);
   unsigned long long load_count = 0;

@@ -3,10 +3,10 @@
 // which has that function's address. The slot's relocation is JUMP_SLOT, GLOB_DAT or an address in data. A
 // search is one run of rewrite_slots(), which looks for slots in all loaded objects.
 //
-// If the library was preloaded, the loader has bound all slots to the wrappers already. If it was attached,
+// If this library was preloaded, the loader has bound all slots to the wrappers already. If it was attached,
 // or opened by the program, slots are rewritten while threads run, and restored when recording ends. A slot
 // is rewritten only if it has the function that the wrapper replaces, or if the loader has not bound it yet.
-// A slot with another library's function of that name is not changed.
+// If another library has a function of the same name, slots that have that function are not changed.
 //
 // Threads: rewrite_slots() and restore_slots() are for the thread that holds Control, the lock for changing
 // what is recorded (recording.hpp). Control blocks all signals of that thread. The other functions are for
@@ -14,8 +14,8 @@
 // Locks: rewrite_new_objects() takes Control. The other functions take no lock of this library. A walk over
 // the loaded objects holds the loader's lock (loader_walk.hpp).
 // Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
-// not run inside malloc: of all wrappers, only those of open() and dlsym() and their variants call
-// rewrite_new_objects(), and allocators do not call these.
+// not run inside malloc. Therefore only the wrappers of open() and dlsym() and their variants call
+// rewrite_new_objects(): allocators do not call these functions.
 // Forks: none happens during a walk.
 #pragma once
 
@@ -24,7 +24,8 @@
 
 namespace penstock::interpose {
 
-// Whether the library was loaded before the program's own libraries, so that all calls lead to it already.
+// Whether the library was loaded before the program's own libraries. Then the loader has bound all calls to
+// the wrappers, and no slots need to be rewritten.
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
@@ -34,20 +35,21 @@ struct SlotCounts {
   uint64_t unrestored = 0;
   uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
-// rewrite_slots() makes the slots of all objects that are loaded now lead to the wrappers, also of those
-// loaded since its last call. It returns 0 slots if there is no memory. restore_slots() makes them lead to
-// the program's own functions again.
+// rewrite_slots() makes the slots of all loaded objects lead to the wrappers. Later calls do the same for
+// objects that were loaded since the call before. It returns 0 slots if there is no memory. restore_slots()
+// makes all slots lead to the program's own functions again.
 SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 
-// Whether objects exist that no search has seen. Looks for them only a limited number of times after each
-// load, and then returns false at once. Any thread; takes no lock of this library.
+// Whether objects exist that no search has seen. It looks only a limited number of times after each load;
+// after that it returns false at once. Any thread may call it; it takes no lock of this library.
 bool search_may_find_objects() noexcept;
-// Whether objects exist that were loaded since the last search. Any thread; walks over the objects.
+// Whether objects exist that were loaded since the last search. Any thread may call it; it walks over the
+// objects.
 bool has_unseen_objects() noexcept;
 // Rewrites the slots of objects that were loaded since the last search. The wrappers of open() and dlsym()
 // call it while session.may_have_loaded is set, because the program is likely to use new objects next. Any
-// thread; takes Control. errno may change.
+// thread may call it that does not hold Control; it takes Control if there are new objects. errno may change.
 [[gnu::cold]] void rewrite_new_objects() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,6 +1,6 @@
-// The code around calls of the stat family and around chdir(). Each function gets the program's call as
-// `call`, makes it, counts it, and notes the size and the kind of the file. These functions run in wrappers,
-// under the rules of wrap.hpp.
+// Functions that wrappers use for calls of the stat family and for chdir(). Those for stat get the program's
+// call as `call`, make it, count it, and note the size and the kind of the file. The rules of wrap.hpp hold
+// here.
 #pragma once
 
 #include <fcntl.h>
@@ -11,7 +11,8 @@
 
 namespace penstock::interpose {
 
-// Returns the file size in `about`: a struct stat or stat64, or a statx, whose fields have other names.
+// Returns the file size in `about`, which is a struct stat, stat64 or statx. The fields of statx have other
+// names.
 inline uint64_t size_in(const auto& about) noexcept {
   return uint64_t(about.st_size);
 }
@@ -25,7 +26,7 @@ inline unsigned mode_in(const struct statx& about) noexcept {
   return about.stx_mode;
 }
 
-// Makes and counts a stat call on a descriptor. `about` has the result if the call returned 0.
+// Makes and counts a stat call on a descriptor. If the call returns 0, it has filled `about`.
 int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -41,10 +42,10 @@ int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
   });
 }
 
-// Makes and counts a stat call on a name, which is relative to the directory `at`. `about` has the result if
-// the call returned 0.
+// Makes and counts a stat call on a name, which is relative to the directory `at`. If the call returns 0, it
+// has filled `about`.
 int stat_of_name(int at, const char* path, const auto* about, auto call) noexcept {
-  if (at != AT_FDCWD && path != nullptr && *path == 0) {  // AT_EMPTY_PATH: the call is on `at` itself
+  if (at != AT_FDCWD && path != nullptr && *path == 0) {  // no name (AT_EMPTY_PATH): the call is on `at`
     return stat_of_descriptor(at, about, call);
   }
   return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
@@ -62,7 +63,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
   });
 }
 
-// Reads the name of the working directory again. Called after chdir() or fchdir(), which returned `result`.
+// After chdir() or fchdir(), which returned `result`: reads the name of the working directory again.
 inline int note_directory_change(int result) noexcept {
   if (result == 0 && !log_suspended()) {  // a vfork's child changes only its own directory
     note_working_directory();

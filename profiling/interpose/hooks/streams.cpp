@@ -3,12 +3,12 @@
 //
 // Threads: any thread, in wrappers of stdio. count_macro_bytes_of_all() runs in the thread that ends the
 // process, executes another program or calls fflush(NULL).
-// Locks: the members of StreamCall run under the FILE's lock if there may be other threads. stream_at() and
-// count_macro_bytes_of_all() take no lock; count_macro_bytes_of_all() says why.
+// Locks: the members of StreamCall run under the FILE's lock if there may be other threads. stream_at() takes
+// no lock. count_macro_bytes_of_all() takes none either, and says why.
 // Memory: from the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might
 // wait for a lock.
 // Signals: a handler that uses the FILE of its interrupted thread may make the counts wrong (streams.hpp).
-// Forks: stream_process changes in a child, so it knows no streams at first.
+// Forks: stream_process changes in a child, so the child knows no streams at first.
 #include "profiling/interpose/hooks/streams.hpp"
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -25,9 +25,9 @@ constexpr unsigned kStreamMagic = 0xfbad0000U;  // the upper half of _flags in e
 
 }  // namespace
 
-// Two threads may make the same page at once. Then only the exchange of one of them succeeds, and the other
-// thread uses that page too. Release and acquire order: a thread that finds the page finds it zeroed.
-// Handlers may call this too.
+// Two threads may make the same page at once. Only one of them can store its page in `entry`; the other
+// thread uses that page and frees its own. Release and acquire order make sure that a thread that finds the
+// page finds it zeroed. Handlers may call this too.
 Stream* stream_at(int fd) noexcept {
   const auto index = unsigned(fd);
   if (index >= kStreamPages * kStreamsPerPage) {
@@ -55,8 +55,8 @@ int64_t kernel_position(int fd) noexcept {
 }
 
 // Learns the position of a stream that is new in this process or on this descriptor. Called by StreamCall's
-// constructor, under the FILE's lock. stream_ is set only for remember_pointers(); the constructor sets it
-// later for the whole call.
+// constructor, under the FILE's lock. stream_ is set here only while remember_pointers() uses it; the
+// constructor sets it later for the whole call.
 void StreamCall::note_new_stream(Stream& stream) noexcept {
   const int64_t position = kernel_position(fd_);
   stream.file = file_;
@@ -69,18 +69,18 @@ void StreamCall::note_new_stream(Stream& stream) noexcept {
   stream_ = nullptr;
 }
 
-// How many bytes a failed write has written, at most `at_most`. Called after the failed call, before the
-// program can write again. So the kernel's position in the file is still that of the failure.
+// How many bytes a failed write has written, at most `at_most`. Called right after the failed call: the
+// program cannot have written again, so the kernel's position in the file is still that of the failure.
 int64_t StreamCall::written_before_failure(int64_t at_most) const noexcept {
   const int64_t position = kernel_position(fd_);
   const int64_t bytes = position < 0 ? 0 : position - (stream_->position - unwritten_before_);
   return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
 }
 
-// Counts the bytes that macros have moved since the last call, as the pointers in `f` show. `f` may be a copy
-// that was made while another thread was in a call (count_macro_bytes_of_all()). So its pointers are only
-// compared and subtracted here, never followed. With a copy no lock is held while the Stream is changed: at
-// worst some bytes are counted twice or not at all.
+// Counts the bytes that macros have moved since the last call, as the pointers in `f` show. `f` is either the
+// stream itself, under its lock, or a copy that was made without the lock (count_macro_bytes_of_all()).
+// The pointers of a copy may be out of date, because another thread may be in a call. So they are only
+// compared and subtracted here, never followed. At worst some bytes are counted twice or not at all.
 void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept {
   Operation operation{.layer = PENSTOCK_STDIO, .offset = stream.position};
   if (stream.read_end == f._IO_read_end && f._IO_read_ptr > stream.read_ptr) {
@@ -90,8 +90,8 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
     operation.call = PENSTOCK_CALL_WRITE;
     operation.length = f._IO_write_ptr - stream.write_ptr;
   } else {
-    // No macro has moved bytes, but another call may have written this stream's buffer to its file:
-    // fflush(NULL), or a read of another stream from a terminal.
+    // No macro has moved bytes. But the buffer may have been written to the file by a call that does not name
+    // this stream: fflush(NULL), or a read of another stream from a terminal.
     const int64_t written = (stream.write_ptr - stream.write_base) - unwritten_bytes(f);
     if (written > 0) {
       add_kernel_written(log, written);
@@ -122,8 +122,8 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
   count(log, fd, operation);
 }
 
-// How many bytes the program received from the call. Called under the stream's lock, after the call. Makes a
-// system call only if the buffer was filled again.
+// How many bytes the program received from the call. Called under the stream's lock, after the call. It makes
+// a system call only if the buffer has been filled again.
 int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState& before) noexcept {
   if (before.is_unchanged(f)) {
     return call.unread_before() - unread_bytes(f);  // all bytes came from the buffer
@@ -131,10 +131,10 @@ int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState&
   // The buffer was filled at least once. The bytes that are in it now came with the last filling.
   const int64_t least_bytes = call.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread_bytes(f);
   const int64_t position = kernel_position(f._fileno);
-  // The bytes that earlier fillings brought. Each of these fillings brought a whole buffer, so the number is
-  // a multiple of the buffer's size. At the end of the file it may be less than one buffer, because the last
-  // filling brought nothing there. Any other number means that another process has moved the position as
-  // well; it is not used.
+  // The bytes that came with earlier fillings. Each of them filled the whole buffer, so the number is a
+  // multiple of the buffer's size. At the end of the file it may be less than one buffer, because the last
+  // filling brought nothing there. Any other number is not used: another process must have moved the position
+  // as well.
   const int64_t earlier_bytes =
       position < 0 ? -1 : position - unread_bytes(f) - call.stream().position - least_bytes;
   const int64_t buffer_bytes = f._IO_buf_end - f._IO_buf_base;
@@ -144,11 +144,12 @@ int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState&
   return least_bytes + (is_plausible ? earlier_bytes : 0);
 }
 
-// Counts what macros have moved in all streams. Called by the thread that ends the process, executes another
-// program or calls fflush(NULL), perhaps in a handler. No FILE is locked: another thread may hold the lock of
-// a FILE for ever, for example in a read from a terminal. A FILE may have been freed by a call that no
-// wrapper saw, so the kernel copies it (copy_memory()): the kernel reports an error where a plain read would
-// crash. The copy is used only if it still looks like a stream of this descriptor.
+// Counts the bytes that macros have moved in all streams. Called by the thread that ends the process,
+// executes another program or calls fflush(NULL), perhaps in a handler. No FILE is locked, because another
+// thread may hold the lock of a FILE for ever, for example in a read from a terminal.
+// A FILE may have been freed by a call that no wrapper saw. So the kernel copies it (copy_memory()): where a
+// plain read would crash, the kernel reports an error. The copy is used only if it still looks like a stream
+// of this descriptor.
 void count_macro_bytes_of_all() noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {

@@ -1,5 +1,5 @@
 // Counts reads and writes through libc's streams (FILE). The counted bytes are those that the program
-// received or gave. The bytes that the kernel moved are derived from the stream's own pointers, which glibc's
+// received or gave. How many bytes the kernel moved is derived from the stream's own pointers, which glibc's
 // headers make public for their macros:
 //
 //   the kernel read   bytes that the program received + increase of the unread bytes in the buffer
@@ -7,15 +7,16 @@
 //
 // getc_unlocked() and putc_unlocked() are macros that move these pointers without a call. So after each call
 // the wrapper remembers the pointers. If they have moved before the next call, the program has used macros.
-// These bytes are counted as one operation, at the next call or when the process ends.
+// The bytes that macros moved are counted as one operation, at the next call or when the process ends.
 //
 // Threads: wrappers of stdio call this in any thread of the program. A Stream is used under its FILE's own
-// lock (StreamCall). No lock is taken if the program has one thread, or does its own locking (__fsetlocking).
+// lock (StreamCall). No lock is taken if the program has only one thread, or does its own locking
+// (__fsetlocking()).
 // Memory: pages of Streams come from the kernel. This code calls flockfile() and funlockfile(), but no other
 // function of stdio, and never malloc. errno does not change.
-// Signals: stdio is not safe in handlers. A handler that uses the same FILE nevertheless may find its Stream
-// half updated: the counts are then wrong, but the program does not crash. It does not hang either, because
-// FILE locks are recursive.
+// Signals: stdio is not safe in handlers. If a handler uses the FILE of its interrupted thread nevertheless,
+// it may find the Stream half updated. Then the counts are wrong, but the program does not crash. It does not
+// hang either, because FILE locks are recursive.
 // Forks: a child knows no streams at first (stream_process).
 #pragma once
 
@@ -26,15 +27,16 @@
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));
-// Registers a function that runs if the thread is cancelled. This is glibc's older form, which costs two
-// stores. The current form costs a sigsetjmp().
+// Registers a function that runs if the thread is cancelled. This is glibc's older way, which costs only two
+// stores; the newer pthread_cleanup_push() costs a sigsetjmp().
 void _pthread_cleanup_push(struct _pthread_cleanup_buffer*, void (*)(void*), void*) noexcept;
 void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 }
 
 namespace penstock::interpose {
 
-// What is known about one stream (FILE); nothing if all members are zero. Used under the FILE's lock.
+// What is known about one stream (FILE). If all members are zero, nothing is known. Used under the FILE's
+// lock.
 struct Stream {
   const FILE* file;
   int64_t position;      // file offset of the program's next byte; for a pipe: number of bytes so far
@@ -42,13 +44,14 @@ struct Stream {
   const char* read_end;
   const char* write_base;
   const char* write_ptr;
-  // The value of stream_process when the stream was noted. If it differs, this Stream is not known any more.
+  // The value that stream_process had when this was stored. If stream_process has changed since then, this
+  // Stream is out of date.
   uint32_t process;
   uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
   uint64_t last_ticks;   // last reading of the clock for this stream
 };
 // A number that changes in a fork's child and when recording begins. A Stream with another number in
-// `process` is not known any more.
+// `process` is out of date.
 extern uint32_t stream_process;
 
 constexpr unsigned kStreamPages = 1024;
@@ -57,9 +60,10 @@ struct StreamPage {
   Stream streams[kStreamsPerPage];
 };
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
-// The Stream of `fd`, created if necessary; null if there is no memory. Takes no lock. Pages are never freed.
+// Returns the Stream of `fd`, and makes its page if necessary. Returns null if there is no memory. Takes no
+// lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
-// The Stream of `fd`; null if its page was never created. Takes no lock.
+// Returns the Stream of `fd`, or null if its page was never made. Takes no lock.
 inline Stream* known_stream(int fd) noexcept {
   const auto index = unsigned(fd);
   if (index >= kStreamPages * kStreamsPerPage) [[unlikely]] {
@@ -68,15 +72,15 @@ inline Stream* known_stream(int fd) noexcept {
   StreamPage* page = stream_pages[index / kStreamsPerPage].load(std::memory_order_acquire);
   return page == nullptr ? nullptr : &page->streams[index % kStreamsPerPage];
 }
-// Notes that `fd` refers to another file now: the next call on its stream asks the kernel for the position.
-// Takes no lock.
+// Notes that `fd` refers to another file now. So the next call on its stream asks the kernel for the
+// position. Takes no lock.
 inline void forget_stream(int fd) noexcept {
   if (Stream* stream = known_stream(fd)) {
     stream->file = nullptr;
   }
 }
-// Counts the bytes that macros have moved so far, in all streams. Called before the process ends or executes
-// another program, and around fflush(NULL).
+// Counts the bytes that macros have moved in all streams so far. Called before the process ends or executes
+// another program, and before and after fflush(NULL).
 void count_macro_bytes_of_all() noexcept;
 
 constexpr int kInBackupBuffer = 0x100;  // flag in _flags: the read pointers are in ungetc()'s backup buffer
@@ -87,7 +91,7 @@ constexpr int kEndSeen = 0x10;
 constexpr int kErrorSeen = 0x20;
 constexpr int kProgramLocks = 0x8000;  // the program locks the stream itself (__fsetlocking())
 
-// Whether other threads may use the same stream.
+// Whether the process may have other threads, which may use the same stream.
 inline bool may_have_threads() noexcept {
   return &__libc_single_threaded == nullptr || __libc_single_threaded == 0;
 }
@@ -108,19 +112,19 @@ inline int64_t unwritten_bytes(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
-// The program's position in the part of the buffer that came from the file. Bytes that were pushed back are
-// not in that part.
+// The program's position among the bytes of the buffer that came from the file. Bytes that were pushed back
+// (ungetc()) are not among them.
 inline const char* position_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackupBuffer) != 0 ? f._IO_save_base : f._IO_read_ptr;
 }
-// The end of the part of the buffer that came from the file.
+// The end of the bytes of the buffer that came from the file.
 inline const char* end_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackupBuffer) != 0 ? f._IO_save_end : f._IO_read_end;
 }
 
-// The state of the buffer before a call. After the call, is_unchanged() is false if glibc has filled the
-// buffer again, once or several times. It compares the kernel's position, as far as glibc knows it, or else
-// the first bytes of the buffer.
+// The state of a stream's buffer before a call. After the call, is_unchanged() tells whether glibc has left
+// the buffer as it was, or has filled it again, once or several times. It compares the kernel's position
+// (`offset`). If glibc does not know that position, it compares the first bytes of the buffer.
 struct BufferState {
   explicit BufferState(const FILE& f) noexcept
       : position(position_in_buffer(f)),
@@ -144,11 +148,11 @@ struct BufferState {
 };
 
 // Exists around one call on a stream, and counts the call. If there may be other threads, it holds the FILE's
-// lock as long as it exists; the call itself takes the lock once more (FILE locks are recursive). If the
-// thread is cancelled meanwhile, a cleanup handler releases the lock.
+// lock as long as it exists: otherwise another thread could move the pointers, which are read before and
+// after the call, and bytes would be counted twice or not at all.
 //
-// The pointers are read before and after the call. Without the lock, another thread could move them in
-// between, and bytes would be counted twice or not at all.
+// The call itself takes the lock once more (FILE locks are recursive). If the thread is cancelled inside the
+// call, a cleanup handler releases the lock.
 class StreamCall {
  public:
   explicit StreamCall(FILE* file) noexcept : file_(file), fd_(descriptor_of(*file)) {
@@ -189,15 +193,15 @@ class StreamCall {
   StreamCall(const StreamCall&) = delete;
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // If false, the call is made and not counted.
+  // If false, the call is still made, but not counted.
   bool is_counted() const noexcept { return stream_ != nullptr; }
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
 
-  // Reads the clock before a call that will probably reach the kernel. read_clock() is not called if the
-  // buffer alone is enough for the call, because reading the clock would take longer than such a call. The
-  // call is then counted with no duration, at the time when the clock was last read, unless segments are
-  // recorded.
+  // Reads the clock. Called before a call that will probably reach the kernel. If the buffer alone is enough
+  // for the call, the clock is not read, because that would take longer than the call. Such a call is counted
+  // with no duration, at the time when the clock was last read. If segments are recorded, the clock is read
+  // after the call.
   void read_clock() noexcept { begin_ticks_ = ticks(); }
   void read_clock_for_read(size_t bytes) noexcept {
     if (int64_t(bytes) > unread_before_) {
@@ -210,8 +214,8 @@ class StreamCall {
     }
   }
 
-  // after_read() and after_write() count the call after it was made: the program received, or gave, `bytes`.
-  // If `bytes` is 0, the stream's error flag shows whether the call failed; the reason is errno.
+  // after_read() and after_write() count the call after it was made. `bytes` is what the program received or
+  // gave. If it is 0, the stream's error flag shows whether the call failed, and errno why.
   void after_read(int64_t bytes) noexcept {
     const int64_t kernel_bytes = bytes + unread_bytes(*file_) - unread_before_;
     if (kernel_bytes > 0) {
@@ -251,15 +255,15 @@ class StreamCall {
     count_operation(operation);
     remember_pointers();
   }
-  // Counts a call that is neither a read nor a write, after it was made. The call may have written the
-  // unwritten bytes of the buffer. `failed` is errno, or 0.
+  // Counts a call that is neither a read nor a write, after it was made. The call may have written the buffer
+  // to the file; these bytes are counted too. `failed` is errno, or 0.
   void after_other(penstock_call call, int failed) noexcept {
     count_kernel_writes(unwritten_before_);
     count_operation({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
     remember_pointers();
   }
-  // Counts only the bytes of the buffer that a call has written, not the call itself. Called after a call
-  // that is not counted as an operation.
+  // Counts the bytes of the buffer that a call has written to the file, but not the call itself. Called after
+  // a call that does not count as an operation.
   void after_uncounted() noexcept {
     count_kernel_writes(unwritten_before_);
     remember_pointers();
@@ -279,8 +283,8 @@ class StreamCall {
       description->advance(bytes);
     }
   }
-  // Remembers the FILE's pointers after the call, so that the next call finds out whether macros have moved
-  // them.
+  // Remembers the FILE's pointers after the call. The next call compares them, to find out whether macros
+  // have moved bytes.
   void remember_pointers() noexcept {
     stream_->read_ptr = file_->_IO_read_ptr;
     stream_->read_end = file_->_IO_read_end;
@@ -288,8 +292,8 @@ class StreamCall {
     stream_->write_ptr = file_->_IO_write_ptr;
   }
 
-  // Counts what has happened since the last call, as the pointers of `f` show. `f` is the stream itself,
-  // under its lock, or a copy of it, without the lock.
+  // Counts the bytes that macros have moved since the last call, as the pointers of `f` show. `f` is the
+  // stream itself, under its lock, or a copy of it that was made without the lock.
   static void count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept;
 
  private:
@@ -305,8 +309,8 @@ class StreamCall {
       note_kernel_written(bytes);
     }
   }
-  // Returns how many bytes a failed write has written, at most `at_most`. glibc drops the bytes that it could
-  // not write, so the kernel's position in the file shows the number.
+  // Returns how many bytes a failed write has written, at most `at_most`. glibc has discarded the bytes that
+  // it could not write, so only the kernel's position in the file shows the number.
   [[gnu::cold]] int64_t written_before_failure(int64_t at_most) const noexcept;
   void count_operation(Operation operation) noexcept {
     if (begin_ticks_ != 0 || segments_wanted()) {
@@ -332,8 +336,8 @@ class StreamCall {
 // The kernel's position in the file of `fd`; -1 if it has none. Makes one direct system call.
 int64_t kernel_position(int fd) noexcept;
 // How many bytes the program received, for calls that do not return this number. It is calculated from the
-// buffer before and after the call. It is exact for a file, and for a pipe if the call filled the buffer at
-// most once.
+// state of the buffer before and after the call. It is exact for files. For a pipe it is exact only if the
+// call filled the buffer at most once.
 int64_t received_bytes(const StreamCall& call, const FILE& file, const BufferState& before) noexcept;
 
 }  // namespace penstock::interpose

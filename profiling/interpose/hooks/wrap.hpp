@@ -1,17 +1,17 @@
 // How wrappers are written. A wrapper is a function that the program calls in place of one of libc or another
 // library. It makes the program's call and counts it afterwards. Its symbol is the name of the function that
-// it replaces. Its C++ name is another one, so it need not match the declaration in libc's headers.
+// it replaces. Its C++ name is different, so that it need not match the declaration in libc's headers.
 //
 //   PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off_t offset)) {
 //     ... real_pread(fd, out, bytes, offset) ...
 //   }
 //
 // Rules for every wrapper:
-// Threads: it runs in the program's thread, on the program's stack, before main() and after exit() as well.
-// It may be called inside malloc.
-// Locks: none of this library is held on entry. It must not call anything that takes a lock of libc's.
-// Exceptions: wrappers of stdio lock the program's FILE, like the call itself; and at its first call a
-// wrapper searches for the function that it replaces (find_real()).
+// Threads: it runs in the program's thread, on the program's stack, perhaps before main() or after exit(). It
+// may be called inside malloc.
+// Locks: none of this library is held on entry. It must not call anything that takes a lock of libc's. There
+// are two exceptions. Wrappers of stdio lock the program's FILE, as the call itself does. And at its first
+// call a wrapper searches for the function that it replaces (find_real()).
 // Memory: it must not call malloc or wrapped functions, and must leave errno as the call left it.
 // Signals: it may be called in a handler. If a handler interrupts the counting, the handler's calls are
 // counted after it (Update, counting.hpp).
@@ -31,29 +31,31 @@
 
 namespace penstock::interpose {
 
-// Finds the function that a wrapper calls, and stores it in `found`. It is the next function of that name in
-// the libraries after this one. If these libraries have none, libraries are searched that were loaded for
-// private use (dlopen() with RTLD_LOCAL), as Python loads MPI and HDF5. If this library itself was loaded
-// later (slots.hpp), it is the first function of that name in any other library. Null if no library has it.
+// Finds the function that a wrapper calls, and stores it in `found`. Returns null if no library has it.
+// If this library was preloaded, it is the next function of that name in the libraries after this one. If
+// they have none, libraries are searched that were loaded for private use (dlopen() with RTLD_LOCAL), as
+// Python loads MPI and HDF5. If this library was loaded later (slots.hpp), it is the first function of that
+// name in any other library.
 //
 // Threads: any thread. Two threads that search at the same time find the same function.
 // Locks: dlsym() takes the loader's recursive lock.
 // Memory: dlsym() may call malloc.
-// Forks: in a child that libc's fork() has not made, that lock may be held for ever. There, a function of
-// libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of another library,
-// such as MPI, dlsym() is called nevertheless, and may wait for ever.
+// Forks: in a child that libc's fork() has not made, the loader's lock may be held for ever. There, a
+// function of libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of
+// another library, such as MPI, dlsym() is called nevertheless, and may wait for ever.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
-// Whether `function` has the name of a libc function but is another library's, such as an allocator's mmap().
-// Such a function may call syscall(), which is wrapped as well. Takes no lock.
+// True if libc also has a function `name`, but `function` is one of another library, such as an allocator's
+// mmap(). It matters because such a function may call syscall(), which is wrapped as well. Takes no lock.
 [[gnu::cold]] bool is_of_another_library(const char* name, const void* function) noexcept;
 
-// A wrapper makes an object of this class for the time of a call of another library's function
-// (is_of_another_library()). The wrapper counts that call, so a syscall() inside it goes to the kernel
-// uncounted. begin_ marks the thread: it is the stack address where the call began. If a handler leaves the
-// call by longjmp(), begin_ stays set. is_active() is then false in the frames of the call's callers, which
-// have higher addresses. Any thread; nothing is allocated. In a fork's child begin_ is still set for the
-// thread that forked.
+// Exists while a wrapper calls another library's function (is_of_another_library()). The wrapper counts that
+// call. If the other library's function calls syscall(), the wrapper of syscall() must not count again; it
+// learns that from is_active(). Any thread may use this; nothing is allocated.
+//
+// begin_ is the stack address where the call began, or null. If a handler leaves the call by longjmp(),
+// begin_ stays set. is_active() is false nevertheless: the frames of the call's callers have higher addresses
+// than begin_. In a fork's child begin_ is still set if the thread forked inside the call.
 class InOtherLibrary {
  public:
   InOtherLibrary() noexcept : outer_begin_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
@@ -86,9 +88,9 @@ Result no_such_function() noexcept {  // the result of a call whose function no 
 // The function that the program would have called without this library. It is found at the first call, in any
 // thread.
 //
-// `direct_function_` is the function if it may be called without an InOtherLibrary around the call. It is
-// null until that is known, and always null if it is another library's function. Any thread may write
-// `direct_function_` and `function_`, but always the same value, so no lock and no memory order is needed.
+// `direct_function_` is the same function if it may be called without an InOtherLibrary. It is null until
+// that is known, and stays null if it is another library's function. Any thread may write `direct_function_`
+// and `function_`. No lock and no memory order is needed, because all threads write the same value.
 template <typename Signature>
 class RealFunction {
  public:
@@ -136,8 +138,8 @@ class RealFunction {
   return 0;
 }
 
-// Returns the description of the open file of `fd`, and stores its position in `offset`. If the descriptor is
-// not known, returns null and sets `offset` to -1. Called before a call that uses the descriptor's position.
+// Returns the description of the open file of `fd`, and stores its position in `offset`. If nothing is known
+// of `fd`, returns null and sets `offset` to -1. Called before a call that uses the descriptor's position.
 inline Description* position_before(ThreadLog& log, int fd, int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
@@ -145,8 +147,8 @@ inline Description* position_before(ThreadLog& log, int fd, int64_t& offset) noe
 }
 
 // Counts a read or a write after the call was made. If the call used the descriptor's position, `description`
-// and `offset` come from position_before(), and the position advances. Otherwise `description` is null and
-// `offset` is the call's own. `bytes` < 0: the call failed.
+// and `offset` come from position_before(), and the position advances by `bytes`. Otherwise `description` is
+// null, and `offset` is the argument of the call. `bytes` is negative if the call failed.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,
                                                   int64_t offset, int64_t bytes, uint64_t begin,
@@ -166,9 +168,9 @@ template <penstock_call kCall>
   count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
-// Makes the call and reads the clock before and after it. Then `count_it` gets the thread's log, the result
-// of the call, and an operation of this kind with the two times. errno is still that of the call. If count_it
-// changes errno, it must restore it.
+// Makes the call, and reads the clock before and after it. Then calls `count_it` with the thread's log, the
+// result, and an operation of this kind with the two times. At that moment errno is still that of the call.
+// If count_it changes errno, it must restore it.
 [[gnu::always_inline]] inline auto call_and_time(penstock_call kind, auto call, auto count_it) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
@@ -182,7 +184,7 @@ template <penstock_call kCall>
 }
 
 // Makes and counts a call on a descriptor that moves no bytes. A negative result means that the call failed.
-// `size` is the file's size after a call that returned 0, or -1 if it is not known.
+// If the call returns 0, the file has at least `size` bytes; -1 if that is not known.
 auto call_and_count(penstock_call kind, int fd, auto call, int64_t size = -1) noexcept {
   return call_and_time(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -215,8 +217,8 @@ auto call_on_path_and_count(int at, const char* path, penstock_file_kind file_ki
   extern "C" result wrap_##name parameters
 
 // Wraps two functions of the same signature in the same way, such as lseek() and lseek64(). The last argument
-// is the expression that both return. In it, `real` is the function that the program has called. `real` is a
-// constant reference, so the call costs as little as in PENSTOCK_WRAP.
+// is an expression. Both wrappers return its value. In it, `real` is the function that the program has
+// called. `real` is a constant reference, so the call costs no more than in PENSTOCK_WRAP.
 #define PENSTOCK_WRAP_TWINS(result, name, twin, parameters, ...) \
   PENSTOCK_WRAP(result, name, parameters) {                      \
     constexpr auto& real = real_##name;                          \

@@ -4,9 +4,9 @@
 // Threads: any thread that calls these functions.
 // Locks: none is held on entry. `aio_blocks` takes a lock of its own, which is not held during the program's
 // call (blocks.hpp).
-// Memory: from the kernel. errno is that of the program's call.
-// Signals: aio_error() and aio_return() are allowed in handlers. If a handler interrupted its own thread
-// while that held the lock of `aio_blocks`, the operation of the handler is not counted.
+// Memory: from the kernel. errno stays that of the program's call.
+// Signals: aio_error() and aio_return() are allowed in handlers. If a handler interrupts its own thread while
+// that thread holds the lock of `aio_blocks`, the handler's operation is not counted.
 // Forks: a child forgets its parent's operations (forget_aio()).
 #include <aio.h>
 
@@ -43,7 +43,7 @@ void count_result(const void* block, int64_t result) noexcept {
 }
 
 // Makes `call`, which is aio_error(). If it returns 0 or an errno value other than EINPROGRESS, the operation
-// has ended and is counted; its result is in the block.
+// has ended, and is counted. The operation's result is then in the block.
 template <typename Block, typename Call>
 int get_status(const Block* block, Call call) noexcept {
   const int error = call();
@@ -77,8 +77,9 @@ int start_list(Block* const list[], int count, Call start) noexcept {
   return start();
 }
 
-// Whether a pending operation has ended, and its result. Called when the process ends. Reads what libc wrote
-// into the program's block, if the block's memory still exists.
+// Returns whether a pending operation has ended. If it has, stores its result in `result`. Called when the
+// process ends. Reads what libc has written into the program's block. If the block's memory does not exist
+// any more, copy_memory() fails, where a plain read would crash.
 bool has_ended(const Pending& pending, int64_t& result) noexcept {
   aiocb block;
   if (!copy_memory(reinterpret_cast<const void*>(pending.key), &block, sizeof(block)) ||

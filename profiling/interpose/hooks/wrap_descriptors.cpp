@@ -1,9 +1,9 @@
-// Wrappers of calls that make, copy, move and close descriptors, and of fsync() and its relatives.
+// Wrappers of calls that make, copy, move and close descriptors, and of fsync() and similar calls.
 //
 // Threads, locks, memory and signals: the rules of wrap.hpp. The code around the calls is in
 // descriptor_calls.hpp.
-// Forks: a child has its parent's table of descriptors. A close() in a child that has counted nothing is not
-// counted (close_and_count()).
+// Forks: a child has its parent's table of descriptors. In a child that has counted nothing yet, close() is
+// not counted (close_and_count()).
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -55,7 +55,7 @@ PENSTOCK_WRAP_TWINS(int, __openat_2, __openat64_2, (int at, const char* path, in
 PENSTOCK_WRAP_TWINS(int, creat, creat64, (const char* path, mode_t mode),
                     open_and_count(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC,
                                    [&] { return real(path, mode); }))
-// mkstemp() and its variants choose the name: after the call, `path` has it.
+// mkstemp() and its variants choose the name of the file. After the call, `path` has that name.
 PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
                     open_and_count(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
 PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),
@@ -144,8 +144,9 @@ PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsi
 PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
                     call_and_count(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
-// The file's size after fallocate(): the end of the allocated range. -1 if the call does not make the file
-// longer, or if the kernel will refuse it.
+// What fallocate() tells of the file's size: the file reaches at least to the end of the allocated range.
+// Returns -1 if `mode` is not 0, because the call may then leave the size as it is. Also -1 if the range is
+// too large, which the kernel refuses.
 static int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
   int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;

@@ -1,11 +1,11 @@
-// Wrappers of HDF5's files and data sets. They work with any HDF5 library of the program: nothing of it is
-// linked or included. HDF5's identifiers have 64 bits since version 1.10.
+// Wrappers of HDF5's files and data sets. They work with any HDF5 library of the program from version 1.10
+// on, in which identifiers have 64 bits. Nothing of HDF5 is linked or included here.
 //
-// This layer is above POSIX (or MPI-IO): what HDF5's driver does with descriptors is counted in the lower
+// HDF5 is a layer above POSIX (or MPI-IO). What its driver does with descriptors is counted in that lower
 // layer as well.
 //
 // Threads, memory and signals: the rules of wrap.hpp.
-// Locks: finding a handle's file takes handles_lock (handles.hpp), before or after the program's call only.
+// Locks: finding a handle's file takes handles_lock (handles.hpp). It is not held during the program's call.
 #include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
@@ -23,7 +23,7 @@ constinit RealFunction<int64_t(H5Id)> selected_points{"H5Sget_select_npoints"};
 constinit RealFunction<size_t(H5Id)> type_size{"H5Tget_size"};
 constinit RealFunction<ssize_t(H5Id, char*, size_t)> file_name{"H5Fget_name"};
 
-// Returns how many bytes a transfer moves: the number of selected points times the size of their type in
+// Returns how many bytes a transfer moves: the number of selected points times the size of one point in
 // memory.
 int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file) noexcept {
   if (selected_points.pointer() == nullptr || type_size.pointer() == nullptr ||

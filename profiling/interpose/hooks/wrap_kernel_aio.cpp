@@ -4,10 +4,11 @@
 // Locks: none is held on entry. kernel_blocks takes a lock of its own, which is not held during the program's
 // call.
 // Memory: from the kernel.
-// Signals: a handler may call these. If a handler interrupted io_submit() in its own thread, the operations
-// of the handler are made and not counted.
-// Forks: a child forgets its parent's operations. When the process ends, it is not known whether operations
-// in flight have ended, so they count as dropped.
+// Signals: a handler may call these. If it has interrupted io_submit() in its own thread, the handler's
+// operations are made but not counted.
+// Forks: a child forgets its parent's operations.
+// End of the process: it is not known whether the operations still in flight have ended, so they count as
+// dropped.
 #include <signal.h>
 #include <time.h>
 
@@ -67,7 +68,7 @@ void forget_kernel_aio() noexcept {
 
 }  // namespace penstock::interpose
 
-// libaio's functions are wrapped because libaio makes its system calls inline, without libc's syscall().
+// libaio makes its system calls inline, without libc's syscall(). So its functions must be wrapped.
 PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelAioBlock** blocks)) {
   return submit_blocks(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }

@@ -1,6 +1,6 @@
-// Wrappers of metadata calls: the stat family (of current and of old versions of libc), directories, and
-// calls that rename, link and remove.
-// Threads, locks, memory and signals: the rules of wrap.hpp.
+// Wrappers of metadata calls: the stat family, directories, and calls that rename, link and remove. The
+// functions of old versions of libc for stat are included. Threads, locks, memory and signals: the rules of
+// wrap.hpp.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,7 +45,7 @@ PENSTOCK_WRAP(int, statx, (int at, const char* path, int flags, unsigned mask, s
   return stat_of_name(at, path, about, [&] { return real_statx(at, path, flags, mask, about); });
 }
 
-// Wraps a call on one name: `path`, which is relative to the directory `at`.
+// Wraps a call on one name: `path`. A relative `path` begins at the directory `at`.
 #define PENSTOCK_ON_NAME(result, name, file_kind, at, path, parameters, arguments)             \
   PENSTOCK_WRAP(result, name, parameters) {                                                    \
     return call_on_path_and_count(at, path, file_kind, [&] { return real_##name arguments; }); \
@@ -84,8 +84,8 @@ PENSTOCK_ON_NAME(int, chmod, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path
 PENSTOCK_ON_NAME(int, utimensat, PENSTOCK_REGULAR, at, path,
                  (int at, const char* path, const timespec times[2], int flags), (at, path, times, flags))
 
-// opendir() counts as an open, and readdir() as a metadata operation on the directory. Entries are not bytes
-// of a file, so no bytes are counted.
+// opendir() counts as an open, and readdir() as a metadata operation on the directory. No bytes are counted,
+// because the entries of a directory are not bytes of a file.
 PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
   return call_and_time(
       PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },

@@ -1,11 +1,12 @@
-// Wrappers of MPI-IO. They work with any MPI library of the program: nothing of it is linked or included.
-// Handles are pointers in Open MPI, and integers in other implementations. Both kinds are passed in the same
-// registers, so they are handed on unchanged.
+// Wrappers of MPI-IO. They work with any MPI library of the program; nothing of MPI is linked or included
+// here. Handles are pointers in Open MPI, and integers in other implementations. Both kinds are passed in the
+// same registers, so the wrappers can pass them on without knowing the kind.
 //
-// This layer is above POSIX: what the MPI library does with descriptors is counted as POSIX calls as well.
+// MPI-IO is a layer above POSIX. What the MPI library does with descriptors is counted as POSIX calls as
+// well.
 //
 // Threads, memory and signals: the rules of wrap.hpp.
-// Locks: finding a handle's file takes handles_lock (handles.hpp), before or after the program's call only.
+// Locks: finding a handle's file takes handles_lock (handles.hpp). It is not held during the program's call.
 #include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
@@ -16,8 +17,8 @@ namespace {
 using Handle = long;  // MPI_Comm, MPI_File, MPI_Datatype or MPI_Info, passed by value
 constexpr unsigned kMpiHandles = 1;
 
-// Whether the program passed MPI_STATUS_IGNORE, which says that it wants no status. In every MPI library that
-// constant is null or a small number.
+// Whether the program passed MPI_STATUS_IGNORE because it wants no status. In every MPI library that constant
+// is null or a small number.
 bool is_ignored(const void* status) noexcept {
   return reinterpret_cast<unsigned long>(status) < 4096;
 }
@@ -39,20 +40,20 @@ int64_t transferred_bytes(const void* status, Handle type, int requested_count) 
   return int64_t(count) * type_bytes;
 }
 
-// Reads the handle that `file` points to. Its size depends on the implementation: handles of Open MPI are
-// pointers, and only Open MPI has the symbol ompi_mpi_byte. Other handles are integers.
+// Reads the handle that `file` points to. In Open MPI it is a pointer, and in other implementations an
+// integer. Open MPI is recognized by its symbol ompi_mpi_byte, which no other implementation has.
 uint64_t handle_at(const void* file) noexcept {
   const bool is_pointer = real_ompi_byte.pointer() != nullptr;
   return is_pointer ? *static_cast<const uint64_t*>(file) : uint64_t(int64_t(*static_cast<const int*>(file)));
 }
 
-// Recorded as the offset of calls that use the position of their handle: only MPI knows that position. (0 is
-// also a possible offset, so the recorded offsets of these calls say nothing.)
+// The offset that is recorded for calls that use the position of their handle, which only MPI knows. 0 is
+// also a possible offset, so the recorded offsets of these calls mean nothing.
 constexpr int64_t kUnknownOffset = 0;
 
-// Makes and counts a call on a file. `file` returns the file of the handle, and takes a lock for that.
-// `bytes` returns how many bytes a successful call moved. Both functions are called after the call, and only
-// if the call is counted.
+// Makes and counts a call on a file. After the call, and only if it is counted, two functions are called:
+// `file` returns the file of the handle, and takes a lock for that. `bytes` returns how many bytes the call
+// moved; it is called only if the call succeeded.
 int count_on_file(penstock_call kind, auto file, int64_t offset, auto call, auto bytes) noexcept {
   return call_and_time(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;
@@ -76,8 +77,8 @@ int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int coun
       [&] { return transferred_bytes(status_for_call, type, count); });
 }
 
-// Makes and counts a call that starts a transfer. MPI finishes the transfer in a later wait, so the requested
-// bytes are counted.
+// Makes and counts a call that starts a transfer. The transfer ends in a later wait of MPI. So the requested
+// bytes are counted, not the moved ones.
 int start_transfer(penstock_call kind, Handle file, int64_t offset, int count, Handle type,
                    auto call) noexcept {
   return count_on_file(kind, file_of_handle(file), offset, call,
@@ -90,7 +91,7 @@ int count_other(penstock_call kind, auto file, auto call) noexcept {
 
 }  // namespace
 
-// `file` points to memory for the new handle, which has 4 or 8 bytes depending on the implementation.
+// `file` points to memory for the new handle. The handle has 4 or 8 bytes, depending on the implementation.
 PENSTOCK_WRAP(int, MPI_File_open,
               (Handle communicator, const char* path, int mode, Handle info, void* file)) {
   return call_and_time(
@@ -165,7 +166,7 @@ PENSTOCK_WRAP(int, MPI_File_set_view,
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Wraps a call that reads, and the call that writes in the same way.
+// Wraps two calls with the same parameters: one that reads, and one that writes.
 #define PENSTOCK_MPI_BOTH(kind, read, write)           \
   PENSTOCK_MPI_##kind(read, PENSTOCK_CALL_READ, void*) \
       PENSTOCK_MPI_##kind(write, PENSTOCK_CALL_WRITE, const void*)

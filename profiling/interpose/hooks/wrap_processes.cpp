@@ -2,12 +2,12 @@
 //
 // Threads: each wrapper runs in the program's thread that makes the call.
 // Locks: none of this library is held on entry. Events take the session's file_lock briefly.
-// Memory: nothing is allocated; programs call these functions between fork and exec, and _exit() in handlers.
-// stdio's streams are not used.
+// Memory: nothing is allocated, and stdio's streams are not used, because programs make these calls between
+// fork and exec, and call _exit() in handlers.
 // Signals: a handler may call all of these. If it interrupted its own thread inside an update (Update,
-// counting.hpp) or while that thread held file_lock, what it would add is deferred or counts as dropped.
-// Forks: the child first releases the locks and leaves the parent's session, and only then counts.
-// vfork's child runs in its parent's memory and is not recorded (log_suspended()).
+// counting.hpp) or while that thread held file_lock, what the handler adds is deferred or counts as dropped.
+// Forks: the child first resets the locks and leaves the parent's session. Only then does it count. vfork's
+// child runs in its parent's memory and is not recorded (log_suspended()).
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +38,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace penstock::interpose {
 
-// Counts what streams and asynchronous I/O have moved without a wrapped call. Called before the process ends
-// or executes another program, in the thread that does it, perhaps in a handler. Other threads continue.
+// Counts the bytes that streams and asynchronous I/O have moved without a wrapped call. Called before the
+// process ends or executes another program, perhaps in a handler. Other threads are still running.
 void count_unseen_transfers() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     count_macro_bytes_of_all();
@@ -48,21 +48,21 @@ void count_unseen_transfers() noexcept {
   }
 }
 
-// Does the work of after_fork_in_child() in a child of _Fork(), clone() or syscall(), in which no handler of
-// pthread_atfork() has run.
+// Does the work of after_fork_in_child() in a child of _Fork(), clone() or syscall(): these calls run no
+// handlers of pthread_atfork().
 void after_raw_fork_in_child() noexcept {
   after_fork_in_child();
   note_raw_fork();
 }
 
-// Makes the child leave the session of its parent. Called in the child, which has one thread: as a handler of
-// pthread_atfork() if libc's fork() made it, otherwise right after the fork. No lock is held. Waiting for a
-// lock could block for ever, because its owner may not exist in the child. So nothing is waited for, and each
-// function resets its own lock.
-// Order: walks are forgotten first, so that find_real() can tell whether the loader may be called. Then the
-// session is left, and after that the logs are forgotten. Once the session is left, a counted call begins a
-// session of the child's own instead of adding to the parent's file. A handler that runs before that moment
-// adds to the parent's counters.
+// Makes the child leave the session of its parent. Called in the child, which has only one thread: as a
+// handler of pthread_atfork() if libc's fork() made it, otherwise right after the fork.
+//
+// Locks: none is held. Waiting for a lock could block for ever, because its owner may not exist in the child.
+// So each function here resets its own lock and waits for nothing.
+// Order: forget_parents_walks() comes first, so that find_real() can tell whether the loader may be called.
+// leave_session_of_parent() comes before forget_parents_logs(). Once the session is left, a counted call
+// begins a session of the child's own. A handler that runs before that moment adds to the parent's counters.
 void after_fork_in_child() noexcept {
   forget_parents_walks();
   forget_parents_control();
@@ -77,8 +77,8 @@ void after_fork_in_child() noexcept {
 
 }  // namespace penstock::interpose
 
-// libc's fork() runs our handlers (pthread_atfork(), load.cpp). The parent adds the event of the fork after
-// fork(), so the child's session may begin before the event. In the child the wrapper has nothing left to do.
+// libc's fork() runs the handlers that load.cpp has registered (pthread_atfork()). So the wrapper only adds
+// the event of the fork, in the parent and after fork(). The child's session may begin before this event.
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
@@ -100,8 +100,9 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
 }
 
 // clone() without CLONE_VM is a fork. With CLONE_VM and CLONE_VFORK it works like vfork(). All other calls
-// make threads. begin_clone() is the child's first function, on the stack that the program gave. `with` is on
-// the parent's stack, of which a fork's child has a copy.
+// usually make threads; they are passed on and not recorded.
+// A fork's child calls begin_clone() first, on the stack that the program gave. `with` points into the
+// parent's stack; the child may read it, because it has a copy of that stack.
 namespace {
 struct CloneStart {
   int (*function)(void*);
@@ -147,12 +148,12 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
 
 // vfork() returns first in the child and then in the parent, on the same stack. So the child overwrites what
 // a wrapper leaves on the stack. Therefore the wrapper stores its return address in thread-local memory.
-// Parent and child share that memory too, but the child writes to it only if it calls vfork() itself. For
-// such nested calls there are kMostNestedVforks entries.
+// Parent and child share that memory too, but the child writes to it only if it calls vfork() itself. There
+// is room for kMostNestedVforks such nested calls.
 //
-// No function of this library may have a frame on the stack while the child runs. So the code below is in
-// assembler. While the child runs, penstock_before_vfork() has returned and penstock_after_vfork() has not
-// started.
+// No function of this library may have a frame on the stack while the child runs, so the wrapper is written
+// in assembler. While the child runs, penstock_before_vfork() has returned and penstock_after_vfork() has not
+// been called yet.
 #if defined(__x86_64__)
 extern "C" {
 struct VforkEnd {
@@ -162,19 +163,19 @@ struct VforkEnd {
 constexpr unsigned kMostNestedVforks = 16;
 thread_local void* penstock_vfork_back[kMostNestedVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
-// The program that vfork's child executes, if that program cannot load this library; "" otherwise. The child
-// writes it in before_exec(), and its parent, which shares the memory, reads it.
+// The program that vfork's child executes, if that program cannot load this library; otherwise "". The child
+// writes it in before_exec(). Its parent, which shares the memory, reads it.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
-// Stores the return address and suspends the log of the thread, so that nothing of the child is counted.
+// Stores the return address, and suspends the log of the thread so that nothing of the child is counted.
 // Called in the parent's thread, before the system call. Allocates nothing and does not change errno.
 __attribute__((used)) void penstock_before_vfork(void* return_address) noexcept {
   penstock_vfork_back[penstock_vforks++ % kMostNestedVforks] = return_address;
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
-// Resumes the log, adds an event for the child, and returns vfork()'s result and the stored return address.
-// Called in the parent's thread, when the child has called exec() or ended, or vfork() has failed.
-// restore_log() comes first: add_event() and log_suspended() must see the parent's state.
+// Resumes the log, and adds an event for the child. Returns vfork()'s result and the stored return address.
+// Called in the parent's thread, when the child has called exec() or ended, or when vfork() has failed.
+// restore_log() comes first, because add_event() and log_suspended() need the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
   void* return_address = penstock_vfork_back[--penstock_vforks % kMostNestedVforks];
@@ -218,7 +219,7 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 namespace {
 
 // True unless the first bytes of the program show that it cannot load this library. A static program cannot
-// load it, and neither can a program that gains rights (set-user-ID). Called between fork and exec, also in a
+// load it, and neither can one that gains rights (set-user-ID). Called between fork and exec, also in a
 // vfork's child. So it uses only a small buffer on the stack and direct system calls.
 bool is_watchable(const char* path) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
@@ -253,9 +254,9 @@ bool is_watchable(const char* path) noexcept {
   return header.e_type != ET_EXEC && header.e_type != ET_DYN;
 }
 
-// Ends the session of a process that will execute another program. Called in the thread that does so, before
-// the call; other threads run until the kernel ends them. A vfork's child has its parent's variables, so it
-// records nothing. It only stores the program's name for its parent.
+// Ends the session of a process that is about to execute another program. Called before the call, in the
+// thread that makes it; other threads run until the kernel ends them. In a vfork's child the session is the
+// parent's, and is not ended: the child only stores the program's name for its parent.
 // Order: the event and count_unseen_transfers() add to the session, so end_session() is last.
 void before_exec(const char* path) noexcept {
 #if defined(__x86_64__)
@@ -263,9 +264,8 @@ void before_exec(const char* path) noexcept {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
   }
 #endif
-  // A fork's child that has counted nothing leaves no file. If the executed program cannot load this library,
-  // it will not leave a file either. So the child begins a session now, so that the program's name is
-  // recorded.
+  // A fork's child that has counted nothing has no file, and neither will a program that cannot load this
+  // library. So the child begins a session now. Otherwise the program's name would not be recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
       path != nullptr && !is_watchable(path)) {
     begin_log();
@@ -276,8 +276,8 @@ void before_exec(const char* path) noexcept {
     end_session(PENSTOCK_EXECUTED);
   }
 }
-// Continues the session that before_exec() ended, and returns `result`. Called only if the call has failed.
-// Other threads never stopped adding to the session. errno does not change.
+// Continues the session that before_exec() has ended. Called only if the call has failed; returns its
+// `result`. Other threads have added to the session all the time. errno does not change.
 int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
@@ -292,8 +292,8 @@ int after_failed_exec(int result) noexcept {
 
 }  // namespace
 
-// The new environment is built on this thread's stack (alloca), because malloc is not allowed between fork
-// and exec.
+// The new environment is built on this thread's stack (alloca), because this may run between fork and exec,
+// where malloc is not allowed.
 PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
@@ -331,8 +331,8 @@ PENSTOCK_WRAP(int, execveat,
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
 
-// For execl() and its variants: copies the list of arguments to an array on the stack, because malloc is not
-// allowed between fork and exec.
+// For execl() and its variants: copies the list of arguments to an array on the stack. This may run between
+// fork and exec, where malloc is not allowed.
 // NOLINTBEGIN(cert-dcl50-cpp): these are variadic
 #define PENSTOCK_ARGUMENTS(first)                                                        \
   va_list values;                                                                        \
@@ -368,8 +368,8 @@ PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
 // NOLINTEND(cert-dcl50-cpp)
 
 namespace {
-// Makes and records posix_spawn(). libc makes the child in the parent's memory, by a clone() of its own that
-// no wrapper sees. So all that is recorded is an event, if the call succeeds.
+// Makes and records posix_spawn(). libc makes the child by a clone() of its own, which no wrapper sees, and
+// in the parent's memory. So only an event is recorded, if the call succeeds.
 template <typename Spawn>
 int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
@@ -395,9 +395,9 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
 PENSTOCK_SPAWN(posix_spawn)
 PENSTOCK_SPAWN(posix_spawnp)
 
-// Adds an event for a child that was waited for. From then on the kernel's counters of this process include
-// the child's, so readers need the event to compare the counters. The event is added after the wait, which
-// may block while no lock is held. errno does not change.
+// Adds an event for a child that was waited for. From the wait on, the kernel's counters of this process
+// include the child's. Readers need the event to compare these counters with what was counted. The event is
+// added after the wait, so no lock is held while the wait blocks. errno does not change.
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {
@@ -452,11 +452,14 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 }
 
 namespace {
-// Counts what no wrapper has seen, and ends the session. Called in the thread that ends the process, perhaps
-// in a handler that interrupted any code. If the interrupted code holds a lock, waiting for it could block
-// for ever. So work that needs this lock is skipped (LockGuard::has_lock()). Operations that handlers of this
-// thread have deferred are lost. Other threads continue; what they add after this is still in the mapped
-// file. At exit() the library's destructor does the same (load.cpp).
+// Counts the bytes that no wrapper has seen (count_unseen_transfers()), and ends the session. Called in the
+// thread that ends the process, perhaps in a handler. At exit() the library's destructor does the same
+// (load.cpp).
+//
+// Locks: if a handler calls this and the interrupted code holds a lock, waiting for it would block for ever.
+// So work that needs this lock is skipped (LockGuard::has_lock()).
+// Other threads continue. What they add after this still gets into the mapped file. Operations that handlers
+// of this thread have deferred are lost.
 void before_exit() noexcept {
   if (!log_suspended()) {
     count_unseen_transfers();

@@ -1,19 +1,20 @@
-// Wrappers of liburing. It makes its system calls inline, and much of it is inline in its header, that is, in
-// the program itself. So this library reads the memory of the rings, before and after the calls of liburing's
-// exported functions.
+// Wrappers of liburing. liburing makes its system calls inline, and much of it is inline in its header, so it
+// is compiled into the program itself. Therefore this library reads the memory of the rings, before and after
+// the calls of liburing's exported functions.
 //
 // Threads: each wrapper runs in the program's thread that makes the call.
-// Locks: none of this library is held on entry. The wrapper waits for the ring's own lock if another thread
-// is reading the ring.
-// Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
-// errno is not used; the functions of rings.hpp do not change it.
-// Signals: liburing is not made for handlers. A handler may use it nevertheless. If it interrupted its own
-// thread while that held the ring's lock, the handler's call is made and not counted.
-// Forks: a child's calls on rings of its parent are made and not counted (forget_rings()).
-// Order: requests are read before the call, because afterwards the kernel may overwrite them. Completions are
-// read before the call, which may wait for room, and after the call, which may have brought more. A ring that
-// ends is read before the call, which unmaps its memory. Registered files are noted after the call, if the
-// kernel has accepted them.
+// Locks: none of this library is held on entry. If another thread is reading the ring, the wrapper waits for
+// the ring's own lock.
+// Memory: only a Ring is allocated, from the kernel. stdio and the locale are not used. liburing returns
+// -errno and does not use errno; the functions of rings.hpp do not change it.
+// Signals: liburing is not made for handlers, but a handler may use it nevertheless. If the handler
+// interrupted its own thread while that thread held the ring's lock, the handler's call is made but not
+// counted.
+// Forks: if a child uses a ring of its parent, its calls are made but not counted (forget_rings()).
+// Order: requests are read before the call, because the kernel may overwrite them during the call.
+// Completions are read before the call, which may wait for room in the ring, and again after the call, which
+// may have brought more. A ring is read for the last time before the call that unmaps its memory. Registered
+// files are noted after the call, if the kernel has accepted them.
 #include <signal.h>
 #include <time.h>
 
@@ -24,8 +25,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-// Makes a call on a ring of liburing. Notes what is new in the ring: requests and completions before the
-// call, and completions after it.
+// Makes a call on a ring of liburing, and notes what is new in the ring: requests and completions before the
+// call, and more completions after it.
 int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
   read_before_call(ring);
   const int result = call();
@@ -33,8 +34,9 @@ int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
   return result;
 }
 
-// Makes a call on a ring that is given by its descriptor. Before and after the call, notes the new requests
-// and completions in the ring. If `fd` is an index, the descriptor is not known, so all rings are read.
+// Makes a call on a ring that is given by its descriptor. Notes the new requests and completions in the ring
+// before and after the call. If `flags` say that `fd` is an index, the ring is not known, so all rings are
+// read.
 int call_and_inspect(int fd, unsigned flags, auto call) noexcept {
   constexpr unsigned kRingIndexFlag = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
   const int ring_fd = (flags & kRingIndexFlag) != 0 ? -1 : fd;
@@ -44,8 +46,8 @@ int call_and_inspect(int fd, unsigned flags, auto call) noexcept {
   return result;
 }
 
-// Remembers a new ring, if `result` is success. Called after the call that set the ring up, before the
-// program gets the ring. So no request is missed.
+// Remembers a new ring, if the call that made it succeeded (`result` is 0). Called after that call, but
+// before the program gets the ring, so that no request is missed.
 int note_started_ring(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
     add_library_ring(ring, parameters);
@@ -53,16 +55,16 @@ int note_started_ring(int result, const LibraryRing& ring, const RingParameters&
   return result;
 }
 
-// Remembers the `count` files that the program has registered in the ring. Called after the call that
-// registered them. If it succeeded, the kernel has read the list, so its memory is valid.
+// Remembers the `count` files that the program has registered in the ring, if the call that registered them
+// succeeded. `files` can be read safely then, because the kernel has read it.
 int note_registered_files(int result, const LibraryRing& ring, const int* files, unsigned count) noexcept {
   if (result >= 0) {
     set_registered_files(ring.fd, files, count);
   }
   return result;
 }
-// Remembers the files that replace `result` registered files of the ring, from entry `first` on. Called after
-// the call that replaced them. The kernel has read the list, so its memory is valid.
+// Remembers the files that replace `result` registered files of the ring, from number `first` on. Called
+// after the call that replaced them. `files` can be read safely, because the kernel has read it.
 int note_updated_files(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
     update_registered_files(ring.fd, first, files, unsigned(result));
@@ -89,7 +91,7 @@ PENSTOCK_WRAP(int, io_uring_queue_init_mem,
 PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
   return note_started_ring(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
 }
-// remove_ring() comes before the call, which unmaps the memory that remove_ring() reads.
+// remove_ring() must come before the call, because it reads the memory that the call unmaps.
 PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
   remove_ring(*ring);
   real_io_uring_queue_exit(ring);
@@ -117,7 +119,7 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
                           [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
 // io_uring_peek_batch_cqe() submits nothing, so only completions are read. They are read before the call,
-// because it may tell the kernel to fill the ring again, and after the call.
+// because the call may tell the kernel to put more completions into the ring. They are read again after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   read_completions(*ring);
@@ -152,8 +154,8 @@ PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
   return note_registered_files(real_io_uring_unregister_files(ring), *ring, nullptr, 0);
 }
 
-// The next functions of liburing only make a system call. Programs that fill their rings themselves call
-// them.
+// The following functions of liburing only make a system call. They are called by programs that fill their
+// rings themselves.
 PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
   const int fd = real_io_uring_setup(entries, parameters);
   if (fd >= 0) {
@@ -161,8 +163,8 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
   }
   return fd;
 }
-// Requests are noted before the call, because the kernel takes them in the call. The call may block; no lock
-// is held meanwhile.
+// Requests are noted before the call, because the kernel takes them during the call. No lock is held during
+// the call, which may block.
 PENSTOCK_WRAP(int, io_uring_enter,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
   return call_and_inspect(int(fd), flags,

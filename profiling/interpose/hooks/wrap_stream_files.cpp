@@ -1,8 +1,8 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
 //
 // Threads: any thread of the program.
-// Locks: StreamCall holds the FILE's lock around the call. close_and_count() holds it only while it reads the
-// stream's state, because fclose() frees the FILE.
+// Locks: StreamCall holds the FILE's lock around the call. But close_and_count() releases it before the call,
+// because fclose() frees the FILE.
 // Memory: nothing is allocated. errno is that of the call.
 // Signals: see streams.hpp.
 #include <fcntl.h>
@@ -28,8 +28,8 @@ int flags_of(const char* mode) noexcept {
   }
 }
 
-// Notes a new stream, whose pointers have not moved yet. A stream that appends is at the end of its file
-// already.
+// Notes a new stream, whose pointers have not moved yet. If the stream appends, its position is the end of
+// its file.
 void note_opened_stream(FILE* file) noexcept {
   const int saved = errno;
   if (file != nullptr && descriptor_of(*file) >= 0) {
@@ -68,9 +68,9 @@ bool has_failed(const FILE* result) noexcept {
   return result == nullptr;
 }
 
-// Makes and counts a call that closes a stream, and opens it again if `opens_again` is true. The call writes
-// the bytes that are still in the buffer. Before that it converts wide characters in the buffer to bytes;
-// only the file's position shows how many bytes these are.
+// Makes and counts a call that closes a stream. If `opens_again` is true, the call then opens the stream
+// again. The call also writes the bytes that are still in the buffer. If the buffer has wide characters, the
+// call first converts them to bytes; how many bytes these are can only be seen from the file's position.
 auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
@@ -93,7 +93,8 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const bool is_wide = file->_mode > 0;
   penstock_counters* counters =
       current_counters(*log, fd, PENSTOCK_STDIO, is_wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
-  // The file's position is read after the close, through a duplicate of the descriptor.
+  // The file's position is also needed after the close. It can then be read through this duplicate of the
+  // descriptor.
   const long duplicate_fd = is_wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
   const int64_t begin_position = duplicate_fd < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {
@@ -105,7 +106,7 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    buffered = 0;  // it is not known how many of these bytes were written: counted as 0
+    buffered = 0;  // how many of them were written is not known: counted as 0
   }
   int64_t wide_bytes = 0;  // written bytes of wide characters
   if (duplicate_fd >= 0) {
@@ -140,10 +141,10 @@ FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call
 }
 
 // Finds out how many bytes a seek has read. To reach a position, glibc reads the block of the file that has
-// this position, from the start of the block. Then it sets _offset to the end of what it read. If the
-// position is in the buffer already, glibc reads nothing and leaves the buffer and _offset as they are,
-// unless the stream was writing. If the file ends before the position, glibc discards what it read of the
-// block.
+// this position, from the start of the block. Then it sets _offset to the end of what it read.
+// If the position is in the buffer already, glibc reads nothing and leaves the buffer and _offset as they
+// are, unless the stream was writing. If the file ends before the position, glibc reads what there is of the
+// block and discards it.
 class SeekRead {
  public:
   SeekRead(const FILE& f, int whence) noexcept
@@ -151,12 +152,12 @@ class SeekRead {
         offset_(f._offset),
         was_writing_((f._flags & kCurrentlyPutting) != 0),
         may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
-  // How many bytes the seek has read. Called after the seek, if it succeeded.
+  // How many bytes the seek has read. Called after a seek that succeeded.
   int64_t bytes(const FILE& f) const noexcept {
     const int64_t filled = f._IO_read_end - f._IO_buf_base;
     const int64_t block_bytes = f._IO_buf_end - f._IO_buf_base;
     if (filled > 0) {
-      // glibc treats the end of the buffer as a position outside of it, and reads.
+      // If the seek leads to the end of the buffer, glibc reads again.
       const bool at_end = f._IO_read_ptr == f._IO_read_end;
       return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != buffer_end_ ? filled : 0;
     }
@@ -213,9 +214,9 @@ auto count_tell(FILE* file, auto call) noexcept {
   return result;
 }
 
-// Makes and counts fflush(), which gives the bytes in the buffer to the kernel. It does not count as a sync,
-// because nothing is requested from the device. It counts as a metadata operation of kind `other`, and its
-// time is added to the time of writes.
+// Makes and counts fflush(), which gives the bytes in the buffer to the kernel. It counts as a metadata
+// operation of kind `other`, and its time is added to the time of writes. It does not count as a sync,
+// because the kernel is not asked to write to the device.
 int flush_and_count(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     count_macro_bytes_of_all();

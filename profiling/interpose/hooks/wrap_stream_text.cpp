@@ -36,7 +36,7 @@ int scan_and_count(FILE* file, auto call) noexcept {
   return result;
 }
 
-// read_wide() and write_wide() count the bytes of wide characters, as they are in the file. The number is
+// read_wide() and write_wide() count the bytes that the wide characters have in the file. The number is
 // derived from the kernel's position in the file before and after the call.
 auto read_wide(FILE* file, auto call) noexcept {
   StreamCall stream_call(file);
@@ -89,8 +89,9 @@ int print_to_descriptor(int fd, auto call) noexcept {
 
 }  // namespace
 
-// Wraps two functions that print or scan by a format: `list_name` takes the values as a va_list, and `name`
-// calls it. Both make and count the call by count_on(where, call). The last of the parameters is `format`.
+// Wraps two functions that print or scan by a format. `list_name` takes the values as a va_list. `name` takes
+// them one by one and calls the function `list_name`. Both make and count the call by count_on(where, call).
+// The last parameter in `parameters` must be `format`.
 #define PENSTOCK_BARE(...) __VA_ARGS__
 #define PENSTOCK_FORMATTED(name, list_name, count_on, where, parameters, arguments)                        \
   PENSTOCK_WRAP(int, list_name, (PENSTOCK_BARE parameters, va_list values)) {                              \

@@ -2,8 +2,8 @@
 // ones.
 //
 // Threads: any thread of the program.
-// Locks: the fast path holds the FILE's lock (StreamLock) while it uses the buffer. All other paths hold it
-// in StreamCall, also during the program's call.
+// Locks: the fast path holds the FILE's lock (StreamLock) while it uses the buffer. In all other cases
+// StreamCall holds it, also during the program's call.
 // Memory: nothing is allocated.
 // Signals: see streams.hpp.
 #include <stdint.h>
@@ -15,8 +15,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-// If there may be other threads, holds the lock of a stream as long as this object exists. Used by code that
-// reads or fills the stream's buffer itself, without libc's stdio.
+// Holds the lock of a stream as long as this object exists, if there may be other threads. Used by code that
+// changes the stream's buffer itself, without libc's stdio.
 class StreamLock {
  public:
   explicit StreamLock(FILE* file) noexcept
@@ -37,9 +37,9 @@ class StreamLock {
   FILE* file_;
 };
 
-// The fast path, for calls that need only the buffer and not the kernel. It copies the bytes itself, instead
-// of glibc, and uses the cached counters of a file that this thread has just used. StreamCall handles all
-// other cases.
+// The fast path: makes and counts a call that needs only the buffer and not the kernel. It copies the bytes
+// itself, instead of glibc, and uses the cached counters of a file that this thread has just used. StreamCall
+// handles all other cases.
 template <penstock_call kCall>
 class BufferFastPath {
  public:
@@ -51,10 +51,13 @@ class BufferFastPath {
     const int fd = file->_fileno;
     Stream* stream = known_stream(fd);
     const Description* description = description_of(fd);
-    // The fast path is not used if the stream or its descriptor is unknown, if a macro has moved the pointers
-    // since the last call, or if bytes were pushed back. It is not used either in a handler that interrupted
-    // an update (Update, counting.hpp), or while segments are recorded. The next `if` checks that the cached
-    // counters are those of this file, and that none would overflow.
+    // The fast path is not used
+    // - if the stream or its descriptor is unknown;
+    // - if a macro has moved the pointers since the last call, or bytes were pushed back (ungetc());
+    // - in a handler that interrupted an update of its own thread (Update, counting.hpp);
+    // - while segments are recorded.
+    // The second `if` below checks that the cached counters are those of this file, and that none would
+    // overflow.
     if (stream == nullptr || description == nullptr || stream->file != file ||
         stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
         stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
@@ -101,8 +104,8 @@ size_t free_in_buffer(const FILE* file) noexcept {  // always 0 for streams that
   return file->_IO_write_end > file->_IO_write_ptr ? size_t(file->_IO_write_end - file->_IO_write_ptr) : 0;
 }
 
-// Makes and counts fread(). glibc is asked for single bytes instead of items, which gives the program the
-// same bytes. So the number of bytes is known even if the file ends inside an item.
+// Makes and counts fread(). glibc is asked for single bytes instead of items, so that the number of bytes is
+// known even if the file ends inside an item. The program gets the same bytes.
 size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
@@ -147,7 +150,9 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
   return accepted == bytes ? count : accepted / size;
 }
 
-// Reads a line into `room` bytes, and puts a NUL after it. NULs in the file stay in the line.
+// Makes and counts fgets() or a similar call, which reads a line of at most `room` - 1 bytes and puts a NUL
+// after it. `out` has `size` bytes (SIZE_MAX: not known). The line may contain NULs itself, so strlen() does
+// not always show how many bytes were read.
 char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noexcept {
   if (room > size) [[unlikely]] {
     return call();  // the buffer is too small: the fortified function ends the program
@@ -192,8 +197,8 @@ ssize_t read_delimited(FILE* file, auto call) noexcept {
   return bytes;
 }
 
-// If the buffer has bytes, this takes one as the macros do: only the pointer is moved, and the next call
-// counts the byte.
+// Makes and counts a call that reads one byte. If the buffer has bytes, it takes one as the macros do: it
+// only moves the pointer, and the next call counts the byte.
 int read_byte(FILE* file, auto call) noexcept {
   if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
     const StreamLock lock(file);
@@ -275,8 +280,8 @@ PENSTOCK_GET_BYTE(_IO_getc)
 PENSTOCK_GET_BYTE(getc_unlocked)
 PENSTOCK_GET_BYTE(fgetc_unlocked)
 PENSTOCK_WRAP_TWINS(int, getchar, getchar_unlocked, (), read_byte(stdin, [&] { return real(); }))
-// The getc macros call __uflow() and __underflow() when the buffer is empty: __uflow() takes a byte,
-// __underflow() only fills the buffer.
+// The getc macros call these two functions when the buffer is empty. Both fill the buffer, but only __uflow()
+// takes a byte from it.
 PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
   StreamCall stream_call(file);

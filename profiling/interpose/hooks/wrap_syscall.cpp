@@ -1,19 +1,19 @@
 // Wrapper of libc's syscall(): a system call that the program makes by its number is counted like a call of
 // libc's function for it.
 //
-// Each call goes directly to the kernel, not to the function of that name. Otherwise the two could call each
-// other for ever: another library may replace that function by one that calls syscall(), as tcmalloc does
-// with mmap().
+// Each call goes directly to the kernel, not to libc's function: another library may have replaced that
+// function by one that calls syscall(), as tcmalloc does with mmap(). Then the two would call each other for
+// ever.
 // Threads: any thread of the program makes the call, also inside malloc.
 // Locks: none of this library is held on entry.
 // Memory: nothing here allocates from the program's heap or uses stdio or the locale.
 // Signals: may be called in handlers. A handler's call is always made at once. If the handler interrupted its
 // thread inside an update (Update, counting.hpp), the call is counted after that update. Asynchronous I/O is
-// different: requests of such a handler are made and not counted (rings.hpp, kernel_aio.hpp).
-// Forks: a fork by number runs no handlers of pthread_atfork(); call_on_process() does the same as they do.
-// Calls that make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall()
-// below).
-// errno: set as libc's syscall() sets it, and not changed by the counting after it.
+// an exception: the requests of such a handler are not counted (rings.hpp, kernel_aio.hpp).
+// Forks: a fork by syscall() runs no handlers of pthread_atfork(); call_on_process() does the work of these
+// handlers. Calls that make a thread, or a child in the same memory, go to the kernel without running any C++
+// code (wrap_syscall() below).
+// errno: set as libc's syscall() sets it, and not changed by the counting after the call.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -55,9 +55,9 @@ struct Arguments {
   int fd() const noexcept { return int(a); }
 };
 
-// Makes and records exit_group, execve and forks. In a fork's child, locks must be reset and the parent's
-// session must be forgotten before anything is counted. So after_raw_fork_in_child() is called first there.
-// It also notes that libc has not renewed its own locks in the child (note_raw_fork()).
+// Makes and records exit_group, execve and forks. In a fork's child, after_raw_fork_in_child() is called
+// first: locks must be reset and the parent's session must be left before anything is counted. It also notes
+// that libc has not renewed its own locks in the child (note_raw_fork()).
 long call_on_process(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_exit_group:
@@ -74,8 +74,8 @@ long call_on_process(const Arguments& arguments) noexcept {
 #endif
     case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3: {
-      // This waits, at most 5 s, until no thread is in a walk over the loaded objects (loader_walk.hpp).
-      // Otherwise the loader's lock could stay locked in the child.
+      // Waits, at most 5 s, until no thread is in a walk over the loaded objects (loader_walk.hpp). Otherwise
+      // the loader's lock could be held for ever in the child.
       before_fork();
       const long pid = arguments();
       if (pid == 0) {
@@ -95,8 +95,8 @@ long call_on_process(const Arguments& arguments) noexcept {
   }
 }
 
-// Makes and counts calls of asynchronous I/O. Requests are read before the call, completions after it. errno
-// stays that of the call. The requests of a handler are not counted if it interrupted its own thread inside
+// Makes and counts calls of asynchronous I/O. Requests are read before the call, and completions after it.
+// errno stays that of the call. A handler's requests are not counted if it interrupted its own thread inside
 // io_submit(), or while that thread held the ring's lock.
 long call_on_queue(const Arguments& arguments) noexcept {
   switch (arguments.number) {
@@ -142,8 +142,8 @@ int as_int(auto call) noexcept {
   return int(call());
 }
 
-// Makes and counts a call on a name, which is relative to the directory `at`. The path is in the program's
-// memory and may be invalid; so it is read only after the kernel has read it.
+// Makes and counts a call on a name, which is relative to the directory `at`. `path` points to the program's
+// memory and may be invalid, so it is read only after the call, in which the kernel has read it.
 long count_call_on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
   return call_on_path_and_count(at, pointer<const char>(path), kind, call);
 }
@@ -200,8 +200,8 @@ long call_on_name(const Arguments& arguments) noexcept {
 }
 
 // Makes and counts calls that make, copy, move, map or close descriptors. A descriptor is forgotten before
-// the call that closes it, because after the call another thread may have the number. A new descriptor is
-// described after the call.
+// the call that closes it, because after the call another thread may get the same number. A new descriptor is
+// noted after the call.
 long call_on_descriptor(const Arguments& arguments) noexcept {
   const auto call = [&] { return as_int(arguments); };
   switch (arguments.number) {
@@ -292,7 +292,7 @@ long call_that_transfers(const Arguments& arguments) noexcept {
   }
 }
 
-// True for calls that are handled even inside another library's function (InOtherLibrary).
+// True for calls that are recorded even inside another library's function (InOtherLibrary).
 bool is_fork_or_exit(long number) noexcept {
   switch (number) {
 #ifdef SYS_fork
@@ -312,14 +312,15 @@ bool is_fork_or_exit(long number) noexcept {
 extern "C" {
 
 // Makes a system call and counts it. Called by wrap_syscall() below, in any thread and handler, on the
-// program's stack. The functions above form a chain: each one handles the numbers in its switch, and calls
-// the next function for all others, down to call_on_process(). A table would have to be filled first, but
-// this call may come before this library's constructor has run.
+// program's stack. The functions above form a chain: each one handles the numbers in its switch and passes
+// all others to the next function. The last one is call_on_process(). A table of functions is not used,
+// because it would have to be filled first, and this may be called before the library's constructor has run.
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments arguments{number, a, b, c, d, e, f};
   // Inside another library's function the call is not counted, because the wrapper of that function counts
-  // it. Forks and exits are handled also there, because a child needs what call_on_process() does.
+  // it. Forks and exits are an exception, because call_on_process() must reset locks in a fork's child and
+  // end the session at an exit.
   if (InOtherLibrary::is_active() && !is_fork_or_exit(number)) [[unlikely]] {
     return arguments();
   }
@@ -332,11 +333,13 @@ __attribute__((used)) long penstock_syscall_failed(long result) noexcept {
 }
 constinit std::atomic<void*> penstock_real_syscall{nullptr};
 PENSTOCK_WRAPPED(syscall, &penstock_real_syscall)
-// Calls that make a thread, or a process that shares this memory, must go to the kernel without a frame of
-// ours on the stack, as in libc. They return both here and in the child: a child on the same stack would
-// overwrite the frame, and a child with a new stack would not find it. The same way is taken by rt_sigreturn,
-// which never returns, and by clone3() without arguments, by which programs test whether the kernel has it.
-// This code uses registers only and changes none that the caller keeps; a signal may come anywhere in it.
+// The wrapper of syscall(). It uses only registers and changes none that the caller keeps, so a signal may
+// come anywhere in it.
+//
+// Calls that make a thread, or a process that shares this memory, go to the kernel without a frame of ours on
+// the stack, as in libc. They return both here and in the child. A child on the same stack would overwrite
+// our frame, and a child with a new stack would not find it. Two other calls go the same way: rt_sigreturn,
+// which never returns, and clone3() without arguments, by which programs test whether the kernel has it.
 __attribute__((visibility("default"), naked)) long wrap_syscall() __asm__("syscall");
 __attribute__((visibility("default"), naked)) long wrap_syscall() {
   __asm__(

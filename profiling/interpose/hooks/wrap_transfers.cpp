@@ -1,5 +1,5 @@
-// Wrappers of read(), write() and similar calls: at the descriptor's position or at an offset, of one part or
-// several, fortified, and between two descriptors.
+// Wrappers of read(), write() and similar calls. These calls work at the descriptor's position or at an
+// offset, in one part or several. Their fortified variants and copies between two descriptors are here too.
 // Threads, locks, memory and signals: the rules of wrap.hpp.
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 

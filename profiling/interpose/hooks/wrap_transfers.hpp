@@ -1,5 +1,5 @@
-// The code around calls that read and write by descriptors. Each function gets the program's call as `call`,
-// makes it and counts it. These functions run in wrappers, under the rules of wrap.hpp.
+// Functions that wrappers use for calls that read and write by descriptors. Each function gets the program's
+// call as `call`, makes it and counts it. The rules of wrap.hpp hold here.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace penstock::interpose {
 
-// Finds the offset of a write with O_APPEND, after the write: the kernel has set the position to the end of
-// the written bytes.
+// Finds the offset of a write with O_APPEND. Called after the write, when the descriptor's position is the
+// end of the written bytes.
 inline void find_append_offset(int fd, Description& description, ssize_t bytes, int64_t& offset) noexcept {
   const long end_position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
   if (end_position >= bytes) {
@@ -55,7 +55,7 @@ ssize_t transfer_at(int fd, int64_t offset, auto call) noexcept {
   return bytes;
 }
 
-// Makes and counts preadv2() or pwritev2(): the offset -1 means the descriptor's position.
+// Makes and counts preadv2() or pwritev2(). The offset -1 means: at the descriptor's position.
 template <penstock_call kCall>
 ssize_t transfer_at_if_set(int fd, int64_t offset, auto call) noexcept {
   if (offset != -1) {
@@ -69,8 +69,8 @@ inline bool is_file(const Description* description) noexcept {
 }
 
 // Makes and counts a copy from one descriptor to another within the kernel, such as sendfile(). `in_at` and
-// `out_at` point to offsets that the kernel advances. If one of them is null, the call uses the position of
-// that descriptor. `kernel_counts`: whether the kernel includes the bytes in rchar and wchar.
+// `out_at` point to offsets, which the kernel advances; null means that the call uses the position of that
+// descriptor. `kernel_counts` says whether the kernel includes the bytes in rchar and wchar.
 ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
                      auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -88,7 +88,8 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
     count(*log, in, {.call = PENSTOCK_CALL_READ, .failed = errno, .begin = begin, .end = end});
     return bytes;
   }
-  // The kernel has advanced these offsets by now, so the program's pointers are valid and may be read.
+  // The program's pointers can be read safely, because the kernel has used them in the call. It has advanced
+  // the offsets.
   in_offset = in_at != nullptr ? *in_at - bytes : in_offset;
   out_offset = out_at != nullptr ? *out_at - bytes : out_offset;
   if (kernel_counts) {
@@ -103,8 +104,9 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
   if (destination != nullptr && out_at == nullptr) {
     destination->advance(bytes);
   }
-  // The time of the call must be counted only once. If both ends are files, each gets half of the time. If
-  // the other end is a pipe or a socket, whose operations are not counted, the file gets all of it.
+  // The time of the call must be counted only once. If both descriptors are files, each file gets half of the
+  // time. If one of them is a pipe or a socket, whose operations are not counted, the other one gets all of
+  // it.
   const bool both_are_files = is_file(source) && is_file(destination);
   const uint64_t middle_ticks = begin + (end - begin) / 2;
   const uint64_t read_end = both_are_files ? middle_ticks : end;

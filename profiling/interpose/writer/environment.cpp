@@ -5,7 +5,7 @@
 // Locks: none.
 // Memory: save_environment() calls malloc (strdup()); its strings are never freed. All other functions only
 // read memory, and write to memory on the caller's stack.
-// Signals: a handler may execute a program, and so call these.
+// Signals: a handler may call these functions, because it may execute a program.
 #include "profiling/interpose/writer/environment.hpp"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-// Adds to the environment of an executed program what is needed so that it is profiled as well: this library
-// in LD_PRELOAD, and the variables that begin with PENSTOCK_PROFILE_. Their values are those of the time when
-// this library was loaded.
+// Changes the environment of a program that is executed, so that it is profiled as well. This library is
+// added to LD_PRELOAD, and the variables that begin with PENSTOCK_PROFILE_ are set to the values that they
+// had when this library was loaded.
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
 // Locks: none.
@@ -11,16 +11,17 @@
 
 namespace penstock::interpose {
 
-// Remembers the variables that begin with PENSTOCK_PROFILE_. Called once, in the library's constructor.
+// Copies the present variables that begin with PENSTOCK_PROFILE_. Called once, in the library's constructor.
 void save_environment() noexcept;
 
-// The environment that the program gave, completed by the remembered variables and LD_PRELOAD. All memory is
-// on the caller's stack, because this is also used between fork() and exec(), where malloc is not allowed.
+// The environment that the program gave, together with LD_PRELOAD and the variables that save_environment()
+// has copied. All its memory is on the caller's stack, because it is also made between fork() and exec(),
+// where malloc is not allowed.
 class WatchedEnvironment {
  public:
   static constexpr size_t kMostAdded = 16;
-  // `room` must have space for count(given) + kMostAdded + 1 pointers, and `preload` for preload_bytes(given)
-  // bytes.
+  // The result is written to `room`, which has space for count(given) + kMostAdded + 1 pointers. `preload`
+  // has space for preload_bytes(given) bytes.
   WatchedEnvironment(char* const* given, char** room, char* preload) noexcept;
   char* const* get() const noexcept { return environment_; }
 

@@ -1,9 +1,10 @@
 // Reads /proc about this process.
 //
 // Threads: any thread.
-// Locks: file_lock is held, or no other thread records. own_process.hpp names one exception.
+// Locks: the caller holds file_lock, or no other thread records. own_process.hpp names one exception.
 // Memory: buffers on the stack.
-// Forks: a fork's child calls this too, so no function of libc is called that takes a lock or allocates.
+// Forks: a fork's child calls these functions too. So they call no function of libc that takes a lock or
+// allocates.
 #include "profiling/interpose/writer/own_process.hpp"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 namespace penstock::interpose {
 
 // Reads a file in /proc by direct system calls. The descriptor is open only during this call, and is closed
-// on exec. EINTR would end the reading early, but reading /proc never fails with EINTR.
+// on exec. EINTR is not handled, because reading /proc never fails with EINTR.
 size_t read_text(const char* path, char* to, size_t room) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -57,7 +58,7 @@ bool read_kernel_io(penstock_kernel_io& io) noexcept {
 uint64_t process_start() noexcept {
   char text[1024] = {};
   read_text("/proc/self/stat", text, sizeof(text) - 1);
-  // The last ')' ends the process's name. The name itself may contain ')' too.
+  // The process's name ends at the last ')' of the text, because the name itself may contain ')'.
   const char* field_text = strrchr(text, ')');
   for (int field_number = 2; field_text != nullptr && field_number < 22; ++field_number) {
     field_text = strchr(field_text + 1, ' ');

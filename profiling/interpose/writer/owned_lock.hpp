@@ -1,11 +1,11 @@
 // A spin lock that knows its owner. If a signal handler wants a lock that its own interrupted thread holds,
-// it does not wait for ever: LockGuard::has_lock() is false, and the handler must skip its work. Other
-// threads wait.
+// it would wait for ever. Instead LockGuard::has_lock() is false, and the handler must skip its work. Other
+// threads wait until the lock is free.
 //
 // Threads: any thread, and any handler.
 // Memory: nothing is allocated; the owner is the address of a thread-local variable.
-// Signals: not blocked. The lock is usually held for microseconds. It makes no system call unless a thread
-// has to wait.
+// Signals: not blocked. The lock is usually held for microseconds. LockGuard makes a system call only if its
+// thread has to wait.
 // Forks: a child resets the lock, because the thread that held it may not exist there.
 #pragma once
 
@@ -17,8 +17,7 @@ namespace penstock::interpose {
 
 class OwnedLock {
  public:
-  // Frees the lock. Called in a fork's child: waiting there could last for ever, because the lock's owner may
-  // not exist in the child.
+  // Frees the lock without waiting for its owner. Called in a fork's child, where the owner may not exist.
   void reset() noexcept { owner_.store(nullptr, std::memory_order_relaxed); }
 
  private:
@@ -53,7 +52,7 @@ class LockGuard {
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
   // False if this thread held the lock already, for example in a signal handler that interrupted its own
-  // thread under the lock.
+  // thread while it held the lock.
   bool has_lock() const noexcept { return has_lock_; }
 
  private:

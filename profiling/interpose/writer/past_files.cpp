@@ -1,5 +1,5 @@
-// Keeps the session files that have ended mapped, because running calls may still write to them. Unmaps them
-// later (session_lifetime.hpp).
+// Session files that have ended stay mapped for a while, because running calls may still write to them. The
+// functions here (session_lifetime.hpp) keep a list of these files and unmap them later.
 //
 // Threads: the holder of Control, with all signals blocked, while session.changes is set.
 #include <sys/mman.h>
@@ -25,8 +25,8 @@ size_t past_file_count = 0;
 void stop_session() noexcept {
   end_session(PENSTOCK_STOPPED);
   const LockGuard hold(file_lock);
-  // The addresses after the file are unmapped, also pages that were mapped once and then cut off. No thread
-  // can use these pages: all blocks end before file.bytes.
+  // All addresses after the end of the file are unmapped. Some of them may have pages that trim_file() has
+  // cut off. No thread uses these pages, because all blocks end before file.bytes.
   system_call(SYS_munmap, as_argument(session.base + file.bytes), long(file.reserved_bytes - file.bytes));
   if (past_file_count < kMostPastFiles) {
     past_files[past_file_count++] = {.base = session.base, .bytes = file.bytes};
@@ -41,8 +41,8 @@ void unmap_past_files() noexcept {
 }
 
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
-  // The newest few files stay mapped: a running close() keeps a pointer into one of them until it has
-  // counted.
+  // The newest few files stay mapped, because a close() that is running now has a pointer to counters in one
+  // of them.
   constexpr size_t kNewestKept = 8;
   size_t kept_files = 0;
   for (size_t i = 0; i < past_file_count; ++i) {

@@ -1,5 +1,5 @@
-// Zeroed memory from the kernel, in whole pages. This library must not use the program's heap: its wrappers
-// may run inside malloc.
+// Gets zeroed memory from the kernel, in whole pages. The profiler's library must not use the program's heap,
+// because its wrappers may run inside malloc.
 #pragma once
 
 #include <sys/mman.h>

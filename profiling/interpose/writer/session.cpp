@@ -1,9 +1,8 @@
 // Chooses the clock of a session. This happens once, before any call is counted: when the library is loaded,
 // or when recording begins later.
 //
-// Threads: the one that loads the library, or the holder of Control.
-// Locks: none is needed, because no other thread reads `uses_tsc` yet. getenv() reads the program's
-// environment.
+// Threads: the thread that loads the library, or the holder of Control.
+// Locks: none is needed, because no other thread reads `uses_tsc` yet.
 #include "profiling/interpose/writer/session.hpp"
 
 #include <stdlib.h>
@@ -30,8 +29,8 @@ bool tsc_is_invariant() noexcept {
   if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & (1U << 8U)) == 0) {
     return false;
   }
-  // If the kernel has found that the counter differs between processors, it uses hpet, acpi_pm or jiffies as
-  // its clock source instead.
+  // The kernel may have found that the counter differs between processors. In that case its clock source is
+  // hpet, acpi_pm or jiffies, and the result is false.
   char source[32] = {};
   const long fd = system_call(
       SYS_openat, -100, as_argument("/sys/devices/system/clocksource/clocksource0/current_clocksource"), 0);
@@ -61,8 +60,9 @@ uint64_t measure_ticks_per_s() noexcept {
 
 uint64_t start_ticks() noexcept {
 #if defined(__x86_64__)
-  // The variable overrides the choice. A user may know better than the processor: an emulator (valgrind)
-  // reports that the counter is not invariant. A test may want the clock that would not be chosen.
+  // PENSTOCK_PROFILE_CLOCK overrides the choice. A user may know better than the processor: an emulator
+  // (valgrind), for example, says that the counter is not invariant. A test may want the clock that would not
+  // be chosen.
   const char* clock_name = getenv("PENSTOCK_PROFILE_CLOCK");
   if (clock_name == nullptr ? tsc_is_invariant() : strcmp(clock_name, "tsc") == 0) {
     session.uses_tsc = true;

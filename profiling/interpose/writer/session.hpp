@@ -1,16 +1,17 @@
 // The file to which this process writes its session, as mapped memory. A range of addresses is reserved when
 // the file begins. As the file grows, it is mapped into that range from the start, so pointers into it stay
-// valid. Zeros are written to each part of the file before it is mapped, so its space on the device is
-// allocated by then. A full disk therefore leads to counted drops and never to a SIGBUS.
+// valid. Before a part of the file is mapped, zeros are written to it, which allocates its space on the
+// device. So if the disk is full, operations count as dropped, and a store to the mapping never causes a
+// SIGBUS.
 //
-// Threads: any thread may call all functions but start_ticks(). The functions that need file_lock
-// (session_file.hpp) take it themselves. The caller may hold other locks: Control, logs_lock, or that of a
-// Ring or of AsyncOperations.
+// Threads: any thread may call these functions, except start_ticks().
+// Locks: the functions that need file_lock (session_file.hpp) take it themselves. The caller may hold other
+// locks: Control, logs_lock, or that of a Ring or of AsyncOperations.
 // Memory: nothing is allocated from the program's heap, and no descriptor is kept open, because programs
-// close all descriptors that they find. snprintf() is used only for plain numbers and texts: then it neither
-// allocates nor locks.
-// Signals: a handler whose own thread holds file_lock gets no block. What it would have written counts as
-// dropped.
+// close all descriptors that they find. snprintf() is used only for plain numbers and texts, for which it
+// neither allocates memory nor takes a lock.
+// Signals: a handler whose own thread holds file_lock gets no block. What the handler would have written
+// counts as dropped.
 // Crash: the process may be killed at any instruction. The file then has what was stored so far, and readers
 // must accept it. Therefore an entry is stored before the count that makes it visible (`used`, `file_end`,
 // `magic`).
@@ -31,19 +32,19 @@
 namespace penstock::interpose {
 
 enum class SessionState : uint32_t {
-  off,     // nothing is recorded: no folder was given, or it is not writable
+  off,     // nothing is recorded, for example because no folder was given
   forked,  // this process was forked from a recorded one and has not counted a call yet
   running,
 };
 
-// The first cache line has all words that each wrapped call reads, also words of other parts of the library.
-// So a call loads only one line of this struct. That matters because a system call leaves little of what was
-// in the cache.
+// The first cache line has all the words that each wrapped call reads, also words of other parts of the
+// library. So a call loads only one cache line of this struct. That matters because system calls drive out
+// most of what was in the cache.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
-  // Set while one thread, the holder of Control, switches the session from one file to another. That thread
-  // waits until no other thread is inside an update (Update, counting.hpp). Threads that begin an update
-  // meanwhile wait until this is cleared.
+  // Set while one thread, the holder of Control, switches the session from one file to another. After it has
+  // set this, it waits until no thread is inside an update (Update, counting.hpp). Threads that begin an
+  // update meanwhile wait until this is cleared.
   std::atomic<bool> changes{false};
   bool uses_tsc = false;    // ticks() uses the time stamp counter; chosen before any call is counted
   bool rings_seen = false;  // the program has used a ring (rings.hpp)
@@ -57,20 +58,20 @@ struct alignas(64) Session {
 static_assert(offsetof(Session, folder) <= 64);
 extern Session session;
 
-// Adds a block with room for at least `bytes` of entries, and writes its header. Null if there is no room
-// left, and in a handler whose own thread holds file_lock. Takes file_lock; may write to the file and map a
-// part of it.
+// Adds a block with room for at least `bytes` bytes of entries, and writes its header. Null if there is no
+// room left, and in a handler whose own thread holds file_lock. Takes file_lock. May grow the file, and map
+// the new part.
 penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept;
 
 // Gives the calling thread a block of segments with free room. `full_block` is the thread's last block, or
-// null if it had none. Below the trace limit the result is a new block. At the limit, or if the file cannot
-// grow, it is the oldest full block, emptied. If there is no full block, it is `full_block` itself, emptied.
-// Null if there is no room for a thread's first block, and in a handler whose own thread holds file_lock.
-// Takes file_lock.
+// null if it had none. Takes file_lock.
+// Below the trace limit the result is a new block. At the limit, or if the file cannot grow, the oldest full
+// block is emptied and returned. If no other block is full, `full_block` itself is emptied and returned. Null
+// if there is no room for a thread's first block, and in a handler whose own thread holds file_lock.
 //
-// A block that is not full belongs to the log of a thread, or to a log that waits for the next thread. So
-// there are never more blocks that are not full than there were threads at one time. The blocks may exceed
-// the limit by PENSTOCK_BLOCK_GRANULE bytes for each of these threads.
+// The blocks together may exceed the limit by PENSTOCK_BLOCK_GRANULE bytes for each thread. Blocks that are
+// not full belong to the logs of threads, or to free logs. So their number is at most the largest number of
+// threads that ran at one time.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept;
 
 inline uint64_t offset_in_session(const void* in_session) noexcept {
@@ -81,27 +82,27 @@ T* at_offset(uint64_t offset) noexcept {
   return reinterpret_cast<T*>(session.base + offset);
 }
 
-// Whether segments are recorded. Another process may switch this bit at any time (`penstock profile trace`).
-// A relaxed load is enough, because nothing else depends on the bit.
+// Whether segments are recorded (a bit of the header). Another process may switch this bit at any time
+// (`penstock profile trace`). A relaxed load is enough, because no other data depends on the bit.
 inline bool segments_wanted() noexcept {
   return (__atomic_load_n(&session.header->control, __ATOMIC_RELAXED) & 1U) != 0;
 }
 
-// Adds `by` to a counter of the header. This is atomic, because all threads and handlers share these
-// counters. Takes no lock.
+// Adds `by` to one of the header's counters of what was lost. The addition is atomic, because all threads and
+// handlers share these counters. Takes no lock.
 inline void count_drop(uint64_t& counter, uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
-// Reads a clock of the kernel. The clock of a session (ticks()) is the processor's time stamp counter if that
-// is invariant, otherwise CLOCK_MONOTONIC.
+// Reads a clock of the kernel.
 inline int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
   clock_gettime(clock, &time);
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-// The present time in the session's ticks. Any thread and any handler may call this.
+// The present time in the session's ticks. A session's clock is the processor's time stamp counter if that is
+// invariant, otherwise CLOCK_MONOTONIC. Any thread and any handler may call this.
 inline uint64_t ticks() noexcept {
 #if defined(__x86_64__)
   if (session.uses_tsc) [[likely]] {
@@ -111,12 +112,13 @@ inline uint64_t ticks() noexcept {
   return uint64_t(nanoseconds(CLOCK_MONOTONIC));
 }
 
-// Chooses the clock, and returns its ticks per second. They are measured for 0.1 ms.
-// PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before anything is counted.
+// Chooses the session's clock, and returns its ticks per second. For the time stamp counter it measures them,
+// for 0.1 ms. PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before anything is
+// counted.
 uint64_t start_ticks() noexcept;
 
-// Stores the present time in the file's header: the session's ticks and CLOCK_MONOTONIC. Takes file_lock; a
-// handler that cannot take the lock stores nothing. Called within an update.
+// Stores the present time in the file's header: the session's ticks and CLOCK_MONOTONIC. Takes file_lock. In
+// a handler whose own thread holds the lock, it stores nothing. Called within an update.
 [[gnu::cold]] void set_later_moment() noexcept;
 // Calls set_later_moment() if the time that it stored last is more than 1/8 s ago. Called within an update.
 inline void note_moment(uint64_t now) noexcept {

@@ -1,15 +1,15 @@
 // Lets the session's file grow, and adds blocks to it.
 //
-// Threads: a thread of the program in a wrapped call (perhaps inside malloc), at load or at exit; or the
-// holder of Control (recording.hpp).
-// Locks: new_block(), set_later_moment() and next_segment_block() take file_lock. All other functions are for
-// its holder, except is_own_session(), which end_session() calls before it takes the lock. No other lock is
-// taken under file_lock.
+// Threads: a thread of the program in a wrapped call (perhaps inside malloc), when the library is loaded, or
+// when the process ends; or the holder of Control (recording.hpp).
+// Locks: new_block(), set_later_moment() and next_segment_block() take file_lock. The caller of any other
+// function holds it, with one exception: end_session() calls is_own_session() before it takes the lock. No
+// other lock is taken under file_lock.
 // Memory: direct system calls only; no heap and no stdio.
 // Signals: a signal may come at any instruction. A handler gets no block if its own thread holds file_lock.
 // Forks: a child that was forked by a call without a wrapper gets no block (is_own_session()).
-// Crash: zeros are written to the file before a part of it is mapped, and a block's header before `file_end`
-// (grow_to(), add_block()).
+// Crash: the process may be killed at any moment. Zeros are written to the file before a part of it is
+// mapped, and a block's header before `file_end` (grow_to(), add_block()).
 #include "profiling/interpose/writer/session_file.hpp"
 
 #include <errno.h>
@@ -33,9 +33,9 @@ constinit int file_errno = 0;
 
 namespace {
 
-// By how many bytes the file grows at once. A small growth is faster: the zeros that were just written are
-// still in the cache when the first records overwrite them. But each growth makes one more mapping, and a
-// process may have only some ten thousand mappings.
+// By how many bytes the file usually grows at once, and at most. Growing by little is faster: the zeros that
+// were just written are still in the cache when the program's records overwrite them. But each growth makes
+// one more mapping, and the number of mappings of a process is limited (about 65,000).
 constexpr uint64_t kUsualGrowthBytes = 512U << 10U;
 constexpr uint64_t kMostGrowthBytes = 16U << 20U;
 constexpr uint64_t kMostReservedBytes = uint64_t{1} << 38U;
@@ -50,10 +50,10 @@ uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexce
   return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : default_bytes;
 }
 
-// Reserves as many addresses as possible for a file, before the file begins. With PROT_NONE and NORESERVE the
-// mapping takes only addresses and no memory.
+// Reserves as many addresses as possible for a file, before the file begins. This takes addresses but no
+// memory (PROT_NONE, MAP_NORESERVE).
 bool reserve_addresses() noexcept {
-  // If the process has a limit of address space, this takes at most 1/16 of it: the program itself needs the
+  // If the process has a limit of address space, at most 1/16 of it is reserved here: the program needs the
   // rest.
   rlimit limit{};
   uint64_t most_bytes = kMostReservedBytes;
@@ -76,9 +76,9 @@ bool reserve_addresses() noexcept {
 
 namespace {
 
-// Opens the session's file by its name. No descriptor is kept open, because programs close all that they
-// find. The name may lead to another file by now (chroot, a mount), so device and inode are compared. The
-// descriptor is open only for a moment. A fork of another thread at that time may inherit it; it is closed on
+// Opens the session's file by its name, for a moment. No descriptor is kept open, because programs close all
+// descriptors that they find. The name may lead to another file by now (chroot, a mount), so device and inode
+// are compared. If another thread forks at that moment, its child inherits the descriptor, which is closed on
 // exec.
 long open_current_file(int flags) noexcept {
   long fd = system_call(SYS_openat, AT_FDCWD, as_argument(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags,
@@ -96,7 +96,7 @@ long open_current_file(int flags) noexcept {
   if (has_stat && (flags & O_CREAT) != 0) {
     file.device = about.st_dev;
     file.inode = about.st_ino;
-    system_call(SYS_fchmod, fd, 0600);  // the umask may have removed some of these bits
+    system_call(SYS_fchmod, fd, 0600);  // the umask may have removed some permissions
   } else if (!has_stat || file.device != about.st_dev || file.inode != about.st_ino) {
     system_call(SYS_close, fd);
     return -ENOENT;
@@ -105,8 +105,8 @@ long open_current_file(int flags) noexcept {
 }
 
 // Writes zeros to a part of the file. That allocates the part's space on the device, and takes half as long
-// as touching new pages in a mapping. A signal may interrupt it (EINTR), which is not an error. The bytes
-// count as this library's own.
+// as touching new pages in a mapping. If a signal interrupts the write (EINTR), the write is continued. The
+// bytes are added to file.own_written_bytes.
 bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
   static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
   constexpr size_t kPiecesPerWrite = 64;
@@ -129,21 +129,21 @@ bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
     done += uint64_t(n);
     file.own_written_bytes += uint64_t(n);
     if (session.header != nullptr && file.bytes != 0) {
-      // The kernel counts these bytes, but the program did not write them. So they are added to the value at
-      // the begin, which readers subtract.
+      // The kernel counts these bytes in wchar, but the program did not write them. So they are added to the
+      // session's first value of wchar, which readers subtract from the last one.
       session.header->kernel_begin.wchar += uint64_t(n);
     }
   }
   return true;
 }
 
-// Lets the kernel map the pages now, so that the program need not wait for each page at its first write. For
-// a file in memory (tmpfs), one read maps a stretch of pages, in a quarter of the time of single pages. For
-// other files madvise() lets the kernel do it, from Linux 5.14 on.
+// Makes the kernel map the pages now, so that the program need not wait for each page at its first write. For
+// a file in memory (tmpfs), one read maps 64 KiB, in a quarter of the time of single pages. For other files
+// madvise() maps the pages, from Linux 5.14 on.
 void fault_in_pages(char* begin, uint64_t bytes) noexcept {
   if (file.is_in_memory) {
-    // The length of a stretch: the kernel's default of fault_around_bytes. A stretch begins at a multiple of
-    // it.
+    // The bytes that the kernel maps at one read: its default of fault_around_bytes. They begin at a multiple
+    // of it.
     constexpr uint64_t kStretchBytes = 65536;
     const char* const end = begin + bytes;
     for (const char* i = begin; i < end; i += kStretchBytes - reinterpret_cast<uint64_t>(i) % kStretchBytes) {
@@ -158,12 +158,14 @@ void fault_in_pages(char* begin, uint64_t bytes) noexcept {
 
 }  // namespace
 
-// Grows the file. Order: zeros are written before the new part is mapped. If the part were mapped first, a
-// full disk would cause a SIGBUS at a later store in the program. file.bytes grows last, so that a block is
-// never outside of the mapping. The system calls are direct, because mmap() itself is wrapped. If the process
-// is killed between two of these steps, the file ends with zeros, which readers take for free blocks.
+// Grows the file to `bytes`. The system calls are direct, because mmap() itself is wrapped.
+// Order: (1) zeros are written to the new part, (2) it is mapped, (3) file.bytes grows. If the part were
+// mapped before the zeros are written, a full disk would cause a SIGBUS at a later store in the program.
+// file.bytes grows last, so that no block is ever outside of the mapping.
+// Crash: if the process is killed between two of these steps, the file ends with zeros, which readers take
+// for free blocks.
 bool grow_to(uint64_t bytes, int flags) noexcept {
-  // A write beyond the program's limit of file sizes would kill the program by SIGXFSZ.
+  // The process may have a limit of file sizes. A write beyond it would kill the program by SIGXFSZ.
   rlimit limit{};
   if (bytes > file.reserved_bytes || bytes > file.size_limit ||
       (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, as_argument(&limit)) == 0 && bytes > limit.rlim_cur)) {
@@ -194,14 +196,15 @@ bool grow_to(uint64_t bytes, int flags) noexcept {
     file.bytes = bytes;
   } else {
     system_call(SYS_ftruncate, fd,
-                long(file.bytes));  // frees the space that the zeros have taken
+                long(file.bytes));  // frees the space that the zeros took
   }
   system_call(SYS_close, fd);
   return has_grown;
 }
 
-// Cuts off the unused end of the file. Called when the session ends. The cut-off pages stay mapped, but
-// touching them would cause a SIGBUS. So file.bytes shrinks as well, and no block is made in these pages.
+// Cuts off the unused end of the file. Called when the session ends. The pages of that end stay mapped, but
+// touching them would cause a SIGBUS. So file.bytes becomes smaller as well, and no block is made in these
+// pages.
 void trim_file() noexcept {
   const uint64_t end = session.header->file_end;
   const long fd = end < file.bytes ? open_current_file(0) : -1;
@@ -213,15 +216,16 @@ void trim_file() noexcept {
   }
 }
 
-// Whether this process made the file. A child that was forked by a call without a wrapper must not write to
-// its parent's file. Called when a block is made and when the session ends. Makes one system call.
+// Whether this process made the file. False in a child that was forked by a call without a wrapper; it must
+// not write to its parent's file. Called when a block is made and when the session ends. Makes one system
+// call.
 bool is_own_session() noexcept {
   return session.header->pid == uint32_t(system_call(SYS_getpid));
 }
 
 // Adds a block at the end of the file. The caller holds file_lock. If needed, the file grows by a fraction of
-// its size, or only by the block if there is no room for more. The header's `magic` is stored before
-// `file_end`. So all blocks before file_end have a header, also for a reader after a crash.
+// its size, or only by the block if there is no room for more. The block's header is stored before
+// `file_end`, so readers find a header in each block before file_end, also after a crash.
 penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   if (!is_own_session()) {
     return nullptr;
@@ -249,16 +253,16 @@ penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
   return block;
 }
 
-// Does what add_block() does, and takes file_lock for it. Called within an update, or with logs_lock held
-// (add_thread()). The head of thread_lives.cpp gives the order of the locks.
+// Takes file_lock and adds a block (add_block()). Called within an update. The caller may hold logs_lock
+// (add_thread()); file_lock is always taken after logs_lock.
 penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   const LockGuard hold(file_lock);
   return hold.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
-// Stores the present time in the header, as a pair: the session's ticks and CLOCK_MONOTONIC. The caller holds
-// file_lock. The header has two pairs, and readers use later[later_index]. The pair that they do not use is
-// written, and then later_index is changed. So a reader never finds a half-written pair, also after a crash.
+// Stores the present time in the header: the session's ticks and CLOCK_MONOTONIC. The caller holds file_lock.
+// The header has room for two such pairs, and readers use later[later_index]. This function writes the other
+// pair, and then changes later_index. So a reader never finds a half-written pair, also after a crash.
 void set_moment() noexcept {
   penstock_session_header& h = *session.header;
   const uint32_t next_index = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
@@ -266,8 +270,8 @@ void set_moment() noexcept {
   __atomic_store_n(&h.later_index, next_index, __ATOMIC_RELEASE);
 }
 
-// Does what set_moment() does, and takes file_lock for it. Called in counted calls, within an update. A
-// handler whose own thread holds the lock stores nothing.
+// Takes file_lock and stores the present time (set_moment()). Called in counted calls, within an update. In a
+// handler whose own thread holds the lock, it stores nothing.
 void set_later_moment() noexcept {
   const LockGuard hold(file_lock);
   if (hold.has_lock()) {
@@ -280,11 +284,12 @@ namespace {
 constexpr uint64_t kDefaultTraceLimitBytes = 256U << 20U;
 constexpr uint64_t kLeastTraceLimitBytes = 8 * uint64_t{PENSTOCK_BLOCK_GRANULE};
 constexpr uint64_t kMostBlockBytes = 256U << 10U;
-// The trace limit allows at least this many blocks, so emptying one block loses at most 1/16 of the calls.
+// A block is so small that at least this many blocks fit in the trace limit. So if a block is emptied, at
+// most 1/16 of the recorded calls are lost.
 constexpr uint64_t kLeastBlocksInLimit = 16;
 
-// The size of the next block of segments: twice the last one, but not more than a fraction of the trace
-// limit.
+// The size of the next block of segments: twice the size of the last one, but at most the trace limit /
+// kLeastBlocksInLimit.
 uint64_t segment_block_bytes(uint64_t last_bytes, uint64_t limit) noexcept {
   uint64_t most_bytes = kMostBlockBytes;
   if (limit != 0 && limit / kLeastBlocksInLimit < most_bytes) {
@@ -325,9 +330,9 @@ penstock_block* remove_oldest_full() noexcept {
   return block;
 }
 
-// Empties a block, so that new segments can be stored in it. Another process may read the block meanwhile,
-// and must never see a segment with parts of two calls. So `used` becomes 0 before `renewed` increases, and
-// `renewed` increases before new segments are stored.
+// Empties a block, so that new segments can be stored in it. The lost segments count as dropped. Another
+// process may read the block meanwhile, and must detect that its segments change. So `used` becomes 0 before
+// `renewed` increases, and `renewed` increases before new segments are stored.
 void empty_block(penstock_block* block) noexcept {
   count_drop(session.header->dropped_segments, block->used / sizeof(penstock_segment));
   __atomic_store_n(&block->used, uint64_t{0}, __ATOMIC_RELEASE);
@@ -342,8 +347,9 @@ uint64_t trace_limit_from_environment() noexcept {
   return bytes_from_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kDefaultTraceLimitBytes);
 }
 
-// Gives a thread another block for its segments (session.hpp says which). Called within an update, by
-// another_segment_block(). The list of full blocks changes only under file_lock.
+// Gives a thread another block for its segments: a new one below the trace limit, otherwise the oldest full
+// one (session.hpp). Called within an update, by another_segment_block(). The list of full blocks changes
+// only under file_lock.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept {
   const LockGuard hold(file_lock);
   if (!hold.has_lock() || !is_own_session()) {

@@ -1,11 +1,10 @@
-// The current file of the session: how it grows, and its blocks. Used by the sources of session.hpp and
-// session_lifetime.hpp.
+// The current file of the session: how it grows, and its blocks. Used by the .cpp files that implement
+// session.hpp and session_lifetime.hpp.
 //
-// Everything here is for the holder of file_lock, or for the only thread that records (the library's
-// constructor, a fork's child). Only is_own_session() needs no lock: end_session() calls it before it takes
-// file_lock. Under file_lock no other lock is taken, malloc is not called, and the holder waits only for the
-// file's own device. LockGuard::has_lock() is false in a handler that interrupted its own thread under the
-// lock.
+// Locks: the caller holds file_lock, or is the only thread that records (in the library's constructor or in a
+// fork's child). Only is_own_session() needs no lock: end_session() calls it before it takes file_lock. Under
+// file_lock no other lock is taken, malloc is not called, and the holder waits only for the file's own
+// device. LockGuard::has_lock() is false in a handler that interrupted its own thread under the lock.
 #pragma once
 
 #include <sys/types.h>
@@ -23,14 +22,15 @@ struct File {
   uint64_t ticks_per_s = 0;
   dev_t device = 0;
   ino_t inode = 0;
-  uint64_t own_read_bytes = 0;     // bytes that this library has read: the kernel added them to rchar
-  uint64_t own_written_bytes = 0;  // bytes that this library has written: the kernel added them to wchar
-  uint64_t begin_read_bytes = 0;   // like own_read_bytes, but only since begin_file() began this file
+  uint64_t own_read_bytes = 0;     // bytes that this library has read; the kernel counts them in rchar
+  uint64_t own_written_bytes = 0;  // bytes that this library has written; the kernel counts them in wchar
+  uint64_t begin_read_bytes = 0;   // bytes that this library has read since begin_file() began this file
   bool is_in_memory = false;       // the file is on tmpfs
   penstock_block* event_block = nullptr;
   uint64_t segment_bytes = 0;  // size of all blocks of segments together
-  // Offsets of two full blocks of segments: the one that became full first, and the one that became full
-  // last; 0: none. penstock_block.next links all of them in this order. No thread writes to full blocks.
+  // A list of all full blocks of segments, in the order in which they became full. These are the offsets of
+  // the first and of the last block of the list; 0: the list is empty. penstock_block.next is the offset of
+  // the next block. No thread writes to full blocks.
   uint64_t oldest_full_block = 0;
   uint64_t newest_full_block = 0;
 };
@@ -40,16 +40,16 @@ extern constinit int file_errno;  // errno of the last failure to start a file o
 
 constexpr uint64_t kInitialFileBytes = 8 * uint64_t{PENSTOCK_BLOCK_GRANULE};
 
-// Returns the value of the environment variable `name`, a number of bytes, or `default_bytes` if the value is
-// not a number.
+// Returns the number of bytes that the environment variable `name` has as its value, or `default_bytes` if it
+// has no number as its value.
 uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexcept;
 // Returns the value of PENSTOCK_PROFILE_TRACE_LIMIT, or the default if that is not a number. 0 means no
 // limit.
 uint64_t trace_limit_from_environment() noexcept;
-// Reserves addresses for the file (session.base, File::reserved_bytes).
+// Reserves addresses for the file, and stores them in session.base and File::reserved_bytes.
 bool reserve_addresses() noexcept;
-// Grows the file to `bytes`: allocates the space on the device, and then maps the new part. `flags` are added
-// to those of open(). If it fails, it returns false and sets `file_errno`.
+// Grows the file to `bytes` bytes: allocates the space on the device, and then maps the new part. `flags` are
+// added to those of open(). If it fails, it returns false and sets `file_errno`.
 bool grow_to(uint64_t bytes, int flags) noexcept;
 // Cuts off the unused end of the file. A later block lets the file grow again.
 void trim_file() noexcept;
@@ -61,8 +61,8 @@ inline uint64_t round_up_to_granules(uint64_t bytes) noexcept {
 // Stores the present time in the header: the session's ticks and CLOCK_MONOTONIC.
 void set_moment() noexcept;
 
-// Whether this process made the file. A child that was forked by a call without a wrapper still has its
-// parent's memory, and must not write to its parent's file.
+// Whether this process made the file. False in a child that was forked by a call without a wrapper; it must
+// not write to its parent's file.
 bool is_own_session() noexcept;
 // Adds a block to the file and writes its header; null if there is no room.
 penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept;

@@ -1,18 +1,18 @@
 // Begins and ends a session's file.
 //
 // Threads: session_lifetime.hpp names the callers of each function.
-// Locks: file_lock is held by begin_session(), begin_kernel_counters(), end_session() and add_event().
-// open_session() needs no lock, because it runs in the library's constructor. begin_forked_session() needs
-// none either, because it runs in a child's first call, under begin_lock. In both cases no other thread
-// writes to the session. No lock is taken under file_lock.
+// Locks: begin_session(), begin_kernel_counters(), end_session() and add_event() take file_lock.
+// open_session() needs no lock, because it runs in the library's constructor, when no other thread writes to
+// the session. begin_forked_session() runs in a child's first counted call, under begin_lock, for which the
+// child's other threads wait. No lock is taken under file_lock.
 // Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
-// is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
-// at that time races with it.
+// is loaded. A limit: getenv() is called when a file begins. If another thread of the program changes the
+// environment at that moment, the two threads race.
 // Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
 // Forks: a child of a wrapped fork never writes to its parent's file (leave_session_of_parent(),
 // begin_forked_session()). A child of an unwrapped fork gets no new block, but still writes to existing
 // blocks of its parent's file.
-// Crash: the file is mapped, so a killed process leaves what it had counted.
+// Crash: the file is mapped, so after the process is killed the file still has what was counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ void copy_text(char* to, size_t room, const char* from) noexcept {
   to[length] = 0;
 }
 
-// Returns the number in the first of these environment variables that is set, or 0. strtoul() allocates
-// nothing and uses no locale here.
+// Returns the number in the first of these environment variables that is set; 0 if none is. strtoul() is safe
+// here: it allocates nothing and uses no locale.
 uint32_t number_from_environment(const char* name, const char* other_name) noexcept {
   for (const char* tried_name : {name, other_name}) {
     if (const char* value = getenv(tried_name); value != nullptr && *value != 0) {
@@ -48,15 +48,15 @@ uint32_t number_from_environment(const char* name, const char* other_name) noexc
   return 0;
 }
 
-// The trace bit of a file: 1 if calls are kept as segments. A relaxed load is enough: another process may
-// write the bit at any time, and nothing else depends on it.
+// The trace bit of a file: 1 if calls are recorded as segments. Another process may write the bit at any
+// time. A relaxed load is enough, because no other data depends on the bit.
 uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
-// Whether the new file takes over the trace bit of the previous file. A forked child takes over its parent's
-// bit, also if the bit was switched after the fork. The child does not do so if the parent has left that file
-// for another one. If the parent stores its state at this moment, either result is right.
+// Whether the new file takes over the trace bit of the previous file. Within one process it always does. A
+// forked child takes over its parent's bit, even if the bit was switched after the fork, unless the parent
+// has begun another file since then. If the parent stores its state at this moment, either result is right.
 bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked) noexcept {
   if (previous == nullptr || !forked) {
     return previous != nullptr;
@@ -65,11 +65,12 @@ bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked)
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
-// If another process has switched the old file's trace bit since it was copied, switches the new file's bit
-// as well, because that process did not see the new file yet. It writes the bit (pwrite()) and then searches
-// for new files. Here the new file is made visible (magic), and after a full fence the old bit is read again.
-// So at least one of the two processes sees what the other one wrote. If the bit of the new file was switched
-// already, the exchange does not change it.
+// Another process may switch the previous file's trace bit after it was copied and before the new file is
+// visible. In that case this function switches the new file's bit as well. It misses no such switch: the
+// other process writes the bit (pwrite()) and then searches for new files. This process makes the new file
+// visible (`magic`), and after a full fence it reads the previous file's bit again. So at least one of the
+// two processes sees what the other one wrote. If the other process has already switched the new file's bit,
+// the exchange below does not change it.
 void adopt_late_trace_bit(const penstock_session_header& previous, uint32_t copied_bit) noexcept {
   memory_fence(std::memory_order_seq_cst);
   const uint32_t current_bit = trace_bit_of(previous);
@@ -79,9 +80,10 @@ void adopt_late_trace_bit(const penstock_session_header& previous, uint32_t copi
   }
 }
 
-// Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
-// call may read `control` at once (segments_wanted()). `magic` is stored last, because it makes a reader take
-// the file for a session. If the process is killed before that, the file is not a session.
+// Fills the header of a new file. `control` is stored before session.header, because other threads that are
+// in a call may read `control` at once (segments_wanted()). `magic` is stored after all other members,
+// because readers take a file with `magic` for a session. If the process is killed before that, readers
+// ignore the file.
 void fill_header(penstock_session_header& h, const penstock_session_header* previous, bool forked,
                  bool segments) noexcept {
   const bool inherits_trace_bit = may_inherit_trace_bit(previous, forked);
@@ -109,8 +111,8 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
               sizeof(h.executable) - 1);
   system_call(SYS_getcwd, as_argument(h.directory), sizeof(h.directory));
   h.command_bytes = uint32_t(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
-  // What the kernel has counted so far does not belong to the session. In a forked process the kernel's
-  // counters began at the fork, and include only this library's own I/O.
+  // kernel_begin is what readers subtract from the kernel's counters: the I/O that does not belong to the
+  // session. In a forked process the kernel counts from the fork on, so that is only this library's own I/O.
   file.own_read_bytes = forked ? file.own_read_bytes : 0;
   if (!forked && read_kernel_io(h.kernel_begin)) {
     h.kernel_begin.syscr += 2;
@@ -128,10 +130,11 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   }
 }
 
-// Makes the file and its first mapping. `previous` is the header, still mapped, of the file that the new file
-// continues; `forked` is true if that is the file of a fork's parent. If `previous` is null, `segments` says
-// whether segments are recorded at first. The caller sets session.state, and holds file_lock where other
-// threads run. After an error session.base is the old mapping again, and the old file is unchanged.
+// Makes a new file and its first mapping. `previous` is the header, still mapped, of the file that the new
+// file continues; null: it continues none. `forked` is true in a fork's child, where `previous` is the
+// parent's file. If `previous` is null, `segments` says whether segments are recorded at first. The caller
+// sets session.state. If other threads run, the caller holds file_lock. After an error session.base is the
+// old mapping again, and the old file is unchanged.
 bool begin_file(const penstock_session_header* previous, bool forked, bool segments) noexcept {
   file.bytes = 0;
   file.own_read_bytes = 0;
@@ -170,8 +173,8 @@ int session_failure() noexcept {
 }
 
 // Begins the session of a program that was started with the library. Called in the library's constructor,
-// when the program usually has one thread. errno and stdio may be used freely here; the message goes to
-// descriptor 2 directly, because stderr's buffer belongs to the program.
+// when the program usually has one thread. So errno and snprintf() may be used freely. The message is written
+// to descriptor 2 directly, because stderr's buffer belongs to the program.
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -190,8 +193,8 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, as_argument(message), length);
 }
 
-// Begins a file, and recording with it. Called by the holder of Control, while session.changes is set. The
-// state `running` is stored last: from then on a thread's next call may begin a log in this file.
+// Begins a file, and begins to record into it. Called by the holder of Control, while session.changes is set.
+// The state `running` is stored last, because from then on threads may begin logs in this file.
 bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
                    const penstock_session_header* previous) noexcept {
   if (file.ticks_per_s == 0) {
@@ -212,9 +215,10 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
   return true;
 }
 
-// Stores the kernel's I/O counters at the begin of the session, minus the bytes that threads have counted
-// since recording began. Those bytes belong to the session. Called by the holder of Control, while
-// session.changes is set, so no thread adds to the subtracted totals meanwhile.
+// Stores the kernel's I/O counters at the begin of the session (kernel_begin). Threads may have counted calls
+// since recording began. Their bytes belong to the session, so they are subtracted from the kernel's
+// counters. Called by the holder of Control, while session.changes is set, so that no thread changes its
+// totals meanwhile.
 void begin_kernel_counters() noexcept {
   const LockGuard hold(file_lock);
   penstock_kernel_io io{};
@@ -245,23 +249,23 @@ bool forked_between_files = false;  // at the fork the parent was switching from
 
 }  // namespace
 
-// Keeps the child from writing to its parent's file. Called in the child, which has one thread. Takes no
-// lock. The parent's file stays mapped until begin_forked_session(), because names of descriptors are in it.
-// The state is stored relaxed, because there is no other thread.
+// Keeps a fork's child from writing to its parent's file. Called in the child while it has one thread; so no
+// lock is taken, and a relaxed store is enough. The parent's file stays mapped until begin_forked_session(),
+// because it has the names of descriptors.
 void leave_session_of_parent() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
-// Begins the child's own file. Called in the child's first counted call, under begin_lock, in any of its
-// threads. The child's other threads wait for that lock. The call may be made in a handler or inside malloc,
-// so the heap is not used.
-// Order: the parent's file is unmapped after copy_names() has read it, and the state is stored last, because
-// it releases the other threads.
+// Begins the file of a fork's child. Called in the child's first counted call, under begin_lock, in any of
+// its threads. The child's other threads wait for begin_lock. That first call may be made in a handler or
+// inside malloc, so the heap is not used.
+// Order: the parent's file is unmapped after copy_names() has read it. The state is stored last, because from
+// then on the other threads use the new file.
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept {
-  // If the parent was between two files, session.base and file.reserved_bytes may not belong together. In
-  // that case nothing is unmapped, and nothing is copied.
+  // If the parent was switching files at the fork, session.base and file.reserved_bytes may belong to
+  // different files. In that case nothing is copied and nothing is unmapped.
   char* parents_base = forked_between_files ? nullptr : session.base;
   const uint64_t parents_bytes = file.reserved_bytes;
   const bool has_started =
@@ -276,13 +280,13 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
   return has_started;
 }
 
-// Stores that the session ended, when, and why. Called at exit and exec, in a handler that calls _exit(), and
-// by the holder of Control. A handler whose own thread holds file_lock stores the end as well, but not the
-// present time (set_moment()).
+// Stores that the session has ended, when, and why. Called at exit and exec, also in a handler that calls
+// _exit(), and by the holder of Control. In a handler whose own thread holds file_lock, set_moment() and
+// trim_file() are skipped.
 //
-// Order: the kernel's counters are stored before the flag that they are known. The state is stored after the
-// counters and the flag: a reader that sees the state finds the other two. The file is shortened last,
-// because that only frees space.
+// Order: (1) the kernel's counters, (2) kernel_end_known, (3) `state`, (4) the file is shortened. So a reader
+// that finds `state` also finds kernel_end_known, and then the counters. The file is shortened last, because
+// that only frees space.
 void end_session(penstock_process_state state) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running || !is_own_session()) {
     return;
@@ -304,7 +308,7 @@ void end_session(penstock_process_state state) noexcept {
   }
 }
 
-// Undoes end_session() after a failed exec. The state is stored last: until then readers take the session for
+// Undoes end_session() after a failed exec. `state` is stored last: until then readers treat the session as
 // ended.
 void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
@@ -314,9 +318,9 @@ void resume_session() noexcept {
   }
 }
 
-// Adds an event to the file. Any thread and any handler may call this, with no lock held but Control. `text`
-// is the program's memory; it is cut at 4,096 bytes. The entry is written before `used` is stored with
-// release order, so that readers see all of the entry or nothing of it, also after a crash.
+// Adds an event to the file. Any thread and any handler may call this; the caller holds no lock but Control.
+// `text` is the program's memory; at most 4,096 bytes of it are stored. The entry is written first, and then
+// `used` is stored with release order. So readers see all of the entry or nothing of it, also after a crash.
 void add_event(penstock_event_kind kind, uint32_t pid, const char* text) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;

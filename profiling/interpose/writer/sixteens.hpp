@@ -1,5 +1,5 @@
-// Handles text in groups of sixteen bytes. All of it is inline, so wrapped calls need no function call for
-// this.
+// Handles text in groups of sixteen bytes. All functions are inline, because function calls would make
+// wrapped calls slower.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-// Makes direct system calls, without libc, whose functions may be replaced by wrappers of this or another
-// library.
-// errno does not change. A result from -4095 to -1 is a negated errno.
+// Makes direct system calls, without the functions of libc: wrappers of this or another library may have
+// replaced those functions. errno does not change. A result from -4095 to -1 is a negated errno.
 #pragma once
 
 #include <sys/syscall.h>

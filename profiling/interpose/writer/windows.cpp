@@ -1,8 +1,9 @@
 // Gives windows their numbers and labels. windows.hpp says who may call what.
 //
-// Threads: the plain variables are used by the holder of Control, or when the process ends. The atomics are
-// used by any thread.
-// Locks: none of its own. The atomics are relaxed, because only labels depend on them.
+// Threads: any thread uses the atomic variables. The other variables are used only by the holder of Control,
+// or when the process ends.
+// Locks: none of its own. Relaxed order is enough for the atomic variables, because only labels depend on
+// them.
 // Forks: a child starts without windows (forget_parents_windows()).
 #include "profiling/interpose/writer/windows.hpp"
 
@@ -20,8 +21,8 @@ uint32_t window_count = 0;  // number of the latest window
 bool has_number = false;
 bool has_program_label = false;  // the program gave the window a label
 
-// The steps of all threads that ended in the current file. When the file ends, its window is labelled with
-// them.
+// The training steps that ended in the current file, in any thread. When the file ends, its window is
+// labelled with them.
 std::atomic<uint64_t> first_step{kNoStep};
 std::atomic<uint64_t> steps_done{0};  // number of the last ended step, plus 1
 std::atomic<uint64_t> last_switch_number{kNoStep};
@@ -47,8 +48,8 @@ void set_program_label(const char* label) noexcept {
   label_window(label);
 }
 
-// Several threads may call this at once: the loops keep the smallest and the largest number that any of them
-// gives.
+// Notes that step `number` has ended. Several threads may call this at the same time: the loops keep the
+// smallest and the largest number that was given.
 void note_step(uint64_t number) noexcept {
   if (number == last_switch_number.load(std::memory_order_relaxed)) {
     return;
@@ -61,8 +62,8 @@ void note_step(uint64_t number) noexcept {
   }
 }
 
-// A window is labelled when it ends, because only then its steps are known: the last window may have fewer.
-// If the program reports no steps, there is nothing to label.
+// Labels the window with its steps. Called when the window ends, because only then its steps are known: the
+// last window may have fewer steps than the others. Does nothing if the program reports no steps.
 void label_with_steps() noexcept {
   const uint64_t first = first_step.load(std::memory_order_relaxed);
   const uint64_t end = steps_done.load(std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// Each session file is a window. These functions give the current file its number in this process, and a
-// label: one from the program, or the training steps in the file.
+// Each session file is a window: a part of the recorded time. These functions give the current file its
+// number in this process, and a label. The label comes from the program, or names the training steps in the
+// file.
 //
 // Threads: the holder of Control (recording.hpp), with all signals blocked. Exceptions: note_step() is for
 // any thread, and label_with_steps() is also called when the process ends.
@@ -12,27 +13,28 @@
 
 namespace penstock::interpose {
 
-// After how many steps a new window begins; 0 if steps begin no windows. Set by the environment when the
-// library is loaded, or by the program. Any thread reads it.
+// After this many training steps a new window begins; 0: steps begin no windows. Set from the environment
+// when the library is loaded, or by the program. Any thread reads it.
 extern std::atomic<uint32_t> steps_per_window;
 
-// Begins the window of a new file, without a number and a label. Called when a file has begun.
+// Begins the window of a new file; it has no number and no label yet. Called when a file has begun.
 void begin_window() noexcept;
 // Writes a label to the file. At the first call the file also gets its number. Null or "": no label.
 void label_window(const char* label) noexcept;
 // Writes a label that the program gave; label_with_steps() does not replace it. Null or "": no label.
 void set_program_label(const char* label) noexcept;
 
-// Notes that step `number` has ended, and so belongs to the current file. Step last_switch_step() is ignored,
-// because it belongs to the previous file. Any thread may call this; it takes no lock.
+// Notes that step `number` has ended, and so belongs to the current file. If `number` is last_switch_step(),
+// nothing is noted, because that step belongs to the previous file. Any thread may call this; it takes no
+// lock.
 void note_step(uint64_t number) noexcept;
 // Labels the file with the steps that ended in it, unless the program gave it a label. Called when the file
 // ends.
 void label_with_steps() noexcept;
 
-constexpr uint64_t kNoStep = ~uint64_t{0};  // last_switch_step() if no step has begun a file yet
-// The step whose end began the current file. If another accelerator reports the same step later, that step
-// belongs to the previous file.
+constexpr uint64_t kNoStep = ~uint64_t{0};  // the value of last_switch_step() if no step has begun a file yet
+// The step whose end began the current file. That step belongs to the previous file, also if another
+// accelerator reports it later.
 uint64_t last_switch_step() noexcept;
 void set_last_switch_step(uint64_t number) noexcept;
 
