@@ -98,7 +98,7 @@ class ReadWorker {
 
   // Does a whole run; it is the main function of the worker's thread. `watch`, if set, is called about ten
   // times a second, with the time since the start.
-  using Watch = std::function<void(int64_t now_ns)>;
+  using Watch = std::function<void(int64_t since_start_ns)>;
   void work(ReadRun& run, const Watch& watch = {});
 
   // The samples and bytes that this worker has delivered so far, with the ramp. Any thread may call this,

@@ -125,7 +125,7 @@ std::string_view cache_request_name(CacheRequest requested);
 CacheRequest parse_cache_request(std::string_view name);
 
 // How many bytes the kernel has fetched from devices and servers for this process (/proc/self/io). They
-// include direct reads and read-ahead, also if only another process later reads these pages. Absent if the
+// include direct reads and all read-ahead, also of pages that this process never reads itself. Absent if the
 // kernel does not count them.
 std::optional<uint64_t> device_bytes_read();
 

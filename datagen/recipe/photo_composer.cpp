@@ -228,9 +228,9 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
     for (uint32_t first = 0; first < strip.flip_count; first += 64) {
       const uint32_t left = strip.flip_count - first;
       uint64_t& flipped_bits = copy.flip_bits[copy.first_flip_word[strip_index] + first / 64];
-      const uint64_t flips = bits.bits(draw_count++) >> (left < 64 ? 64 - left : 0);
-      changed_bits_.push_back(flips ^ flipped_bits);
-      if (!is_repeated_.back()) flipped_bits = flips;
+      const uint64_t wanted_bits = bits.bits(draw_count++) >> (left < 64 ? 64 - left : 0);
+      changed_bits_.push_back(wanted_bits ^ flipped_bits);
+      if (!is_repeated_.back()) flipped_bits = wanted_bits;
     }
   }
 }

@@ -37,10 +37,10 @@ class PicturePainter {
  private:
   struct Layer {  // the foreground or the background: which part of one canvas it shows, and how
     size_t canvas;
-    uint32_t x, y;            // position of the first pixel in the canvas; even numbers
-    int16_t contrast, light;  // contrast: a factor, times 64; light: a number that is added
-    int16_t grain;            // strength of the fine detail, times 64
-    int16_t saturation, blue, red;
+    uint32_t x, y;                  // position of the first pixel in the canvas; even numbers
+    int16_t contrast, light;        // contrast: a factor, times 64; light: a number that is added
+    int16_t grain;                  // strength of the fine detail, times 64
+    int16_t saturation, blue, red;  // saturation: a factor, times 64; the others are added to Cb and Cr
   };
   // The border between foreground and background. The foreground is where a sum is positive: patches * weight
   // + slopes + level.
@@ -60,7 +60,8 @@ class PicturePainter {
   Layer front_{}, back_{};
   Border border_{};
   uint32_t grain_x_ = 0, grain_y_ = 0;
-  // Position in `patches` from which the slow changes of light over the picture are taken.
+  // Position in Scenery::patches (smooth noise) of the part that is added to the picture as slow changes of
+  // its brightness.
   uint32_t light_x_ = 0, light_y_ = 0;
   int16_t light_strength_ = 0;  // strength of this change of light, times 64
   std::vector<int16_t> slope_;

@@ -172,10 +172,10 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // Adds the flips and their edges to the class. For each flip, computes its fixed effect on the strip's
-  // checksum. It is the effect of the bit on its byte, shifted over all bytes after it: a CRC is linear if
-  // the number of bytes is fixed. The loop goes from the last bit to the first, because the shift then grows
-  // step by step.
+  // Adds the strip's flips to `cut_`, and for each group of flips the offsets of its first and last byte
+  // (`edges`). Computes for each flip how it changes the strip's checksum. This does not depend on other
+  // flips, because a CRC is linear if the number of bytes is fixed. The first loop goes from the last bit to
+  // the first, because the shift then grows step by step.
   void add_flips(const std::vector<FlippableBit>& bits, size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kFlipEffects = flip_effects();

@@ -202,11 +202,12 @@ TokenBucket::Time TokenBucket::pass(uint64_t bytes, Time now) {
   const int64_t idle_ns =
       free_at_ns < now_ns - burst_ns ? burst_ns : std::max<int64_t>(now_ns - free_at_ns, 0);
   // take_lateness() is called before the loop, because a second try of the loop must not take lateness twice.
-  const int64_t start_ns = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle_ns));
+  const int64_t earliest_start_ns =
+      now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle_ns));
   const int64_t latest_ns = now_ns + int64_t(kMaxDurationNs);
   int64_t new_free_at_ns = 0;
   do {
-    new_free_at_ns = std::min(std::max(free_at_ns, start_ns) + duration_ns, latest_ns);
+    new_free_at_ns = std::min(std::max(free_at_ns, earliest_start_ns) + duration_ns, latest_ns);
   } while (!free_at_ns_.compare_exchange_weak(free_at_ns, new_free_at_ns, std::memory_order_relaxed));
   return std::max(earliest, Time(std::chrono::nanoseconds(new_free_at_ns)));
 }

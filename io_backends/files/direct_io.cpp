@@ -23,7 +23,7 @@ Buffer& thread_buffer(size_t at_least) {
 
 // Reads by one system call; the start of `out` and `offset` must be aligned. Whole blocks go directly to
 // `out`. The rest of `out` gets its bytes through this thread's buffer. Returns the number of bytes, or -1.
-// If the number is not a multiple of `block`, the file has ended there.
+// If the number is less than out.size() and not a multiple of `block`, the file has ended there.
 ssize_t read_aligned(int fd, size_t block, uint64_t offset, std::span<std::byte> out) {
   const size_t whole_bytes = out.size() / block * block;
   struct iovec parts[2] = {{out.data(), whole_bytes}, {thread_buffer(block).data(), block}};

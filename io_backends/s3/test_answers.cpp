@@ -56,9 +56,9 @@ TestServer::Reply TestServer::check_signature(const Request& request) const {
   const std::string payload_hash = request.header("x-amz-content-sha256");
   if (payload_hash != kUnsignedPayload && payload_hash != hash_of(request.body))
     return Reply::refuse(400, "XAmzContentSHA256Mismatch");
-  Pairs sorted(request.query.begin(), request.query.end());
+  Pairs query_pairs(request.query.begin(), request.query.end());
   SignedRequest signed_request{
-      request.method, uri_encode(request.path, true), query_string(sorted), {}, payload_hash};
+      request.method, uri_encode(request.path, true), query_string(query_pairs), {}, payload_hash};
   std::string names = value_in_list(authorization_header, "SignedHeaders") + ";";
   for (size_t end = 0; (end = names.find(';')) != std::string::npos; names.erase(0, end + 1))
     signed_request.headers.emplace_back(names.substr(0, end), request.header(names.substr(0, end)));

@@ -141,13 +141,13 @@ Result<void> TieredCheckpointer::begin_snapshots() {
 
 Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
   PENSTOCK_TRY(on_root(ranks_, [&] { return open_as_root(slow, fast); }));
-  const auto follow = [&]() -> Result<void> {
+  const auto begin_on_this_rank = [&]() -> Result<void> {
     if (!ranks_.root()) {
       PENSTOCK_ASSIGN(stores_, open_run(slow, fast));
     }
     return begin_snapshots();
   };
-  return all_ok(ranks_, follow);
+  return all_ok(ranks_, begin_on_this_rank);
 }
 
 Result<CheckpointTimes> TieredCheckpointer::save(const SaveRequest& request) {

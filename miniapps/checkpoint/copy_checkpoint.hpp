@@ -26,7 +26,7 @@ struct CopyRequest {
   const std::atomic<bool>* heed_signals = nullptr;
   uint64_t headroom = 0;
   CopyMemory* memory = nullptr;  // null: the copy uses buffers of its own
-  // Called on the caller's thread after each written piece, with the piece's bytes. Its error ends the copy.
+  // Called on the caller's thread after each written piece, with its size. Its error ends the copy.
   std::function<Result<void>(uint64_t bytes)> on_written = {};
 };
 

@@ -244,7 +244,7 @@ class CheckpointStore {
 
   // Removes the files of a killed ceiling measurement that are at least one hour old; returns whether there
   // were any. sweep() calls it too.
-  Result<bool> sweep_ceiling();
+  Result<bool> remove_ceiling_leftovers();
 
   Result<std::vector<std::string>> runs() const;
   // Reads the manifest, and compares the files in the folder with it. corrupt or truncated: no MANIFEST, one

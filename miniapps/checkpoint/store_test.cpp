@@ -351,13 +351,13 @@ TEST(CheckpointSweep, TakesWhatAMeasurementOfTheCeilingLeft) {
        {std::pair{minutes(0), minutes(0)}, {minutes(90), minutes(1)}, {minutes(1), minutes(90)}}) {
     age(folders, files);
     EXPECT_EQ(*store.sweep("run", "save"), 0U) << "somebody may be at it";
-    EXPECT_FALSE(*store.sweep_ceiling());
+    EXPECT_FALSE(*store.remove_ceiling_leftovers());
     EXPECT_TRUE(std::filesystem::exists(folder));
   }
   age(minutes(61), minutes(61));
   EXPECT_EQ(*store.sweep("run", "save"), 1U);
   EXPECT_FALSE(std::filesystem::exists(folder));
-  EXPECT_FALSE(*store.sweep_ceiling());
+  EXPECT_FALSE(*store.remove_ceiling_leftovers());
 }
 
 TEST(CheckpointSweep, ByTwoAtOnceIsDoneByBoth) {

@@ -1,8 +1,8 @@
 // Removes from a store what dead processes left.
 //
 // Threads: any thread may call these functions.
-// Locks: the caller of sweep() holds the run's lock for `purpose`. sweep_ceiling() needs none, because it
-// removes only files that did not change for an hour.
+// Locks: the caller of sweep() holds the run's lock for `purpose`. remove_ceiling_leftovers() needs none,
+// because it removes only files that did not change for an hour.
 // Memory: names and entries allocate.
 // Ctrl-C: not checked.
 // Crash: ckpt/ is synced before anything in trash/ is unlinked. Otherwise a power cut could bring back a name
@@ -64,11 +64,11 @@ Result<uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view p
       if (folder == kStoreTmp || folder == kStoreTrash) ++swept;
     }
   }
-  PENSTOCK_ASSIGN(const bool ceiling, sweep_ceiling());
+  PENSTOCK_ASSIGN(const bool ceiling, remove_ceiling_leftovers());
   return swept + (ceiling ? 1 : 0);
 }
 
-Result<bool> CheckpointStore::sweep_ceiling() {
+Result<bool> CheckpointStore::remove_ceiling_leftovers() {
   const auto path = files_.backend().native_path(kCeilingFolder);
   const auto changed = path ? last_change(*path) : std::nullopt;
   if (!changed || std::filesystem::file_time_type::clock::now() - *changed < kDeadCeilingAge) return false;

@@ -16,11 +16,11 @@ inline constexpr OptionSpec kRunOption{.name = "run",
                                        .value = "NAME",
                                        .help = "of this run (all runs, if not given)",
                                        .group = kWhichCheckpointsGroup};
-inline constexpr OptionSpec kOnlyRunOption{.name = "run",
-                                           .role = OptionRole::target,
-                                           .value = "NAME",
-                                           .help = "of this run (the only one there is, if not given)",
-                                           .group = kWhichCheckpointsGroup};
+inline constexpr OptionSpec kOneRunOption{.name = "run",
+                                          .role = OptionRole::target,
+                                          .value = "NAME",
+                                          .help = "of this run (the only one there is, if not given)",
+                                          .group = kWhichCheckpointsGroup};
 inline constexpr OptionSpec kPayloadOption{
     .name = "payload",
     .role = OptionRole::work,

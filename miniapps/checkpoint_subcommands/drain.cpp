@@ -252,7 +252,7 @@ Result<int> run_drain(const CommandContext& context) {
 }
 
 constexpr OptionSpec kDrainOptions[] = {
-    kOnlyRunOption,
+    kOneRunOption,
     kTimeoutOption,
     kReadBackOption,
     keep_fast_option("durable ones that stay on the fast tier as well (0 if not given)"),

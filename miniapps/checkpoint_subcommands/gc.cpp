@@ -145,8 +145,8 @@ Result<int> run_gc(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, false));
   const std::vector<CheckpointStore*> existing = stores.existing();
   for (CheckpointStore* store : existing) {
-    PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
-    if (ceiling)
+    PENSTOCK_ASSIGN(const bool removed_any, store->remove_ceiling_leftovers());
+    if (removed_any)
       note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
     if (context.options.has("run")) continue;
     PENSTOCK_ASSIGN(const uint64_t runs, sweep_bench_runs(*store));

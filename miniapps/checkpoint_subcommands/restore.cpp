@@ -214,7 +214,7 @@ Result<int> run_restore(const CommandContext& context) {
 
 constexpr std::string_view kWhereToGroup = "Where to";
 constexpr OptionSpec kRestoreOptions[] = {
-    kOnlyRunOption,
+    kOneRunOption,
     step_option("this one and no other"),
     {.name = "to",
      .role = OptionRole::target,

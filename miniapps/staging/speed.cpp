@@ -17,8 +17,8 @@ constexpr double kUnknownError = 0.1;
 // The standard error of the median divided by that of the mean, for normally distributed samples: sqrt(pi/2).
 constexpr double kMedianOverMean = 1.2533;
 
-// The 97.5% quantile of Student's t distribution.
-double student_t(size_t degrees) {
+// The 97.5% quantile of Student's t distribution; above 10 degrees of freedom an approximation.
+double student_t_quantile(size_t degrees) {
   // Element d - 1 is the quantile for d degrees of freedom.
   constexpr std::array<double, 10> kQuantiles{12.706, 4.303, 3.182, 2.776, 2.571,
                                               2.447,  2.365, 2.306, 2.262, 2.228};
@@ -79,9 +79,9 @@ CellTimes time_errors(const SpeedTable& table) {
     for (size_t k = 0; k < errors[t].size(); ++k) {
       double& cell = errors[t][k];
       const auto repeats = double(std::max<size_t>(table.read_s[t][k].size(), 1));
-      cell = degrees == 0
-                 ? kUnknownError
-                 : student_t(degrees) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);
+      cell = degrees == 0 ? kUnknownError
+                          : student_t_quantile(degrees) * kMedianOverMean *
+                                std::sqrt(std::max(cell, pooled) / repeats);
     }
   return errors;
 }

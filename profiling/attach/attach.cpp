@@ -202,8 +202,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
                                       const penstock_request& request,
                                       std::chrono::nanoseconds& stopped_for) {
   constexpr uint64_t kPageSize = 4096;
-  constexpr uint64_t kMappedBytes =
-      kPageSize + (sizeof(LoaderData) + kPageSize - 1) / kPageSize * kPageSize;
+  constexpr uint64_t kMappedBytes = kPageSize + (sizeof(LoaderData) + kPageSize - 1) / kPageSize * kPageSize;
   LoaderData loader{};
   PENSTOCK_TRY(find_functions(target, loader));
   if (library.size() >= kPathBytes)

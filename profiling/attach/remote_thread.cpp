@@ -100,15 +100,15 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
 // Returns the threads to stop, the best ones first. These are the threads that wait, because stopping them
 // has no effect on the program. Running threads follow if no thread waits, or if `with_running` is true.
 std::vector<pid_t> threads_to_try(pid_t pid, bool with_running) {
-  std::vector<pid_t> waiting;
+  std::vector<pid_t> to_try;  // at first the threads that wait
   std::vector<pid_t> running;
   for (const pid_t thread : threads_of(pid)) {
     const ThreadState state = thread_state(pid, thread);
-    if (state == ThreadState::waiting) waiting.push_back(thread);
+    if (state == ThreadState::waiting) to_try.push_back(thread);
     if (state == ThreadState::running) running.push_back(thread);
   }
-  if (waiting.empty() || with_running) waiting.insert(waiting.end(), running.begin(), running.end());
-  return waiting;
+  if (to_try.empty() || with_running) to_try.insert(to_try.end(), running.begin(), running.end());
+  return to_try;
 }
 
 Result<uint64_t> kernel_result(Result<uint64_t> result, std::string_view what, pid_t pid) {

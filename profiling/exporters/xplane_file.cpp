@@ -117,8 +117,8 @@ class Trace {
     xspace.message(kPlanesField, make_plane(1, "/host:CPU", thread_names_, &Event::line_of_thread));
     PENSTOCK_TRY(to.write(xspace.text()));
     xspace.clear();
-    // The name makes the plugin show this plane as a device, next to the threads of the host. In this way the
-    // files appear there.
+    // Because of the prefix "/device:", TensorBoard's profile plugin shows this plane, which has one line for
+    // each file, next to the threads of the host.
     xspace.message(kPlanesField, make_plane(2, "/device:CUSTOM:files", file_names_, &Event::line_of_file));
     xspace.bytes(kHostNamesField, host);
     return to.write(xspace.text());

@@ -16,7 +16,7 @@ namespace penstock {
 // The processes to switch.
 struct TraceTargets {
   std::vector<std::filesystem::path> folders;  // all processes that record into these folders
-  // single processes; they remain targets when they begin another file
+  // single processes; a process remains a target when it begins its next session file
   std::vector<RecordingProcess> processes;
   std::vector<uint64_t> ranks;  // only these ranks of the folders' processes; empty: all
 };

@@ -24,7 +24,7 @@ using report::HtmlTable;
 using report::PageState;
 using report::Stroke;
 
-constexpr size_t kPageRows = 100;
+constexpr size_t kMostTableRows = 100;
 
 std::string table_html(const std::string& caption, const Rows& rows) {
   if (rows.rows.empty()) return "";
@@ -83,7 +83,7 @@ std::string with_section_end(std::string section) {
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                 const Output& output, const std::string& file) {
   PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(file, "the report"));
-  const SessionReport report = inspect_session(session, sums, filter, "all", kPageRows);
+  const SessionReport report = inspect_session(session, sums, filter, "all", kMostTableRows);
   const std::vector<Fact> facts = session_facts(session, report.summary, filter, output);
   PageState state;
   state.output = output;
@@ -116,7 +116,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
                            table_html("Biggest", file_rows(report.biggest, output)));
   body += with_section_end(
       state.open_section("processes", "Processes", "") +
-      table_html("Processes that moved most", process_rows(report.processes, kPageRows, output)));
+      table_html("Processes that moved most", process_rows(report.processes, kMostTableRows, output)));
   PENSTOCK_TRY(page.write(report::frame_page("What the I/O did", {facts.front().text}, body, state)));
   return page.publish();
 }

@@ -32,6 +32,7 @@ constexpr const char* kReportPolicy =
     "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
 
 HttpResponse error_response(const Error& error) {
+  // 409, because the page asked for something that has ended meanwhile.
   const bool is_missing = error.code == Errc::not_found;
   return plain_response(is_missing ? 409 : 500, error.message());
 }

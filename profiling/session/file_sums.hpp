@@ -97,16 +97,16 @@ class FileSums {
 
   // For every file, calls `each` with the sum of those of its entries that `wanted` accepts, and `left_out`
   // with the sum of all others. A call is omitted if there are no such entries. The FileSum is valid only
-  // during the call. Files come in the order of their first entry in the session, so that the mappings are
-  // read from begin to end. Several threads may call each() at the same time.
+  // during the call. An entry is what one thread of one process did to a file through one layer. Files come
+  // in the order of their first entry, so that the mapped session files are read from begin to end. Several
+  // threads may call each() at the same time.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
   // Does what each() does, but only for one part of the files. The files are divided into `parts` parts of
   // nearly equal size; `part` is the number of one, from 0.
   void each_of_part(size_t part, size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
-  // Calls `each` for every single entry. An entry is what one thread of one process did to a file through one
-  // layer.
+  // Calls `each` for every single entry.
   using EachEntry =
       std::function<void(const penstock_counters&, const ProcessFile&, std::string_view path, unsigned kind)>;
   void each_entry(const EachEntry& each) const;

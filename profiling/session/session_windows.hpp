@@ -16,12 +16,12 @@ struct SessionWindow {
   uint32_t number = 0;     // number of the window in its process, from 1; 0: the file has no window event
   std::string_view label;  // points into the mapping
   double wall_s = 0;
-  uint64_t files = 0;
+  uint64_t files = 0;  // files of the program that the window has counters of
   LayerSum all;
   double read_bytes_per_s() const { return wall_s > 0 ? double(all.bytes_read) / wall_s : 0; }
 };
 
-// Returns an entry for each file of the session, sorted by begin. Files that record the time between two
+// Returns one SessionWindow for each session file, sorted by begin. Files that record the time between two
 // windows are included.
 std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter);
 

@@ -130,7 +130,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     });
     return names;
   }
-  // "base" or "candidate" -> parameters that only this side has, and that have no value there.
+  // Side ("base" or "candidate") -> the parameters that only its records have, and whose value is "".
   std::map<std::string, std::vector<std::string>> without_value;
   std::erase_if(names, [&](const std::string& name) {
     const bool varies = base.value_count(name) > 1 || candidate.value_count(name) > 1;

@@ -26,7 +26,7 @@ std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> 
 // The records of one tier, by thread count. In a group of rank_groups(), by number of ranks.
 struct ReadCurve {
   std::string tier;
-  std::map<uint64_t, const Record*> by_count;  // threads -> the latest usable record
+  std::map<uint64_t, const Record*> by_count;  // number of threads or ranks -> the latest usable record
 };
 
 // Read records that differ only in tier and threads.

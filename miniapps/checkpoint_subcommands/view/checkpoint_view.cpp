@@ -49,7 +49,7 @@ std::vector<std::string> saving_tiles(std::span<const Record> records, report::P
   std::vector<std::string> tiles;
   for (const SavingGroup& group : saving_groups(records))
     for (const SavingRuns& arm : group.arms)
-      if (const auto shorter = shorter_than_direct(group, arm); shorter && shorter->least_ratio > 1)
+      if (const auto shorter = block_time_against_direct(group, arm); shorter && shorter->least_ratio > 1)
         tiles.push_back(report::tile_html(
             fmt::format("{:.1f}", shorter->ratio.median), "x shorter",
             fmt::format("held by a save of {} {} than by a direct one{}{}", group.name, arm.name,

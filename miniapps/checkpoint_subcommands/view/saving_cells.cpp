@@ -220,7 +220,7 @@ std::string skipped_text(const SavingRuns& arm) {
                      std::max(skips, arm.sum(kSaves)));
 }
 
-std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm) {
+std::optional<BlockTimeRatio> block_time_against_direct(const SavingGroup& group, const SavingRuns& arm) {
   const SavingRuns* const direct = group.find("direct");
   if (direct == nullptr || direct == &arm) return std::nullopt;
   std::vector<double> direct_s, arm_s, ratios, ceiling_ratios;
@@ -242,7 +242,7 @@ std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const Sav
   }
   const auto ratio = paired_ratio(direct_s, arm_s);
   if (!ratio || ratio->median <= 0) return std::nullopt;
-  ShorterBy shorter{*ratio, percentile(ratios, 0), percentile(ratios, 100), std::nullopt};
+  BlockTimeRatio shorter{*ratio, percentile(ratios, 0), percentile(ratios, 100), std::nullopt};
   if (ceiling_ratios.empty()) return shorter;
   shorter.ceiling_too_low = shorter.ratio.median > kCeilingTolerance * median(ceiling_ratios);
   if (ceilings_valid) shorter.allowed = median(ceiling_ratios);

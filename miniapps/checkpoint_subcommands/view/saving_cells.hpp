@@ -60,22 +60,24 @@ inline std::vector<double> samples_of(std::span<const Record* const> runs, const
 // Whether no save and no drain of the runs was faster than the ceiling of its tier.
 bool ceilings_hold(std::span<const Record* const> runs);
 // The seconds that a save needs at the ceiling of the tier for which the training waits: the fast tier or,
-// without one, the slow tier. Absent if the ceilings do not hold, and for snapshots, which wait for memory.
+// without one, the slow tier. Absent if the ceilings do not hold, and for snapshots, where the
+// training waits only for a copy in memory.
 std::optional<double> allowed_block_s(const SavingRuns& arm);
 
 // Text such as " (3 of 5 saves were skipped, and held nothing)"; "" if none was skipped.
 std::string skipped_text(const SavingRuns& arm);
 
-// How many times shorter the saves of an arm block the training than direct saves do. The ratio of a pair is
-// the median block time of its direct run divided by that of its other run: 2 means half as long.
-struct ShorterBy {
+// Compares an arm with direct saves: the time for which a direct save blocks the training, divided by the
+// time for which a save of this arm does. 2: the arm blocks half as long. A pair gives the ratio of the
+// median block times of its two runs.
+struct BlockTimeRatio {
   PairedRatio ratio;
-  double least_ratio = 0;
+  double least_ratio = 0;  // the smallest and the largest ratio of a pair
   double most_ratio = 0;
   std::optional<double> allowed;  // for saves through a fast tier: its ceiling divided by the slow tier's
   bool ceiling_too_low = false;   // the measured ratio is larger than the ceilings allow
   bool is_significant() const { return least_ratio > 1 || most_ratio < 1; }
 };
-std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm);
+std::optional<BlockTimeRatio> block_time_against_direct(const SavingGroup& group, const SavingRuns& arm);
 
 }  // namespace penstock

@@ -25,7 +25,7 @@ std::string shorter_or_longer(double ratio) {
 }
 
 // Returns the text "from one pair", or a text with the number of pairs and the range of their ratios.
-std::string spread_of(const ShorterBy& shorter) {
+std::string spread_of(const BlockTimeRatio& shorter) {
   return shorter.ratio.pairs == 1
              ? "from one pair"
              : fmt::format("by the median of {} pairs, which lie between {} and {}", shorter.ratio.pairs,
@@ -35,7 +35,7 @@ std::string spread_of(const ShorterBy& shorter) {
 // Says how much shorter the ceilings would allow the saves to be; or, if the saves were even shorter, that a
 // ceiling was too low. "" if a ceiling is unknown or invalid, or if the saves do not pass through a fast
 // tier.
-std::string allowed_text(const ShorterBy& shorter, const SavingRuns& arm, const Output& output) {
+std::string allowed_text(const BlockTimeRatio& shorter, const SavingRuns& arm, const Output& output) {
   const std::string ceilings_text =
       fmt::format("hat either tier takes at best ({} and {} {})",
                   format_rate(arm.median_of(kCeilingOf.with("fast")).value_or(0), output),
@@ -52,7 +52,7 @@ std::string allowed_text(const ShorterBy& shorter, const SavingRuns& arm, const 
 
 void describe_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (const SavingRuns& arm : group.arms) {
-    const auto shorter = shorter_than_direct(group, arm);
+    const auto shorter = block_time_against_direct(group, arm);
     const auto block_s = arm.median_of(kBlockTime);
     if (!shorter || !block_s) continue;
     const SavingRuns& direct = *group.find("direct");

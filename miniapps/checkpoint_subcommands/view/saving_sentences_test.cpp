@@ -38,7 +38,7 @@ TEST(SavingSentences, ShorterIsByTheMedianOverThePairs) {
             "Saving alexnet-adam through shm (volatile) holds the training 5.00x shorter than straight to "
             "disk: 500 ms instead of 2 s, by the median of 3 pairs, which lie between 4.00x and 8.00x. What "
             "either tier takes at best (1 000 and 100.0 MB/s) would allow 10.00x shorter.");
-  const auto by = shorter_than_direct(saving_groups(records)[0], saving_groups(records)[0].arms[1]);
+  const auto by = block_time_against_direct(saving_groups(records)[0], saving_groups(records)[0].arms[1]);
   ASSERT_TRUE(by);
   EXPECT_DOUBLE_EQ(by->ratio.median, 5);
   EXPECT_EQ(sentences(records, {}).front().tone, Tone::finding);

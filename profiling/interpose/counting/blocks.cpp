@@ -5,7 +5,7 @@
 // descriptor's file before it takes lock_, because the lookup may take file_lock. end() counts after it has
 // released lock_. Only count_ended() counts under lock_: it may wait in Update, with lock_ held, while
 // another thread changes the session. So the thread that changes the session must not wait for lock_ while
-// session.changes is set.
+// session.is_changing is set.
 // Memory: from the kernel, at the first operation.
 // Signals: any handler may call these functions. If its own thread holds lock_, has_lock() is false. In that
 // case a new operation counts as dropped, and the end of an operation is not counted.

@@ -47,12 +47,12 @@ constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 // Order: `update_mark` is cleared during the wait, because the thread that changes the session waits until no
 // log is marked. Then it is set again (sequentially consistent) before `changes` is read again; Update
 // explains why.
-// The thread that changes the session never calls this while session.changes is set: it makes no Update then,
-// and it has all signals blocked.
+// The thread that changes the session never calls this while session.is_changing is set: it makes no Update
+// then, and it has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
-  while (session.changes.load(std::memory_order_seq_cst)) {
+  while (session.is_changing.load(std::memory_order_seq_cst)) {
     log.update_mark = nullptr;
-    while (session.changes.load(std::memory_order_acquire)) {
+    while (session.is_changing.load(std::memory_order_acquire)) {
       system_call(SYS_sched_yield);
     }
     __atomic_store_n(&log.update_mark, top, __ATOMIC_SEQ_CST);
@@ -430,6 +430,7 @@ Description* description_from_proc(ThreadLog& log, int fd) noexcept {
   }
   const Update update(log);
   if (!update.nested()) {
+    // Makes the description, if there is none.
     find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_OTHER);
   }
   return description_of(fd);

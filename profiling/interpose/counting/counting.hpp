@@ -214,7 +214,7 @@ class Update {
       log.update_mark = top;
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if ((session.changes.load(std::memory_order_relaxed) || log.is_retired) && !is_nested_) [[unlikely]] {
+    if ((session.is_changing.load(std::memory_order_relaxed) || log.is_retired) && !is_nested_) [[unlikely]] {
       follow_session(log, top);
     }
   }
@@ -251,8 +251,8 @@ class Update {
   bool is_nested_;
 };
 
-// A cheaper Update, which does not check session.changes. It is allowed if log.update_mark is null, and if
-// only memory is written that is mapped already. The session's file may have ended meanwhile, but it stays
+// A cheaper Update, which does not check session.is_changing. It is allowed if log.update_mark is null, and
+// if only memory is written that is mapped already. The session's file may have ended meanwhile, but it stays
 // mapped while a log refers to it.
 class OuterUpdate {
  public:

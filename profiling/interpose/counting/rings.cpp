@@ -7,7 +7,7 @@
 // add_program_ring() fill a new ring without it, because no wrapper finds that ring by a descriptor yet.
 // with_library_ring() reads `cq_tail` without it. A thread that holds a ring's lock and counts an operation
 // may take the session's file_lock, and may wait in Update while another thread changes the session. So the
-// thread that changes the session must not wait for a ring's lock while session.changes is set.
+// thread that changes the session must not wait for a ring's lock while session.is_changing is set.
 // Memory: from private_memory(). Nothing calls malloc or stdio.
 // Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() == false and counts nothing.
 // Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
@@ -28,7 +28,7 @@ namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
 // Values of Ring::fd for a ring without a descriptor. kFreeFd: new_ring() may use the ring again. kClaimedFd:
-// a thread is filling the ring. kForgottenFd: the ring is never used again.
+// a thread is setting the members of this Ring. kForgottenFd: the ring is never used again.
 constexpr int kFreeFd = -1;
 constexpr int kClaimedFd = -3;
 constexpr int kForgottenFd = -2;
@@ -289,7 +289,8 @@ bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept {
   return is_ring;
 }
 
-// Ends the rings whose memory is in this range. Called before munmap(): this library must not read the memory
+// Ends the rings that have memory in this range, except those of liburing, which end in
+// io_uring_queue_exit() (remove_ring()). Called before munmap(): this library must not read the memory
 // after that, because that would crash the program.
 void remove_rings_in(const void* memory, size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
@@ -408,7 +409,7 @@ void count_finished_rings() noexcept {
 }
 
 // Forgets all rings. Called in a fork's child before its first counted call. Also called by
-// begin_recording(), which holds Control (all signals blocked) and has set session.changes.
+// begin_recording(), which holds Control (all signals blocked) and has set session.is_changing.
 // Locks: they are reset without being taken, because waiting for one could block for ever. In a fork's child
 // the lock's owner may not exist. In begin_recording() the lock's owner may be waiting for the thread that
 // runs this.

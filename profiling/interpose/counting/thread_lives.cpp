@@ -2,7 +2,7 @@
 //
 // Threads: three kinds of threads run this code:
 // - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
-// - the thread that changes the session, which holds Control, while session.changes is set
+// - the thread that changes the session, which holds Control, while session.is_changing is set
 //   (wait_for_updates(), retire_logs(), copy_names_to_session(), is_written_to());
 // - in a fork's child its only thread (forget_parents_logs()), or the one that makes the first counted call
 //   (copy_names_of_parent()).
@@ -241,8 +241,8 @@ void copy_names_to_session(const char* old_base) noexcept {
 }
 
 // Waits until no thread is inside an update. The threads end their updates, and begin no new ones because
-// session.changes is set (Update, counting.hpp). logs_lock is released between two checks, because an update
-// may need it to begin a log. If a thread has died inside an update, its log is ignored.
+// session.is_changing is set (Update, counting.hpp). logs_lock is released between two checks, because an
+// update may need it to begin a log. If a thread has died inside an update, its log is ignored.
 bool wait_for_updates() noexcept {
   constexpr int64_t kMostWaitNs = 2'000'000'000;
   const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -370,8 +370,8 @@ ThreadLog* begin_log() noexcept {
 
 // Resets the locks, and forgets all logs but that of the thread that forked. Called in a fork's child by
 // after_fork_in_child(), while the child has one thread.
-// Locks: they are reset without being taken, because their owners may not exist in the child. session.changes
-// is cleared for the same reason: the thread that set it does not exist in the child.
+// Locks: they are reset without being taken, because their owners may not exist in the child.
+// session.is_changing is cleared for the same reason: the thread that set it does not exist in the child.
 // Memory: the log of the thread that forked is made again in the same memory, and keeps the memory of its
 // table. The logs of the parent's other threads are not freed. They take no memory of their own, because the
 // child shares their pages with the parent.
@@ -389,7 +389,7 @@ void forget_parents_logs() noexcept {
   all_logs = nullptr;
   former_log = nullptr;
   threads_block = nullptr;
-  session.changes.store(false, std::memory_order_relaxed);
+  session.is_changing.store(false, std::memory_order_relaxed);
   if (log != nullptr) {
     const FileTable files = log->files;
     new (log) ThreadLog;

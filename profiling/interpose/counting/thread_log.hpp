@@ -124,7 +124,8 @@ struct ThreadLog {
   };
   // An operation of a handler that interrupted an update. If `by_descriptor` is false, it was made on `file`.
   // If it is true, it was made on the descriptor `fd`, which was not described; `device` and `inode` are
-  // those of the file to which `fd` referred.
+  // those of the file to which `fd` referred. `file` is the key of the file, `name` the offset of its name in
+  // the session.
   struct Deferred {
     Operation operation;
     uint64_t file = 0;
@@ -191,8 +192,8 @@ void watch_threads() noexcept;
 void forget_parents_logs() noexcept;
 // Called within an Update of the caller's own log: moves the log to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
-// Called while session.changes is set: waits until no thread is inside an update. False if a thread is still
-// inside one after two seconds, because it is stopped.
+// Called while session.is_changing is set: waits until no thread is inside an update. False if a thread is
+// still inside one after two seconds, because it is stopped.
 bool wait_for_updates() noexcept;
 // Called after wait_for_updates(): marks all logs as retired, because their session has ended. Each thread
 // moves to the new session at its next call.

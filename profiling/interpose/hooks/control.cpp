@@ -6,10 +6,10 @@
 // thread waits until no thread is inside an update. Inside an update it would wait for itself.
 // Locks: none is held on entry. start_window() and stop_window() run with Control held: the lock for changing
 // what is recorded (recording.hpp). step_ended() takes Control only if a window ends.
-// Memory: paths are on the stack. redirect_calls() may call malloc (in dlopen()). It does so only while
-// session.changes is false. While it is true, another thread may be waiting inside malloc for the end of the
-// change. A malloc in this thread could then wait for that thread for ever. getenv() reads the program's
-// environment.
+// Memory: paths are on the stack. redirect_calls() may call malloc (in dlopen()), so it runs only while
+// session.is_changing is false. While that is true, another thread may hold malloc's lock and wait, in a
+// wrapped call that malloc made, for the end of the change. A malloc in this thread would then wait for that
+// lock for ever. getenv() reads the program's environment.
 // Signals: Control blocks all signals of the thread that holds it.
 #include "profiling/interpose/hooks/control.hpp"
 

@@ -6,7 +6,7 @@
 // Signals: Control blocks all signals of the thread that holds it.
 // Memory: redirect_calls() may call malloc, but not inside change_session().
 //
-// How change_session() makes a change: it sets session.changes, which makes each new update wait (Update,
+// How change_session() makes a change: it sets session.is_changing, which makes each new update wait (Update,
 // counting.hpp). Then it runs a barrier in all threads, and waits until no thread is inside an update that
 // began before. From then on no thread writes to the session, because threads that want to write wait in
 // Update. These threads may hold locks or be inside malloc. So inside change_session() this thread must not
@@ -55,13 +55,13 @@ bool barrier_in_all_threads() noexcept {
 }
 
 // Calls `action` while no thread is inside an update. Returns an errno value: that of `action`, or EBUSY or
-// ENOSYS if `action` was not called. session.changes is cleared also after an error, because every counted
-// call of the program waits while it is set.
+// ENOSYS if `action` was not called. session.is_changing is cleared also after an error, because every
+// counted call of the program waits while it is set.
 template <typename Action>
 int change_session(Action action) noexcept {
-  session.changes.store(true, std::memory_order_seq_cst);
+  session.is_changing.store(true, std::memory_order_seq_cst);
   const int failed = !barrier_in_all_threads() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
-  session.changes.store(false, std::memory_order_seq_cst);
+  session.is_changing.store(false, std::memory_order_seq_cst);
   return failed;
 }
 

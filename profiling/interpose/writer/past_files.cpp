@@ -1,7 +1,7 @@
 // Session files that have ended stay mapped for a while, because running calls may still write to them. The
 // functions here (session_lifetime.hpp) keep a list of these files and unmap them later.
 //
-// Threads: the holder of Control, with all signals blocked, while session.changes is set.
+// Threads: the holder of Control, with all signals blocked, while session.is_changing is set.
 #include <sys/mman.h>
 
 #include "profiling/interpose/writer/session_file.hpp"

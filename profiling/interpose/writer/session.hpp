@@ -45,7 +45,7 @@ struct alignas(64) Session {
   // Set while one thread, the holder of Control, switches the session from one file to another. After it has
   // set this, it waits until no thread is inside an update (Update, counting.hpp). Threads that begin an
   // update meanwhile wait until this is cleared.
-  std::atomic<bool> changes{false};
+  std::atomic<bool> is_changing{false};
   bool uses_tsc = false;    // ticks() uses the time stamp counter; chosen before any call is counted
   bool rings_seen = false;  // the program has used a ring (rings.hpp)
   // The program may have loaded libraries whose slots are not rewritten yet (slots.hpp).

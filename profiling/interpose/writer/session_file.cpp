@@ -50,8 +50,8 @@ uint64_t bytes_from_environment(const char* name, uint64_t default_bytes) noexce
   return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : default_bytes;
 }
 
-// Reserves as many addresses as possible for a file, before the file begins. This takes addresses but no
-// memory (PROT_NONE, MAP_NORESERVE).
+// Reserves the range of addresses at which the next session file will be mapped: the largest that the kernel
+// gives, within the limits below. This takes addresses but no memory (PROT_NONE, MAP_NORESERVE).
 bool reserve_addresses() noexcept {
   // If the process has a limit of address space, at most 1/16 of it is reserved here: the program needs the
   // rest.

@@ -193,7 +193,8 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, as_argument(message), length);
 }
 
-// Begins a file, and begins to record into it. Called by the holder of Control, while session.changes is set.
+// Begins a file, and begins to record into it. Called by the thread that holds Control (the lock for changing
+// what is recorded, recording.hpp), while session.is_changing holds back the updates of all other threads.
 // The state `running` is stored last, because from then on threads may begin logs in this file.
 bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
                    const penstock_session_header* previous) noexcept {
@@ -217,7 +218,7 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
 
 // Stores the kernel's I/O counters at the begin of the session (kernel_begin). Threads may have counted calls
 // since recording began. Their bytes belong to the session, so they are subtracted from the kernel's
-// counters. Called by the holder of Control, while session.changes is set, so that no thread changes its
+// counters. Called by the holder of Control, while session.is_changing is set, so that no thread changes its
 // totals meanwhile.
 void begin_kernel_counters() noexcept {
   const LockGuard hold(file_lock);
@@ -254,7 +255,7 @@ bool forked_between_files = false;  // at the fork the parent was switching from
 // because it has the names of descriptors.
 void leave_session_of_parent() noexcept {
   file_lock.reset();
-  forked_between_files = session.changes.load(std::memory_order_relaxed);
+  forked_between_files = session.is_changing.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 

@@ -1,8 +1,8 @@
 // Begins and ends the file to which this process writes its session.
 //
 // Threads: any thread may call end_session(), resume_session() and add_event(). The comment of each other
-// function names its caller: the holder of Control (recording.hpp) while session.changes is set, or the only
-// thread of a starting process or of a fork's child.
+// function names its caller: the holder of Control (recording.hpp) while session.is_changing is set, or the
+// only thread of a starting process or of a fork's child.
 // Locks: the callers of end_session(), resume_session() and add_event() hold no lock, except that they may
 // hold Control. end_session() and add_event() take file_lock (session_file.hpp). resume_session() takes no
 // lock.
@@ -25,8 +25,8 @@ void leave_session_of_parent() noexcept;
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept;
 
 // Begins a file in `folder` (an absolute path), and begins to record into it. Called by the holder of
-// Control, while session.changes is set and no thread is inside an update. False if no file can be made; in
-// that case the previous file is unchanged.
+// Control, while session.is_changing is set and no thread is inside an update. False if no file can be made;
+// in that case the previous file is unchanged.
 //
 // `previous` is the header of the file that the new file continues; that file has ended and is still mapped.
 // The new file takes over from it whether segments are recorded, the trace limit, and the values at which the
@@ -35,21 +35,21 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
 bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
                    const penstock_session_header* previous) noexcept;
 // Stores the kernel's I/O counters at the begin of the session in the file's header (kernel_begin). Called
-// once all calls go to their wrappers, while session.changes is set and no thread is inside an update.
+// once all calls go to their wrappers, while session.is_changing is set and no thread is inside an update.
 void begin_kernel_counters() noexcept;
-// Ends the file (PENSTOCK_STOPPED). Called while session.changes is set and no thread is inside an update.
-// After that the caller begins another file, or ends recording (session.state). The file stays mapped,
-// because calls that began before may still write to it. reclaim_sessions() unmaps it later.
+// Ends the file (PENSTOCK_STOPPED). Called while session.is_changing is set and no thread is inside an
+// update. After that the caller begins another file, or ends recording (session.state). The file stays
+// mapped, because calls that began before may still write to it. reclaim_sessions() unmaps it later.
 void stop_session() noexcept;
 // Replaces the mappings of ended files by memory without a file. So the process does not hold these files any
 // more: if a user deletes them, their space is freed, and their file system can be unmounted. What running
-// calls still add is lost. Called when recording ends, while session.changes is set and no thread is inside
-// an update.
+// calls still add is lost. Called when recording ends, while session.is_changing is set and no thread is
+// inside an update.
 void unmap_past_files() noexcept;
 int session_failure() noexcept;  // errno of the last failure to begin a file or to let it grow
 bool wants_segments() noexcept;  // true if the environment variable PENSTOCK_PROFILE_TRACE begins with 1
 // Unmaps files that have ended. The newest few stay mapped, and those for which is_needed() returns true
-// because a log refers to them. Called while session.changes is set and no thread is inside an update.
+// because a log refers to them. Called while session.is_changing is set and no thread is inside an update.
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept;
 // Stores in the file that the session has ended, and why (`state`). Calls that are counted later are still
 // added to the file. It may be called several times, by any thread, also in a handler.
