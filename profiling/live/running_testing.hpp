@@ -20,7 +20,7 @@
 namespace penstock {
 
 inline SessionBytes of_this_process() {
-  SessionBytes bytes(uint32_t(::getpid()));
+  SessionBytes bytes(static_cast<uint32_t>(::getpid()));
   bytes.header().process_start = process_start(bytes.header().pid);
   bytes.header().state = PENSTOCK_RUNNING;
   bytes.header().end_monotonic_ns = 0;
