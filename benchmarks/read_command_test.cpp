@@ -76,7 +76,7 @@ TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
   }
 }
 
-TEST(ReadOptions, WhatContradictsItselfIsRefused) {
+TEST(ReadOptions, OptionsThatContradictEachOtherAreRefused) {
   const std::vector<std::vector<OptionWord>> lines{
       {{"duration", "1s"}, {"stonewall", "1s"}},
       {{"rate", "500"}, {"depth", "2"}},

@@ -131,8 +131,8 @@ Result<std::vector<ListedTier>> list_tiers(const std::vector<std::string>& texts
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       if (to_probe && folder.ok()) PENSTOCK_TRY(check_exists(tier, *folder));
       ListedTier entry{.tier = std::move(tier)};
-      if (const Result<uint64_t> room = entry.tier.backend->names().free_bytes(); room.ok())
-        entry.free_bytes = *room;
+      if (const Result<uint64_t> free_bytes = entry.tier.backend->names().free_bytes(); free_bytes.ok())
+        entry.free_bytes = *free_bytes;
       listed.push_back(std::move(entry));
     }
     return listed;
@@ -158,7 +158,7 @@ std::string or_dash(const std::string& text) {
 }
 
 // The tier as text: back end, path and the given options.
-std::string place_of(const Tier& tier) {
+std::string path_text(const Tier& tier) {
   std::string text = fmt::format("{}:{}", tier.backend_name, tier.root);
   if (const auto spec = parse_tier(tier.spec, kNoNamedTiers); spec.ok() && !spec->options.empty())
     text += "," + options_text(spec->options, ",");
@@ -180,7 +180,7 @@ void print_tiers(const std::vector<ListedTier>& tiers, const Output& output) {
     table.row({tier.name, kind_of(tier), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
                or_dash(tier.facts.mount_point),
                entry.free_bytes ? format_bytes(double(*entry.free_bytes), output) : "-",
-               or_dash(tier.facts.striping), place_of(tier) + (entry.writable ? "" : " (read-only for you)"),
+               or_dash(tier.facts.striping), path_text(tier) + (entry.writable ? "" : " (read-only for you)"),
                or_dash(tier.facts.mount_options)});
   }
   print_text(table.text());

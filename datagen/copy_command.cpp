@@ -61,8 +61,8 @@ Durability durability_of(const std::string& word) {
   return word == "file_and_name" ? Durability::file_and_name : Durability::visible;
 }
 
-// Whether the scan of the source left out objects that it could not read. Then the copy is correct, but not
-// complete.
+// Whether the scan of the source left out objects that it could not read. If it did, the copy is correct but
+// not complete.
 bool lacks_objects(const Corpus& corpus) {
   return corpus.scan && corpus.scan->unreadable_objects > 0;
 }

@@ -90,7 +90,7 @@ struct Bin {
 
 struct Description {
   Histogram sizes;
-  // All bins from the smallest to the largest that has samples, also empty ones between them.
+  // All bins from the smallest to the largest that have samples, including the empty bins between them.
   std::vector<Bin> bins;
   uint64_t labels_used = 0;
   uint64_t unlabelled_samples = 0;
@@ -128,13 +128,13 @@ Result<Description> inspect(const Manifest& manifest) {
   return out;
 }
 
-Json to_json(const Corpus& corpus, const Description& seen, const std::optional<Content>& content) {
+Json to_json(const Corpus& corpus, const Description& found, const std::optional<Content>& content) {
   const Manifest& manifest = corpus.manifest;
-  Json sizes{{"min", seen.sizes.min()}, {"mean", seen.sizes.mean()}, {"max", seen.sizes.max()}};
+  Json sizes{{"min", found.sizes.min()}, {"mean", found.sizes.mean()}, {"max", found.sizes.max()}};
   for (const double percent : kPercentiles)
-    sizes[fmt::format("p{:g}", percent)] = seen.sizes.percentile(percent);
+    sizes[fmt::format("p{:g}", percent)] = found.sizes.percentile(percent);
   Json histogram = Json::array();
-  for (const Bin& bin : seen.bins)
+  for (const Bin& bin : found.bins)
     histogram.push_back({{"from", bin.from_bytes},
                          {"to", bin.from_bytes == 0 ? 1 : bin.from_bytes * 2},
                          {"samples", bin.count}});
@@ -153,10 +153,10 @@ Json to_json(const Corpus& corpus, const Description& seen, const std::optional<
            {"histogram", std::move(histogram)},
            {"labels",
             {{"named", manifest.facts().label_names.size()},
-             {"used", seen.labels_used},
-             {"fewest_samples", seen.fewest_per_label},
-             {"most_samples", seen.most_per_label},
-             {"unlabelled_samples", seen.unlabelled_samples}}},
+             {"used", found.labels_used},
+             {"fewest_samples", found.fewest_per_label},
+             {"most_samples", found.most_per_label},
+             {"unlabelled_samples", found.unlabelled_samples}}},
            {"checksums", manifest.facts().checksums},
            {"manifest_bytes", manifest.bytes().size()},
            {"checksum", manifest.checksum()}};
@@ -173,19 +173,19 @@ std::string describe_origin(const ManifestFacts& facts) {
 }
 
 // A text about the labels. `from_folders` is the number of samples whose label is the name of their folder.
-std::string describe_labels(const ManifestFacts& facts, const Description& seen, uint64_t from_folders) {
-  if (seen.labels_used == 0) return "none";
-  std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
-                                 format_count(seen.fewest_per_label), format_count(seen.most_per_label));
-  if (facts.label_names.size() > seen.labels_used)
-    text += fmt::format("; {} without samples", format_count(facts.label_names.size() - seen.labels_used));
-  if (seen.unlabelled_samples > 0)
-    text += fmt::format("; {} without a label", count_of(seen.unlabelled_samples, "sample"));
+std::string describe_labels(const ManifestFacts& facts, const Description& found, uint64_t from_folders) {
+  if (found.labels_used == 0) return "none";
+  std::string text = fmt::format("{}, {} to {} samples each", format_count(found.labels_used),
+                                 format_count(found.fewest_per_label), format_count(found.most_per_label));
+  if (facts.label_names.size() > found.labels_used)
+    text += fmt::format("; {} without samples", format_count(facts.label_names.size() - found.labels_used));
+  if (found.unlabelled_samples > 0)
+    text += fmt::format("; {} without a label", count_of(found.unlabelled_samples, "sample"));
   if (from_folders > 0) text += fmt::format("; by name of the folder: {}", format_count(from_folders));
   return text;
 }
 
-void print_table(const Corpus& corpus, const Description& seen, const Output& output) {
+void print_table(const Corpus& corpus, const Description& found, const Output& output) {
   const Manifest& manifest = corpus.manifest;
   const auto bytes = [&](double count) { return format_bytes(count, output); };
   Table facts({{"corpus", Align::left}, {printable(corpus.name), Align::left}});
@@ -197,7 +197,7 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
                               count_of(manifest.objects(), "object"), manifest.facts().format)});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(manifest.payload_bytes())),
                                   format_count(manifest.payload_bytes()))});
-  facts.row({"labels", describe_labels(manifest.facts(), seen,
+  facts.row({"labels", describe_labels(manifest.facts(), found,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
@@ -209,23 +209,23 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   print_text(facts.text());
 
   std::vector<Table::Column> columns{{"", Align::left}, {"min"}};
-  std::vector<std::string> cells{"sample size", bytes(double(seen.sizes.min()))};
+  std::vector<std::string> cells{"sample size", bytes(double(found.sizes.min()))};
   for (const double percent : kPercentiles) {
     columns.push_back({fmt::format("p{:g}", percent)});
-    cells.push_back(bytes(seen.sizes.percentile(percent)));
+    cells.push_back(bytes(found.sizes.percentile(percent)));
   }
   columns.push_back({"max"});
-  cells.push_back(bytes(double(seen.sizes.max())));
+  cells.push_back(bytes(double(found.sizes.max())));
   columns.push_back({"mean"});
-  cells.push_back(bytes(seen.sizes.mean()));
+  cells.push_back(bytes(found.sizes.mean()));
   Table sizes(std::move(columns));
   sizes.row(std::move(cells));
   print_text("\n" + sizes.text());
 
   uint64_t largest_count = 1;
-  for (const Bin& bin : seen.bins) largest_count = std::max(largest_count, bin.count);
+  for (const Bin& bin : found.bins) largest_count = std::max(largest_count, bin.count);
   Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
-  for (const Bin& bin : seen.bins) {
+  for (const Bin& bin : found.bins) {
     const double share = double(bin.count) / double(manifest.samples());
     const auto bar = size_t(40.0 * double(bin.count) / double(largest_count));
     histogram.row({bin.from_bytes == 0 ? "empty" : fmt::format("below {}", format_size(bin.from_bytes * 2)),
@@ -370,7 +370,7 @@ Result<int> run(const CommandContext& context) {
                                                        .progress = context.output.progress,
                                                        .named_tiers = context.named_tiers,
                                                        .log = note}));
-  PENSTOCK_ASSIGN(const Description seen, inspect(corpus.manifest));
+  PENSTOCK_ASSIGN(const Description found, inspect(corpus.manifest));
   if (options.given("save")) {
     PENSTOCK_TRY(check_is_no_object(corpus, options.text("save")));
     PENSTOCK_TRY(check_nothing_left_out(corpus, options.text("save")));
@@ -393,10 +393,10 @@ Result<int> run(const CommandContext& context) {
                        content->first_failure));
   }
   if (context.output.json) {
-    print_json(to_json(corpus, seen, content));
+    print_json(to_json(corpus, found, content));
     return 0;
   }
-  print_table(corpus, seen, context.output);
+  print_table(corpus, found, context.output);
   if (content) print_text("\n" + content_text(*content, corpus.manifest.samples(), context.output));
   return 0;
 }

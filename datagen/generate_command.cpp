@@ -174,9 +174,9 @@ std::string describe_kept_samples(const Generation& generation, const GenerateRe
 }
 
 std::string resume_command(const CommandContext& context) {
-  std::vector<std::string> words(context.argv.begin(), context.argv.end());
-  std::erase(words, "--resume");
-  return shell_line(words) + " --resume";
+  std::vector<std::string> arguments(context.argv.begin(), context.argv.end());
+  std::erase(arguments, "--resume");
+  return shell_line(arguments) + " --resume";
 }
 
 Result<int> make_data_set(const CommandContext& context, const Generation& generation, Tier& tier) {

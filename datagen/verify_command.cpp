@@ -1,9 +1,10 @@
 // penstock verify: checks that every object exists and that every byte is correct.
 //
-// Threads: the threads of parallel_for() call the lambda `check` in check_all(), each with its own Buffer and
-// name. The main thread calls everything else.
+// Threads: the threads of parallel_for() call the lambda `check` in check_all(), each thread with a Buffer
+// and a name string of its own. The main thread calls everything else.
 // Lock: the local mutex of check_all() guards findings.problems. It is not held during a read.
-// Memory: a Buffer grows to 1 MiB. Names, verdicts and errors allocate, the list of problems under the lock.
+// Memory: a Buffer grows to 1 MiB. Names, verdicts and errors allocate. The list of problems allocates while
+// the lock is held.
 // Ctrl-C: ends the check before the next object or piece. The findings so far are printed, as not complete.
 // Crash: files are only read.
 #include <fmt/format.h>
@@ -64,7 +65,7 @@ struct Findings {
   double seconds = 0;
   uint64_t bytes_read = 0;
 
-  uint64_t wrong() const { return checked_objects - counts[size_t(ObjectState::right)]; }
+  uint64_t wrong_objects() const { return checked_objects - counts[size_t(ObjectState::right)]; }
 };
 
 // Whether the manifest has a checksum for every byte of every object. Checksums of samples alone may not
@@ -157,7 +158,7 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   summary["extra"] = findings.extra.count;
   summary["bytes_read"] = findings.bytes_read;
   summary["wall_s"] = findings.seconds;
-  summary["verdict"] = findings.wrong() > 0 ? "failed"
+  summary["verdict"] = findings.wrong_objects() > 0 ? "failed"
                        : !findings.complete ? "interrupted"
                        : !has_checksums     ? "skipped"
                                             : "ok";
@@ -178,9 +179,9 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
          fmt::format("{} more", format_count(findings.extra.count - findings.extra.first_names.size()))});
   std::string text = table.empty() ? "" : table.text() + "\n";
   const uint64_t listed = findings.problems.size();
-  if (findings.wrong() > listed)
-    text +=
-        fmt::format("... and {} more; --list 0 names them all\n", format_count(findings.wrong() - listed));
+  if (findings.wrong_objects() > listed)
+    text += fmt::format("... and {} more; --list 0 names them all\n",
+                        format_count(findings.wrong_objects() - listed));
   text += fmt::format("{}: {} of {} checked, {} right", printable(corpus.name),
                       format_count(findings.checked_objects), count_of(corpus.manifest.objects(), "object"),
                       format_count(findings.counts[0]));
@@ -201,7 +202,7 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
   if (!own_manifest || !recipe_registry().find(recipe).ok())
     return "to mend it, copy the wrong objects again from where they came";
   const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
-  if (count(ObjectState::unreadable) == findings.wrong())
+  if (count(ObjectState::unreadable) == findings.wrong_objects())
     return fmt::format(
         "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
         "made again, "
@@ -230,8 +231,8 @@ Result<int> run(const CommandContext& context) {
     print_lines(corpus, findings);
   else
     print_table(corpus, findings, context.output);
-  if (findings.wrong() > 0) note(remedy(corpus, findings, options.text("manifest").empty()));
-  if (findings.wrong() > 0 || !findings.complete) return 1;
+  if (findings.wrong_objects() > 0) note(remedy(corpus, findings, options.text("manifest").empty()));
+  if (findings.wrong_objects() > 0 || !findings.complete) return 1;
   if (checks_every_byte(corpus.manifest)) return 0;
   const bool has_sample_checksums = corpus.manifest.facts().checksums;
   note(fmt::format("{} (describe --scan --checksum --save makes a manifest that holds both)",

@@ -25,7 +25,7 @@ class MetadataProbe {
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
   RunTally create(const ReadSpec& spec);  // publishes each object with Durability::visible
-  RunTally stat(const ReadSpec& spec);    // this and all following calls use the objects that create() made
+  RunTally stat(const ReadSpec& spec);    // stat() and the functions below need the objects of create()
   RunTally open(const ReadSpec& spec);    // opens and closes each object
   // Lists the client's folder repeatedly; in the tally, one sample is one entry of a list.
   RunTally list(const ReadSpec& spec);
@@ -38,7 +38,7 @@ class MetadataProbe {
     std::vector<std::string> objects;
     size_t created_objects = 0;
   };
-  // A function that returns true when the time limit is over.
+  // Returns true when the time limit has passed.
   using TimeIsUp = std::function<bool()>;
   // Does the operations of one client, and returns how many it did.
   using Work = std::function<Result<uint64_t>(Client& client, const TimeIsUp& time_is_up)>;

@@ -16,8 +16,7 @@ inline constexpr MetricInfo kOpRateOfClient{"*.ops_per_s_per_client", "1/s", Bet
 inline constexpr RankMetrics kRankRates{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
                                         {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
                                         {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
-// The probe that stands for all others if only one figure is shown: it tells most about the difference
-// between tiers.
+// If only one probe can be shown, it is this one: its rate says most about the difference between tiers.
 inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
                                             "repeat", kHeadline};
 

@@ -19,10 +19,11 @@
 namespace penstock {
 namespace {
 
-// How the names of metadata probes (kMetadataRate) begin.
+// The names of metadata probes begin with this prefix, as in "metadata.create".
 constexpr std::string_view kMetadataPrefix = "metadata.";
 
-// Compares names so that the numbers in them decide: "4k" comes before "128k", depth 8 before depth 32.
+// Whether `a` comes before `b`. Numbers in the names are compared by value: "4k" comes before "128k", and
+// depth 8 before depth 32.
 bool is_before_by_numbers(std::string_view a, std::string_view b) {
   const auto number = [](std::string_view text) {
     uint64_t value = 0;
@@ -94,8 +95,8 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint
   const double clients = double(cell.clients) * ranks;
   for (const ProbeFigure& figure : cell.figures) {
     if (!figure.loop.empty()) loops[figure.name] = figure.loop;
-    for (const std::vector<RankFigures>& of_repeat : figure.ranks)
-      record_ranks(of_repeat, probe_metrics::kRankRates, trial, figure.name);
+    for (const std::vector<RankFigures>& ranks_of_repeat : figure.ranks)
+      record_ranks(ranks_of_repeat, probe_metrics::kRankRates, trial, figure.name);
     for (const double rate : figure.bytes_per_s) {
       trial.sample(probe_metrics::kByteRate, figure.name, rate);
       trial.sample(probe_metrics::kByteRateOfClient, figure.name, rate / clients);

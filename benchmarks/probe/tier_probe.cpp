@@ -25,7 +25,7 @@ using Note = std::function<void(std::string_view)>;
 
 constexpr uint64_t kBlockBytes = 1U << 20U;
 constexpr uint64_t kSmallFileBytes = 112U << 10U;
-// The most writers of one rank. Each is a thread with its own block of memory.
+// The most writers of one rank. Each writer is a thread with its own block of memory.
 constexpr uint64_t kMostWriters = 256;
 
 // The block size as it appears in probe names: "4k", "1m".
@@ -76,8 +76,9 @@ class TierProbe {
   using RunPass = std::function<RunTally(const ReadSpec&)>;
 
   // Fails if the tier has too little free space. If the tier is on a network, each rank checks the space that
-  // all ranks need. Otherwise only the ranks of one node share the space. Each checks what it and the ranks
-  // before it on its node need, so the last one checks the space for the whole node.
+  // all ranks need. Otherwise only the ranks of one node share the space. Each rank checks the space for
+  // itself and for the ranks before it on its node. So the last rank of a node checks the space for the whole
+  // node.
   Result<void> check_free_space() {
     const Result<uint64_t> free_bytes = tier_.backend->names().free_bytes();
     if (!free_bytes.ok()) return success();  // unknown; if there is too little space, the writes will fail
@@ -94,9 +95,9 @@ class TierProbe {
   // after the same probe.
   Result<void> check_stopped() const { return team_.stopped() ? check_interrupt() : success(); }
 
-  // Measures all probes of all cells (a cell is one number of clients). After the temporary writes of all
-  // cells, each cell writes its large files, the cell with the most clients last. The files of that cell
-  // remain, and the read probes of all cells read them.
+  // Measures all probes of all cells (a cell is one number of clients). First all cells do their temporary
+  // writes. Then each cell writes its large files. The cell with the most clients is the last, and the read
+  // probes of all cells read its files.
   Result<void> measure() {
     std::vector<ProbeCell*> sorted_cells;
     for (ProbeCell& cell : cells_) sorted_cells.push_back(&cell);
@@ -133,7 +134,7 @@ class TierProbe {
     return std::max<uint64_t>(settings_.bytes / clients / kBlockBytes, 1) * kBlockBytes;
   }
 
-  // The depths of the settings, and depth 1 also if the settings do not have it.
+  // Depth 1, and the other depths of the settings.
   std::vector<unsigned> depths_from_one() const {
     std::vector<unsigned> depths{1};
     for (const unsigned depth : settings_.depths)
@@ -149,8 +150,8 @@ class TierProbe {
   }
 
   // Does all write probes of the cell except the one whose files the read probes use. Each probe removes its
-  // files before the next one starts. So at any time the tier holds only the files of one pass, and those of
-  // the pass before that are not yet replaced.
+  // files before the next one starts. So the tier never holds more than the files of one pass, and those
+  // files of the previous pass that are not replaced yet.
   Result<void> measure_temporary_writes(ProbeCell& cell) {
     for (const uint64_t block : write_blocks()) {
       if (block == kBlockBytes) continue;
@@ -176,8 +177,8 @@ class TierProbe {
   }
 
   // Returns how many threads of this rank write in a write probe of this depth. If they are more than `most`
-  // or kMostWriters, it returns nothing and adds the reason to `left_out`. `what` is the least that each
-  // thread must write, for the text of the reason: "1 MiB".
+  // or kMostWriters, it returns nothing and adds the reason to `left_out`. The text of the reason contains
+  // `what`, the least that a thread must write: "1 MiB".
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   uint64_t most, std::string_view what) const {
     const uint64_t writer_count = uint64_t{cell.clients} * depth;
@@ -341,7 +342,7 @@ class TierProbe {
       PENSTOCK_TRY(check_stopped());
       RepeatPlan plan{.progress_text = figure.name, .spec = {.threads = cell.clients}};
       plan.spec.end = Duration{settings_.min_time};
-      plan.spec.first_pass = repeat;  // gives each repeat another order
+      plan.spec.first_pass = repeat;  // so that each repeat has a different order
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { show_progress(cell, what); };
       const std::optional<RepeatFigures> figures = run_repeat(team_, tier_, cache, plan);
@@ -367,34 +368,34 @@ class TierProbe {
   // lasted min_time. Then it creates objects once more, without measuring that, for the probes of stat, open
   // and list.
   Result<void> measure_metadata(ProbeCell& cell) {
-    using Step = RunTally (MetadataProbe::*)(const ReadSpec&);
-    constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
+    using Call = RunTally (MetadataProbe::*)(const ReadSpec&);
+    constexpr std::pair<std::string_view, Call> kCalls[] = {{"metadata.create", &MetadataProbe::create},
                                                             {"metadata.remove", &MetadataProbe::remove},
                                                             {"metadata.stat", &MetadataProbe::stat},
                                                             {"metadata.open", &MetadataProbe::open},
                                                             {"metadata.list", &MetadataProbe::list}};
     MetadataProbe probe(*tier_.backend, folder_.folder("metadata"), cell.clients);
     show_progress(cell, "metadata");
-    std::vector<ProbeFigure> figures(std::size(kSteps));
-    for (size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
-    const auto run_step = [&](size_t step, RunTally& into) -> Result<void> {
+    std::vector<ProbeFigure> figures(std::size(kCalls));
+    for (size_t i = 0; i < figures.size(); ++i) figures[i].name = kCalls[i].first;
+    const auto run_call = [&](size_t call, RunTally& tally) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
       spec.end = Duration{settings_.min_time};
-      into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
+      tally.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kCalls[call].second)(mine); }));
       PENSTOCK_TRY(check_stopped());
-      return into.failure ? Result<void>(*into.failure) : success();
+      return tally.failure ? Result<void>(*tally.failure) : success();
     };
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     for (size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
       std::vector<RunTally> tallies(figures.size());
       do {
-        for (const size_t step : {0U, 1U}) PENSTOCK_TRY(run_step(step, tallies[step]));
+        for (const size_t call : {0U, 1U}) PENSTOCK_TRY(run_call(call, tallies[call]));
         // Only the creations count here: removals may take much less time.
       } while (tallies[0].wall_s < wanted_s);
       RunTally not_counted;
-      PENSTOCK_TRY(run_step(0, not_counted));
-      for (size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(run_step(step, tallies[step]));
-      PENSTOCK_TRY(run_step(1, not_counted));
+      PENSTOCK_TRY(run_call(0, not_counted));
+      for (size_t call = 2; call < figures.size(); ++call) PENSTOCK_TRY(run_call(call, tallies[call]));
+      PENSTOCK_TRY(run_call(1, not_counted));
       for (size_t i = 0; i < figures.size(); ++i)
         figures[i].ops_per_s.push_back(double(tallies[i].samples) / tallies[i].wall_s);
     }

@@ -19,12 +19,13 @@
 namespace penstock {
 
 struct ProbeSettings {
-  std::vector<unsigned> clients;  // thread counts of one rank to measure, each at least 1
+  // The numbers of clients to measure, each at least 1. A client is a thread, and each rank has that many.
+  std::vector<unsigned> clients;
   // Block sizes in bytes, of random reads and of writes. Each is at least 1 and at most `bytes` / (the
   // largest of `clients`).
   std::vector<uint64_t> block_sizes;
-  // For reads: how many are in flight for one client. For writes: how many threads one client has. Each at
-  // least 1.
+  // Queue depths, each at least 1. For reads: how many one client has in flight. For writes: how many threads
+  // one client has.
   std::vector<unsigned> depths;
   // Total size of the large files of one rank; its small files have the same total size.
   uint64_t bytes = 0;
@@ -52,10 +53,11 @@ struct ProbeFigure {
 struct ProbeCell {
   unsigned clients = 1;
   std::vector<ProbeFigure> figures;
-  // Why probes were not measured: name of a probe, or start of several names -> reason.
+  // The probes that were not measured: the name of a probe, or the prefix of several names -> the reason.
   std::map<std::string, std::string> left_out;
   CacheState cache;  // the cache state before the reads
-  // Bytes that the measured loops read by their own system calls. The back end's counters do not have them.
+  // Bytes that the measured loops read by their own system calls. The back end's counters do not include
+  // them.
   uint64_t uncounted_bytes = 0;
   Verdict verdict = Verdict::ok;
   std::string reason;
@@ -72,20 +74,23 @@ struct ProbeCell {
 // write.small_files.112k.<depth>  Each client has <depth> threads that write whole files of 112 KiB and make
 //                                 each durable. Depths: 1, and those of the settings.
 // read.sequential.1m.1            Each client reads its file of write.sequential.1m.1, one read at a time.
-// read.sequential.1m.best         The same, by the fastest loop of datagen/yardsticks/ceiling.hpp.
-// read.random.<block>.<depth>     Random blocks of these files, <depth> in flight for each client.
+// read.sequential.1m.best         The same as read.sequential.1m.1, by the fastest loop of
+//                                 datagen/yardsticks/ceiling.hpp.
+// read.random.<block>.<depth>     Random blocks of the files of write.sequential.1m.1, <depth> in flight for
+//                                 each client.
 // read.small_files.112k.<depth>   Whole files of 112 KiB, <depth> in flight for each client. Depths: 1, and
 //                                 those of the settings.
-// read.small_files.112k.best      The same, by the fastest loop of datagen/yardsticks/ceiling.hpp.
+// read.small_files.112k.best      The same as read.small_files.112k.<depth>, by the fastest loop of
+//                                 datagen/yardsticks/ceiling.hpp.
 // metadata.<operation>            create, stat, open (and close), list (counts entries) and remove. Each
 //                                 client has a folder with empty objects. The metadata may be in the cache
 //                                 of this machine. The record has no metric in bytes per second.
 //
 // The probes work in a folder "penstock-probe-<id>" on the tier. It is removed at the end, also after a
 // failure or an interrupt. If the process is killed, the next probe removes the folder, except on a network.
-// Before any write it fails with `no_space` if the tier lacks space for the large and the small files plus
-// 10%. After an interrupt it returns the cells measured by then. `note` gets a text about each part before
-// that part starts.
+// If the tier lacks space for the large and the small files plus 10%, probe_tier() fails with `no_space`
+// before it writes anything. After an interrupt it returns the cells that are measured by then. `note` gets a
+// text about each part before that part starts.
 //
 // Collective: every rank must call it. All ranks work at the same time, each in its own folder. A barrier
 // precedes each probe. All ranks return the same figures: the bytes of all ranks divided by the wall time of

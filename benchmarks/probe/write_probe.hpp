@@ -39,7 +39,7 @@ struct WriteShape {
   uint64_t object_bytes = 0;        // bytes of each object, at least 1
   uint64_t block_bytes = 1 << 20;   // bytes of one write call
   bool random_order = false;        // writes the blocks in random order, each once (needs Caps::write_at)
-  bool whole_passes = false;        // at the deadline, a pass goes on until all its objects are written
+  bool whole_passes = false;        // a pass that has started is finished, even after the deadline
   bool count_objects = false;       // in the tally of run(), one sample is an object instead of a block
   Durability durability = Durability::file;
 };
@@ -59,12 +59,13 @@ class WriteProbe {
   // Writes all objects, pass after pass, until the time limit of `spec` or after spec.max_passes passes (0:
   // kMostPasses).
   // A writer publishes each object, with the durability of the shape, before it starts the next one. At the
-  // time limit it stops writing its current object, and publishes the part that is written. The time of this
-  // publish counts. Even if the limit is very short, a writer writes one block of its first object.
+  // time limit it stops writing its current object, and publishes the part that is written. The measured time
+  // includes this call of publish(). Even if the limit is very short, a writer writes one block of its first
+  // object.
   // After an interrupt, run() fails with `interrupted`.
   RunTally run(const ReadSpec& spec);
 
-  // Removes all objects that exist.
+  // Removes all objects of the probe. An object that does not exist is no error.
   Result<void> remove();
 
  private:

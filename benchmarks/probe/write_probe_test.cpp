@@ -38,7 +38,8 @@ TEST(BlockNoise, NeverHasEightBytesTwice) {
 }
 
 // A compressor with a dictionary needs repeated byte sequences, and the test above shows that there are none.
-// One that codes single bytes needs some bytes to be more frequent, and this test shows that none are.
+// A compressor that codes single bytes needs some bytes to be more frequent than others, and this test shows
+// that none are.
 TEST(BlockNoise, HasEachByteAsOftenAsAnother) {
   BlockNoise noise(1, 4096);
   const std::vector<std::byte> all = blocks_of(noise, 256, {4096});
@@ -49,7 +50,7 @@ TEST(BlockNoise, HasEachByteAsOftenAsAnother) {
   EXPECT_LT(*std::max_element(count.begin(), count.end()), 4096 + 6 * 64);
 }
 
-TEST(BlockNoise, IsAnotherForEachSeedAndHasAnyLength) {
+TEST(BlockNoise, DiffersForEachSeedAndHasAnyLength) {
   BlockNoise one(1, 13);
   BlockNoise other(2, 13);
   EXPECT_NE(text_of(one.next(13)), text_of(other.next(13)));
@@ -81,35 +82,35 @@ class WriteProbeTest : public testing::Test {
 };
 
 TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
-  Tier there = tier();
+  Tier store = tier();
   WriteProbe all =
-      probe(there, {.writers = 2, .objects_per_writer = 3, .object_bytes = 10'000, .block_bytes = 4096});
+      probe(store, {.writers = 2, .objects_per_writer = 3, .object_bytes = 10'000, .block_bytes = 4096});
   const RunTally tally = all.run(spec(1h, 1));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.bytes, 60'000U);
   EXPECT_EQ(tally.samples, 18U) << "blocks, the last of each object shorter";
   EXPECT_EQ(tally.passes, 1U);
   EXPECT_GT(tally.wall_s, 0);
-  for (int n = 0; n < 6; ++n) EXPECT_EQ(bytes_of_object(there, n), 10'000U);
-  EXPECT_EQ(there.backend->moved_bytes().written, tally.bytes);
+  for (int n = 0; n < 6; ++n) EXPECT_EQ(bytes_of_object(store, n), 10'000U);
+  EXPECT_EQ(store.backend->moved_bytes().written, tally.bytes);
   EXPECT_OK(all.remove());
-  EXPECT_EQ(bytes_of_object(there, 0), 0U);
+  EXPECT_EQ(bytes_of_object(store, 0), 0U);
   EXPECT_OK(all.remove()) << "what is not there is removed";
 }
 
 TEST_F(WriteProbeTest, CountsObjectsWhereTheyAreTheSamples) {
-  Tier there = tier();
+  Tier store = tier();
   const WriteShape shape{
       .writers = 2, .objects_per_writer = 5, .object_bytes = 100, .block_bytes = 100, .count_objects = true};
-  EXPECT_EQ(probe(there, shape).run(spec(1h, 2)).samples, 20U);
+  EXPECT_EQ(probe(store, shape).run(spec(1h, 2)).samples, 20U);
 }
 
 TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
-  Tier there = tier();
-  WriteProbe random = probe(there, {.object_bytes = 100'000, .block_bytes = 4096, .random_order = true});
+  Tier store = tier();
+  WriteProbe random = probe(store, {.object_bytes = 100'000, .block_bytes = 4096, .random_order = true});
   EXPECT_EQ(random.run(spec(1h, 1)).samples, 25U);
-  ASSERT_EQ(bytes_of_object(there, 0), 100'000U);
-  const auto reader = there.backend->open("probe/0");
+  ASSERT_EQ(bytes_of_object(store, 0), 100'000U);
+  const auto reader = store.backend->open("probe/0");
   ASSERT_OK(reader);
   std::vector<std::byte> bytes(100'000);
   ASSERT_OK((*reader)->read_at(0, bytes));
@@ -118,40 +119,40 @@ TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
 }
 
 TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
-  Tier there = tier();
+  Tier store = tier();
   WriteProbe cut =
-      probe(there, {.writers = 2, .objects_per_writer = 4, .object_bytes = 1 << 20, .block_bytes = 64 << 10});
+      probe(store, {.writers = 2, .objects_per_writer = 4, .object_bytes = 1 << 20, .block_bytes = 64 << 10});
   const RunTally tally = cut.run(spec(1ns));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.samples, 2U) << "one block of each writer";
-  EXPECT_EQ(bytes_of_object(there, 0), 64U << 10U) << "published as far as it is";
-  EXPECT_EQ(bytes_of_object(there, 4), 64U << 10U);
-  EXPECT_EQ(bytes_of_object(there, 1), 0U);
+  EXPECT_EQ(bytes_of_object(store, 0), 64U << 10U) << "published as far as it is";
+  EXPECT_EQ(bytes_of_object(store, 4), 64U << 10U);
+  EXPECT_EQ(bytes_of_object(store, 1), 0U);
 }
 
-TEST_F(WriteProbeTest, WholePassesGoOnBehindIt) {
-  Tier there = tier();
+TEST_F(WriteProbeTest, WholePassesAreFinishedAfterTheDeadline) {
+  Tier store = tier();
   const WriteShape shape{
       .objects_per_writer = 4, .object_bytes = 1 << 20, .block_bytes = 64 << 10, .whole_passes = true};
-  const RunTally tally = probe(there, shape).run(spec(1ns));
+  const RunTally tally = probe(store, shape).run(spec(1ns));
   EXPECT_EQ(tally.passes, 1U);
   EXPECT_EQ(tally.bytes, 4U << 20U);
 }
 
-TEST_F(WriteProbeTest, WearsNoDiskForHours) {
-  Tier there = tier();
-  const RunTally tally = probe(there, {.object_bytes = 10, .block_bytes = 10}).run(spec(1h));
+TEST_F(WriteProbeTest, StopsAfterTheMostPasses) {
+  Tier store = tier();
+  const RunTally tally = probe(store, {.object_bytes = 10, .block_bytes = 10}).run(spec(1h));
   EXPECT_EQ(tally.passes, WriteProbe::kMostPasses);
 }
 
-TEST_F(WriteProbeTest, FailuresAndSignalsEndIt) {
+TEST_F(WriteProbeTest, FailuresAndSignalsEndARun) {
   Tier full = tier(",capacity=100k");
   const RunTally failed = probe(full, {.object_bytes = 1 << 20, .block_bytes = 4096}).run(spec(1h));
   ASSERT_TRUE(failed.failure);
   EXPECT_EQ(failed.failure->code, Errc::no_space);
-  Tier there = tier();
+  Tier store = tier();
   simulate_interrupt(SIGINT);
-  const RunTally stopped = probe(there, {.object_bytes = 10, .block_bytes = 10}).run(spec(1h));
+  const RunTally stopped = probe(store, {.object_bytes = 10, .block_bytes = 10}).run(spec(1h));
   simulate_interrupt(0);
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->code, Errc::interrupted);

@@ -22,18 +22,18 @@ TEST(BlockManifest, CutsWholeBlocksFromEveryObject) {
   EXPECT_EQ(manifest->sample(2).offset, 0U);
 }
 
-TEST(BlockManifest, OrTakesEachObjectWhole) {
+TEST(BlockManifest, MakesEachObjectOneSampleIfTheBlockSizeIsZero) {
   const auto manifest = block_manifest(Objects{{"a", 10}, {"b", 20}}, 0);
   ASSERT_OK(manifest);
   EXPECT_EQ(manifest->samples(), 2U);
   EXPECT_TRUE(manifest->one_object_per_sample());
 }
 
-TEST(BlockManifest, SaysWhereNothingIsLargeEnough) {
-  const auto of = block_manifest(Objects{{"a", 10}, {"b", 20}}, 0);
-  ASSERT_OK(of);
-  EXPECT_TRUE(fails_with(Errc::not_found, block_manifest(*of, 21), "largest"));
-  EXPECT_OK(block_manifest(*of, 20));
+TEST(BlockManifest, FailsIfNoObjectIsLargeEnough) {
+  const auto whole_objects = block_manifest(Objects{{"a", 10}, {"b", 20}}, 0);
+  ASSERT_OK(whole_objects);
+  EXPECT_TRUE(fails_with(Errc::not_found, block_manifest(*whole_objects, 21), "largest"));
+  EXPECT_OK(block_manifest(*whole_objects, 20));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ constexpr int64_t kBusyWaitNs = 20'000;
 
 }  // namespace
 
-// Waits for the start of the run and reads, while the timers of this thread are exact (PreciseTimers). They
-// are made exact before wait_at_gate(), where the clock of the run starts. So the run does not measure this
-// step.
+// Waits for the start of the run and reads, while the timers of this thread are exact (PreciseTimers). The
+// constructor makes them exact before wait_at_gate(), where the clock of the run starts. So the measured time
+// does not include the time that this takes.
 void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
   const PreciseTimers precise_timers;
   wait_and_read(run);
@@ -30,7 +30,7 @@ void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
 // 20 us are a busy loop that reads the clock.
 bool ReadWorker::wait_until_due(ReadRun& run, int64_t& due_ns, int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
-  if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !reading_missing_) {
+  if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !reads_missing_samples_) {
     past_deadline_ = true;
     return false;
   }

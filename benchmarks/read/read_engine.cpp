@@ -5,7 +5,7 @@
 // Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes each of them
 // once. It makes them also when the run fails, because the other ranks wait in the same call.
 // Memory: make() allocates buffers and queues. run() allocates little: before the clock starts, after it
-// stops, and a number for each second in between.
+// stops, and one number for each second of the run.
 // Ctrl-C: workers check interrupted() before each sample. Reads in flight finish first. run() returns the
 // results so far.
 // Crash: nothing is written.
@@ -338,14 +338,14 @@ std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl
   const std::chrono::nanoseconds wanted_time =
       std::max(time_limit(plan.spec.end), shortest_time(plan.spec.end));
   const Clock::time_point deadline = Clock::now() + kExtraRepeatTime + kRepeatTimeFactor * wanted_time;
-  for (bool is_first = true;; is_first = false) {
+  for (bool is_first_pass = true;; is_first_pass = false) {
     if (plan.note) plan.note("preparing the cache");
     const auto prepared = team.prepare(cache);
     if (!prepared.ok()) {
-      if (is_first) return std::nullopt;
+      if (is_first_pass) return std::nullopt;
       break;
     }
-    if (is_first) figures.cache = prepared->state;
+    if (is_first_pass) figures.cache = prepared->state;
     add_verdict(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
     const bool cache_emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
     if (plan.note) plan.note(plan.progress_text);

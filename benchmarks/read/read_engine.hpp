@@ -74,7 +74,8 @@ struct ReadOptions {
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_method = ColdMethod::evict;
   bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
-  // Whether measured repeats verify checksums too. The warm-up pass always does if there are checksums.
+  // Whether measured repeats verify checksums too. The warm-up pass always verifies them if the manifest has
+  // any.
   bool verify = false;
   // Whether the run goes on after a sample that cannot be read, verified or decoded. The sample is counted.
   bool skip_errors = false;
@@ -101,8 +102,8 @@ struct ReadOptions {
 
 struct RunTally;
 
-// How one figure of RunTally is joined with that of another tally, and how it is recorded. join() adds
-// numbers, or keeps the larger one with `takes_max`. Other types are merged by add() in read_engine.cpp.
+// How one figure of RunTally is joined with the same figure of another tally, and how it is recorded. join()
+// adds numbers, or keeps the larger one with `takes_max`. Other types are merged by add() in read_engine.cpp.
 struct RunFigure {
   bool takes_max = false;  // join() keeps the larger number
   const MetricInfo* value_metric = nullptr;
@@ -129,7 +130,7 @@ struct RunTally {
   uint64_t passes = 0;  // whole passes that were given to threads; not all their reads need to have finished
   // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
-  double elapsed_s = 0;           // as wall_s, but with the ramp
+  double elapsed_s = 0;           // the same time as wall_s, plus the ramp
   double first_done_s = 0;        // the part of wall_s until the first thread had nothing left to read
   uint64_t first_done_bytes = 0;  // bytes that all threads together had delivered by first_done_s
   double stonewall_s = 0;         // the part of wall_s until the last completion before the stonewall

@@ -25,7 +25,7 @@ struct Bench {
   ScriptedBackend backend;
   Manifest manifest;
   SampleList samples;
-  ReadOptions options;  // of the last engine
+  ReadOptions options;  // of the last call of engine(), whose engine keeps a reference to them
 
   explicit Bench(uint64_t files = kFiles)
       : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
@@ -70,7 +70,7 @@ TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
   EXPECT_EQ(closed.late_ns.count(), 0U);
 }
 
-TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
+TEST(ReadEngine, TheLatencyOfAnOpenLoopIncludesTheWaitForTheTier) {
   auto scripted = std::make_unique<ScriptedBackend>();
   const Manifest manifest = scripted_files(*scripted, kFiles);
   const SampleList samples = corpus_samples(manifest).value();
@@ -86,7 +86,7 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
   EXPECT_GE(tally.late_ns.percentile(100), 4.5e6 * double(tally.samples - 1));
 }
 
-TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {
+TEST(ReadEngine, AnOpenLoopNoticesAnInterruptWhileItWaits) {
   Bench bench;
   const auto engine = bench.engine({.open_loop = OpenLoop{.per_second = 0.001}});
   const std::jthread user([] {
@@ -137,7 +137,7 @@ TEST(ReadEngine, OneThreadReadsInTheOrderOfTheManifest) {
   EXPECT_TRUE(std::is_sorted(reads.begin(), reads.end()));
 }
 
-TEST(ReadEngine, EveryRunGoesOnWithTheShuffle) {
+TEST(ReadEngine, EveryRunContinuesTheShuffle) {
   Bench bench(20);
   const auto engine = bench.engine({.order = SampleOrder::shuffled, .seed = 5});
   std::set<std::vector<std::string>> orders;
@@ -149,7 +149,7 @@ TEST(ReadEngine, EveryRunGoesOnWithTheShuffle) {
   EXPECT_EQ(orders.size(), 3U);
 }
 
-TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
+TEST(ReadEngine, ASingleReadUsesTheQueueIfThatIsCheaper) {
   for (const bool asked : {false, true}) {
     Bench bench;
     bench.backend.change_caps().queue_is_cheaper = asked;
@@ -207,7 +207,7 @@ TEST(ReadEngine, AnObjectThatShrankOrVanishedIsNamed) {
   EXPECT_NE(shrunk.failure->message().find("s0050"), std::string::npos);
 }
 
-TEST(ReadEngine, VerifyTellsWrongBytes) {
+TEST(ReadEngine, VerifyFindsWrongBytes) {
   Bench bench;
   bench.backend.put("s0007", std::vector<std::byte>(8));
   EXPECT_FALSE(bench.engine({})->run({.max_passes = 1}).failure) << "not asked, not told";
@@ -238,14 +238,14 @@ TEST(ReadEngine, ReadsSamplesInsideShards) {
   }
 }
 
-TEST(ReadEngine, ADeadlineEndsItInTheMiddleOfAPass) {
+TEST(ReadEngine, ADeadlineEndsARunInTheMiddleOfAPass) {
   Bench bench;
   const RunTally tally = bench.engine({})->run({.end = Duration{20ms}});
   EXPECT_GE(tally.elapsed_s, 0.019);
   EXPECT_GT(tally.samples, 0U);
 }
 
-TEST(ReadEngine, TheRampIsThrownAway) {
+TEST(ReadEngine, TheRampIsNotCounted) {
   Bench bench;
   const RunTally tally = bench.engine({})->run({.end = Duration{200ms}, .ramp = 100ms});
   EXPECT_NEAR(tally.elapsed_s - tally.wall_s, 0.1, 1e-6);

@@ -36,8 +36,8 @@ inline constexpr MetricInfo kBaselineRate{"baseline_samples_per_s", "1/s", Bette
 inline constexpr MetricInfo kCeilingRate{"ceiling_bytes_per_s", "B/s", Better::neither};
 inline constexpr MetricInfo kCeilingFraction{"ceiling_fraction", "1", Better::higher, "repeat"};
 
-// Metrics for how long the calls of a back end took, one for each percentile. Those for latencies and for
-// late starts follow below.
+// Metrics for how long the calls of a back end took, one for each percentile. The next two tables have those
+// for latencies and for late starts.
 inline constexpr MetricInfo kCallMetrics[] = {kCallP50, kCallP99, kCallP999};
 inline constexpr MetricInfo kLatencyMetrics[] = {kLatencyP50, kLatencyP95, kLatencyP99, kLatencyP999};
 inline constexpr MetricInfo kLatenessMetrics[] = {kLateP50, kLateP99};

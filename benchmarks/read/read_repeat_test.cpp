@@ -44,7 +44,7 @@ class ReadRepeat : public testing::Test {
     return CacheControl(tier_, *manifest_, *samples_, requested, method, 1, calls);
   }
 
-  // A plan whose passes report 0.4 s each, and which stores the specs that they get.
+  // A plan for a repeat. Each of its passes reports that it took 0.4 s, and adds its spec to passes_.
   RepeatPlan plan() {
     RepeatPlan plan;
     plan.spec = {.threads = 3, .end = Passes{1s}};
@@ -112,7 +112,7 @@ TEST_F(ReadRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
   EXPECT_EQ(figures->cache.client_metadata, "cold");
 }
 
-TEST_F(ReadRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
+TEST_F(ReadRepeat, WarmPassesAreReadInOneRun) {
   resident_ = true;
   CacheControl cache = control(CacheRequest::warm);
   const auto figures = run(cache, plan());
@@ -137,7 +137,7 @@ TEST_F(ReadRepeat, DurationAndRampGoOnFromPassToPass) {
   EXPECT_EQ(passes_[2].ramp, 0ms);
 }
 
-TEST_F(ReadRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
+TEST_F(ReadRepeat, MeasuresAndReportsWhatDidNotGetCold) {
   resident_ = true;
   CacheControl cache = control(CacheRequest::cold);
   const auto figures = run(cache, plan());
@@ -146,7 +146,7 @@ TEST_F(ReadRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
 }
 
-TEST_F(ReadRepeat, AFailureEndsItAndIsKept) {
+TEST_F(ReadRepeat, AFailureEndsTheRepeatAndIsReturned) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
   wanted.run = [](const ReadSpec&, const ReadObserver&) {
@@ -160,7 +160,7 @@ TEST_F(ReadRepeat, AFailureEndsItAndIsKept) {
   EXPECT_EQ(figures->tally.failure->what, "cannot read 'x'");
 }
 
-TEST_F(ReadRepeat, InterruptedBeforeAnythingThereIsNothing) {
+TEST_F(ReadRepeat, AnInterruptBeforeTheFirstPassReturnsNothing) {
   CacheControl cache = control(CacheRequest::cold);
   simulate_interrupt(SIGINT);
   const auto figures = run(cache, plan());

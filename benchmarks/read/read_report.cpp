@@ -25,23 +25,23 @@ std::string cache_text(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
   const std::string client_state = text("client_data");
   if (client_state == "memory") return "in memory; the cache state does not apply";
-  std::string words = client_state == "none" ? "no client cache" : "client data " + client_state;
+  std::string line = client_state == "none" ? "no client cache" : "client data " + client_state;
   if (record.cache.contains("resident_fraction_before") &&
       record.cache["resident_fraction_before"].is_number())
-    words += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());
+    line += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());
   if (client_state == "unverified") {
     const std::string method = text("method");
-    words += " (the kernel does not say what is cached";
-    if (method == "evict") words += "; eviction was asked for";
+    line += " (the kernel does not say what is cached";
+    if (method == "evict") line += "; eviction was asked for";
     if (record.cache.contains("device_bytes_fraction") && record.cache["device_bytes_fraction"].is_number())
-      words += fmt::format("; {:.0f}% of the bytes came from the device",
+      line += fmt::format("; {:.0f}% of the bytes came from the device",
                            100 * record.cache["device_bytes_fraction"].get<double>());
-    words += ")";
+    line += ")";
   }
-  if (text("client_metadata") == "cold") words += "; client metadata cold";
+  if (text("client_metadata") == "cold") line += "; client metadata cold";
   const std::string server_state = text("server");
-  words += "; server cache: " + (server_state == "none" ? std::string("none (local disk)") : server_state);
-  return words + "; host cache: " + text("host");
+  line += "; server cache: " + (server_state == "none" ? std::string("none (local disk)") : server_state);
+  return line + "; host cache: " + text("host");
 }
 
 Json data_tier(const Record& record) {
@@ -50,7 +50,7 @@ Json data_tier(const Record& record) {
 }
 
 // The tier of a record as text: back end, path and options.
-std::string place_of(const Record& record) {
+std::string location_text(const Record& record) {
   const Json data = data_tier(record);
   std::string text = data.value("backend", "") + ":" + data.value("root", "");
   if (const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);
@@ -61,8 +61,8 @@ std::string place_of(const Record& record) {
 
 // Whether the name of the record's tier differs only by a number from another tier's name. That is so if the
 // user gave neither tier a name, and both have the same mount point. Then the table must also show where each
-// tier is (place_of()).
-bool is_numbered(const Record& record, std::span<const Record> records) {
+// tier is (location_text()).
+bool has_numbered_name(const Record& record, std::span<const Record> records) {
   const auto is_unnamed = [](const Json& data) {
     const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);
     return spec.ok() && spec->name.empty();
@@ -79,8 +79,8 @@ bool is_numbered(const Record& record, std::span<const Record> records) {
          });
 }
 
-// Formats a latency in ms. Short ones have three decimals, because a read from the page cache takes a few
-// microseconds.
+// Formats a latency in ms. Short latencies have three decimals, because a read from the page cache takes a
+// few microseconds.
 std::string latency_ms(double ns) {
   return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
 }
@@ -113,8 +113,8 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
     const std::string tier = tier_name(record);
     if (!printed_tiers.insert(tier).second) continue;
     const std::string emulated = emulation(record);
-    const bool numbered = is_numbered(record, records);
-    text += fmt::format("{}{}: {}{}\n", tier, numbered ? " (" + place_of(record) + ")" : "",
+    const bool numbered = has_numbered_name(record, records);
+    text += fmt::format("{}{}: {}{}\n", tier, numbered ? " (" + location_text(record) + ")" : "",
                         emulated.empty() ? "" : "emulated (" + emulated + "); ", cache_text(record));
   }
   return text;

@@ -15,16 +15,16 @@ namespace penstock {
 // Two or more lines: the corpus that was read, and the cache state of each tier.
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// The table of records, with one row for each, in their order. A verdict other than ok follows the row. If
-// the verdict makes a number invalid, the row has a dash instead. The numbers of an interrupted run are
-// shown.
+// The table of records, with one row for each, in their order. The last column has the verdict if it is not
+// ok. If the verdict makes a number invalid, the row has a dash instead. The numbers of an interrupted run
+// are shown.
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
 // A line that explains that the table's ratios are medians of the ratios of single repeats. Empty if no ratio
 // needs this: there is only one repeat, or each tier has only its first thread count.
 std::string scaling_note(std::span<const Record> records);
 
-// The whole report: heading, table, scaling note, and the sentences that the figures allow.
+// The whole report: heading, table, scaling note, and sentences about the figures.
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
 // The reader's sample rate divided by the baseline's sample rate: the median of this ratio over all repeats.

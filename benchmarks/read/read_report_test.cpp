@@ -70,11 +70,11 @@ TEST_F(ReadReport, OldRecordsAreComparedByTheSameMetrics) {
   EXPECT_EQ(names, (std::vector<std::string_view>{"payload_bytes_per_s", "errors", "calls.*"}));
 }
 
-TEST_F(ReadReport, WhatTheRampReadCountsWithTheDevicesBytes) {
+TEST_F(ReadReport, BytesReadInTheRampCountForTheDeviceFraction) {
   EXPECT_EQ(record().cache["device_bytes_fraction"], 1.0);
 }
 
-TEST_F(ReadReport, WhatNoDeviceOfThisMachineDeliversHasNoShareOfIts) {
+TEST_F(ReadReport, WithoutADeviceOfThisMachineThereIsNoDeviceFraction) {
   for (RepeatFigures& repeat : cell_.repeats) repeat.cache.client_data = "none";
   EXPECT_FALSE(record().cache.contains("device_bytes_fraction"));
   EXPECT_NE(heading().find("no client cache; server cache"), std::string::npos) << heading();
@@ -92,14 +92,14 @@ TEST_F(ReadReport, SpreadIsNextToTheRate) {
   EXPECT_NE(table().find("18%"), std::string::npos) << table();
 }
 
-TEST_F(ReadReport, ColdMetadataAreSaid) {
+TEST_F(ReadReport, ColdMetadataAreReported) {
   EXPECT_EQ(heading().find("metadata"), std::string::npos);
   cell_.repeats.front().cache.client_data = "bypassed";
   cell_.repeats.front().cache.client_metadata = "cold";
   EXPECT_NE(heading().find("client data bypassed; client metadata cold"), std::string::npos) << heading();
 }
 
-TEST_F(ReadReport, RatiosAreExplainedWhereTheOtherColumnsCannotGiveThem) {
+TEST_F(ReadReport, TheScalingNoteAppearsOnlyIfRatiosNeedIt) {
   const auto note = [this](unsigned threads) {
     const Record first = record();
     ReadCell other = cell_;
@@ -125,7 +125,7 @@ TEST_F(ReadReport, AnEmulatedTierIsDescribedAsOne) {
             std::string::npos);
 }
 
-TEST_F(ReadReport, AVerdictWithoutANumberStandsWhereTheNumberWould) {
+TEST_F(ReadReport, AVerdictThatInvalidatesANumberReplacesIt) {
   cell_.judge(Verdict::not_cold, "9% is in the page cache");
   EXPECT_EQ(table().find("10.0"), std::string::npos);
   EXPECT_NE(table().find("not_cold"), std::string::npos);

@@ -16,7 +16,7 @@ struct ReadSubject {
   std::vector<Tier> given_tiers;  // the tiers that --tier gives
   SampleList samples;             // the samples of the manifest, or with --block the blocks of its objects
 
-  std::vector<Tier*> tiers(bool with_corpus_tier);  // the tiers to measure, in their order
+  std::vector<Tier*> tiers(bool with_corpus_tier);  // the tiers to measure, the corpus's own first
 };
 
 // Opens the corpus and the tiers, and checks that they have what the options require: checksums, a decoder,

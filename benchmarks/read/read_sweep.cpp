@@ -30,7 +30,7 @@ void judge_all(std::span<ReadCell> cells, Verdict verdict, std::string_view why)
 }
 
 // Gives the cell a verdict after a run (the warm-up pass or a repeat). Returns true if the tier must not be
-// measured further. Then all cells of the tier (`cells_of_tier`) have got the verdict.
+// measured further. In that case, all cells of the tier (`cells_of_tier`) have got the verdict.
 bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally& tally,
                const ReadOptions& options) {
   for (const std::string& error : tally.first_errors)

@@ -137,7 +137,7 @@ TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBefo
   EXPECT_NE(all.cells()[0].reason.find("s0010"), std::string::npos) << all.cells()[0].reason;
 }
 
-TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
+TEST_F(Sweep, OnlyWrongBytesFailEvenWhenSkipping) {
   for (uint32_t i = 0; i < kFiles; ++i)
     backends_[0]->put(std::string(samples_->name(i)),
                       std::vector<std::byte>(samples_->largest_bytes(), std::byte{0xff}));
@@ -156,7 +156,7 @@ TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {
   EXPECT_EQ(all.cells()[0].verdict, Verdict::failed);
 }
 
-TEST_F(Sweep, InterruptedCellsSaySo) {
+TEST_F(Sweep, InterruptedCellsGetThatVerdict) {
   simulate_interrupt(SIGINT);
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
@@ -164,7 +164,7 @@ TEST_F(Sweep, InterruptedCellsSaySo) {
   for (const ReadCell& cell : all.cells()) EXPECT_EQ(cell.verdict, Verdict::interrupted);
 }
 
-TEST_F(Sweep, TheSeedDrawsTheOrderOfReads) {
+TEST_F(Sweep, TheSeedDecidesTheOrderOfReads) {
   options_.measure_baseline = false;
   options_.threads = {1};
   options_.order = SampleOrder::shuffled;

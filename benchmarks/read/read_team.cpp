@@ -89,7 +89,8 @@ RunTally join_over_ranks(std::span<const RunTally> rank_tallies) {
     first_done_s = std::min(first_done_s, one.first_done_s);
     joined.ranks.push_back({one.bytes, one.wall_s});
   }
-  // What all ranks had read when the first of them was done: each rank's bytes, in proportion to the time.
+  // An estimate of how much all ranks together had read when the first rank was done. It assumes that each
+  // rank read at a constant rate.
   double bytes_at_first_done = 0;
   for (const RunTally& one : rank_tallies)
     if (one.first_done_s > 0)
@@ -159,8 +160,8 @@ Result<void> ReadTeam::all_ok(const Result<void>& mine) {
 }
 
 uint64_t ReadTeam::reduce(uint64_t mine, Reduction how) {
-  // An error of this call needs no handling: the next run() makes such a call too, fails as well and reports
-  // it.
+  // An error of all_reduce() needs no handling: the next run() makes a collective call too, which also fails,
+  // and reports the error.
   static_cast<void>(ranks_.all_reduce(std::span(&mine, 1), how).ok());
   return mine;
 }

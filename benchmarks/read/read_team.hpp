@@ -36,8 +36,8 @@ class ReadTeam {
   // has the bytes, samples and latencies of all ranks, the wall time of the slowest rank, and one entry in
   // RunTally::ranks for each rank.
   // With Passes::shortest_time, own_run() may be called several times. After each call the joined figures
-  // decide how many more passes are needed. All ranks then read that many, so every rank reads every pass
-  // completely.
+  // decide how many more passes are needed. All ranks then read that number of passes, so every rank reads
+  // every pass completely.
   using OwnRun = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const OwnRun& own_run);
 

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kFiles = 60;
 
-// The engine of one rank with a corpus of its own, which is equal to those of the others.
+// The engine of one rank. Each rank has its own copy of the same corpus.
 struct Bench {
   ScriptedBackend backend;
   Manifest manifest = scripted_files(backend, kFiles);
@@ -65,9 +65,9 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
       RunTally own;
       const RunTally tally = team.run(spec, [&](ReadSpec mine) {
         mine.at_stonewall = [&, exchange = mine.at_stonewall](uint64_t here) {
-          const uint64_t said = here + (ranks.root() ? 1000 : 0);
-          taken[size_t(ranks.rank())] = said;
-          return exchange(said);
+          const uint64_t reported = here + (ranks.root() ? 1000 : 0);
+          taken[size_t(ranks.rank())] = reported;
+          return exchange(reported);
         };
         own = bench.engine->run(mine);
         return own;

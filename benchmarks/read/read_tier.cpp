@@ -24,7 +24,7 @@ Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples,
 }
 
 std::string ReadTier::cache_not_dropped_warning() {
-  if (cache->drop_error().empty() || std::exchange(fallback_reported, true)) return "";
+  if (cache->drop_error().empty() || std::exchange(drop_failure_reported, true)) return "";
   const bool bypasses_cache = tier.backend->caps().bypasses_cache;
   return fmt::format(
       "{}: {}; {}", tier.name, cache->drop_error(),
@@ -34,7 +34,7 @@ std::string ReadTier::cache_not_dropped_warning() {
 }
 
 std::string ReadTier::no_baseline_warning(const RunTally& failed) {
-  if (std::exchange(baseline_reported, true)) return "";
+  if (std::exchange(missing_baseline_reported, true)) return "";
   return fmt::format("no baseline for '{}': {}", tier.name,
                      failed.failure ? failed.failure->message() : "it read nothing");
 }

@@ -1,4 +1,4 @@
-// A tier in a read sweep: its read engine, its baseline and ceiling, and the control of its cache.
+// A tier in a read sweep: its read engine, its baseline and ceiling, and its CacheControl.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace penstock {
 // The state of one tier during a sweep. It cannot be moved, because its parts refer to each other. Only one
 // thread may use it.
 struct ReadTier {
-  explicit ReadTier(Tier& of) : tier(of) {}
+  explicit ReadTier(Tier& measured_tier) : tier(measured_tier) {}
   ReadTier(const ReadTier&) = delete;
   ReadTier& operator=(const ReadTier&) = delete;
 
@@ -42,8 +42,8 @@ struct ReadTier {
   std::unique_ptr<CacheControl> cache;
   uint64_t passes_started = 0;  // passes that all ranks have started
   bool given_up = false;
-  bool baseline_reported = false;
-  bool fallback_reported = false;
+  bool missing_baseline_reported = false;
+  bool drop_failure_reported = false;
 };
 
 }  // namespace penstock

@@ -27,25 +27,27 @@ constexpr int64_t kWatchIntervalNs = kSecondNs / 10;
 
 }  // namespace
 
-ReadRun::ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& what,
-                 uint64_t first, ReadWorkers all)
-    : source(samples, what.threads, what.max_passes,
-             time_limit(what.end).count() != 0 ? INT64_MAX : (shortest_time(what.end) + what.ramp).count()),
-      spec(what),
-      workers(all),
-      first_pass(first),
-      deadline_ns(time_limit(what.end).count()),
+ReadRun::ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& share,
+                 const ReadSpec& run_spec, uint64_t first_pass_number, ReadWorkers all_workers)
+    : source(samples, run_spec.threads, run_spec.max_passes,
+             time_limit(run_spec.end).count() != 0
+                 ? INT64_MAX
+                 : (shortest_time(run_spec.end) + run_spec.ramp).count()),
+      spec(run_spec),
+      workers(all_workers),
+      first_pass(first_pass_number),
+      deadline_ns(time_limit(run_spec.end).count()),
       skip_errors(options.skip_errors),
-      workers_ready_(ptrdiff_t(all.size()) - 1),
-      workers_at_stonewall_(ptrdiff_t(all.size())) {
+      workers_ready_(ptrdiff_t(all_workers.size()) - 1),
+      workers_at_stonewall_(ptrdiff_t(all_workers.size())) {
   if (options.open_loop && spec.measured_repeat)
     arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured_repeat);
 }
 
 // Blocks a worker until the clock of the run starts. The first worker does not wait: its thread has already
 // called open_gate(). Returns false if the run was called off.
-bool ReadRun::wait_at_gate(const ReadWorker& one) {
-  if (workers.front().get() == &one) return true;
+bool ReadRun::wait_at_gate(const ReadWorker& caller) {
+  if (workers.front().get() == &caller) return true;
   workers_ready_.count_down();
   gate_.wait();
   return !called_off_;
@@ -69,9 +71,9 @@ void ReadRun::call_off() {
 
 // Blocks until all workers have stopped at the stonewall. Each worker must call this after its loop, also
 // after an error or Ctrl-C: without its call the other workers would wait for ever.
-void ReadRun::wait_at_stonewall(const ReadWorker& one) {
+void ReadRun::wait_at_stonewall(const ReadWorker& caller) {
   workers_at_stonewall_.count_down();
-  if (workers.front().get() != &one) return stonewall_open_.wait();
+  if (workers.front().get() != &caller) return stonewall_open_.wait();
   workers_at_stonewall_.wait();
   // All other workers now wait in this function. Each wrote its plain members before its count_down(), so
   // this thread may read them.
@@ -143,7 +145,7 @@ void ReadWorker::wait_and_read(ReadRun& run) {
   read_samples(run);
   if (std::holds_alternative<Stonewall>(run.spec.end)) {
     run.wait_at_stonewall(*this);
-    reading_missing_ = true;
+    reads_missing_samples_ = true;
     past_deadline_ = false;
     read_samples(run);
   }
@@ -161,7 +163,7 @@ void ReadWorker::reset() {
   tally_ = RunTally{};
   slice_ = Slice{};
   position_ = 0;
-  past_deadline_ = reading_missing_ = false;
+  past_deadline_ = reads_missing_samples_ = false;
   samples_taken_ = 0;
   last_done_ns_ = 0;
   bytes_before_second_ = 0;
@@ -176,7 +178,7 @@ void ReadWorker::reset() {
 // missing after the stonewall are read, after an error and after Ctrl-C.
 bool ReadWorker::next(ReadRun& run, int64_t now_ns, uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
-  if (reading_missing_ && !run.take_missing_sample()) return false;
+  if (reads_missing_samples_ && !run.take_missing_sample()) return false;
   while (position_ >= slice_.end) {
     if (!run.source.take(now_ns, slice_)) return false;
     slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
@@ -192,8 +194,8 @@ bool ReadWorker::next(ReadRun& run, int64_t now_ns, uint64_t& sample) {
   return true;
 }
 
-// The name of the sample's object, or "" if the object is already open. Then the read needs no name, and the
-// two loads of a name, which could miss the cache, are saved.
+// The name of the sample's object, or "" if the object is already open. A read from an open object needs no
+// name. So the two loads of the name, which could be cache misses, are saved.
 inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
   const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
   return needed ? work_.samples->name(entry.object) : std::string_view();
@@ -295,7 +297,7 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
 }
 
 // Counts a sample that was read. If the ramp or a second is over at end_ns, it first calls handle_boundary(),
-// which ends the ramp or the second. So this sample counts to the time after that.
+// which ends the ramp or the second. So this sample counts for the time after the ramp or after that second.
 void ReadWorker::count_read(ReadRun& run, uint64_t bytes, int64_t started_ns, int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
   tally_.latency_ns.add(uint64_t(end_ns - started_ns));
@@ -323,7 +325,7 @@ void ReadWorker::handle_boundary(ReadRun& run, int64_t now_ns) {
     close_second();
     second_ends_ns_ += kSecondNs;
   }
-  const int64_t deadline = reading_missing_ ? 0 : run.deadline_ns;
+  const int64_t deadline = reads_missing_samples_ ? 0 : run.deadline_ns;
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {

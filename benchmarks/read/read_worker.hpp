@@ -33,16 +33,16 @@ class ReadRun {
 
   // Waits until open_gate() has started the clock; the first worker does not wait. Each worker calls it
   // before its work. Returns false if call_off() cancelled the run.
-  bool wait_at_gate(const ReadWorker& one);
+  bool wait_at_gate(const ReadWorker& caller);
   void open_gate();  // waits until all other workers are ready, starts the clock and lets them go on
   void call_off();
 
   // Each worker calls this at the stonewall, and waits there for all workers. The first worker adds up their
   // results and asks how many more samples this rank must read. Then each worker reads one more sample for
   // each call of take_missing_sample() that returns true.
-  void wait_at_stonewall(const ReadWorker& one);
+  void wait_at_stonewall(const ReadWorker& caller);
   bool take_missing_sample() {
-    return missing_taken_.fetch_add(1, std::memory_order_relaxed) < missing_samples_;
+    return missing_samples_taken_.fetch_add(1, std::memory_order_relaxed) < missing_samples_;
   }
 
   int64_t now_ns() const {
@@ -81,7 +81,7 @@ class ReadRun {
   bool called_off_ = false;
   std::atomic<bool> stop_{false};
   uint64_t missing_samples_ = 0;
-  std::atomic<uint64_t> missing_taken_{0};
+  std::atomic<uint64_t> missing_samples_taken_{0};
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -168,7 +168,7 @@ class ReadWorker {
   // The sample at position_; it is computed early, so that its list entry can be prefetched.
   uint64_t next_sample_ = 0;
   bool past_deadline_ = false;
-  bool reading_missing_ = false;  // true after the stonewall, while this worker reads missing samples
+  bool reads_missing_samples_ = false;  // true after the stonewall, while this worker reads missing samples
   uint64_t samples_taken_ = 0;
 
   RunTally tally_;

@@ -10,25 +10,25 @@ namespace penstock {
 namespace {
 
 // A tally in which every member has a different value.
-RunTally tally(uint64_t from) {
+RunTally tally(uint64_t first_value) {
   RunTally one;
-  uint64_t next = from;
+  uint64_t next = first_value;
   RunTally::figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(one.*member)>;
     if constexpr (std::is_arithmetic_v<T>) one.*member = static_cast<T>(next++);
   });
-  one.latency_ns.add(from);
-  one.late_ns.add(from + 1);
-  one.bytes_by_second = {from, from + 1};
-  one.first_errors = {"a" + std::to_string(from), "b"};
-  one.first_wrong_text = "wrong" + std::to_string(from);
+  one.latency_ns.add(first_value);
+  one.late_ns.add(first_value + 1);
+  one.bytes_by_second = {first_value, first_value + 1};
+  one.first_errors = {"a" + std::to_string(first_value), "b"};
+  one.first_wrong_text = "wrong" + std::to_string(first_value);
   one.failure = Error{Errc::io, 5, "read"};
-  one.calls[CallKind::read].ns.add(from);
-  one.calls[CallKind::read].bytes = from;
+  one.calls[CallKind::read].ns.add(first_value);
+  one.calls[CallKind::read].bytes = first_value;
   return one;
 }
 
-TEST(RunTally, SecondsGoOnOverRunsInTurn) {
+TEST(RunTally, AppendContinuesTheSeconds) {
   RunTally cell;
   cell.wall_s = 1.4;
   cell.bytes = 14;
@@ -44,20 +44,20 @@ TEST(RunTally, SecondsGoOnOverRunsInTurn) {
   EXPECT_EQ(first.bytes_by_second, cell.bytes_by_second);
 }
 
-TEST(RunTally, EveryFigureTravelsBetweenRanks) {
+TEST(RunTally, EveryFigureIsSentBetweenRanks) {
   RunTally sent = tally(100);
   sent.ranks = {{7, 1.5}, {8, 2.5}};
-  const RunTally got = tally_from_json(tally_json(sent));
-  EXPECT_EQ(tally_json(got), tally_json(sent));
-  EXPECT_EQ(got.samples, 100U);
-  EXPECT_EQ(got.latency_ns.count(), 1U);
-  EXPECT_EQ(got.calls.at(CallKind::read).bytes, 100U);
-  ASSERT_TRUE(got.failure);
-  EXPECT_EQ(got.failure->what, "read");
-  EXPECT_EQ(got.ranks.at(1).bytes, 8U);
+  const RunTally received = tally_from_json(tally_json(sent));
+  EXPECT_EQ(tally_json(received), tally_json(sent));
+  EXPECT_EQ(received.samples, 100U);
+  EXPECT_EQ(received.latency_ns.count(), 1U);
+  EXPECT_EQ(received.calls.at(CallKind::read).bytes, 100U);
+  ASSERT_TRUE(received.failure);
+  EXPECT_EQ(received.failure->what, "read");
+  EXPECT_EQ(received.ranks.at(1).bytes, 8U);
 }
 
-TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
+TEST(RunTally, JoiningRanksAddsAmountsAndKeepsTheLongestTime) {
   RunTally fast = tally(100);
   RunTally slow = tally(200);
   fast.failure.reset();
@@ -81,7 +81,7 @@ TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
   EXPECT_EQ(all.ranks[0].bytes, fast.bytes);
 }
 
-TEST(RunTally, OfRunsInTurnTimesAddToo) {
+TEST(RunTally, AppendingRunsAddsTimesToo) {
   RunTally cell = tally(1);
   const RunTally later = tally(10);
   const double wall_s = cell.wall_s + later.wall_s;

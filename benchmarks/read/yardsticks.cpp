@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kShortestProbe{50};
 constexpr std::chrono::milliseconds kLongestProbe{500};
-// A queued probe discards the result of its first pass, and reads on, if that pass was shorter than this time
-// or shorter than the run must be.
+// If the first pass of a queued probe takes less than this time, or less than the run must take, its result
+// is discarded and the probe reads on.
 constexpr std::chrono::nanoseconds kLongPassTime = std::chrono::seconds(1);
 
 std::function<uint64_t(uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {

@@ -42,7 +42,7 @@ class Yardsticks {
   using MeasureProbe = std::function<double(const LoopShape& shape, std::chrono::nanoseconds at_least)>;
   void try_probes(unsigned threads, const MeasureProbe& measure) const;
 
-  // Payload bytes that the yardsticks read by their own system calls. The back end's counters do not have
+  // Payload bytes that the yardsticks read by their own system calls. The back end's counters do not include
   // them.
   uint64_t uncounted_bytes() const { return uncounted_bytes_; }
 
@@ -57,7 +57,7 @@ class Yardsticks {
   SampleList own_samples_;  // the samples of this rank; empty if the rank reads all
   std::vector<uint64_t> own_offsets_;
   const ReadOptions& options_;
-  const ReadWork work_;  // may point to own_samples_, so it is declared (and thus made) after that
+  const ReadWork work_;  // may point to own_samples_, so it must be declared after it
   const ReadPlan plan_;
   uint64_t uncounted_bytes_ = 0;
 };

@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
-// Whether a host may cache this machine's disks. "unknown" in a virtual machine, because its host may do so.
-// "none" on bare metal.
+// The state of a host's cache of this machine's disks: "unknown" in a virtual machine, because its host may
+// cache them, and "none" on bare metal.
 std::string host_cache() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);)
@@ -59,9 +59,9 @@ CacheOutcome parse_outcome(const Json& json) {
   return outcome;
 }
 
-Json join_outcomes(const std::vector<Json>& each) {
+Json join_outcomes(const std::vector<Json>& rank_results) {
   std::optional<CacheOutcome> combined;
-  for (const Json& one : each) {
+  for (const Json& one : rank_results) {
     if (one.contains("error")) return {{"error", one["error"]}};
     if (!one.contains("outcome")) continue;
     const CacheOutcome node = parse_outcome(one["outcome"]);

@@ -21,7 +21,7 @@ constexpr uint64_t kFiles = 40;
 struct Kernel {
   bool evicts = true;
   bool warms = true;
-  bool tells = true;
+  bool reports_residency = true;
   bool may_drop = true;
   std::map<std::string, bool> resident;
   int evictions = 0;
@@ -33,8 +33,9 @@ struct Kernel {
     PageCacheCalls calls;
     calls.residency = [this](const std::filesystem::path& file) -> Result<Residency> {
       std::lock_guard lock(mutex);
-      const bool there = resident[file.filename().string()];
-      return Residency{.resident_bytes = there ? 100U : 0U, .total_bytes = 100, .verified = tells};
+      const bool is_resident = resident[file.filename().string()];
+      return Residency{
+          .resident_bytes = is_resident ? 100U : 0U, .total_bytes = 100, .verified = reports_residency};
     };
     calls.evict = [this](const std::filesystem::path& file) -> Result<void> {
       std::lock_guard lock(mutex);
@@ -52,7 +53,7 @@ struct Kernel {
       std::lock_guard lock(mutex);
       ++drops;
       if (!may_drop) return make_error(Errc::permission_denied, "cannot drop caches");
-      for (auto& [name, there] : resident) there = false;
+      for (auto& [name, is_resident] : resident) is_resident = false;
       return success();
     };
     return calls;
@@ -103,7 +104,7 @@ TEST_F(CacheControlTest, NotColdAfterThreeTries) {
   EXPECT_EQ(kernel_.evictions, 3 * int(kFiles));
 }
 
-TEST_F(CacheControlTest, WarmReadsOnlyWhatIsNotThere) {
+TEST_F(CacheControlTest, WarmReadsOnlyFilesThatAreNotCached) {
   kernel_.resident["s0003"] = false;
   kernel_.resident["s0030"] = false;
   CacheControl warm = control(CacheRequest::warm);
@@ -114,16 +115,16 @@ TEST_F(CacheControlTest, WarmReadsOnlyWhatIsNotThere) {
   EXPECT_EQ(warm.warmed_bytes(), manifest_->object_bytes(3) + manifest_->object_bytes(30));
 }
 
-TEST_F(CacheControlTest, NotWarmWhereTheCacheDoesNotHoldIt) {
-  for (auto& [name, there] : kernel_.resident) there = false;
+TEST_F(CacheControlTest, NotWarmIfTheCacheDoesNotKeepTheFiles) {
+  for (auto& [name, is_resident] : kernel_.resident) is_resident = false;
   kernel_.warms = false;
   const CacheOutcome outcome = control(CacheRequest::warm).prepare().value();
   EXPECT_EQ(outcome.verdict, Verdict::not_warm);
   EXPECT_EQ(outcome.state.resident_fraction_before, 0.0);
 }
 
-TEST_F(CacheControlTest, WhatTheKernelDoesNotTellIsUnverifiedAndHasNoFraction) {
-  kernel_.tells = false;
+TEST_F(CacheControlTest, UnverifiedAndWithoutAFractionIfTheKernelDoesNotReport) {
+  kernel_.reports_residency = false;
   for (const CacheRequest requested : {CacheRequest::cold, CacheRequest::warm, CacheRequest::asis}) {
     const CacheOutcome outcome = control(requested).prepare().value();
     EXPECT_EQ(outcome.verdict, Verdict::ok);
@@ -141,7 +142,7 @@ TEST_F(CacheControlTest, DroppingMakesTheMetadataColdToo) {
   EXPECT_EQ(kernel_.evictions, 0);
 }
 
-TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndSaysSo) {
+TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndReportsThat) {
   kernel_.may_drop = false;
   CacheControl cold = control(CacheRequest::cold, ColdMethod::drop);
   const CacheOutcome outcome = cold.prepare().value();
@@ -153,7 +154,7 @@ TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndSaysSo) {
   EXPECT_EQ(kernel_.drops, 1) << "it is not tried again";
 }
 
-TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
+TEST_F(CacheControlTest, MemoryIsMemoryForEveryRequest) {
   tier_.facts.memory = true;
   for (const CacheRequest requested : {CacheRequest::cold, CacheRequest::warm}) {
     const CacheOutcome outcome = control(requested).prepare().value();
@@ -164,7 +165,7 @@ TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
   EXPECT_EQ(kernel_.evictions, 0);
 }
 
-TEST_F(CacheControlTest, DirectReadsBypassAndNothingIsKeptOfObjectsThatAreNoFiles) {
+TEST_F(CacheControlTest, DirectReadsBypassTheCacheAndOtherObjectsHaveNone) {
   backend_->change_caps().bypasses_cache = true;
   EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.client_data, "bypassed");
   backend_->change_caps().bypasses_cache = false;
@@ -172,7 +173,7 @@ TEST_F(CacheControlTest, DirectReadsBypassAndNothingIsKeptOfObjectsThatAreNoFile
   EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.client_data, "none");
 }
 
-TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {
+TEST_F(CacheControlTest, DirectReadsGetColdMetadataByADrop) {
   backend_->change_caps().bypasses_cache = true;
   CacheControl cold = control(CacheRequest::cold, ColdMethod::drop);
   for (int repeat = 1; repeat <= 2; ++repeat) {
@@ -187,7 +188,7 @@ TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {
   EXPECT_EQ(kernel_.evictions, 0);
 }
 
-TEST_F(CacheControlTest, DirectReadsAreDroppedForOnlyWhereColdByDropIsAsked) {
+TEST_F(CacheControlTest, DirectReadsCauseADropOnlyForAColdRequestWithDrop) {
   backend_->change_caps().bypasses_cache = true;
   const std::pair<CacheRequest, ColdMethod> others[] = {{CacheRequest::cold, ColdMethod::evict},
                                                         {CacheRequest::warm, ColdMethod::drop},
@@ -201,7 +202,7 @@ TEST_F(CacheControlTest, DirectReadsAreDroppedForOnlyWhereColdByDropIsAsked) {
   EXPECT_EQ(kernel_.drops, 0);
 }
 
-TEST_F(CacheControlTest, DirectReadsWithoutPermissionToDropSaySo) {
+TEST_F(CacheControlTest, DirectReadsReportThatADropFailed) {
   backend_->change_caps().bypasses_cache = true;
   kernel_.may_drop = false;
   CacheControl cold = control(CacheRequest::cold, ColdMethod::drop);
@@ -226,7 +227,7 @@ TEST_F(CacheControlTest, DirectReadsStopWhenInterruptedBeforeTheCacheIsDropped) 
   EXPECT_EQ(kernel_.drops, 0);
 }
 
-TEST_F(CacheControlTest, AsIsOnlyLooks) {
+TEST_F(CacheControlTest, AsIsOnlyMeasures) {
   const CacheOutcome outcome = control(CacheRequest::asis).prepare().value();
   EXPECT_EQ(outcome.state.client_data, "asis");
   EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
@@ -243,7 +244,7 @@ TEST_F(CacheControlTest, AServerBehindANetworkIsUnknown) {
   EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.server, "unknown");
 }
 
-TEST(BlendedCache, MetadataAreColdOnlyWhereAllFoundThemSo) {
+TEST(KeepWorse, MetadataAreColdOnlyIfAllNodesFoundThemCold) {
   const auto of_both = [](const char* one, const char* other) {
     CacheState state;
     state.client_metadata = one;

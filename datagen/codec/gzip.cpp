@@ -26,7 +26,7 @@ constexpr size_t kPieceBytes = size_t{64} << 10U;
 // The most bytes that one call of zlib gets, because zlib counts them in 32 bits.
 constexpr size_t kMostBytesPerCall = size_t{1} << 30U;
 
-// zlib takes input by non-const pointers but does not write to it.
+// zlib takes input through non-const pointers but does not write to it.
 Bytef* bytes_of(std::span<const std::byte> bytes) {
   return reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
 }

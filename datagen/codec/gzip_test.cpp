@@ -59,19 +59,19 @@ class Gzip : public ::testing::Test {
   std::optional<GzipInflater> inflater_;
 };
 
-TEST_F(Gzip, ThereAndBack) {
+TEST_F(Gzip, InflatingGivesTheOriginalBytes) {
   for (const size_t bytes : {0U, 1U, 1000U, 65536U, 65537U, 1000000U}) {
-    for (const Bytes& what : {noise(bytes), Bytes(bytes, std::byte{7})}) {
-      const Bytes compressed = member(what);
+    for (const Bytes& original : {noise(bytes), Bytes(bytes, std::byte{7})}) {
+      const Bytes compressed = member(original);
       EXPECT_LE(compressed.size(), maker_->max_member_bytes(bytes));
-      EXPECT_EQ(inflated(compressed).value(), what);
-      EXPECT_EQ(inflated(compressed, 1).value(), what);
-      EXPECT_LE(what.size(), kMostGzipInflation * compressed.size());
+      EXPECT_EQ(inflated(compressed).value(), original);
+      EXPECT_EQ(inflated(compressed, 1).value(), original);
+      EXPECT_LE(original.size(), kMostGzipInflation * compressed.size());
     }
   }
 }
 
-TEST_F(Gzip, NothingButTheBytesIsInAMember) {
+TEST_F(Gzip, AMemberDependsOnlyOnItsBytes) {
   Bytes text;
   for (const std::byte one : noise(300000)) text.push_back(one & std::byte{0x0f});
   const Bytes compressed = member(text);
@@ -82,10 +82,10 @@ TEST_F(Gzip, NothingButTheBytesIsInAMember) {
                            byte(0), byte(255)}));
 }
 
-TEST_F(Gzip, ASinkThatFailsSpoilsNothing) {
-  const Bytes what = noise(500000);
-  const Bytes compressed = member(what);
-  const std::span<const std::byte> all(what);
+TEST_F(Gzip, AfterAFailedSinkTheNextMemberIsCorrect) {
+  const Bytes original = noise(500000);
+  const Bytes compressed = member(original);
+  const std::span<const std::byte> all(original);
   int calls = 0;
   const auto failed = maker_->make({&all, 1}, [&](std::span<const std::byte>) -> Result<void> {
     if (++calls < 3) return success();
@@ -93,27 +93,27 @@ TEST_F(Gzip, ASinkThatFailsSpoilsNothing) {
   });
   EXPECT_EQ(failed.error().code, Errc::no_space);
   EXPECT_EQ(calls, 3);
-  EXPECT_EQ(member(what), compressed);
+  EXPECT_EQ(member(original), compressed);
 }
 
-TEST_F(Gzip, DamageIsTold) {
-  const Bytes what = noise(300);
-  Bytes compressed = member(what);
+TEST_F(Gzip, DamageIsDetected) {
+  const Bytes original = noise(300);
+  Bytes compressed = member(original);
   for (size_t cut = 0; cut < compressed.size(); ++cut)
     EXPECT_EQ(inflated(std::span(compressed).first(cut)).error().code, Errc::truncated) << cut;
-  size_t told = 0;
+  size_t detected = 0;
   for (size_t bit = 0; bit < 8 * compressed.size(); ++bit) {
     compressed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto out = inflated(compressed);
     if (out.ok()) {
-      EXPECT_EQ(*out, what) << bit;
+      EXPECT_EQ(*out, original) << bit;
     } else {
-      ++told;
+      ++detected;
     }
     compressed[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
   }
-  EXPECT_GE(told, 8 * (compressed.size() - 8)) << "no checksum covers time, system and padding";
-  EXPECT_EQ(inflated(compressed).value(), what) << "damage before it spoils the next";
+  EXPECT_GE(detected, 8 * (compressed.size() - 8)) << "no checksum covers time, system and padding";
+  EXPECT_EQ(inflated(compressed).value(), original) << "damage before it spoils the next";
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ struct JpegDecoder::Libjpeg {
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool is_created = false;
-  // buffer for a decoded line; decode() uses it only for CMYK pictures, decode_part() for all
+  // buffer for a decoded line; decode() uses it only for CMYK pictures, decode_part() uses it for all
+  // pictures
   std::vector<uint8_t> line;
 
   Libjpeg() {

@@ -35,8 +35,8 @@ struct PicturePart {
 
 // JpegDecoder refuses pictures with more pixels than this.
 // It also refuses pictures that claim more than 2048 pixels for each byte of their file. Arithmetic coding
-// can really reach more, so it refuses an arithmetic-coded picture for this only if the picture has more than
-// 2^22 pixels.
+// can really reach more, so it refuses an arithmetic-coded picture for this reason only if the picture has
+// more than 2^22 pixels.
 inline constexpr uint64_t kMostJpegPixels = uint64_t{1} << 30;
 
 // Decodes pictures. Only one thread at a time may use it.

@@ -96,7 +96,7 @@ struct JpegEncoder::State {
     while (codec.next_scanline < codec.image_height) {
       JSAMPROW rows[kJpegRowsAtOnce];
       const JDIMENSION row_count = std::min(kJpegRowsAtOnce, codec.image_height - codec.next_scanline);
-      // libjpeg takes rows by non-const pointers but does not write to them.
+      // libjpeg takes rows through non-const pointers but does not write to them.
       for (JDIMENSION i = 0; i < row_count; ++i)
         rows[i] = const_cast<uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
       jpeg_write_scanlines(&codec, rows, row_count);

@@ -292,13 +292,13 @@ void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
     Skip skip;
     bool block_ended = false;
     while (!block_ended && skip.bits < kSkipBits) {
-      const bool is_first = skip.bits == 0;
+      const bool is_first_symbol = skip.bits == 0;
       const Symbol symbol =
-          (is_first ? first : ac).by_16_bits[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
+          (is_first_symbol ? first : ac).by_16_bits[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
       const unsigned code_bits = symbol.bits - symbol.number_bits;
       if (symbol.bits == 0 || skip.bits + code_bits > kSkipBits) break;
       skip.bits = uint8_t(skip.bits + symbol.bits);
-      skip.coefficients = uint8_t(skip.coefficients + (is_first && is_dc ? 1U : symbol.coefficients));
+      skip.coefficients = uint8_t(skip.coefficients + (is_first_symbol && is_dc ? 1U : symbol.coefficients));
       block_ended = skip.coefficients >= kEndOfBlock;
     }
     first.skips[next] = skip;

@@ -89,7 +89,7 @@ class JpegCodes {
   };
   static constexpr unsigned kEndOfBlock = 128;
   // The symbols that can be skipped at once: their codes are completely in the next kSkipBits bits. `bits` is
-  // 0 if already the first code is longer.
+  // 0 if even the first code is longer.
   struct alignas(2) Skip {
     uint8_t bits = 0;  // number of bits of all these symbols
     // number of their coefficients; plus kEndOfBlock if the last symbol ends the block

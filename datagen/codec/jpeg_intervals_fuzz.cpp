@@ -1,6 +1,6 @@
 // Fuzz target: the input is a JPEG. Looks up its restart intervals and flippable bits, and flips the bits.
 // Every interval must then be at the same offset as before. If the last byte of an interval can be filled,
-// the interval must then have no padding and the same flippable bits.
+// the interval must become only a few bytes longer, and the search for flippable bits in it must not crash.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace {
 
-void hold(bool right) {
+void abort_unless(bool right) {
   if (!right) std::abort();
 }
 
-bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
+bool same_layout(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
   return a.header_bytes == b.header_bytes && a.height_offset == b.height_offset &&
          std::equal(a.intervals.begin(), a.intervals.end(), b.intervals.begin(), b.intervals.end(),
                     [](const auto& x, const auto& y) { return x.begin == y.begin && x.bytes == y.bytes; });
@@ -30,7 +30,7 @@ void fill(const penstock::JpegCodes& codes, std::span<const std::byte> jpeg,
   const auto coded = jpeg.subspan(interval.begin, interval.bytes);
   std::vector<std::byte> bytes(coded.begin(), coded.end());
   if (!codes.fill_last_byte(bytes, found->padding_bits).ok()) return;
-  hold(bytes.size() <= interval.bytes + 8);
+  abort_unless(bytes.size() <= interval.bytes + 8);
   static_cast<void>(codes.find_bits(bytes, {0, bytes.size()}, units, groups).ok());
 }
 
@@ -42,26 +42,26 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto layout = penstock::jpeg_layout(jpeg);
   const auto bits = penstock::JpegCodes::from_header(jpeg);
   if (!layout.ok()) return 0;
-  hold(layout->height_offset + 2 <= layout->header_bytes && !layout->intervals.empty());
+  abort_unless(layout->height_offset + 2 <= layout->header_bytes && !layout->intervals.empty());
   for (const penstock::JpegInterval& interval : layout->intervals) {
-    hold(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
+    abort_unless(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
     if (!bits.ok()) continue;
     // Tries numbers of coding units, since an interval of the input may have any number.
     std::vector<penstock::FlippableBit> flips;
-    size_t held = 0;
+    size_t decoded_units = 0;
     for (size_t units = 1; units <= kMostUnits; units *= 2) {
       const auto found = bits->find_bits(jpeg, interval, units, kGroups);
       if (!found.ok()) break;
       flips = found->flippable;
-      held = units;
+      decoded_units = units;
     }
-    if (held > 0) fill(*bits, jpeg, interval, held, kGroups);
+    if (decoded_units > 0) fill(*bits, jpeg, interval, decoded_units, kGroups);
     for (const penstock::FlippableBit& bit : flips) {
-      hold(bit.offset >= interval.begin && bit.offset < interval.begin + interval.bytes);
+      abort_unless(bit.offset >= interval.begin && bit.offset < interval.begin + interval.bytes);
       jpeg[bit.offset] ^= std::byte{bit.mask};
     }
   }
   const auto flipped = penstock::jpeg_layout(jpeg);
-  hold(flipped.ok() && same(*layout, *flipped));
+  abort_unless(flipped.ok() && same_layout(*layout, *flipped));
   return 0;
 }

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr FlipGroups kSingly{.spacing_bytes = 64, .bits_per_group = 1, .span_bytes = 64};
+constexpr FlipGroups kOneBit{.spacing_bytes = 64, .bits_per_group = 1, .span_bytes = 64};
 
 YccImage noisy(uint32_t width, uint32_t height, uint64_t seed) {
   YccImage image;
@@ -58,10 +58,10 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   const JpegCodes finder = JpegCodes::from_header(jpeg).value();
   size_t flipped = 0;
   for (const JpegInterval& interval : layout.intervals) {
-    const auto bits = finder.find_bits(jpeg, interval, 12, kSingly).value().flippable;
+    const auto bits = finder.find_bits(jpeg, interval, 12, kOneBit).value().flippable;
     ASSERT_FALSE(bits.empty());
     for (size_t i = 1; i < bits.size(); ++i)
-      EXPECT_GE(bits[i].offset, bits[i - 1].offset + kSingly.spacing_bytes);
+      EXPECT_GE(bits[i].offset, bits[i - 1].offset + kOneBit.spacing_bytes);
     std::vector<std::byte> all = jpeg;
     for (const FlippableBit& bit : bits) {
       std::vector<std::byte> one = jpeg;
@@ -80,7 +80,7 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   EXPECT_GT(flipped, 20U);
 }
 
-TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
+TEST(JpegIntervals, BitsOfAGroupAreCloseTogetherInDifferentBytes) {
   const std::vector<std::byte> jpeg = encode(noisy(320, 64, 4), 10, 4);
   const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
   constexpr FlipGroups kGroups{.spacing_bytes = 256, .bits_per_group = 3, .span_bytes = 32};
@@ -134,7 +134,7 @@ std::vector<std::byte> joined(std::span<const std::byte> jpeg,
   return all;
 }
 
-TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
+TEST(JpegIntervals, WithFilledLastBytesCanFollowEachOtherWithoutMarkers) {
   constexpr uint32_t kWidth = 88;  // the last unit of each row is half outside the picture
   constexpr uint32_t kStrips = 24;
   constexpr uint32_t kLines = 32;
@@ -155,11 +155,11 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
     for (const JpegInterval& interval : layout.intervals) {
       const auto bytes = std::span(jpeg).subspan(interval.begin, interval.bytes);
       intervals.emplace_back(bytes.begin(), bytes.end());
-      const size_t padding = codes.find_bits(jpeg, interval, 12, kSingly)->padding_bits;
+      const size_t padding = codes.find_bits(jpeg, interval, 12, kOneBit)->padding_bits;
       paddings.at(padding) = true;
       ASSERT_OK(codes.fill_last_byte(intervals.back(), padding));
       EXPECT_LE(intervals.back().size(), interval.bytes + 4);
-      EXPECT_EQ(codes.find_bits(intervals.back(), {0, intervals.back().size()}, 12, kSingly)->padding_bits,
+      EXPECT_EQ(codes.find_bits(intervals.back(), {0, intervals.back().size()}, 12, kOneBit)->padding_bits,
                 0U);
     }
     const Image before = decode(jpeg);
@@ -172,13 +172,13 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
     // Compares neither the lines at the borders between strips nor the last units: decoders smooth colours
     // across borders, and a last unit may no longer be exactly grey.
     constexpr size_t kRow = size_t{kWidth} * 3;
-    constexpr size_t kSeen = (kWidth - 32) * 3;
-    for (size_t place = 0; place < kStrips; ++place)
+    constexpr size_t kCompared = (kWidth - 32) * 3;
+    for (size_t strip = 0; strip < kStrips; ++strip)
       for (size_t line = 2; line < kLines - 2; ++line)
-        ASSERT_TRUE(std::equal(after.pixels.begin() + ptrdiff_t((place * kLines + line) * kRow),
-                               after.pixels.begin() + ptrdiff_t((place * kLines + line) * kRow + kSeen),
-                               before.pixels.begin() + ptrdiff_t((order[place] * kLines + line) * kRow)))
-            << percent << "%, strip " << order[place] << " at " << place << ", line " << line;
+        ASSERT_TRUE(std::equal(after.pixels.begin() + ptrdiff_t((strip * kLines + line) * kRow),
+                               after.pixels.begin() + ptrdiff_t((strip * kLines + line) * kRow + kCompared),
+                               before.pixels.begin() + ptrdiff_t((order[strip] * kLines + line) * kRow)))
+            << percent << "%, strip " << order[strip] << " at " << strip << ", line " << line;
   }
   EXPECT_EQ(std::count(paddings.begin(), paddings.end(), true), 8) << "each of them was filled";
 }
@@ -195,22 +195,22 @@ TEST(JpegIntervals, WithAPictureInTheirLastBlockAreNotFilled) {
   EXPECT_EQ(ones, before);
 }
 
-TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
+TEST(JpegIntervals, RefusePicturesOfOtherEncoders) {
   std::vector<std::byte> jpeg = encode(noisy(64, 64, 3), 20, 1);
   for (size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)
     EXPECT_FALSE(jpeg_layout(std::span(jpeg).first(cut)).ok()) << cut;
   const JpegInterval first = jpeg_layout(jpeg).value().intervals.front();
-  EXPECT_FALSE(JpegCodes::from_header(jpeg)->find_bits(jpeg, first, 1000, kSingly).ok())
+  EXPECT_FALSE(JpegCodes::from_header(jpeg)->find_bits(jpeg, first, 1000, kOneBit).ok())
       << "the interval has fewer than 1000 units";
   for (size_t at = 0; at < first.begin; ++at) {
-    std::vector<std::byte> bent = jpeg;
-    bent[at] ^= std::byte{0x81};
-    const auto layout = jpeg_layout(bent);
-    const auto finder = JpegCodes::from_header(bent);
+    std::vector<std::byte> damaged = jpeg;
+    damaged[at] ^= std::byte{0x81};
+    const auto layout = jpeg_layout(damaged);
+    const auto finder = JpegCodes::from_header(damaged);
     if (layout.ok() && finder.ok())
       static_cast<void>(
           // may fail or succeed, but must not crash
-          finder->find_bits(bent, layout->intervals.front(), 4, kSingly).ok());
+          finder->find_bits(damaged, layout->intervals.front(), 4, kOneBit).ok());
   }
 }
 

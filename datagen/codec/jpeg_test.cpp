@@ -195,7 +195,7 @@ TEST(Jpeg, EncoderRefusesWhatJpegLacks) {
   EXPECT_TRUE(encoder.encode(slopes(8, 8), 90).ok());
 }
 
-TEST(Jpeg, GreyscaleIsSpread) {
+TEST(Jpeg, GreyscaleBecomesRgb) {
   Kind kind{JCS_GRAYSCALE, JCS_GRAYSCALE, 1};
   JpegDecoder decoder;
   Image decoded;
@@ -206,7 +206,7 @@ TEST(Jpeg, GreyscaleIsSpread) {
   for (const uint8_t value : decoded.pixels) EXPECT_NEAR(value, 99, 1);
 }
 
-TEST(Jpeg, InksBecomeLight) {
+TEST(Jpeg, CmykBecomesRgb) {
   // The ink is half yellow and a little black. As RGB it is (255, 255, 127) times 200/255.
   const auto check = [](const Kind& kind, std::vector<uint8_t> ink) {
     std::vector<uint8_t> samples;
@@ -312,7 +312,7 @@ TEST(Jpeg, APartOutsideOfThePictureIsRefused) {
   EXPECT_TRUE(decoder.decode_part(*jpeg, {39, 29, 1, 1}, cut).ok()) << "the decoder goes on";
 }
 
-TEST(JpegDamage, EveryTruncationIsSaid) {
+TEST(JpegDamage, EveryTruncationIsReported) {
   const Image picture = speckles(24, 17, 5);
   JpegDecoder decoder;
   Image decoded;
@@ -376,7 +376,7 @@ TEST(JpegDamage, RandomDamageNeverCrashes) {
     }
 }
 
-TEST(JpegDamage, OtherFilesAreNamed) {
+TEST(JpegDamage, OtherFilesAreReported) {
   JpegDecoder decoder;
   Image decoded;
   EXPECT_NE(decoder.decode({}, decoded).error().what.find("Empty input"), std::string::npos);
@@ -406,7 +406,7 @@ TEST(JpegDamage, ClaimsBeyondTheBytesAreRefused) {
   EXPECT_TRUE(decoded.pixels.empty());
 }
 
-TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
+TEST(JpegDamage, ArithmeticCodingDoesNotAvoidTheLimit) {
   constexpr std::byte kArithmeticFrame{0xc9};
   const Bytes small = encode_kind({.arithmetic = true}, 16, 16, slopes(16, 16).pixels);
   JpegDecoder decoder;

@@ -151,7 +151,7 @@ struct PngSource {
 
 struct PngSink {
   Guard guard;
-  std::span<std::byte> left;  // the output buffer from the next byte on
+  std::span<std::byte> left;  // the free part of the output buffer
   png_structp png = nullptr;
   png_infop info = nullptr;
 

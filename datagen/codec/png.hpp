@@ -27,8 +27,8 @@ bool is_png(std::span<const std::byte> bytes);
 // is `corrupt`.
 Result<bool> is_png_not_jpeg(std::span<const std::byte> picture);
 
-// Decodes JPEG and PNG; the first bytes of a picture tell which it is. Results and errors are those of
-// JpegDecoder::decode() and decode_png(). Only one thread at a time may use it.
+// Decodes JPEG and PNG; the first bytes of a picture decide which decoder is used. Results and errors are
+// those of JpegDecoder::decode() and decode_png(). Only one thread at a time may use it.
 class PictureDecoder {
  public:
   Result<void> decode(std::span<const std::byte> picture, Image& out);

@@ -1,5 +1,5 @@
 // Fuzz target: the input is a PNG. Decodes small pictures. Also decodes pictures that claim more pixels than
-// deflate can make of their bytes, which must be refused.
+// deflate can make of their bytes; this must fail.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -35,7 +35,7 @@ std::vector<std::byte> encoded(const Image& image) {
   return {png.begin(), png.end()};
 }
 
-TEST_F(Png, ComesBackAsItWas) {
+TEST_F(Png, RoundTripKeepsThePixels) {
   for (const auto& [width, height] : {std::pair{1U, 1U}, {17U, 3U}, {3U, 400U}, {500U, 375U}}) {
     const Image image = some_picture(width, height);
     Image back;
@@ -47,7 +47,7 @@ TEST_F(Png, ComesBackAsItWas) {
   }
 }
 
-TEST_F(Png, ADecoderOfPicturesTellsThemApart) {
+TEST_F(Png, APictureDecoderDistinguishesTheFormats) {
   const Image image = some_picture(40, 30);
   Image decoded;
   PictureDecoder decoder;
@@ -69,7 +69,7 @@ TEST_F(Png, OneEncoderForManyPictures) {
   }
 }
 
-TEST_F(Png, RefusesPicturesThatAreNone) {
+TEST_F(Png, RefusesToEncodeInvalidPictures) {
   PngEncoder encoder;
   EXPECT_EQ(encoder.encode(Image{}).error().code, Errc::invalid_argument);
   EXPECT_EQ(encoder.encode({.width = 10, .height = 10, .pixels = {}}).error().code, Errc::invalid_argument);
@@ -108,12 +108,12 @@ TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
 }
 
 TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
-  constexpr size_t kBehindHeader = 8 + 25;
+  constexpr size_t kHeaderBytes = 8 + 25;
   std::vector<std::byte> png = encoded(some_picture(3, 3));
   std::vector<std::byte> text(8);  // the head of a chunk that claims 1 GiB
   text[0] = std::byte{0x40};
   std::memcpy(text.data() + 4, "tEXt", 4);
-  png.insert(png.begin() + kBehindHeader, text.begin(), text.end());
+  png.insert(png.begin() + kHeaderBytes, text.begin(), text.end());
   Image image;
   const Result<void> decoded = decode_png(png, image);
   ASSERT_FALSE(decoded.ok());

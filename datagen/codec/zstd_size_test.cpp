@@ -17,7 +17,8 @@ std::vector<std::byte> noise(size_t count, uint64_t values) {
   return bytes;
 }
 
-// The compression ratio of one stream: the bytes, `times` times, added in pieces of `piece` bytes.
+// The compression ratio of one stream, which contains `bytes` `times` times in a row. The bytes are added in
+// pieces of at most `piece` bytes.
 double ratio_of(const std::vector<std::byte>& bytes, size_t piece, int times = 1) {
   ZstdSize zstd = ZstdSize::start().value();
   for (int i = 0; i < times; ++i)
@@ -30,11 +31,11 @@ double ratio_of(const std::vector<std::byte>& bytes, size_t piece, int times = 1
 class ZstdSizeTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto there = zstd_available(); !there.ok()) GTEST_SKIP() << there.error().message();
+    if (const auto available = zstd_available(); !available.ok()) GTEST_SKIP() << available.error().message();
   }
 };
 
-TEST_F(ZstdSizeTest, NoiseStaysAndHalfEmptyBytesHalve) {
+TEST_F(ZstdSizeTest, NoiseDoesNotShrinkAndHalfEmptyBytesHalve) {
   const auto all = noise(1 << 20, 256);
   EXPECT_NEAR(ratio_of(all, 100'000), 1.0, 0.001);
   EXPECT_NEAR(ratio_of(noise(1 << 20, 16), 100'000), 2.0, 0.1);
@@ -47,7 +48,7 @@ TEST_F(ZstdSizeTest, PiecesDoNotMatterAndRepetitionIsFound) {
   EXPECT_GT(ratio_of(noise(300'000, 256), 50'000, 4), 3.0);
 }
 
-TEST_F(ZstdSizeTest, StreamsDoNotKnowEachOther) {
+TEST_F(ZstdSizeTest, StreamsAreIndependent) {
   const auto bytes = noise(50'000, 256);
   ZstdSize zstd = ZstdSize::start().value();
   for (int i = 0; i < 4; ++i) {
@@ -57,7 +58,7 @@ TEST_F(ZstdSizeTest, StreamsDoNotKnowEachOther) {
   EXPECT_NEAR(zstd.ratio(), 1.0, 0.01);
 }
 
-TEST(ZstdSize, SaysWhereTheBuildLacksIt) {
+TEST(ZstdSize, FailsInABuildWithoutZstd) {
   if (zstd_available().ok()) GTEST_SKIP() << "this build has zstd";
   EXPECT_EQ(ZstdSize::start().error().code, Errc::unsupported);
   EXPECT_EQ(ZstdSize::start().error().message(), "built without zstd");

@@ -1,5 +1,5 @@
 // Threads: the main thread calls the functions that dry_run.hpp declares. The threads of parallel_for() call
-// the lambda `check_journaled` in reusable_of_started(), which only adds to two atomics.
+// the lambda `check_journaled` in reusable_in_started_set(), which only adds to two atomics.
 // Lock: none.
 // Memory: everything allocates.
 // Ctrl-C: parallel_for() checks for it before each object. measure_making() does not check; it usually takes
@@ -46,15 +46,15 @@ void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
     }
 }
 
-// The least time, in seconds, to make `samples` samples. Slow storage makes it longer.
+// The least time, in seconds, to make `samples` samples. The actual time is longer if storage is slow.
 double seconds_at_least(const Generation& generation, uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
-  const double part = double(samples) / double(generation.state.samples);
-  return part * double(generation.payload_expected) / std::max(1.0, double(rate.bytes)) * rate.seconds /
+  const double fraction = double(samples) / double(generation.state.samples);
+  return fraction * double(generation.payload_expected) / std::max(1.0, double(rate.bytes)) * rate.seconds /
          threads;
 }
 
-Result<ReusableObjects> reusable_of_finished(const Generation& generation, Tier& tier, unsigned threads) {
+Result<ReusableObjects> reusable_in_finished_set(const Generation& generation, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
@@ -97,7 +97,7 @@ Result<std::vector<JournaledObject>> journaled_objects(const Generation& generat
   return journaled;
 }
 
-Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& tier, unsigned threads) {
+Result<ReusableObjects> reusable_in_started_set(const Generation& generation, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const std::vector<JournaledObject> journaled, journaled_objects(generation, tier));
   std::atomic<uint64_t> objects{0};
   std::atomic<uint64_t> samples{0};
@@ -151,8 +151,9 @@ Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& g
     PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));
     if (!started) return std::optional<ReusableObjects>();
   }
-  PENSTOCK_ASSIGN(const ReusableObjects reusable, *finished ? reusable_of_finished(generation, tier, threads)
-                                                            : reusable_of_started(generation, tier, threads));
+  PENSTOCK_ASSIGN(const ReusableObjects reusable, *finished
+                                                      ? reusable_in_finished_set(generation, tier, threads)
+                                                      : reusable_in_started_set(generation, tier, threads));
   return std::optional<ReusableObjects>(reusable);
 }
 

@@ -25,13 +25,13 @@ Result<MakingRate> measure_making(const Recipe& recipe);
 
 // What --resume would keep of a started data set, judged by the sizes of its objects.
 struct ReusableObjects {
-  uint64_t objects = 0;  // objects with samples that would be kept
+  uint64_t objects = 0;  // objects that would be kept, without those that have no samples
   uint64_t samples = 0;
 };
 
-// Looks for objects that --resume would keep. Absent if no data set like `generation` was started. Checks the
-// size of each object that the journal names. If the data set is finished, it checks the objects of the
-// manifest. Changes nothing.
+// Looks for objects that --resume would keep. The result is absent if no data set like `generation` was
+// started. Checks the size of each object that the journal names. If the data set is finished, it checks the
+// objects of the manifest. Changes nothing.
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads);
 

@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// All recipes and formats, as JSON lines if `output` asks for them. With `only_recipe`, that recipe and the
-// formats that can store its samples.
+// All recipes and formats, as JSON lines if `output` asks for them. With `only_recipe`, only that recipe and
+// the formats that can store its samples.
 std::string list_recipes(const Output& output, const RecipeInfo* only_recipe);
 
 }  // namespace penstock

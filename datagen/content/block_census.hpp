@@ -21,12 +21,13 @@ struct BlockCounts {
 // Counts blocks that are all zero, and blocks whose content occurred before. Only one thread at a time may
 // use it.
 // Memory: it remembers at most `most_blocks` different blocks (about 50 bytes each). If there are more, it
-// chooses one more bit of hashes, and forgets the blocks whose hash has it set (about half). From then on it
-// does not compare such blocks. It still counts every copy of the blocks that it remembers. So the proportion
-// of duplicates among the compared blocks is about that among all blocks.
+// chooses one more bit of the hashes, and forgets the blocks whose hash has this bit set (about half of
+// them). From then on it does not compare blocks with this bit set. It still counts every copy of the blocks
+// that it remembers. So the proportion of duplicates among the compared blocks is about that among all
+// blocks.
 // Comparison: it compares 64-bit hashes, in which every bit depends on every bit of the block. The
-// probability that any two of a million different blocks have the same hash is one in thirty million.
-// Somebody who wants to can construct two blocks with the same hash.
+// probability that any two of a million different blocks have the same hash is one in thirty million. Blocks
+// can be constructed on purpose to have the same hash.
 class BlockCensus {
  public:
   static constexpr size_t kMostBlocks = size_t{1} << 20;

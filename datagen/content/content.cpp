@@ -54,7 +54,7 @@ class PictureMeter {
   // its object says that it is a picture.
   bool is_picture(std::span<const std::byte> beginning, bool is_named_picture) const {
     return always_picture_ ||
-           (!never_picture_ && (is_named_picture || begins_with(beginning, kJpeg) || is_png(beginning)));
+           (!never_picture_ && (is_named_picture || begins_with(beginning, kJpegMagic) || is_png(beginning)));
   }
 
   void record_failure(const std::string& location, const std::string& why) {
@@ -103,7 +103,7 @@ class PictureMeter {
   }
 
  private:
-  static constexpr std::string_view kJpeg = "\xff\xd8\xff";
+  static constexpr std::string_view kJpegMagic = "\xff\xd8\xff";
 
   bool always_picture_;
   bool never_picture_;
@@ -207,9 +207,10 @@ class ContentReader {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
     if (index == 0 || manifest_.sample(index - 1).object != sample.object) range.begin = 0;
-    const bool last = index + 1 == manifest_.samples() || manifest_.sample(index + 1).object != sample.object;
-    range.end = std::max(range.end,
-                         last ? manifest_.object_bytes(sample.object) : manifest_.sample(index + 1).offset);
+    const bool is_last =
+        index + 1 == manifest_.samples() || manifest_.sample(index + 1).object != sample.object;
+    range.end = std::max(range.end, is_last ? manifest_.object_bytes(sample.object)
+                                            : manifest_.sample(index + 1).offset);
     return range;
   }
 

@@ -20,7 +20,7 @@ inline constexpr uint64_t kMostPictureBytes = uint64_t{64} << 20U;
 inline constexpr unsigned kDecodeRepeats = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
-  uint64_t samples = 0;  // how many samples; 0: as many as have about kContentBytes bytes, at least one
+  uint64_t samples = 0;  // how many samples to inspect; 0: about kContentBytes bytes, but at least one
   uint64_t seed = 0;     // the samples are selected at random by this seed
   bool progress = false;
 };

@@ -101,7 +101,7 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   EXPECT_NEAR(seen.pictures.bytes_per_pixel, double(jpeg.size()) / (64 * 48), 1e-9);
 }
 
-TEST_F(ContentTest, WhatCouldBeSparedIsFound) {
+TEST_F(ContentTest, FindsBlocksThatStorageCouldSave) {
   put(noise(3 * kBlockBytes, 1));
   put(noise(kBlockBytes, 2) + Bytes(2 * kBlockBytes) + noise(3 * kBlockBytes, 1));
   put(noise(10, 3) + noise(3 * kBlockBytes, 1));  // the same bytes, but shifted so that no block is equal
@@ -117,7 +117,7 @@ TEST_F(ContentTest, CompressionIsOfTheSamplesAlone) {
   EXPECT_NEAR(measure("raw")->zstd.value().each_sample, 2.0, 0.1);
 }
 
-TEST_F(ContentTest, WhatOneSampleTakesFromAnotherIsFoundInLineAlone) {
+TEST_F(ContentTest, RepetitionBetweenSamplesIsFoundOnlyInOneStream) {
   if (!zstd_available().ok()) GTEST_SKIP() << zstd_available().error().message();
   for (int i = 0; i < 4; ++i) put(noise(50'000, 1));
   const Compression zstd = measure("raw")->zstd.value();
@@ -125,7 +125,7 @@ TEST_F(ContentTest, WhatOneSampleTakesFromAnotherIsFoundInLineAlone) {
   EXPECT_GT(zstd.one_stream, 3.0);
 }
 
-TEST_F(ContentTest, SamplesOfAShardBringWhatLiesAroundThemOnce) {
+TEST_F(ContentTest, BytesAroundSamplesOfAShardAreCountedOnce) {
   const Bytes whole = noise(10 * kBlockBytes, 1);
   put(whole, {{5'000, 3'000}, {9'000, 11'000}, {20'001, 15'000}});
   const Content content = measure("raw").value();
@@ -164,7 +164,7 @@ TEST_F(ContentTest, SamplesLargerThanAPiece) {
   EXPECT_EQ(content.bytes, 5U << 20U);
 }
 
-TEST_F(ContentTest, AsManySamplesAsWantedEvenlyAndByTheSeed) {
+TEST_F(ContentTest, SelectsSamplesEvenlyByTheSeed) {
   const auto names_of = [](uint64_t seed) {
     ScriptedBackend backend;
     const Manifest manifest = scripted_files(backend, 100);
@@ -217,7 +217,7 @@ TEST_F(ContentTest, PicturesAreDecoded) {
   EXPECT_NEAR(pictures.bytes_per_pixel, double(plain.size()) / (64 * 48), 0.01);
 }
 
-TEST_F(ContentTest, WhatIsCalledJpegMustDecodeAndRawBytesAreLeftAlone) {
+TEST_F(ContentTest, JpegSamplesMustDecodeAndRawBytesAreNotDecoded) {
   put(noise(3'000, 5));
   EXPECT_EQ(measure("jpeg")->pictures.failed_count, 1U);
   builder_ = ManifestBuilder(ManifestFacts{});
@@ -226,7 +226,7 @@ TEST_F(ContentTest, WhatIsCalledJpegMustDecodeAndRawBytesAreLeftAlone) {
   EXPECT_EQ(raw.pictures.failed_count + raw.pictures.jpeg_count, 0U);
 }
 
-TEST_F(ContentTest, WhatIsNamedAsAPictureMustDecodeAmongOthers) {
+TEST_F(ContentTest, SamplesWithNamesOfPicturesMustDecode) {
   put(noise(3'000, 5), {{0, 3'000}}, ".txt");
   put(noise(3'000, 6), {{0, 3'000}}, ".PNG");
   put(noise(3'000, 7), {{0, 3'000}}, ".jpg");
@@ -247,7 +247,7 @@ TEST_F(ContentTest, EmptySamples) {
   EXPECT_EQ(content.blocks.inspected_blocks, 1U);
 }
 
-TEST_F(ContentTest, WhatCannotBeReadIsAnErrorAndCtrlCEndsIt) {
+TEST_F(ContentTest, IfNoSampleCanBeReadItFailsAndCtrlCEndsIt) {
   put(noise(5'000, 1));
   backend_.fail_on("object100");
   const auto failed = measure("raw");

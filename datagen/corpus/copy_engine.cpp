@@ -326,7 +326,7 @@ Result<void> Copy::copy_object(Worker& worker, uint64_t object) {
 }
 
 // Explains why an object could not be created. Either one of its folders has the name of an existing file, or
-// the object has the name of an existing folder. "" if neither is so.
+// the object has the name of an existing folder. "" if neither is the case.
 std::string Copy::name_conflict(std::string_view name) {
   Namespace& names = to_.backend->names();
   for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
@@ -365,8 +365,8 @@ Error Copy::add_progress(Error error) const {
   return error;
 }
 
-// Whether the target has no entry. This is asked before the mark is written. If the answer is yes, this copy
-// has made all entries that are there later.
+// Whether the target has no entry. run() calls this before it writes the mark. If the target is empty then,
+// this copy has made all entries that the target has later.
 Result<bool> Copy::target_is_empty() {
   bool empty = true;
   const auto listed = to_.backend->names().list("", [&](const Entry&) {
@@ -392,9 +392,9 @@ void Copy::remove_mark_and_folders(const std::vector<Worker>& workers, bool was_
     }
 }
 
-// Starts to watch the target for failed write-backs, if the copy must be durable. It must come after the mark
-// is written, which makes the folder. It must come before the first object, because earlier failures are not
-// detected.
+// Starts to watch the target for failed write-backs, if the copy must be durable. run() must call it after it
+// writes the mark, because that makes the folder. It must call it before it copies the first object, because
+// earlier failures are not detected.
 Result<void> Copy::begin_sync() {
   if (!syncs(options_.durability)) return success();
   PENSTOCK_ASSIGN(target_sync_, TargetSync::begin(to_));

@@ -22,7 +22,7 @@ std::string get(Backend& backend, std::string_view name) {
   return text;
 }
 
-// Each test has tiers of its own names, since tiers in memory live as long as the process.
+// Each test uses tier names of its own, because tiers in memory live as long as the process.
 class CopyTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -79,7 +79,7 @@ TEST_F(CopyTest, CopiesObjectsAndThenTheManifest) {
   }
 }
 
-TEST_F(CopyTest, LeavesWhatIsRightAndMendsWhatIsNot) {
+TEST_F(CopyTest, KeepsCorrectObjectsAndReplacesWrongOnes) {
   for (const bool checksums : {true, false}) {
     Corpus from = corpus(checksums);
     Tier to = tier(target_ + (checksums ? "a" : "b"));
@@ -97,7 +97,7 @@ TEST_F(CopyTest, LeavesWhatIsRightAndMendsWhatIsNot) {
   }
 }
 
-TEST_F(CopyTest, GoesOnAfterAFailureAndIsNoCorpusUntilThen) {
+TEST_F(CopyTest, ContinuesAfterAFailureAndIsNoCorpusUntilThen) {
   Corpus from = corpus();
   {
     Tier full = tier(target_ + ",fail=write:enospc@#6");
@@ -116,7 +116,7 @@ TEST_F(CopyTest, GoesOnAfterAFailureAndIsNoCorpusUntilThen) {
   expect_complete(from, to);
 }
 
-TEST_F(CopyTest, NothingMadeNothingLeft) {
+TEST_F(CopyTest, AFailureOfTheFirstObjectLeavesNothing) {
   Corpus from = corpus();
   Tier full = tier(target_ + ",fail=write:enospc@#2");
   ASSERT_FALSE(copy_corpus(from, full, {}).ok());
@@ -140,7 +140,7 @@ TEST_F(CopyTest, AFailureTouchesNothingOfOthers) {
   EXPECT_FALSE(to.backend->names().stat(kCopyingName).ok());
 }
 
-TEST_F(CopyTest, SaysBeforehandThatItDoesNotFit) {
+TEST_F(CopyTest, FailsBeforeItWritesIfTheSpaceIsTooSmall) {
   Corpus from = corpus();
   Tier small = tier(target_ + ",capacity=50k");
   const auto refused = copy_corpus(from, small, {});
@@ -168,7 +168,7 @@ TEST_F(CopyTest, RefusesFoldersThatHoldOtherThings) {
   EXPECT_TRUE(copy_corpus(from, fresh, {}).ok());
 }
 
-TEST_F(CopyTest, ReplacesOnlyWhenTold) {
+TEST_F(CopyTest, ReplacesObjectsIfItMay) {
   Corpus from = corpus();
   Tier to = tier(target_);
   put(*to.backend, "c0/2.jpg", "somebody's only copy");
@@ -194,7 +194,7 @@ TEST_F(CopyTest, RefusesItselfAndOtherCorpora) {
   EXPECT_EQ(copy_corpus(from, unreadable, {}).error().code, Errc::already_exists);
 }
 
-TEST_F(CopyTest, AMarkThatLostItsBytesIsNone) {
+TEST_F(CopyTest, AMarkOfZerosIsIgnored) {
   Corpus from = corpus();
   for (const size_t zeros : {0U, 16U}) {
     const std::string path = target_ + std::to_string(zeros);
@@ -214,7 +214,7 @@ TEST_F(CopyTest, AMarkThatLostItsBytesIsNone) {
   }
 }
 
-TEST_F(CopyTest, TellsADamagedSource) {
+TEST_F(CopyTest, ReportsADamagedSource) {
   Corpus from = corpus();
   std::string flipped = content(6);
   flipped[0] = '!';
@@ -234,8 +234,8 @@ TEST_F(CopyTest, TellsADamagedSource) {
 
 TEST_F(CopyTest, NoticesThatTheTargetGivesOtherBytes) {
   Corpus from = corpus();
-  Tier lying = tier(target_ + ",fail=flip@1");
-  const auto failed = copy_corpus(from, lying, {});
+  Tier faulty_target = tier(target_ + ",fail=flip@1");
+  const auto failed = copy_corpus(from, faulty_target, {});
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code, Errc::corrupt);
   EXPECT_NE(failed.error().what.find("came back"), std::string::npos) << failed.error().what;
@@ -281,7 +281,7 @@ void flip(Backend& backend, std::string_view name, size_t at) {
   put(backend, name, content);
 }
 
-TEST_F(CopyTest, TellsADamagedSourceOutsideOfSamplesToo) {
+TEST_F(CopyTest, ReportsADamagedSourceOutsideOfSamplesToo) {
   Corpus from = shards(source_, true);
   for (const size_t at : {0U, 7U, 8U, 17U, 30U, 40U}) {
     flip(*from.tier.backend, "b.shard", at);
@@ -295,7 +295,7 @@ TEST_F(CopyTest, TellsADamagedSourceOutsideOfSamplesToo) {
   }
 }
 
-TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
+TEST_F(CopyTest, ReplacesObjectsThatAreWrongOutsideOfSamples) {
   for (const bool whole : {true, false}) {
     Corpus from = shards(source_ + (whole ? "a" : "b"), whole);
     Tier to = tier(target_ + (whole ? "a" : "b"));
@@ -309,7 +309,7 @@ TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
 }
 
 // Objects that the copy replaces count as free space; other objects do not.
-TEST_F(CopyTest, WhatIsReplacedIsRoom) {
+TEST_F(CopyTest, ReplacedObjectsCountAsFreeSpace) {
   Corpus from = corpus();
   for (const bool same_names : {true, false}) {
     const std::string where = target_ + (same_names ? "-same" : "-others");

@@ -1,5 +1,5 @@
-// Tests copies to a disk that loses power: what was promised to be durable must survive, also objects of an
-// earlier copy.
+// Tests copies to a disk that loses power: objects that were promised to be durable must survive, also
+// objects of an earlier copy.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -36,8 +36,9 @@ Result<CopyOutcome> copy(Tier& to, Durability durability) {
   return copy_corpus(from, to, {.threads = 1, .durability = durability});
 }
 
-// Whatever a power cut leaves of the objects, the next copy recognises its own and continues.
-TEST(CopyPowerCut, OneThatWasCutOffIsGoneOnWith) {
+// Whatever a power cut leaves on the disk, the next copy recognises that this copy was started, and continues
+// it.
+TEST(CopyPowerCut, AnInterruptedCopyIsContinued) {
   ASSERT_EQ(corpus().manifest.samples(), 17U);
   uint64_t finished = 0;
   for (uint64_t n = 1; finished == 0; ++n) {
@@ -71,7 +72,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
   Tier target() const {
     return open_tier("t=posix:" + (disk_->path() / "copy").string(), kNoNamedTiers).value();
   }
-  // No file of the disk may be open.
+  // No file on the disk may be open when this is called.
   void cut_the_power() {
     ASSERT_OK(disk_->cut());
     ASSERT_OK(disk_->restart());
@@ -87,7 +88,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
   std::unique_ptr<LoopDisk> disk_;
 };
 
-TEST_P(CopyOnDisk, WhatAnEarlierCopyLeftSurvivesToo) {
+TEST_P(CopyOnDisk, ObjectsOfAnEarlierCopySurviveToo) {
   {
     Tier to = target();
     ASSERT_OK(copy(to, Durability::visible));
@@ -99,7 +100,7 @@ TEST_P(CopyOnDisk, WhatAnEarlierCopyLeftSurvivesToo) {
   expect_whole();
 }
 
-TEST_P(CopyOnDisk, SoDoesWhatWasHalfDone) {
+TEST_P(CopyOnDisk, ObjectsOfAFailedCopySurviveToo) {
   {
     Tier to =
         open_tier("t=posix:" + (disk_->path() / "copy").string() + ",fail=publish:eio@#9", kNoNamedTiers)

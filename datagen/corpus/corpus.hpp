@@ -38,7 +38,7 @@ struct Corpus {
   std::string name;                // last part of the root's path, for tables
   std::optional<ScanReport> scan;  // what the scan found, if CorpusRequest::scan was set
   // The size of the manifest if it is mapped from the corpus's own tier, else 0. Commands add it to the bytes
-  // read from that tier, because the back end's counters do not have these bytes.
+  // read from that tier, because the back end's counters do not include them.
   uint64_t mapped_bytes = 0;
 };
 
@@ -50,7 +50,7 @@ struct CorpusRequest {
   unsigned threads = 0;         // threads for scanning; 0: as many as there are CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and add_checksums: show progress
-  bool has_scan_option = true;  // whether the command has --scan; if so, messages may advise it
+  bool has_scan_option = true;  // whether the command has --scan, so that messages may recommend it
   NamedTiers named_tiers = {};  // tiers that site files name; the text of the corpus may use these names
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };

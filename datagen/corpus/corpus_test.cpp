@@ -131,7 +131,7 @@ TEST_F(CorpusTest, LinksToFilesAreFollowedLinksToFoldersAreNot) {
   EXPECT_NE(corpus->scan->text.find("a/circle"), std::string::npos);
 }
 
-TEST_F(CorpusTest, ALinkThatLeadsNowhereIsLeftOutAndSaid) {
+TEST_F(CorpusTest, ADanglingLinkIsLeftOutAndReported) {
   put("a/x.jpg", "12345");
   put("a/empty.jpg", "");
   fs::create_symlink("gone.jpg", root_ / "a" / "w.jpg");
@@ -151,7 +151,7 @@ TEST_F(CorpusTest, ALinkThatLeadsNowhereIsLeftOutAndSaid) {
   EXPECT_NE(none.error().what.find("leads nowhere"), std::string::npos) << none.error().what;
 }
 
-TEST_F(CorpusTest, WhatIsNoFileIsLeftOutAndSaid) {
+TEST_F(CorpusTest, SpecialFilesAreLeftOutAndReported) {
   fs::create_directories(root_ / "a");
   ASSERT_EQ(::mkfifo((root_ / "a" / "pipe.jpg").c_str(), 0600), 0);
   ASSERT_EQ(::mkfifo((root_ / "a" / ".pipe.jpg").c_str(), 0600), 0);
@@ -162,7 +162,7 @@ TEST_F(CorpusTest, WhatIsNoFileIsLeftOutAndSaid) {
       << none.error().what;
   fs::create_symlink("/dev/null", root_ / "a" / "device.jpg");
   put("b/x.jpg", "12345");
-  // With every decorator that a tier can have.
+  // Also with decorators around the back end, which limit the rate or add latency.
   for (const char* what : {"", ",limit=1g", ",latency=10us"}) {
     const auto corpus = open_corpus(root_.string() + what, {.scan = true, .threads = 3});
     ASSERT_TRUE(corpus.ok()) << corpus.error().message();
@@ -175,7 +175,7 @@ TEST_F(CorpusTest, WhatIsNoFileIsLeftOutAndSaid) {
   }
 }
 
-TEST_F(CorpusTest, WholeObjectsWithoutSamplesAreSaid) {
+TEST_F(CorpusTest, IntactObjectsWithoutSamplesAreReported) {
   put("a/x.jpg", "12345");
   put("a/cut.tfrecord", "");
   put("b/cut.tfrecord.gz", "");
@@ -189,9 +189,9 @@ TEST_F(CorpusTest, WholeObjectsWithoutSamplesAreSaid) {
       << corpus->scan->text;
 }
 
-TEST_F(CorpusTest, CompressedObjectsThatAreNotCalledSoGetAHint) {
+TEST_F(CorpusTest, CompressedObjectsWithoutTheExtensionGetAHint) {
   put("a/x.jpg", "12345");
-  const auto said_of = [&](const std::string& name, const std::string& content) {
+  const auto report_for = [&](const std::string& name, const std::string& content) {
     put(name, content);
     const auto corpus = scan();
     fs::remove(root_ / name);
@@ -202,11 +202,12 @@ TEST_F(CorpusTest, CompressedObjectsThatAreNotCalledSoGetAHint) {
   const auto hints = [](const std::string& text, const std::string& hint) {
     return text.find("it begins as " + hint) != std::string::npos;
   };
-  EXPECT_TRUE(hints(said_of("a/y.tar", gzip), "gzip does")) << said_of("a/y.tar", gzip);
-  EXPECT_TRUE(hints(said_of("a/y.npy", gzip), "gzip does")) << said_of("a/y.npy", gzip);
-  EXPECT_TRUE(hints(said_of("a/y.tfrecord", zlib), "zlib's streams do")) << said_of("a/y.tfrecord", zlib);
-  EXPECT_FALSE(hints(said_of("a/y.tfrecord", gzip), "")) << "is read as it is";
-  EXPECT_FALSE(hints(said_of("a/y.tar", std::string(1024, 'x')), ""));
+  EXPECT_TRUE(hints(report_for("a/y.tar", gzip), "gzip does")) << report_for("a/y.tar", gzip);
+  EXPECT_TRUE(hints(report_for("a/y.npy", gzip), "gzip does")) << report_for("a/y.npy", gzip);
+  EXPECT_TRUE(hints(report_for("a/y.tfrecord", zlib), "zlib's streams do"))
+      << report_for("a/y.tfrecord", zlib);
+  EXPECT_FALSE(hints(report_for("a/y.tfrecord", gzip), "")) << "is read as it is";
+  EXPECT_FALSE(hints(report_for("a/y.tar", std::string(1024, 'x')), ""));
 }
 
 TEST_F(CorpusTest, LabelsOfFoldersAreCounted) {
@@ -218,7 +219,7 @@ TEST_F(CorpusTest, LabelsOfFoldersAreCounted) {
   EXPECT_EQ(scan()->scan->folder_labelled_samples, 2U);
 }
 
-TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
+TEST_F(CorpusTest, UnreadableObjectsAreLeftOutIfOthersRemain) {
   put("a/torn.npy", "no array");
   const auto nothing = scan();
   ASSERT_FALSE(nothing.ok());
@@ -332,7 +333,7 @@ TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
   EXPECT_ERRC(Errc::unsupported, scan(), "1024 bytes");
 }
 
-TEST_F(CorpusTest, ArraysThatAreNoSamplesAreSaid) {
+TEST_F(CorpusTest, ArraysThatAreNoSamplesAreReported) {
   const Tier disk = open_tier("posix:" + root_.string(), kNoNamedTiers).value();
   const std::vector<Field> fields = two_signals();
   auto samples = test_samples(fields, 1);
@@ -346,7 +347,7 @@ TEST_F(CorpusTest, ArraysThatAreNoSamplesAreSaid) {
   EXPECT_NE(corpus->scan->text.find("(first: 'time' in 'a.npz')"), std::string::npos) << corpus->scan->text;
 }
 
-TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
+TEST_F(CorpusTest, ObjectsThatCannotBeReadForTheirChecksumAreLeftOut) {
   for (const char* name : {"a/w.jpg", "a/x.jpg", "b/y.jpg", "b/z.jpg"}) put(name, name);
   const auto whole = scan({.add_checksums = true, .threads = 1});
   ASSERT_TRUE(whole.ok());
@@ -369,7 +370,7 @@ TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   EXPECT_EQ(broken.error().code, Errc::io);
 }
 
-TEST_F(CorpusTest, ContainersOfNothingAreNoCorpus) {
+TEST_F(CorpusTest, EmptyContainersAreNoCorpus) {
   put("a.tar", std::string(10240, '\0'));
   const auto nothing = scan();
   ASSERT_FALSE(nothing.ok());
@@ -410,7 +411,7 @@ TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   EXPECT_FALSE(open_corpus(root_.string(), {.types = "png"}).ok());
 }
 
-TEST_F(CorpusTest, OpensWhatWasPublishedInPlaceOrElsewhere) {
+TEST_F(CorpusTest, OpensAManifestInTheFolderOrElsewhere) {
   put("a/x.jpg", "12345");
   auto corpus = scan();
   ASSERT_TRUE(corpus.ok());
@@ -434,7 +435,7 @@ TEST_F(CorpusTest, AnInterruptEndsAScan) {
   EXPECT_EQ(corpus.error().code, Errc::interrupted);
 }
 
-TEST(FolderWalk, AFailingFolderEndsItWithoutWaitingForever) {
+TEST(FolderWalk, AFailingFolderEndsTheWalkWithoutADeadlock) {
   const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1", kNoNamedTiers);
   ASSERT_TRUE(tier.ok()) << tier.error().message();
   const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return uint16_t{0}; });

@@ -22,9 +22,10 @@ void add_part(ScanReport& report, std::string_view part) {
   report.text.append(report.text.empty() ? "left out: " : "; ").append(part);
 }
 
-void add_count(ScanReport& report, uint64_t count, std::string_view one, std::string_view many,
+void add_count(ScanReport& report, uint64_t count, std::string_view singular, std::string_view plural,
                std::string_view first) {
-  if (count > 0) add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? one : many, first));
+  if (count > 0)
+    add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? singular : plural, first));
 }
 
 ScanReport report_left_out(const FolderWalk& walk) {

@@ -41,7 +41,7 @@ class UnreadableObjects {
 // Appends one part, such as "2 hidden", to ScanReport::text.
 void add_part(ScanReport& report, std::string_view part);
 // Appends a count to ScanReport::text unless it is 0, such as "3 links that lead nowhere (first: 'x')".
-void add_count(ScanReport& report, uint64_t count, std::string_view one, std::string_view many,
+void add_count(ScanReport& report, uint64_t count, std::string_view singular, std::string_view plural,
                std::string_view first);
 // Fills a report with what the listing of folders left out.
 ScanReport report_left_out(const FolderWalk& walk);

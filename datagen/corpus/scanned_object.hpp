@@ -23,7 +23,7 @@ struct ScanFormat {
 // objects.
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
 
-// Joins two values: `so_far` becomes `next` if it was empty, and "mixed" if it was another value.
+// Joins two values: `so_far` becomes `next` if it was empty, and "mixed" if it was a value other than `next`.
 void set_or_mark_mixed(std::string& so_far, std::string_view next);
 
 // Whether the error comes from the object's content, so that every scan would meet it. Other errors, of a

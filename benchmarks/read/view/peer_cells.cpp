@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-void append_part(std::string& text, const std::string& words) {
-  if (!words.empty()) text += (text.empty() ? "" : ", ") + words;
+void append_part(std::string& text, const std::string& part) {
+  if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
 }
 
 // A record's block size as text. The record has it either as a number of bytes or already as text.
@@ -58,8 +58,8 @@ std::string peer_work(const Record& record) {
   return work.empty() ? parameter_text(record, "benchmark") : work;
 }
 
-// Whether the record's rate is that of reads and not of writes. A fio job that does both has one record for
-// each.
+// Whether the record's rate is that of reads and not of writes. A fio job that reads and writes has one
+// record for its reads and one for its writes.
 bool is_read_rate(const Record& record) {
   const std::string operation = parameter_text(record, "operation");
   const std::string direction = operation.empty() ? parameter_text(record, "rw") : operation;
@@ -72,15 +72,15 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
                ? tier_name(record) + "|" + peer_program(record) + "|" + peer_work(record)
                : "";
   });
-  const auto place_of = [](const Record& record) {
+  const auto program_and_tier = [](const Record& record) {
     return peer_program(record) + " on " + tier_name(record);
   };
   std::vector<PeerCurve> curves;
   for (const RecordList& one : groups) {
     const Record& first = *one.front();
-    PeerCurve curve{tier_name(first), place_of(first), is_direct(first), is_read_rate(first), {}};
+    PeerCurve curve{tier_name(first), program_and_tier(first), is_direct(first), is_read_rate(first), {}};
     const auto same_name = std::count_if(groups.begin(), groups.end(), [&](const RecordList& other) {
-      return place_of(*other.front()) == curve.name;
+      return program_and_tier(*other.front()) == curve.name;
     });
     if (const std::string work = peer_work(first); same_name > 1 && !work.empty()) curve.name += ": " + work;
     for (const Record* const record : one)

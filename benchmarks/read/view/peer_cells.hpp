@@ -16,7 +16,7 @@ namespace penstock {
 // Whether this is a usable record of another program than penstock, with a rate of bytes or operations.
 bool is_peer(const Record& record);
 
-// The name of the program. If the record's label has it, with its version: "fio-3.33".
+// The name of the program: the record's label `peer` if it has one ("fio-3.33"), else the record's command.
 std::string peer_program(const Record& record);
 
 // What the program did, as far as the record has the parameters: "randread of 128k, depth 8, psync, direct".
@@ -28,7 +28,7 @@ struct PeerCurve {
   std::string name;  // "fio-3.33 on disk", followed by its work if two curves would have the same name
   bool uses_direct_io = false;
   bool rate_is_of_reads = false;
-  std::map<uint64_t, const Record*> by_count;  // threads -> the latest record
+  std::map<uint64_t, const Record*> by_count;  // number of threads -> the latest record
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 

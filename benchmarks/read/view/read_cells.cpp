@@ -64,11 +64,12 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     group.open_loop = find_metric(first, read_metrics::kOfferedRate) != nullptr;
     group.title =
         (group.cache.empty() ? "reading" : group.cache) + (titles[i].empty() ? "" : ", ") + titles[i];
-    for (const RecordList& of_tier :
+    for (const RecordList& tier_records :
          grouped(record_groups[i], [](const Record& record) { return "|" + tier_name(record); })) {
       ReadCurve& curve = group.curves.emplace_back();
-      curve.tier = tier_name(*of_tier.front());
-      for (const Record* const record : of_tier) keep_newer(curve.by_count[*read_threads(*record)], *record);
+      curve.tier = tier_name(*tier_records.front());
+      for (const Record* const record : tier_records)
+        keep_newer(curve.by_count[*read_threads(*record)], *record);
     }
     groups.push_back(std::move(group));
   }

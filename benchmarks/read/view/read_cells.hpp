@@ -16,8 +16,8 @@ namespace penstock {
 // The thread count of a usable record of `read` or of the profiler. Absent for any other record.
 std::optional<uint64_t> read_threads(const Record& record);
 
-// A text that is equal for records that may be compared. It has everything that must be equal: all but tier,
-// threads, cache and labels. `also_excluded`: one more parameter that may differ.
+// A text that is equal for records that may be compared. It contains everything that must be equal, which is
+// all except tier, threads, cache and labels. `also_excluded`: one more parameter that may differ.
 std::string read_work(const Record& record, std::string_view also_excluded = "");
 // For each record a row of texts: corpus, parameters, host and labels. titles_of() makes titles from them.
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
@@ -46,9 +46,9 @@ struct ReadGroup {
 };
 std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
-// The rate of `record` divided by the rate of the record of `curve` that has the fewest threads. If both have
-// equally many repeats, it is the median of the ratios of their repeats, because the repeats of a sweep are
-// interleaved.
+// The rate of `record` divided by the rate of the record of `curve` that has the fewest threads. If both
+// records have equally many repeats, the result is the median of the ratios of their repeats, because the
+// repeats of a sweep are interleaved.
 std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

@@ -80,7 +80,7 @@ TEST(Ranks, HaveAChartATableAndASentence) {
   EXPECT_FALSE(has(page_of({records[0]}), "id=\"ranks\""));
 }
 
-TEST(Ranks, WithinTheSpreadSayNothing) {
+TEST(Ranks, WithinTheSpreadGiveNoFinding) {
   const std::string page = page_of({of_ranks(1, {100, 150, 50}), of_ranks(2, {130, 120, 125})});
   EXPECT_TRUE(has(section(page, "ranks"), "bring nothing to pfs, 2 threads a rank that can be told"));
 }
@@ -107,7 +107,7 @@ TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {
   EXPECT_FALSE(has(page, "id=\"other\"")) << "not also elsewhere";
 }
 
-TEST(Peers, AreNotHeldAgainstWhatTheyDidNotDo) {
+TEST(Peers, AreNotComparedWithOtherCacheStatesOrSeveralRanks) {
   const auto comparable = [](Record peer, Record ours) {
     const std::vector<Record> records{std::move(ours), std::move(peer)};
     return is_comparable(peer_curves(records)[0], read_groups(records)[0]);

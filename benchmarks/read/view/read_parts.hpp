@@ -9,8 +9,8 @@
 //   were measured. Tiers within 5% of each other count as equal.
 // - Baseline: the sentence reports samples_per_s / baseline_samples_per_s, repeat by repeat if both have
 //   equally many repeats.
-// - Noise: a difference is not reported if it is within the spread of the repeats, which is (max - min) /
-//   median of the compared rows. If a row has only one repeat, the sentence says so and is a caution.
+// - Noise: a difference is not reported if it is not larger than the spread, (max - min) / median, of the
+//   repeats of the compared rows. If a row has only one repeat, the sentence says so and is a caution.
 // - Ceiling: a tier's fastest row is compared with the highest ceiling of all rows of the tier. If the rows
 //   decode, the sentence reports how far decoding stays below the ceiling.
 // - "At most N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says so.

@@ -50,22 +50,22 @@ double rate_at(const std::vector<ScalingPoint>& points, uint64_t threads) {
   return 0;
 }
 
-bool measured_once(const ReadCurve& curve) {
+bool has_single_repeat(const ReadCurve& curve) {
   return std::any_of(curve.by_count.begin(), curve.by_count.end(), [](const auto& row) {
     const Metric* const rate = throughput(*row.second);
     return rate == nullptr || rate->samples.size() < 2;
   });
 }
 
-bool any_measured_once(const std::vector<const ReadCurve*>& curves) {
+bool any_has_single_repeat(const std::vector<const ReadCurve*>& curves) {
   return std::any_of(curves.begin(), curves.end(),
-                     [](const ReadCurve* curve) { return measured_once(*curve); });
+                     [](const ReadCurve* curve) { return has_single_repeat(*curve); });
 }
 
 // The tone of a sentence about these curves. It is a caution if a result has a single repeat, because its
 // spread is unknown.
 Tone tone_of(const std::vector<const ReadCurve*>& curves) {
-  return any_measured_once(curves) ? Tone::caution : Tone::finding;
+  return any_has_single_repeat(curves) ? Tone::caution : Tone::finding;
 }
 
 bool decodes(const ReadGroup& group) {
@@ -105,7 +105,7 @@ std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve
   }
   if (decodes(group)) text += "; decoding included";
   if (!more.empty()) text += "; " + more;
-  if (any_measured_once(curves)) text += "; from one repeat";
+  if (any_has_single_repeat(curves)) text += "; from one repeat";
   return " (" + text + ")";
 }
 
@@ -124,7 +124,8 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   const std::string last = threads_text(points.back().threads);
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
   // The sentence will say how the rate changes from `from_threads` to the highest thread count. `difference`
-  // is the change that it would report. If the noise is larger, it says that nothing can be told.
+  // is the change that it would report. If the noise is larger than `difference`, the sentence says that the
+  // effect is unknown.
   const ScalingPoint& previous = points[points.size() - 2];
   const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
                                 : scaling.still_gains       ? previous.threads
@@ -182,7 +183,7 @@ std::optional<RowPair> last_common_rows(const ReadCurve& a, const ReadCurve* b) 
                    threads_text(at->first),
                    *rate_of(*other_row->second) / *rate_of(*at->second),
                    std::max(spread_of(*at->second), spread_of(*other_row->second)),
-                   any_measured_once({&a, b})};
+                   any_has_single_repeat({&a, b})};
   }
   return std::nullopt;
 }
@@ -222,7 +223,8 @@ void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
     }
 }
 
-// Compares groups that differ only in their labels. So the effect of a change that the user labelled is seen.
+// Compares groups that differ only in their labels. This shows the effect of a change that the user marked
+// with a label.
 void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (size_t i = 0; i < groups.size(); ++i)
     for (size_t j = i + 1; j < groups.size(); ++j) {

@@ -28,14 +28,14 @@ TEST(Scaling, ALaterGainCountsAsGain) {
   EXPECT_TRUE(measure_scaling(curve).still_gains);
 }
 
-TEST(Scaling, FallingIsNamed) {
+TEST(Scaling, ALossAfterThePeakIsMeasured) {
   const ScalingPoint curve[] = {{1, 100}, {2, 180}, {4, 120}};
   const Scaling scaling = measure_scaling(curve);
   EXPECT_EQ(scaling.peak_threads, 2U);
   EXPECT_NEAR(scaling.loss_after_peak, 1.0 / 3, 1e-12);
 }
 
-TEST(Scaling, OnePointOrNoRateSaysNothing) {
+TEST(Scaling, OnePointOrNoRateHasNoScaling) {
   const ScalingPoint one[] = {{1, 100}};
   EXPECT_EQ(measure_scaling(one).useful_threads, 0U);
   const ScalingPoint zero[] = {{1, 0}, {2, 0}};
@@ -43,7 +43,7 @@ TEST(Scaling, OnePointOrNoRateSaysNothing) {
   EXPECT_EQ(measure_scaling({}).useful_threads, 0U);
 }
 
-TEST(Sentences, RanksThatLieApartAreNamed) {
+TEST(Sentences, RanksWithDifferentRatesAreReported) {
   const auto over_ranks = [](double least, double most) {
     Record record = read_cell("pfs", 2, "warm", 400);
     for (const auto& [name, mib] :
@@ -70,7 +70,7 @@ TEST(Sentences, ScalingAndTiers) {
   EXPECT_EQ(only_sentence(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
 }
 
-TEST(Sentences, OfAnOpenLoopWhetherTheTierKeptUp) {
+TEST(Sentences, AnOpenLoopReportsWhetherTheTierKeptUp) {
   const auto offered = [](int threads, double rate) {
     Record record = read_cell("disk", threads, "warm", 100);
     record.parameters["rate"] = "1000/s";
@@ -113,7 +113,7 @@ TEST(Sentences, WhatIsInMemoryIsNeverCalledCold) {
   EXPECT_TRUE(has(only_sentence({fast}, "accelerators"), "(in memory;"));
 }
 
-TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
+TEST(Sentences, ABypassedOrUnverifiedCacheIsReported) {
   Record direct = read_cell("direct", 1, "warm", 500);
   direct.cache["client_data"] = "bypassed";
   EXPECT_TRUE(has(only_sentence({direct}, "accelerators"), "(cache bypassed;"));
@@ -160,7 +160,7 @@ TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
       "up to 32% apart (cold).");
 }
 
-TEST(Sentences, OneRepeatIsSaid) {
+TEST(Sentences, ASingleRepeatIsReported) {
   Record once = read_cell("disk", 1, "cold", 100);
   once.metrics["payload_bytes_per_s"].samples.resize(1);
   EXPECT_EQ(only_sentence({once, read_cell("fast", 1, "cold", 300)}, "tiers"),
@@ -183,7 +183,7 @@ Record with_ceiling(Record record, double mib_per_s) {
   return record;
 }
 
-TEST(Sentences, TheCeilingIsTheTiersAndItsFastestRowStandsAgainstIt) {
+TEST(Sentences, TheFastestRowIsComparedWithTheHighestCeilingOfTheTier) {
   EXPECT_EQ(only_sentence({with_ceiling(read_cell("root", 1, "cold", 1000), 1000),
                            with_ceiling(read_cell("root", 4, "cold", 1500), 2000)},
                           "ceiling"),
@@ -209,7 +209,7 @@ TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
       has(only_sentence({two}, "ceiling"), "Reading root and decoding come to 100.0 MiB/s at 2 threads"));
 }
 
-TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
+TEST(Sentences, ColdAndWarmAreComparedForEachWorkload) {
   std::vector<Record> records;
   for (const char* order : {"shuffled", "sequential"})
     for (const char* cache : {"cold", "warm"}) {
@@ -232,7 +232,7 @@ TEST(Sentences, TiersWithoutACommonThreadCountAreNotCompared) {
       sentence_texts({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
 }
 
-TEST(Sentences, WhatDiffersInALabelOnlyStandsSideBySide) {
+TEST(Sentences, RecordsThatDifferOnlyInALabelAreCompared) {
   Record old = read_cell("disk", 4, "cold", 100);
   old.label["disk"] = "old";
   Record fresh = read_cell("disk", 4, "cold", 150);

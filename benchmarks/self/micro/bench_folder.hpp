@@ -11,10 +11,12 @@
 
 namespace penstock {
 
-// In a folder of its own below the system's for temporary files, gone with its owner.
+// Keeps the object in a new folder inside the system's folder for temporary files. The destructor removes
+// this new folder.
 class BenchFolder {
  public:
-  // The back end with its default options and an object "object" of that many bytes, warm.
+  // Makes the back end with its default options, and writes the object kObject with `bytes` bytes. The object
+  // is warm, because it was just written.
   static Result<std::unique_ptr<BenchFolder>> make(const BackendInfo& info, uint64_t bytes);
   ~BenchFolder();
   BenchFolder(const BenchFolder&) = delete;
@@ -29,7 +31,7 @@ class BenchFolder {
   std::unique_ptr<Backend> backend_;
 };
 
-// Back ends that can be had here without a server.
+// The back ends that work on this machine without a server.
 std::vector<const BackendInfo*> benchable_backends();
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
-// Micro-benchmark: checksums, as samples and TFRecord framing need them, next to the simplest loop: a table,
-// and a byte at a time. Combining checksums stands next to going through the bytes, which it spares.
+// Micro-benchmark: computes the CRC32C of buffers as large as samples and TFRecord headers. The baseline is
+// the simplest loop, which looks up one byte at a time in a table. A second case combines the checksums of
+// two buffers. Its baseline computes the checksum of the second buffer from its bytes.
 #include "io_backends/core/checksums/crc32c.hpp"
 
 #include <algorithm>
@@ -19,9 +20,9 @@ constexpr size_t kSizes[] = {64, 4096, size_t{112} << 10U, size_t{16} << 20U};
 
 using Checksum = uint32_t (*)(std::span<const std::byte>, uint32_t);
 
-constexpr uint32_t kPolynomial = 0x82f63b78U;  // of CRC32C, its bits reversed
+constexpr uint32_t kPolynomial = 0x82f63b78U;  // the polynomial of CRC32C, with its bits reversed
 constexpr size_t kBatchBytes = size_t{256} << 10U;
-constexpr size_t kCombined = 4096;
+constexpr size_t kCombinedBytes = 4096;
 
 constexpr std::array<uint32_t, 256> make_table() {
   std::array<uint32_t, 256> table{};
@@ -34,7 +35,7 @@ constexpr std::array<uint32_t, 256> make_table() {
 }
 constexpr std::array<uint32_t, 256> kTable = make_table();
 
-uint32_t by_bytes(std::span<const std::byte> bytes) {
+uint32_t crc_by_table(std::span<const std::byte> bytes) {
   uint32_t crc = ~0U;
   for (const std::byte byte : bytes)
     crc = (crc >> 8U) ^ kTable[(crc ^ std::to_integer<unsigned>(byte)) & 255U];
@@ -47,17 +48,17 @@ void finish(benchmark::State& state, const Result<void>& done) {
 
 void measure(benchmark::State& state, Checksum checksum, size_t size, bool smoke) {
   const std::vector<std::byte> bytes(size, std::byte{0x5a});
-  if (by_bytes(bytes) != checksum(bytes, 0))
+  if (crc_by_table(bytes) != checksum(bytes, 0))
     return give_up(state, make_error(Errc::internal, "two ways to a checksum differ"));
   finish(state, by_turns(
                     state, {.batch = smoke ? 1 : std::max<size_t>(kBatchBytes / size, 1), .bytes = size},
                     [&] { benchmark::DoNotOptimize(checksum(bytes, 0)); },
-                    [&] { benchmark::DoNotOptimize(by_bytes(bytes)); }));
+                    [&] { benchmark::DoNotOptimize(crc_by_table(bytes)); }));
 }
 
 template <class Combine>
 void combine(benchmark::State& state, bool smoke, Combine combined) {
-  const std::vector<std::byte> bytes(kCombined, std::byte{0x5a});
+  const std::vector<std::byte> bytes(kCombinedBytes, std::byte{0x5a});
   uint32_t crc = 1;
   uint32_t other = 1;
   finish(state, by_turns(
@@ -79,11 +80,11 @@ void add(Microbench& to) {
         })->UseManualTime();
   }
   to.add("combine", [smoke](benchmark::State& state) {
-      const uint32_t power = crc32c_power(kCombined);
+      const uint32_t power = crc32c_power(kCombinedBytes);
       combine(state, smoke, [&](uint32_t a, uint32_t b) { return crc32c_shift(a, power) ^ b; });
     })->UseManualTime();
   to.add("combine_one_length", [smoke](benchmark::State& state) {
-      const CrcShift shift = crc32c_fixed_shift(kCombined);
+      const CrcShift shift = crc32c_fixed_shift(kCombinedBytes);
       combine(state, smoke, [&](uint32_t a, uint32_t b) { return shift.combine(a, b); });
     })->UseManualTime();
 }

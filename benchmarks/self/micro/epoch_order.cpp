@@ -1,4 +1,4 @@
-// Micro-benchmark: the next sample of an epoch, by each shuffle of `train`.
+// Micro-benchmark: the time in which each shuffle of `train` gives the next sample of an epoch.
 #include <string>
 
 #include "benchmarks/self/micro/microbench.hpp"
@@ -10,10 +10,11 @@ extern const MicrobenchInfo microbench_epoch_order;
 
 namespace {
 
-// A permutation draws below the next power of 4, and again what is too large: seldom for a billion, which is
-// little less than 4^15, and three times of four for the dearest size.
+// A permutation of n samples draws a number below the next power of 4, and draws again if the number is n or
+// more. For a billion samples this is rare, because a billion is little less than 4^15. For kSlowestSamples
+// it happens after three of four draws.
 constexpr uint64_t kBillion = 1'000'000'000;
-constexpr uint64_t kDearest = (uint64_t{1} << 28U) + 1;
+constexpr uint64_t kSlowestSamples = (uint64_t{1} << 28U) + 1;
 
 void draw(benchmark::State& state, uint64_t samples, Shuffle shuffle) {
   const Sampler sampler(samples, shuffle, 1);
@@ -35,7 +36,7 @@ void add(Microbench& to) {
   add_one(Shuffle::buffer(1000), kBillion);
   add_one(Shuffle::buffer(to.smoke() ? 2000 : 10'000'000), kBillion);
   add_one(Shuffle::global, kBillion);
-  add_one(Shuffle::global, kDearest);
+  add_one(Shuffle::global, kSlowestSamples);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Micro-benchmark: what keeping a latency costs, for each read, next to the plainest histogram: a count for
-// each power of two.
+// Micro-benchmark: adds a latency to a Histogram, which `read` does for each sample. The baseline is the
+// plainest histogram: one count for each power of two.
 #include <array>
 #include <bit>
 
@@ -14,7 +14,7 @@ extern const MicrobenchInfo microbench_histogram_add;
 
 namespace {
 
-// Latencies from 50 us to 5 ms, as a device gives them.
+// The latencies are like those of a device: from about 50 us to 5 ms.
 void measure(benchmark::State& state, bool smoke) {
   const RandomStream random(1, "latencies");
   std::vector<uint64_t> latencies;

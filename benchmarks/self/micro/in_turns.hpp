@@ -1,5 +1,6 @@
-// What is measured, by turns with the simplest loop that does the same work: both see the same minutes of the
-// machine, so that the ratio of their times holds where neither time does.
+// Measures a function in alternation with the simplest loop that does the same work. Both run while the
+// machine is in the same condition. So the ratio of their times is reliable even if the times themselves
+// vary.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -15,19 +16,21 @@
 namespace penstock {
 
 struct Turns {
-  size_t batch = 1;          // calls in a row: many enough that two looks at the clock are nothing to them
-  uint64_t bytes = 0;        // of a call; 0: calls are counted, not bytes
-  bool has_baseline = true;  // false: nothing simpler does the same, and `plain` is not called
+  // Number of calls between two clock reads. It must be so large that the clock reads take a negligible time.
+  size_t batch = 1;
+  uint64_t bytes = 0;        // bytes that one call processes; 0: the counter is calls per second
+  bool has_baseline = true;  // false: no simpler loop does the same work, and `plain` is not called
 };
 
-// Calls `measured` and `plain` (no arguments; void or Result<void>), a batch of either after one of the
-// other, who is first changing. Of the benchmark, which has to be UseManualTime(), the time is that of
-// `measured` alone. Counters: bytes_per_second or items_per_second, and of_baseline, the plain loop's time
-// over that of the measured one: 0.98 means that it is 2% slower. Ends with the first error.
+// Calls `measured` and `plain`, one batch of each in turn. Which of the two comes first alternates. Both are
+// functions without arguments that return void or Result<void>. The benchmark must have UseManualTime(), and
+// its time is that of `measured` alone. Counters: bytes_per_second or items_per_second, and of_baseline,
+// which is the time of `plain` divided by the time of `measured` (0.98: `measured` is 2% slower). Ends with
+// the first error.
 template <class Measured, class Plain>
 Result<void> by_turns(benchmark::State& state, const Turns& turns, Measured measured, Plain plain) {
   using Clock = std::chrono::steady_clock;
-  const auto take = [&turns](auto& call, double& seconds) -> Result<void> {
+  const auto run_batch = [&turns](auto& call, double& seconds) -> Result<void> {
     const Clock::time_point start = Clock::now();
     for (size_t i = 0; i < turns.batch; ++i) {
       if constexpr (std::is_void_v<decltype(call())>)
@@ -40,19 +43,19 @@ Result<void> by_turns(benchmark::State& state, const Turns& turns, Measured meas
   };
   double measured_s = 0;
   double plain_s = 0;
-  // Not in the benchmark's processor time, either.
-  const auto take_plain = [&]() -> Result<void> {
+  // Pauses the timer, so that the benchmark's processor time does not include the plain loop either.
+  const auto run_plain_batch = [&]() -> Result<void> {
     state.PauseTiming();
-    Result<void> done = take(plain, plain_s);
+    Result<void> done = run_batch(plain, plain_s);
     state.ResumeTiming();
     return done;
   };
   bool plain_first = false;
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(turns.batch))) {
     const double before_s = measured_s;
-    if (plain_first && turns.has_baseline) PENSTOCK_TRY(take_plain());
-    PENSTOCK_TRY(take(measured, measured_s));
-    if (!plain_first && turns.has_baseline) PENSTOCK_TRY(take_plain());
+    if (plain_first && turns.has_baseline) PENSTOCK_TRY(run_plain_batch());
+    PENSTOCK_TRY(run_batch(measured, measured_s));
+    if (!plain_first && turns.has_baseline) PENSTOCK_TRY(run_plain_batch());
     plain_first = !plain_first;
     state.SetIterationTime(measured_s - before_s);
   }

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Stores the runs that a benchmark reports.
-class Kept final : public benchmark::BenchmarkReporter {
+class StoringReporter final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
@@ -26,17 +26,17 @@ benchmark::BenchmarkReporter::Run run(const std::function<void(benchmark::State&
                                       benchmark::IterationCount iterations, int threads = 1) {
   benchmark::ClearRegisteredBenchmarks();
   benchmark::RegisterBenchmark("it", body)->Iterations(iterations)->Threads(threads)->UseManualTime();
-  Kept kept;
-  benchmark::RunSpecifiedBenchmarks(&kept);
-  EXPECT_EQ(kept.all.size(), 1U);
-  return kept.all.at(0);
+  StoringReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  EXPECT_EQ(reporter.all.size(), 1U);
+  return reporter.all.at(0);
 }
 
 void expect_ok(const Result<void>& done) {
   EXPECT_TRUE(done.ok());
 }
 
-TEST(ByTurns, CallsBothAsOftenAndWhoIsFirstChanges) {
+TEST(ByTurns, CallsBothEquallyOftenAndAlternatesTheFirst) {
   std::string calls;
   const auto report = run(
       [&](benchmark::State& state) {
@@ -92,9 +92,9 @@ TEST(ByTurns, WithoutABaselineThereIsNoFraction) {
   EXPECT_EQ(report.counters.count("of_baseline"), 0U);
 }
 
-TEST(ByTurns, TheFirstErrorEndsIt) {
+TEST(ByTurns, TheFirstErrorEndsTheMeasurement) {
   int calls = 0;
-  std::string said;
+  std::string error_text;
   run(
       [&](benchmark::State& state) {
         const Result<void> done = by_turns(
@@ -104,12 +104,12 @@ TEST(ByTurns, TheFirstErrorEndsIt) {
               return make_error(Errc::io, "broken");
             },
             [] {});
-        said = done.ok() ? "" : done.error().what;
+        error_text = done.ok() ? "" : done.error().what;
         state.SkipWithError("broken");
       },
       8);
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(said, "broken");
+  EXPECT_EQ(error_text, "broken");
 }
 
 }  // namespace

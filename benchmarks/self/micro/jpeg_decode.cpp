@@ -1,6 +1,7 @@
-// Micro-benchmark: decoding imagenet's composed pictures against plain ones: the same coefficients, written
-// as an encoder writes them that makes a picture in one go. Processor time of one thread, both decoded right
-// after one another, in changing order.
+// Micro-benchmark: decodes imagenet's composed pictures, and plain versions of the same pictures. A plain
+// version has the same coefficients, but is written as by an encoder that makes a picture in one go. Measures
+// the processor time of one thread. The two versions of a picture are decoded directly after each other, in
+// alternating order.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>
@@ -19,11 +20,13 @@ extern const MicrobenchInfo microbench_jpeg_decode;
 
 namespace {
 
-constexpr size_t kPictures = 256;  // sizes are drawn by strata of as many
+// as many as the strata from which the recipe draws sizes, so that all sizes occur
+constexpr size_t kPictures = 256;
 constexpr size_t kSmokePictures = 4;
 
-// Errors of the library end the program with its own words.
-std::vector<std::byte> encoded_plainly(std::span<const std::byte> jpeg) {
+// Writes the coefficients of a JPEG again, in one go. If libjpeg finds an error, it prints a message and
+// exits the program.
+std::vector<std::byte> encode_in_one_go(std::span<const std::byte> jpeg) {
   jpeg_error_mgr errors{};
   jpeg_decompress_struct from{};
   jpeg_compress_struct to{};
@@ -50,20 +53,20 @@ std::vector<std::byte> encoded_plainly(std::span<const std::byte> jpeg) {
   return plain;
 }
 
-struct Pair {
+struct PictureVersions {
   std::vector<std::byte> composed;
   std::vector<std::byte> plain;
 };
 
-Result<std::vector<Pair>> pairs_of(size_t count) {
+Result<std::vector<PictureVersions>> pairs_of(size_t count) {
   PENSTOCK_ASSIGN(std::vector<std::vector<std::byte>> jpegs, first_payloads("imagenet", count));
-  std::vector<Pair> pairs(jpegs.size());
+  std::vector<PictureVersions> pairs(jpegs.size());
   JpegDecoder decoder;
   Image composed;
   Image plain;
   for (size_t i = 0; i < jpegs.size(); ++i) {
     pairs[i] = {.composed = std::move(jpegs[i]), .plain = {}};
-    pairs[i].plain = encoded_plainly(pairs[i].composed);
+    pairs[i].plain = encode_in_one_go(pairs[i].composed);
     PENSTOCK_TRY(decoder.decode(pairs[i].composed, composed));
     PENSTOCK_TRY(decoder.decode(pairs[i].plain, plain));
     if (composed.pixels != plain.pixels)
@@ -90,17 +93,17 @@ void compare(benchmark::State& state, size_t count) {
   double bytes = 0;
   size_t turn = 0;
   for (auto _ : state) {
-    for (const Pair& pair : *pairs) {
+    for (const PictureVersions& pair : *pairs) {
       const bool composed_first = turn++ % 2 == 0;
-      for (const bool now_composed : {composed_first, !composed_first}) {
-        const auto done = now_composed ? decode(decoder, pair.composed, image, composed)
+      for (const bool is_composed : {composed_first, !composed_first}) {
+        const auto done = is_composed ? decode(decoder, pair.composed, image, composed)
                                        : decode(decoder, pair.plain, image, plain);
         if (!done.ok()) return give_up(state, done.error());
       }
       pixels += double(image.width) * image.height;
       bytes += double(pair.composed.size());
     }
-    ++turn;  // what came first last time comes second now
+    ++turn;  // so that the next iteration decodes the two versions in the other order
   }
   state.counters["bytes_per_s"] = bytes / composed;
   state.counters["composed_ns_pixel"] = composed * 1e9 / pixels;

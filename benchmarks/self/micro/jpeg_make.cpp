@@ -1,7 +1,8 @@
-// Micro-benchmark: composing imagenet's pictures against a bare libjpeg-turbo loop that encodes pixels which
-// it already has: the very pictures that are composed, decoded beforehand, into files of the same sizes with
-// their own quantizers (decoding and encoding again adds noise: a little coarser where that makes them
-// larger). Processor time of one thread, repeats of both in turn.
+// Micro-benchmark: composes imagenet's pictures. The baseline is a bare libjpeg-turbo loop that encodes
+// pixels which are already in memory. These are the pixels of the composed pictures, which were decoded
+// before. They are encoded with their own quantizers into files of about the same sizes. Decoding and
+// encoding adds noise, so a picture that would become larger gets slightly coarser quantizers. Measures the
+// processor time of one thread. Repeats of composing and of encoding alternate.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>
@@ -20,10 +21,13 @@ extern const MicrobenchInfo microbench_jpeg_make;
 
 namespace {
 
-constexpr size_t kPictures = 256;  // sizes are drawn by strata of as many
+// as many as the strata from which the recipe draws sizes, so that all sizes occur
+constexpr size_t kPictures = 256;
 constexpr size_t kSmokePictures = 4;
-constexpr uint64_t kComposingRounds = 16;  // for each of encoding, so that both can be timed
-constexpr size_t kWarmUpRounds = 8;        // until the strips of nearly all widths and quantizers are there
+// Rounds of composing for each round of encoding, so that both last long enough to be timed.
+constexpr uint64_t kComposingRounds = 16;
+// After these, the strips of nearly all widths and quantizers are made.
+constexpr size_t kWarmUpRounds = 8;
 constexpr JDIMENSION kRowsAtOnce = 16;
 
 using Quantizers = std::array<JQUANT_TBL, 2>;  // luma, colour
@@ -45,7 +49,7 @@ Quantizers quantizers_of(std::span<const std::byte> jpeg) {
   return tables;
 }
 
-// The bare loop. Errors of the library end the program with its own words.
+// The bare encoding loop. If libjpeg finds an error, it prints a message and exits the program.
 class BareEncoder {
  public:
   BareEncoder() {
@@ -96,8 +100,9 @@ Quantizers coarser(Quantizers tables, unsigned sixteenths) {
   return tables;
 }
 
-// The finest quantizers, of the picture's own on, that need no more than `bytes`.
-void fit(BareEncoder& encoder, Picture& picture, size_t bytes) {
+// Sets the finest quantizers with which the picture takes at most `bytes` bytes. Starts with the picture's
+// own quantizers and makes them coarser step by step.
+void fit_quantizers(BareEncoder& encoder, Picture& picture, size_t bytes) {
   const Quantizers own = picture.quantizers;
   constexpr unsigned kCoarsest = 64;
   for (unsigned sixteenths = 16; sixteenths <= kCoarsest; sixteenths += std::max(1U, sixteenths / 16)) {
@@ -113,7 +118,7 @@ Result<std::vector<Picture>> decoded_pictures(BareEncoder& encoder, size_t count
   for (size_t i = 0; i < jpegs.size(); ++i) {
     PENSTOCK_TRY(decoder.decode(jpegs[i], pictures[i].image));
     pictures[i].quantizers = quantizers_of(jpegs[i]);
-    fit(encoder, pictures[i], jpegs[i].size());
+    fit_quantizers(encoder, pictures[i], jpegs[i].size());
   }
   return pictures;
 }

@@ -1,6 +1,6 @@
-// Micro-benchmark: decodes imagenet's pictures whole, scaled down by the decoder, and of each a part alone.
-// It measures the processor time of one thread. Each way and the whole decode of the same pictures run
-// directly after each other, in changing order.
+// Micro-benchmark: decodes imagenet's pictures completely, scaled down by the decoder, and only in part.
+// Measures the processor time of one thread. Each of these ways and the complete decode of the same picture
+// run directly after each other, in alternating order.
 #include <string>
 
 #include "benchmarks/self/micro/microbench.hpp"
@@ -16,13 +16,15 @@ namespace {
 constexpr size_t kPictures = 64;
 constexpr size_t kSmokePictures = 4;
 
-struct Way {
+struct DecodeVariant {
   unsigned shrink = 1;
-  bool part = false;  // half of each side, from the middle: about what random resized crops take
+  // Decode only a part: the middle half of each side, which is about the size of a random resized crop.
+  bool only_middle = false;
 };
 
-Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, const Way& way, Image& out) {
-  if (!way.part) return decoder.decode(jpeg, out, way.shrink);
+Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, const DecodeVariant& mode,
+                    Image& out) {
+  if (!mode.only_middle) return decoder.decode(jpeg, out, mode.shrink);
   PENSTOCK_ASSIGN(const JpegHeader header, decoder.read_header(jpeg));
   const uint32_t width = (header.width + 1) / 2;
   const uint32_t height = (header.height + 1) / 2;
@@ -30,13 +32,13 @@ Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, const
                              out);
 }
 
-void compare(benchmark::State& state, size_t count, const Way& way) {
+void compare(benchmark::State& state, size_t count, const DecodeVariant& mode) {
   const auto jpegs = first_payloads("imagenet", count);
   if (!jpegs.ok()) return give_up(state, jpegs.error());
   JpegDecoder decoder;
   Image image;
   double whole_s = 0;
-  double this_s = 0;
+  double mode_s = 0;
   uint64_t bytes = 0;
   size_t turn = 0;
   for (auto _ : state) {
@@ -44,28 +46,28 @@ void compare(benchmark::State& state, size_t count, const Way& way) {
       const bool whole_first = turn++ % 2 == 0;
       for (const bool whole : {whole_first, !whole_first}) {
         const double start = thread_seconds();
-        const auto done = decode(decoder, jpeg, whole ? Way{} : way, image);
-        (whole ? whole_s : this_s) += thread_seconds() - start;
+        const auto done = decode(decoder, jpeg, whole ? DecodeVariant{} : mode, image);
+        (whole ? whole_s : mode_s) += thread_seconds() - start;
         if (!done.ok()) return give_up(state, done.error());
       }
       bytes += jpeg.size();
     }
-    ++turn;  // what came first last time comes second now
+    ++turn;  // so that the next iteration uses the other order
   }
-  state.counters["bytes_per_s"] = double(bytes) / this_s;
-  state.counters["of_whole"] = whole_s / this_s;  // how many times as fast
+  state.counters["bytes_per_s"] = double(bytes) / mode_s;
+  state.counters["of_whole"] = whole_s / mode_s;  // how many times as fast as the complete decode
 }
 
 void add(Microbench& to) {
   const size_t count = to.smoke() ? kSmokePictures : kPictures;
-  const auto add_way = [&](std::string_view name, const Way& way) {
-    to.add(name, [count, way](benchmark::State& state) {
-        compare(state, count, way);
+  const auto add_mode = [&](std::string_view name, const DecodeVariant& mode) {
+    to.add(name, [count, mode](benchmark::State& state) {
+        compare(state, count, mode);
       })->Unit(benchmark::kMillisecond);
   };
-  add_way("whole", {});
-  for (const unsigned shrink : {2U, 4U, 8U}) add_way("scaled_" + std::to_string(shrink), {.shrink = shrink});
-  add_way("cropped", {.part = true});
+  add_mode("whole", {});
+  for (const unsigned shrink : {2U, 4U, 8U}) add_mode("scaled_" + std::to_string(shrink), {.shrink = shrink});
+  add_mode("cropped", {.only_middle = true});
 }
 
 }  // namespace

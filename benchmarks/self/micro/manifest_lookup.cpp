@@ -1,5 +1,6 @@
-// Micro-benchmark: looking samples up, in an order that no cache foresees, next to arrays that hold the same
-// spelled out: an order that was shuffled before, an entry a sample, a string a name.
+// Micro-benchmark: looks up samples of a manifest in random order, which no cache can predict. The baseline
+// uses plain arrays of the same data: a shuffled order, one entry for each sample and one string for each
+// name.
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,7 @@ std::string name_of(uint64_t i) {
   return "n" + std::to_string(10'000'000 + i) + ".JPEG";
 }
 
-// As many small files as a large data set has.
+// Makes a manifest of `samples` small files.
 Result<Manifest> make_manifest(uint64_t samples) {
   ManifestFacts facts;
   facts.recipe = "lookups";
@@ -36,15 +37,15 @@ Result<Manifest> make_manifest(uint64_t samples) {
   return Manifest::from_bytes(std::move(bytes));
 }
 
-// The same without a manifest, as who has the memory would keep it.
+// The same data without a manifest, as a program with enough memory would store it.
 struct PlainSample {
   uint64_t offset = 0;
   uint64_t length = 1024;
   uint32_t object = 0;
   uint32_t crc32c = 0;
 };
-struct Plain {
-  explicit Plain(uint64_t count, const Permutation& shuffle) : samples(count) {
+struct PlainArrays {
+  explicit PlainArrays(uint64_t count, const Permutation& shuffle) : samples(count) {
     for (uint64_t i = 0; i < count; ++i) {
       samples[i].object = uint32_t(i);
       names.push_back(name_of(i));
@@ -56,20 +57,21 @@ struct Plain {
   std::vector<std::string> names;
 };
 
-template <class Look, class PlainLook>
-void look_up(benchmark::State& state, uint64_t samples, bool smoke, Look look, PlainLook plain_look) {
+template <class Lookup, class PlainLookup>
+void look_up(benchmark::State& state, uint64_t samples, bool smoke, Lookup lookup, PlainLookup plain_lookup) {
   const Result<Manifest> manifest = make_manifest(samples);
   if (!manifest.ok()) return give_up(state, manifest.error());
   const Result<SampleList> list = corpus_samples(*manifest);
   if (!list.ok()) return give_up(state, list.error());
   const Permutation order(samples, 1);
-  // Another place of the pass, so that neither finds what the other has just brought into the cache.
-  const Plain plain(samples, order);
+  // The two lookups are half a pass apart, so that neither finds data that the other has just brought into
+  // the cache.
+  const PlainArrays plain(samples, order);
   uint64_t n = 0;
   uint64_t m = samples / 2;
   const Result<void> done = by_turns(
-      state, {.batch = smoke ? 1 : kBatch}, [&] { look(*manifest, *list, order.at(n++ % samples)); },
-      [&] { plain_look(plain, plain.order[m++ % samples]); });
+      state, {.batch = smoke ? 1 : kBatch}, [&] { lookup(*manifest, *list, order.at(n++ % samples)); },
+      [&] { plain_lookup(plain, plain.order[m++ % samples]); });
   if (!done.ok()) give_up(state, done.error());
 }
 
@@ -80,7 +82,7 @@ void add(Microbench& to) {
       look_up(
           state, samples, smoke,
           [](const Manifest&, const SampleList&, uint64_t i) { benchmark::DoNotOptimize(i); },
-          [](const Plain&, uint64_t i) { benchmark::DoNotOptimize(i); });
+          [](const PlainArrays&, uint64_t i) { benchmark::DoNotOptimize(i); });
     })->UseManualTime();
   to.add("sample_and_name", [samples, smoke](benchmark::State& state) {
       look_up(
@@ -88,7 +90,7 @@ void add(Microbench& to) {
           [](const Manifest&, const SampleList& list, uint64_t i) {
             benchmark::DoNotOptimize(list.name(list[i].object));
           },
-          [](const Plain& plain, uint64_t i) {
+          [](const PlainArrays& plain, uint64_t i) {
             benchmark::DoNotOptimize(std::string_view(plain.names[plain.samples[i].object]));
           });
     })->UseManualTime();
@@ -98,7 +100,7 @@ void add(Microbench& to) {
           [](const Manifest& manifest, const SampleList&, uint64_t i) {
             benchmark::DoNotOptimize(manifest.sample(i).crc32c);
           },
-          [](const Plain& plain, uint64_t i) { benchmark::DoNotOptimize(plain.samples[i].crc32c); });
+          [](const PlainArrays& plain, uint64_t i) { benchmark::DoNotOptimize(plain.samples[i].crc32c); });
     })->UseManualTime();
 }
 

@@ -1,5 +1,5 @@
-// penstock_microbench [--smoke] [NAME...]: runs the micro-benchmarks (all, or those named) with Google
-// Benchmark, whose flags it takes as well.
+// penstock_microbench [--smoke] [NAME...]: runs the micro-benchmarks (all, or only the named ones) with
+// Google Benchmark. It also accepts the flags of Google Benchmark.
 #include "benchmarks/self/micro/microbench.hpp"
 
 #include <atomic>
@@ -14,16 +14,16 @@ constexpr uint64_t kSeed = 1;
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
-constexpr int kLacking = 77;
+constexpr int kUnsupported = 77;
 
-std::atomic<bool> something_failed = false;
+std::atomic<bool> any_failed = false;
 
-void say(const std::string& words) {
-  std::fprintf(stderr, "penstock_microbench: %s\n", words.c_str());
+void print_error(const std::string& text) {
+  std::fprintf(stderr, "penstock_microbench: %s\n", text.c_str());
 }
 
 int run(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);  // takes its own flags away
+  benchmark::Initialize(&argc, argv);  // removes Google Benchmark's flags from argv
   bool smoke = false;
   std::vector<const MicrobenchInfo*> chosen;
   for (int i = 1; i < argc; ++i) {
@@ -33,8 +33,8 @@ int run(int argc, char** argv) {
     }
     const auto found = microbench_registry().find(argv[i]);
     if (!found.ok()) {
-      say(found.error().what);
-      return found.error().code == Errc::unsupported ? kLacking : kUsage;
+      print_error(found.error().what);
+      return found.error().code == Errc::unsupported ? kUnsupported : kUsage;
     }
     chosen.push_back(*found);
   }
@@ -44,21 +44,21 @@ int run(int argc, char** argv) {
     Microbench to(info->name, smoke);
     info->add(to);
   }
-  const size_t ran = benchmark::RunSpecifiedBenchmarks();
+  const size_t benchmarks_run = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
-  return ran == 0 || something_failed ? kFailed : kDone;
+  return benchmarks_run == 0 || any_failed ? kFailed : kDone;
 }
 
 }  // namespace
 
-std::string Microbench::full_name(std::string_view which) const {
+std::string Microbench::full_name(std::string_view case_name) const {
   std::string name(name_);
-  if (!which.empty()) name.append("/").append(which);
+  if (!case_name.empty()) name.append("/").append(case_name);
   return name;
 }
 
 void give_up(benchmark::State& state, const Error& error) {
-  something_failed = true;
+  any_failed = true;
   state.SkipWithError(error.what.c_str());
 }
 

@@ -1,5 +1,6 @@
-// What a micro-benchmark is: one file that exports a descriptor, and one penstock_plugin(microbench ...)
-// line. penstock_microbench runs them with Google Benchmark; nothing that it measures decides a test.
+// The interface of micro-benchmarks. A micro-benchmark is one file that exports a MicrobenchInfo, and one
+// line penstock_plugin(microbench ...). penstock_microbench runs them with Google Benchmark. No test depends
+// on the times that they measure.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -18,29 +19,29 @@
 
 namespace penstock {
 
-// Where a micro-benchmark registers what it measures.
+// Registers the cases of one micro-benchmark with Google Benchmark.
 class Microbench {
  public:
-  // `smoke`: one iteration of each, on as little as possible, to see that it runs.
+  // `smoke`: each case runs one iteration on as little data as possible, to check that it works.
   Microbench(std::string_view name, bool smoke) : name_(name), smoke_(smoke) {}
 
   bool smoke() const { return smoke_; }
-  // Measures body(state), for 2 s at least, under the plug-in's name, with "/case" after it where there are
-  // several.
+  // Registers a case that measures body(state) for at least kLeastSeconds. The case has the name of the
+  // micro-benchmark, followed by "/" and `case_name` unless that is empty.
   template <class Body>
-  auto* add(std::string_view which, Body body) {
-    auto* const added = benchmark::RegisterBenchmark(full_name(which).c_str(), std::move(body));
+  auto* add(std::string_view case_name, Body body) {
+    auto* const added = benchmark::RegisterBenchmark(full_name(case_name).c_str(), std::move(body));
     if (smoke_)
       added->Iterations(1);
     else
-      added->MinTime(kSampleSeconds);
+      added->MinTime(kLeastSeconds);
     return added;
   }
 
  private:
-  std::string full_name(std::string_view which) const;
+  std::string full_name(std::string_view case_name) const;
 
-  static constexpr double kSampleSeconds = 2;
+  static constexpr double kLeastSeconds = 2;
 
   const std::string_view name_;
   const bool smoke_;
@@ -49,18 +50,18 @@ class Microbench {
 struct MicrobenchInfo {
   std::string_view name;
   std::string_view summary;  // what it measures
-  OptionTable options{};     // none: Google Benchmark's own flags serve
+  OptionTable options{};     // always empty: micro-benchmarks have only the flags of Google Benchmark
   void (*add)(Microbench& to) = nullptr;
 };
 
 const Registry<MicrobenchInfo>& microbench_registry();
 
-// Ends the benchmark: its row says why, and penstock_microbench exits 1.
+// Ends a case after an error. Its row then shows the error, and penstock_microbench exits with 1.
 void give_up(benchmark::State& state, const Error& error);
 
-// A recipe with its default settings and seed 1.
+// Makes a recipe with its default settings and seed 1.
 Result<std::unique_ptr<Recipe>> default_recipe(std::string_view name);
-// The payloads of its first samples.
+// Makes the first field of each of the first `samples` samples of a recipe.
 Result<std::vector<std::vector<std::byte>>> first_payloads(std::string_view recipe, size_t samples);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Micro-benchmark: arrays gathered from stocks of noise, and what a stock costs at the start.
+// Micro-benchmark: gathers arrays from stocks of noise (NoiseStock), and makes such stocks, which a run does
+// once at its start.
 #include <string>
 
 #include "benchmarks/self/micro/microbench.hpp"
@@ -40,7 +41,7 @@ void add(Microbench& to) {
       })->Unit(benchmark::kMicrosecond);
     to.add(std::string("stock/") + name,
            [kind = kind](benchmark::State& state) {
-             make_stock(state, kind);  // on all processors: time that passes, and processor time of all
+             make_stock(state, kind);  // uses all processors; both wall time and processor time count
            })
         ->Unit(benchmark::kMillisecond)
         ->MeasureProcessCPUTime()

@@ -1,5 +1,5 @@
-// Micro-benchmark: opening an object and closing it again, of every back end, next to openat and close of the
-// same file.
+// Micro-benchmark: opens and closes an object with every back end. The baseline is openat() and close() on
+// the same file.
 #include <fcntl.h>
 
 #include <string>
@@ -21,7 +21,7 @@ constexpr size_t kBatch = 32;
 Result<void> measure(benchmark::State& state, const BackendInfo& info, bool smoke) {
   PENSTOCK_ASSIGN(const auto folder, BenchFolder::make(info, 4096));
   const auto file = folder->backend().native_path(BenchFolder::kObject);
-  // Relative to an open folder, as back ends do it.
+  // The baseline opens the file relative to an open folder, as back ends do.
   Fd root;
   if (file) root = Fd(::open(file->parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (file && !root) return errno_error(errno, "cannot open", file->parent_path().string());

@@ -1,5 +1,5 @@
-// Micro-benchmark: what is left to do to a decoded picture: resized, normalised and put into a batch.
-// Processor time of one thread.
+// Micro-benchmark: what remains to be done with a decoded picture. It is resized, normalised and written into
+// a batch. Measures the processor time of one thread.
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@ extern const MicrobenchInfo microbench_picture_tensors;
 
 namespace {
 
-constexpr uint32_t kWidth = 500;  // of most of imagenet's pictures
+constexpr uint32_t kWidth = 500;  // width of most of imagenet's pictures
 constexpr uint32_t kHeight = 375;
 constexpr uint32_t kSide = 224;
 
@@ -38,17 +38,17 @@ void fill(benchmark::State& state, ResizeFilter filter, PixelType type, Axes axe
 }
 
 void add(Microbench& to) {
-  const auto way = [&](std::string_view name, ResizeFilter filter, PixelType type, Axes axes) {
+  const auto add_case = [&](std::string_view name, ResizeFilter filter, PixelType type, Axes axes) {
     to.add(name, [=](benchmark::State& state) {
         fill(state, filter, type, axes);
       })->Unit(benchmark::kMicrosecond);
   };
-  way("bilinear", ResizeFilter::bilinear, PixelType::f32, Axes::nhwc);
-  way("antialias", ResizeFilter::antialias, PixelType::f32, Axes::nhwc);
-  way("bilinear_f16", ResizeFilter::bilinear, PixelType::f16, Axes::nhwc);
-  way("bilinear_u8", ResizeFilter::bilinear, PixelType::u8, Axes::nhwc);
-  way("bilinear_nchw", ResizeFilter::bilinear, PixelType::f32, Axes::nchw);
-  way("bilinear_f16_nchw", ResizeFilter::bilinear, PixelType::f16, Axes::nchw);
+  add_case("bilinear", ResizeFilter::bilinear, PixelType::f32, Axes::nhwc);
+  add_case("antialias", ResizeFilter::antialias, PixelType::f32, Axes::nhwc);
+  add_case("bilinear_f16", ResizeFilter::bilinear, PixelType::f16, Axes::nhwc);
+  add_case("bilinear_u8", ResizeFilter::bilinear, PixelType::u8, Axes::nhwc);
+  add_case("bilinear_nchw", ResizeFilter::bilinear, PixelType::f32, Axes::nchw);
+  add_case("bilinear_f16_nchw", ResizeFilter::bilinear, PixelType::f16, Axes::nchw);
 }
 
 }  // namespace

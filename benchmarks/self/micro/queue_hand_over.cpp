@@ -1,5 +1,6 @@
-// Micro-benchmark: what a queue costs besides the read itself: 16 reads of one byte in flight, by every back
-// end's own queue and by threads, against the same reads one after another without a queue.
+// Micro-benchmark: what a queue costs in addition to the reads. Keeps 16 reads of one byte in flight, in
+// every back end's own queue and in a thread pool. The baseline does the same reads one after another without
+// a queue.
 #include <string>
 
 #include "benchmarks/self/micro/bench_folder.hpp"
@@ -18,7 +19,7 @@ constexpr size_t kBatch = 256;
 
 using MakeQueue = Result<std::unique_ptr<Queue>> (*)(Backend& backend, size_t depth);
 
-// `bytes`: where reads go; it outlives the queue.
+// `bytes`: the buffer for the bytes that are read. It must outlive the queue.
 Result<void> measure(benchmark::State& state, Reader& reader, Queue& queue, std::span<std::byte> bytes,
                      bool smoke) {
   std::vector<Completion> completions(kDepth);
@@ -26,7 +27,7 @@ Result<void> measure(benchmark::State& state, Reader& reader, Queue& queue, std:
     const Operation operation{ReadAt{&reader, i, bytes.subspan(i, 1)}, i};
     queue.submit({&operation, 1});
   }
-  const auto hand_over = [&]() -> Result<void> {  // one comes out, one goes in
+  const auto reap_and_submit = [&]() -> Result<void> {  // reaps one read and submits one
     queue.reap(std::span(completions).first(1), 1);
     PENSTOCK_TRY(std::move(completions.front().bytes));
     const uint64_t i = completions.front().tag;
@@ -34,10 +35,10 @@ Result<void> measure(benchmark::State& state, Reader& reader, Queue& queue, std:
     queue.submit({&operation, 1}, Start::with_reap);
     return success();
   };
-  std::byte alone{};
+  std::byte single_byte{};
   uint64_t at = 0;
-  PENSTOCK_TRY(by_turns(state, {.batch = smoke ? 1 : kBatch}, hand_over, [&] {
-    return reader.read_at(at++ % kDepth, {&alone, 1});
+  PENSTOCK_TRY(by_turns(state, {.batch = smoke ? 1 : kBatch}, reap_and_submit, [&] {
+    return reader.read_at(at++ % kDepth, {&single_byte, 1});
   }));
   while (queue.in_flight() > 0) queue.reap(completions, 1);
   return success();

@@ -1,5 +1,5 @@
-// Micro-benchmark: painting the scenery that pictures are cut from, once a run, on all processors:
-// time that passes, and processor time of all.
+// Micro-benchmark: paints the scenery from which pictures are cut. A run does this once, on all processors.
+// Reports wall time and processor time.
 #include "datagen/recipe/scenery.hpp"
 
 #include "benchmarks/self/micro/microbench.hpp"

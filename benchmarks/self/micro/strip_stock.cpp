@@ -1,5 +1,5 @@
-// Micro-benchmark: what composed pictures cost at the start: one class of strips, and all that a data set
-// asks for until it asks for no more.
+// Micro-benchmark: what composed pictures cost when a run starts. Makes the strips of one class (of one width
+// and quantizer), and all strips that a data set needs until it needs no new ones.
 #include "datagen/recipe/strip_stock.hpp"
 
 #include <string>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kQuantizerPercents[] = {2, 5, 24, 192};
 constexpr uint32_t kWidth = 500;
-constexpr uint64_t kSamples = 2048;  // nearly every class of ImageNet is met by then
+constexpr uint64_t kSamples = 2048;  // these need nearly every class of strips that imagenet uses
 constexpr uint64_t kSmokeSamples = 4;
 
-void make_class(benchmark::State& state, int percent) {
+void make_strips(benchmark::State& state, int percent) {
   const Scenery scenery(1);
   size_t bytes = 0;
   for (auto _ : state) {
@@ -45,12 +45,12 @@ void start_imagenet(benchmark::State& state, uint64_t samples) {
 void add(Microbench& to) {
   for (const int percent : kQuantizerPercents)
     to.add("class/" + std::to_string(percent), [percent](benchmark::State& state) {
-        make_class(state, percent);
+        make_strips(state, percent);
       })->Unit(benchmark::kMillisecond);
   const uint64_t samples = to.smoke() ? kSmokeSamples : kSamples;
   to.add("imagenet/" + std::to_string(samples),
          [samples](benchmark::State& state) {
-           start_imagenet(state, samples);  // whose scenery takes all processors
+           start_imagenet(state, samples);  // paints its scenery on all processors
          })
       ->Unit(benchmark::kMillisecond)
       ->MeasureProcessCPUTime()

@@ -1,9 +1,9 @@
-// penstock_bare_pictures FOLDER [--threads N] [--seconds S] [--side PIXELS]: the yardstick of
-// benchmarks/self/rates/train: the simplest program that makes of JPEG files what a network takes. Each
-// thread takes the next file of the folder and those below it, reads it whole, decodes every pixel with
-// libjpeg-turbo's defaults, and blends four of them to each of PIXELS x PIXELS normalised floats (224), in
-// memory of its own that is used again. There are no batches and no order, and nothing is checked. Prints the
-// pictures a second, and how many there were.
+// penstock_bare_pictures FOLDER [--threads N] [--seconds S] [--side PIXELS]: the baseline of
+// benchmarks/self/rates/train. It is the simplest program that turns JPEG files into the input of a network.
+// Each thread takes the next file in or below FOLDER and reads it whole. It decodes every pixel with
+// libjpeg-turbo's defaults. It then computes PIXELS x PIXELS (224) normalised pixels of floats, each from
+// four decoded pixels, in its own memory that it reuses. There are no batches, no order and no checks. Prints
+// the pictures per second, and the number of pictures.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>
@@ -37,7 +37,7 @@ constexpr unsigned kLargestSide = 16384;
 constexpr float kMean[3] = {0.485F, 0.456F, 0.406F};
 constexpr float kDeviation[3] = {0.229F, 0.224F, 0.225F};
 
-struct Wanted {
+struct Arguments {
   std::string folder;
   unsigned threads = 1;
   unsigned seconds = 2;
@@ -49,7 +49,7 @@ bool parse(std::string_view text, unsigned most, unsigned& out) {
   return failure == std::errc{} && end == text.data() + text.size() && out >= 1 && out <= most;
 }
 
-bool parse_line(int argc, char** argv, Wanted& out) {
+bool parse_line(int argc, char** argv, Arguments& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const std::string_view next = i + 1 < argc ? argv[i + 1] : "";
@@ -79,11 +79,11 @@ std::vector<std::string> pictures_in(const std::string& folder) {
   return found;
 }
 
-// One thread's.
+// Makes the pictures of one thread.
 class Maker {
  public:
   explicit Maker(unsigned side) : side_(side), out_(size_t{3} * side * side), columns_(side) {
-    codec_.err = jpeg_std_error(&errors_);  // what goes wrong ends the program
+    codec_.err = jpeg_std_error(&errors_);  // an error of libjpeg exits the program
     jpeg_create_decompress(&codec_);
   }
   ~Maker() { jpeg_destroy_decompress(&codec_); }
@@ -98,10 +98,11 @@ class Maker {
   }
 
  private:
-  struct Place {
+  // Two neighbouring rows or columns of the source, and the weight of the second.
+  struct Neighbours {
     size_t first = 0;
     size_t second = 0;
-    float towards = 0;
+    float second_weight = 0;
   };
 
   bool read(const std::string& file) {
@@ -112,9 +113,9 @@ class Maker {
     if (stored_.size() < size) stored_.resize(size);
     bytes_ = static_cast<unsigned long>(size);
     for (size_t done = 0; done < size;) {
-      const ssize_t got = ::read(fd.get(), stored_.data() + done, size - done);
-      if (got <= 0) return false;
-      done += size_t(got);
+      const ssize_t read_bytes = ::read(fd.get(), stored_.data() + done, size - done);
+      if (read_bytes <= 0) return false;
+      done += size_t(read_bytes);
     }
     return true;
   }
@@ -135,17 +136,17 @@ class Maker {
     jpeg_finish_decompress(&codec_);
   }
 
-  Place place(unsigned at, unsigned source) const {
+  Neighbours neighbours_of(unsigned at, unsigned source) const {
     const float ratio = float(source) / float(side_);
-    const float wanted = std::clamp((float(at) + 0.5F) * ratio - 0.5F, 0.0F, float(source - 1));
-    const auto first = size_t(wanted);
-    return {first, std::min<size_t>(first + 1, source - 1), wanted - float(first)};
+    const float centre = std::clamp((float(at) + 0.5F) * ratio - 0.5F, 0.0F, float(source - 1));
+    const auto first = size_t(centre);
+    return {first, std::min<size_t>(first + 1, source - 1), centre - float(first)};
   }
 
   void resize() {
-    if (columns_of_ != width_) {
-      columns_of_ = width_;
-      for (unsigned x = 0; x < side_; ++x) columns_[x] = place(x, width_);
+    if (columns_width_ != width_) {
+      columns_width_ = width_;
+      for (unsigned x = 0; x < side_; ++x) columns_[x] = neighbours_of(x, width_);
     }
     constexpr float kScale[3] = {1 / (255 * kDeviation[0]), 1 / (255 * kDeviation[1]),
                                  1 / (255 * kDeviation[2])};
@@ -153,19 +154,19 @@ class Maker {
                                  -kMean[2] / kDeviation[2]};
     float* out = out_.data();
     for (unsigned y = 0; y < side_; ++y) {
-      const Place row = place(y, height_);
+      const Neighbours row = neighbours_of(y, height_);
       const uint8_t* const upper = pixels_.data() + row.first * 3 * width_;
       const uint8_t* const lower = pixels_.data() + row.second * 3 * width_;
       for (unsigned x = 0; x < side_; ++x) {
-        const Place& column = columns_[x];
+        const Neighbours& column = columns_[x];
         for (size_t c = 0; c < 3; ++c) {
           const auto a = float(upper[3 * column.first + c]);
           const auto b = float(upper[3 * column.second + c]);
           const auto d = float(lower[3 * column.first + c]);
           const auto e = float(lower[3 * column.second + c]);
-          const float above = a + (b - a) * column.towards;
-          const float below = d + (e - d) * column.towards;
-          *out++ = (above + (below - above) * row.towards) * kScale[c] + kShift[c];
+          const float above = a + (b - a) * column.second_weight;
+          const float below = d + (e - d) * column.second_weight;
+          *out++ = (above + (below - above) * row.second_weight) * kScale[c] + kShift[c];
         }
       }
     }
@@ -173,8 +174,8 @@ class Maker {
 
   const unsigned side_;
   std::vector<float> out_;
-  std::vector<Place> columns_;  // of pictures of columns_of_ pixels
-  unsigned columns_of_ = 0;
+  std::vector<Neighbours> columns_;  // for pictures that are columns_width_ pixels wide
+  unsigned columns_width_ = 0;
   std::vector<uint8_t> stored_;
   std::vector<uint8_t> pixels_;
   unsigned long bytes_ = 0;
@@ -185,27 +186,27 @@ class Maker {
 };
 
 int run(int argc, char** argv) {
-  Wanted wanted;
-  if (!parse_line(argc, argv, wanted)) {
+  Arguments arguments;
+  if (!parse_line(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: penstock_bare_pictures FOLDER [--threads N] [--seconds S] [--side PIXELS]\n");
     return 2;
   }
-  const std::vector<std::string> files = pictures_in(wanted.folder);
+  const std::vector<std::string> files = pictures_in(arguments.folder);
   if (files.empty()) {
-    std::fprintf(stderr, "penstock_bare_pictures: no JPEG files in '%s'\n", wanted.folder.c_str());
+    std::fprintf(stderr, "penstock_bare_pictures: no JPEG files in '%s'\n", arguments.folder.c_str());
     return 1;
   }
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::atomic<size_t> made{0};
   const Clock::time_point start = Clock::now();
-  const Clock::time_point end = start + std::chrono::seconds(wanted.seconds);
+  const Clock::time_point end = start + std::chrono::seconds(arguments.seconds);
   {
     std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < wanted.threads; ++i)
+    for (unsigned i = 0; i < arguments.threads; ++i)
       threads.emplace_back([&] {
-        Maker maker(wanted.side);
+        Maker maker(arguments.side);
         while (!failed && Clock::now() < end) {
           const std::string& file = files[next.fetch_add(1, std::memory_order_relaxed) % files.size()];
           if (!maker.make(file) && !failed.exchange(true))
@@ -215,8 +216,8 @@ int run(int argc, char** argv) {
       });
   }
   if (failed) return 1;
-  const std::chrono::duration<double> took = Clock::now() - start;
-  std::printf("%.3f %zu\n", double(made) / took.count(), made.load());
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
+  std::printf("%.3f %zu\n", double(made) / elapsed.count(), made.load());
   return 0;
 }
 

@@ -1,21 +1,21 @@
-// Calls that do as little as calls can, many times: what a profiler adds to each shows. Says, on standard
-// output, how many nanoseconds each took, and how many milliseconds passed between the end of the work and
-// the end of main().
+// Makes many cheap I/O calls, so that the time that a profiler adds to each call is visible. pread, fread and
+// small print on standard output how many nanoseconds each call took.
 //
-//   penstock_io_calls pread FILE CALLS [THREADS]   4 KiB from random places of FILE, which is in memory
+//   penstock_io_calls pread FILE CALLS [THREADS]   reads 4 KiB at random offsets of FILE, which is in memory
 //
-//   penstock_io_calls fread FILE CALLS [BYTES]     that many bytes (64) one after the other; begins again at
-//   the end
+//   penstock_io_calls fread FILE CALLS [BYTES]     reads BYTES bytes (64) per call, in order; begins again at
+//   the end of FILE
 //
-//   penstock_io_calls make DIR FILES               files of 1 KiB
+//   penstock_io_calls make DIR FILES               makes files of 1 KiB
 //
-//   penstock_io_calls small DIR CALLS              open, fstat, read, close of as many of them
+//   penstock_io_calls small DIR CALLS              open, fstat, read and close of the first CALLS of these
+//   files
 //
-//   penstock_io_calls logged FILE CALLS LOG        reads of 100 bytes, each followed by how many there have
-//   been, durably in LOG
+//   penstock_io_calls logged FILE CALLS LOG        reads of 100 bytes; after each, writes the number of reads
+//   so far durably to LOG
 //
-//   penstock_io_calls slices FILE MS SLICE         as pread, for MS milliseconds; writes for each slice of
-//   SLICE ms to FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
+//   penstock_io_calls slices FILE MS SLICE         as pread, for MS milliseconds; writes one line for each
+//   slice of SLICE ms to FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -35,7 +35,7 @@
 namespace {
 
 constexpr size_t kBlock = 4096;
-constexpr size_t kFilesAFolder = 1000;
+constexpr size_t kFilesPerFolder = 1000;
 constexpr size_t kFileBytes = 1024;
 
 using Clock = std::chrono::steady_clock;
@@ -45,16 +45,16 @@ using Clock = std::chrono::steady_clock;
   std::exit(1);
 }
 
-void say(Clock::time_point begin, uint64_t calls) {
+void print_ns_per_call(Clock::time_point begin, uint64_t calls) {
   const double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
   std::printf("%.2f\n", ns / double(calls));
 }
 
-// Whole ones; there is one at least.
+// The number of whole blocks in the file. Fails if there is none.
 uint64_t blocks_of(const std::string& path, const struct stat& about) {
   const auto blocks = uint64_t(about.st_size) / kBlock;
   if (blocks == 0) {
-    errno = EINVAL;  // it is shorter than what is read at a time
+    errno = EINVAL;  // the file is shorter than one block
     fail(path);
   }
   return blocks;
@@ -82,7 +82,7 @@ void pread_on_threads(const std::string& path, uint64_t calls, unsigned threads)
     for (unsigned i = 0; i < threads; ++i)
       all.emplace_back([&path, calls, i] { pread_blocks(path, calls, i + 1); });
   }
-  say(begin, calls);
+  print_ns_per_call(begin, calls);
 }
 
 void fread_pieces(const std::string& path, uint64_t calls, size_t bytes) {
@@ -92,13 +92,13 @@ void fread_pieces(const std::string& path, uint64_t calls, size_t bytes) {
   const Clock::time_point begin = Clock::now();
   for (uint64_t i = 0; i < calls; ++i)
     if (std::fread(piece.data(), 1, bytes, file) != bytes) std::rewind(file);
-  say(begin, calls);
+  print_ns_per_call(begin, calls);
   std::fclose(file);
 }
 
 std::string small_file(const std::string& folder, uint64_t number) {
   std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "/%05u/%08u", unsigned(number / kFilesAFolder), unsigned(number));
+  std::snprintf(name.data(), name.size(), "/%05u/%08u", unsigned(number / kFilesPerFolder), unsigned(number));
   return folder + name.data();
 }
 
@@ -107,7 +107,7 @@ void make_small_files(const std::string& folder, uint64_t files) {
   const std::vector<char> content(kFileBytes, 'x');
   for (uint64_t i = 0; i < files; ++i) {
     const std::string name = small_file(folder, i);
-    if (i % kFilesAFolder == 0) ::mkdir(name.substr(0, name.rfind('/')).c_str(), 0777);
+    if (i % kFilesPerFolder == 0) ::mkdir(name.substr(0, name.rfind('/')).c_str(), 0777);
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0 || ::write(fd, content.data(), content.size()) != ssize_t(content.size())) fail(name);
     ::close(fd);
@@ -124,7 +124,7 @@ void read_small_files(const std::string& folder, uint64_t files) {
     if (fd < 0 || ::fstat(fd, &about) != 0 || ::read(fd, content.data(), content.size()) < 0) fail(name);
     ::close(fd);
   }
-  say(begin, files);
+  print_ns_per_call(begin, files);
 }
 
 int64_t clock_ns(clockid_t clock) {
@@ -134,7 +134,7 @@ int64_t clock_ns(clockid_t clock) {
 }
 
 void pread_in_slices(const std::string& path, uint64_t total_ms, uint64_t slice_ms) {
-  constexpr uint64_t kCalls = 256;  // between two looks at the clock
+  constexpr uint64_t kCalls = 256;  // number of calls between two clock reads
   struct Slice {
     int64_t begin;
     int64_t end;
@@ -149,8 +149,8 @@ void pread_in_slices(const std::string& path, uint64_t total_ms, uint64_t slice_
   uint64_t place = uint64_t(::getpid());
   std::vector<Slice> slices;
   slices.reserve(total_ms / slice_ms + 16);
-  const int64_t over = clock_ns(CLOCK_REALTIME) + int64_t(total_ms) * 1'000'000;
-  while (slices.empty() || slices.back().end < over) {
+  const int64_t end_ns = clock_ns(CLOCK_REALTIME) + int64_t(total_ms) * 1'000'000;
+  while (slices.empty() || slices.back().end < end_ns) {
     const int64_t processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     Slice slice{clock_ns(CLOCK_REALTIME), 0, 0, 0};
     const int64_t due = slice.begin + int64_t(slice_ms) * 1'000'000;
@@ -166,17 +166,18 @@ void pread_in_slices(const std::string& path, uint64_t total_ms, uint64_t slice_
     slice.processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - processor;
     slices.push_back(slice);
   }
-  // Ranks of a job share an output that may cut their lines.
-  std::FILE* said = std::fopen((path + "." + std::to_string(::getpid()) + ".slices").c_str(), "w");
-  if (said == nullptr) fail(path);
+  // Each rank of a job writes to a file of its own, because their lines may get mixed on the shared standard
+  // output.
+  std::FILE* slices_file = std::fopen((path + "." + std::to_string(::getpid()) + ".slices").c_str(), "w");
+  if (slices_file == nullptr) fail(path);
   for (const Slice& slice : slices)
-    std::fprintf(said, "%lld %lld %llu %lld\n", static_cast<long long>(slice.begin),
+    std::fprintf(slices_file, "%lld %lld %llu %lld\n", static_cast<long long>(slice.begin),
                  static_cast<long long>(slice.end), static_cast<unsigned long long>(slice.calls),
                  static_cast<long long>(slice.processor));
-  if (std::fclose(said) != 0) fail(path);
+  if (std::fclose(slices_file) != 0) fail(path);
 }
 
-// Until it is killed, or has made that many.
+// Reads and logs `calls` times, or until it is killed.
 void read_and_log(const std::string& path, uint64_t calls, const std::string& log_path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,9 +1,10 @@
-// penstock_write_constant DIR [--threads N] [--stock BYTES] [--settle] < LIST: the yardstick of
-// benchmarks/self/rates: the simplest program that leaves files of the given sizes. LIST has a line a file,
-// "BYTES NAME". Each is opened, written in writes of at most 1 MiB, and closed; folders are made when the
-// first file of one needs them. The bytes are one buffer of 1 MiB that stays in cache; with --stock, which is
-// made larger than any cache, each thread goes around that many of its own. --settle syncs the file system at
-// the end. Prints the seconds from the first call to the last, and the bytes written.
+// penstock_write_constant DIR [--threads N] [--stock BYTES] [--settle] < LIST: the baseline of
+// benchmarks/self/rates. It is the simplest program that makes files of given sizes. Each line of LIST is
+// "BYTES NAME". Each file is opened, written with calls of at most 1 MiB, and closed. A folder is made when
+// its first file needs it. The bytes come from one buffer of 1 MiB, which stays in the processor's cache.
+// With --stock, each thread has a buffer of BYTES bytes instead, and goes through it again and again; it
+// should be larger than any cache. --settle syncs the file system at the end. Prints the seconds from the
+// first call to the last, and the bytes written.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ struct File {
   std::string name;
 };
 
-struct Wanted {
+struct Arguments {
   std::string root;
   unsigned threads = 1;
   size_t stock = kWriteBytes;
@@ -49,7 +50,7 @@ bool parse(std::string_view text, uint64_t& out) {
   return failure == std::errc{} && end == text.data() + text.size();
 }
 
-bool parse_line(int argc, char** argv, Wanted& out) {
+bool parse_line(int argc, char** argv, Arguments& out) {
   uint64_t threads = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -83,13 +84,14 @@ bool read_list(std::vector<File>& out) {
   return true;
 }
 
-// What a thread writes from, around and around; of one buffer, from its beginning.
+// The buffer from which a thread writes. Successive calls of next() go through it again and again. A buffer
+// of kWriteBytes bytes is always used from its beginning.
 struct Stock {
   std::span<const std::byte> bytes;
   size_t at = 0;
 
-  std::span<const std::byte> next(uint64_t wanted) {
-    const auto most = size_t(std::min<uint64_t>(wanted, kWriteBytes));
+  std::span<const std::byte> next(uint64_t limit) {
+    const auto most = size_t(std::min<uint64_t>(limit, kWriteBytes));
     if (at + most > bytes.size() || bytes.size() == kWriteBytes) at = 0;
     const std::span<const std::byte> out = bytes.subspan(at, most);
     at += most;
@@ -97,22 +99,22 @@ struct Stock {
   }
 };
 
-class Writing {
+class FileWriter {
  public:
-  Writing(const Wanted& wanted, int root)
-      : wanted_(wanted),
+  FileWriter(const Arguments& arguments, int root)
+      : arguments_(arguments),
         root_(root),
-        stocks_(wanted.stock == kWriteBytes ? 1 : wanted.threads,
-                std::vector<std::byte>(wanted.stock, std::byte{0x5a})) {}
+        stocks_(arguments.stock == kWriteBytes ? 1 : arguments.threads,
+                std::vector<std::byte>(arguments.stock, std::byte{0x5a})) {}
 
-  // False after the first failure, which failure() tells.
+  // Returns false after the first failure, which failure() then describes.
   bool run() {
     {
       std::vector<std::jthread> others;
-      for (unsigned i = 1; i < wanted_.threads; ++i) others.emplace_back([this, i] { work(i); });
+      for (unsigned i = 1; i < arguments_.threads; ++i) others.emplace_back([this, i] { work(i); });
       work(0);
     }
-    if (wanted_.settle && !failed_ && ::syncfs(root_) != 0) fail("sync", wanted_.root);
+    if (arguments_.settle && !failed_ && ::syncfs(root_) != 0) fail("sync", arguments_.root);
     return !failed_;
   }
   const std::string& failure() const { return failure_; }
@@ -122,8 +124,8 @@ class Writing {
     Stock stock{stocks_[thread % stocks_.size()]};
     while (!failed_) {
       const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
-      if (i >= wanted_.files.size()) return;
-      write(wanted_.files[i], stock);
+      if (i >= arguments_.files.size()) return;
+      write(arguments_.files[i], stock);
     }
   }
 
@@ -149,7 +151,8 @@ class Writing {
 
   void make_folders(const std::string& name) const {
     for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
-      ::mkdirat(root_, name.substr(0, at).c_str(), 0777);  // what failed shows when the file is opened
+      // An error needs no handling here: the open of the file then fails too.
+      ::mkdirat(root_, name.substr(0, at).c_str(), 0777);
   }
 
   void fail(const char* what, const std::string& name) {
@@ -159,7 +162,7 @@ class Writing {
     failure_ = std::string("cannot ") + what + " '" + name + "': " + std::strerror(number);
   }
 
-  const Wanted& wanted_;
+  const Arguments& arguments_;
   const int root_;
   const std::vector<std::vector<std::byte>> stocks_;
   std::atomic<size_t> next_ = 0;
@@ -170,32 +173,32 @@ class Writing {
 
 int run(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
-  Wanted wanted;
-  if (!parse_line(argc, argv, wanted)) {
+  Arguments arguments;
+  if (!parse_line(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: penstock_write_constant DIR [--threads N] [--stock BYTES] [--settle] < LIST\n");
     return 2;
   }
-  if (!read_list(wanted.files)) {
+  if (!read_list(arguments.files)) {
     std::fprintf(stderr, "penstock_write_constant: a line of the list is not 'BYTES NAME'\n");
     return 2;
   }
-  const Fd root(::open(wanted.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd root(::open(arguments.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) {
-    std::fprintf(stderr, "penstock_write_constant: cannot open '%s': %s\n", wanted.root.c_str(),
+    std::fprintf(stderr, "penstock_write_constant: cannot open '%s': %s\n", arguments.root.c_str(),
                  std::strerror(errno));
     return 2;
   }
   uint64_t bytes = 0;
-  for (const File& file : wanted.files) bytes += file.bytes;
-  Writing writing(wanted, root.get());
+  for (const File& file : arguments.files) bytes += file.bytes;
+  FileWriter writer(arguments, root.get());
   const Clock::time_point start = Clock::now();
-  if (!writing.run()) {
-    std::fprintf(stderr, "penstock_write_constant: %s\n", writing.failure().c_str());
+  if (!writer.run()) {
+    std::fprintf(stderr, "penstock_write_constant: %s\n", writer.failure().c_str());
     return 1;
   }
-  const std::chrono::duration<double> took = Clock::now() - start;
-  std::printf("%.6f %llu\n", took.count(), static_cast<unsigned long long>(bytes));
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
+  std::printf("%.6f %llu\n", elapsed.count(), static_cast<unsigned long long>(bytes));
   return 0;
 }
 
