@@ -1,5 +1,5 @@
-// Tests back ends whose own queues read files asynchronously, beyond the contract: the kernel's part of the
-// work, and what happens if the kernel refuses it.
+// Tests what the contract test does not cover in back ends that read files asynchronously: the kernel's part
+// of the work, and what happens if the kernel refuses it.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sched.h>
@@ -62,13 +62,13 @@ INSTANTIATE_TEST_SUITE_P(, AsyncFiles,
                                          Variant("libaio", ",direct=1")),
                          variant_name);
 
-// With one direct read at a time, a ring needs less processor time. With buffered reads it only adds delay.
-TEST_P(AsyncFiles, LoneReadsGoByTheRingWhereTheyAreDirect) {
+// A lone direct read takes less processor time by a ring than by a call. A lone buffered read gets slower.
+TEST_P(AsyncFiles, SingleReadsUseTheRingOnlyIfDirect) {
   const auto& [name, options] = GetParam();
   EXPECT_EQ(backend_->caps().queue_is_cheaper, name == "uring" && options == ",direct=1");
 }
 
-// Does all operations with as many in flight as the queue takes. Returns the outcomes by tag.
+// Does all operations with as many in flight as the queue accepts. Returns the outcomes by tag.
 std::map<uint64_t, Result<uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
   std::map<uint64_t, Result<uint64_t>> done;
   std::vector<Completion> completions(7);
@@ -83,11 +83,11 @@ std::map<uint64_t, Result<uint64_t>> read_all(Queue& queue, std::span<const Oper
 
 TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
   const std::vector<size_t> sizes{1, 511, 512, 4095, 4096, 4097, 100'000, 114'688, 1'000'003};
-  const size_t room = whole_blocks(sizes.back()) + kBufferAlignment;
+  const size_t slot_bytes = whole_blocks(sizes.back()) + kBufferAlignment;
   for (const bool registered : {false, true}) {
     for (const size_t shift : {size_t{0}, size_t{1}}) {
-      Buffer memory(sizes.size() * room);
-      const auto all = memory.first(sizes.size() * room);
+      Buffer memory(sizes.size() * slot_bytes);
+      const auto all = memory.first(sizes.size() * slot_bytes);
       auto queue = backend_->queue(4);
       ASSERT_OK(queue);
       if (registered) (*queue)->register_memory(all);
@@ -97,7 +97,7 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
       std::vector<Operation> operations;
       for (size_t i = 0; i < sizes.size(); ++i) {
         ASSERT_OK(put(names[i], pattern(sizes[i], unsigned(i))));
-        const auto out = all.subspan(i * room, room).subspan(shift);
+        const auto out = all.subspan(i * slot_bytes, slot_bytes).subspan(shift);
         operations.push_back({ReadObject{names[i], sizes[i], i % 2 == 0 ? out : out.first(sizes[i])}, i});
       }
       const auto done = read_all(**queue, operations);
@@ -105,7 +105,7 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
         ASSERT_OK(done.at(i));
         EXPECT_EQ(*done.at(i), sizes[i]);
         const Bytes expected = pattern(sizes[i], unsigned(i));
-        const std::byte* const got = all.data() + i * room + shift;
+        const std::byte* const got = all.data() + i * slot_bytes + shift;
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), got)) << sizes[i] << " at " << shift;
       }
     }
@@ -140,10 +140,10 @@ TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
 }
 
 // The kernel accepts at most 2 GiB minus one page in one request.
-TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
+TEST_P(AsyncFiles, ReadsMoreThanOneRequestCanRead) {
   if (sizeof(size_t) < 8) GTEST_SKIP() << "memory has no room for such objects";
-  constexpr size_t kMost = (size_t{1} << 31U) - 4'096;
-  constexpr size_t kBytes = kMost + 3 * 4'096;
+  constexpr size_t kMaxRequestBytes = (size_t{1} << 31U) - 4'096;
+  constexpr size_t kBytes = kMaxRequestBytes + 3 * 4'096;
   const std::filesystem::path file = scratch_.path() / "large";
   std::ofstream(file) << "";
   if (::truncate(file.c_str(), off_t(kBytes)) != 0)
@@ -155,28 +155,28 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   // Map nearly all of the buffer to the same few pages, so that it needs little memory.
   constexpr size_t kPiece = size_t{8} << 20U;
   constexpr int kNew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* const place = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kNew, -1, 0);
-  if (place == MAP_FAILED) GTEST_SKIP() << "no room for so large an object: " << std::strerror(errno);
-  const std::span<std::byte> room(static_cast<std::byte*>(place), kBytes);
+  void* const mapping = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kNew, -1, 0);
+  if (mapping == MAP_FAILED) GTEST_SKIP() << "no room for so large an object: " << std::strerror(errno);
+  const std::span<std::byte> buffer(static_cast<std::byte*>(mapping), kBytes);
   const Fd pages(::memfd_create("room", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(pages.get(), kPiece), 0);
-  for (size_t at = 0; at + kPiece < kMost - kPiece; at += kPiece)
-    ASSERT_NE(::mmap(&room[at], kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, pages.get(), 0),
+  for (size_t at = 0; at + kPiece < kMaxRequestBytes - kPiece; at += kPiece)
+    ASSERT_NE(::mmap(&buffer[at], kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, pages.get(), 0),
               MAP_FAILED);
-  const auto end_of_room = room.last(tail.size());
+  const auto buffer_end = buffer.last(tail.size());
   auto queue = backend_->queue(2);
   ASSERT_OK(queue);
   const auto reader = backend_->open("large");
   ASSERT_OK(reader);
   for (const Operation& operation :
-       {Operation{ReadObject{"large", kBytes, room}, 1}, Operation{ReadAt{reader->get(), 0, room}, 1}}) {
-    std::fill(end_of_room.begin(), end_of_room.end(), std::byte{0});
+       {Operation{ReadObject{"large", kBytes, buffer}, 1}, Operation{ReadAt{reader->get(), 0, buffer}, 1}}) {
+    std::fill(buffer_end.begin(), buffer_end.end(), std::byte{0});
     const auto done = read_all(**queue, {&operation, 1});
     ASSERT_OK(done.at(1));
     EXPECT_EQ(*done.at(1), kBytes);
-    EXPECT_TRUE(std::equal(tail.begin(), tail.end(), end_of_room.begin()));
+    EXPECT_TRUE(std::equal(tail.begin(), tail.end(), buffer_end.begin()));
   }
-  ::munmap(place, kBytes);
+  ::munmap(mapping, kBytes);
 }
 
 // Binds the kernel's submission threads to this thread's processor with idle priority, if the kernel allows
@@ -197,18 +197,18 @@ void hold_back_kernel_threads() {
   }
 }
 
-// A ring stores often read files in a table. With a small table, files replace each other in it while reads
+// A ring stores files that are read often in a table. In a small table, files replace each other while reads
 // of them are in flight.
-TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
-  constexpr size_t kPlaces = 4;
-  constexpr size_t kReaders = 6 * kPlaces;
+TEST_P(AsyncFiles, FilesThatShareATableSlotAreDistinguished) {
+  constexpr size_t kTableSlots = 4;
+  constexpr size_t kReaders = 6 * kTableSlots;
   constexpr size_t kDepth = 64;
   constexpr size_t kBytes = 512;
   EXPECT_TRUE(in_child_process([&] {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     // The table has (descriptor limit - depth) slots. A file's slot is its descriptor modulo that number.
-    const rlimit low{kDepth + kPlaces, before.rlim_max};
+    const rlimit low{kDepth + kTableSlots, before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
     auto queue = backend_->queue(kDepth);
     ASSERT_OK(queue);
@@ -222,7 +222,7 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
     }
     const auto reader_of = [&](size_t read) {  // files with the same slot, one after the other
       const size_t turn = read / 8 % kReaders;
-      return turn % 6 * kPlaces + turn / 6;
+      return turn % 6 * kTableSlots + turn / 6;
     };
     hold_back_kernel_threads();
     for (unsigned round = 0; round < 20; ++round) {
@@ -239,7 +239,7 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
   }));
 }
 
-TEST_P(AsyncFiles, SaysWhatBlockingCallsSay) {
+TEST_P(AsyncFiles, ReportsTheSameErrorsAsBlockingCalls) {
   const auto blocking = open_tier("t=posix:" + scratch_.path().string(), kNoNamedTiers);
   ASSERT_OK(blocking);
   ASSERT_OK(put("object", pattern(5'000)));
@@ -345,11 +345,11 @@ void expect_threads(const std::string& name, int call) {
   }));
 }
 
-TEST(AsyncFilesDenied, ThreadsDoItWhereTheRingIsForbidden) {
+TEST(AsyncFilesDenied, ThreadsReadIfTheRingIsForbidden) {
   expect_threads("uring", SYS_io_uring_setup);
 }
 
-TEST(AsyncFilesDenied, ThreadsDoItWhereAsynchronousReadsAreForbidden) {
+TEST(AsyncFilesDenied, ThreadsReadIfAsynchronousReadsAreForbidden) {
   expect_threads("libaio", SYS_io_setup);
 }
 
@@ -365,7 +365,7 @@ class LibaioQueues : public testing::Test {
   Tier tier_;
 };
 
-TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
+TEST_F(LibaioQueues, AQueueReusesTheContextOfAnEarlierQueue) {
   Backend& backend = *tier_.backend;
   EXPECT_TRUE(in_child_process([&] {
     auto writer = backend.create("object", 10);
@@ -389,9 +389,9 @@ TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
   }));
 }
 
-// The system call is forbidden while reads are in flight, as by a late filter. No call may wait for these
-// reads without end.
-TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
+// The system call is forbidden while reads are in flight, as by a seccomp filter that is installed late. No
+// call may wait for these reads for ever.
+TEST_F(LibaioQueues, ReadsFailIfTheKernelStopsAnswering) {
   Backend& backend = *tier_.backend;
   auto writer = backend.create("object", 5'000);
   ASSERT_OK(writer);
@@ -403,7 +403,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
       Bytes out(8'192);
       Tier mine;
       std::unique_ptr<Reader> reader;
-      Result<std::unique_ptr<Queue>> queue = std::unique_ptr<Queue>();  // ends with reads in flight
+      Result<std::unique_ptr<Queue>> queue = std::unique_ptr<Queue>();  // destroyed with reads in flight
       do {  // another test may use all of fs.aio-max-nr for a short time
         *queue = nullptr;
         mine = open_tier("t=libaio:" + scratch_.path().string(), kNoNamedTiers).value();
@@ -440,7 +440,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
 }
 
 // The number of aio contexts of this process: the kernel maps a ring for each.
-ptrdiff_t contexts_of_the_kernel() {
+ptrdiff_t aio_context_count() {
   std::ifstream maps("/proc/self/maps");
   const std::istream_iterator<std::string> words(maps);
   return std::count(words, {}, "/[aio]");
@@ -448,7 +448,7 @@ ptrdiff_t contexts_of_the_kernel() {
 
 // Opens queues of these depths at the same time, and returns how many contexts they added. Another test may
 // use all contexts for a moment; new queues then use threads, so this tries again for up to 10 s.
-ptrdiff_t contexts_with(Backend& backend, std::initializer_list<size_t> depths, ptrdiff_t before) {
+ptrdiff_t added_contexts(Backend& backend, std::initializer_list<size_t> depths, ptrdiff_t before) {
   for (int tries = 0;; ++tries) {
     {
       std::vector<std::unique_ptr<Queue>> queues;
@@ -457,23 +457,23 @@ ptrdiff_t contexts_with(Backend& backend, std::initializer_list<size_t> depths, 
         EXPECT_OK(queue);
         if (queue.ok()) queues.push_back(*std::move(queue));
       }
-      const ptrdiff_t contexts = contexts_of_the_kernel() - before;
+      const ptrdiff_t contexts = aio_context_count() - before;
       if (contexts >= std::ssize(depths) || tries == 200) return contexts;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 
-TEST_F(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
-  const ptrdiff_t before = contexts_of_the_kernel();
+TEST_F(LibaioQueues, DeeperContextsReplaceShallowerOnes) {
+  const ptrdiff_t before = aio_context_count();
   for (size_t depth = 1; depth <= 64; depth *= 2) {
-    EXPECT_EQ(contexts_with(*tier_.backend, {depth}, before), 1) << depth;
+    EXPECT_EQ(added_contexts(*tier_.backend, {depth}, before), 1) << depth;
   }
-  EXPECT_EQ(contexts_with(*tier_.backend, {64, 64}, before), 2);
+  EXPECT_EQ(added_contexts(*tier_.backend, {64, 64}, before), 2);
 }
 
 // fs.aio-max-nr limits the whole machine; this test uses all that is left for a short time.
-TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) {
+TEST(AsyncFilesExhausted, ThreadsReadIfNoAsynchronousReadsAreLeft) {
   const ScratchFolder scratch;
   auto tier = open_tier("t=libaio:" + scratch.path().string(), kNoNamedTiers);
   ASSERT_OK(tier);

@@ -8,7 +8,7 @@ bool visit_all(const Entry& /*entry*/) {
   return true;
 }
 
-TEST_P(Contract, WhatIsNotThereIsNotFound) {
+TEST_P(Contract, MissingObjectsAreNotFound) {
   EXPECT_ERRC(Errc::not_found, backend().open("nothing"));
   EXPECT_ERRC(Errc::not_found, names().stat("nothing"));
   EXPECT_ERRC(Errc::not_found, names().remove("nothing"));
@@ -43,7 +43,7 @@ TEST_P(Contract, AFolderIsNoObject) {
   EXPECT_EQ(*get("folder/object"), "x");
 }
 
-TEST_P(Contract, NothingGoesBelowAnObject) {
+TEST_P(Contract, NoObjectIsBelowAnObject) {
   put("object", "x");
   auto writer = backend().create("object/below");
   if (writer) {
@@ -117,7 +117,7 @@ TEST_P(Contract, RemovesObjectsAndEmptyFolders) {
   EXPECT_ERRC(Errc::already_exists, names().remove("folder"));
   EXPECT_OK(names().remove("folder/object"));
   EXPECT_ERRC(Errc::not_found, backend().open("folder/object"));
-  const auto gone = names().remove("folder");  // some folders vanish with their last object
+  const auto gone = names().remove("folder");  // some back ends remove a folder with its last object
   if (!gone) {
     EXPECT_ERRC(Errc::not_found, gone);
   }
@@ -141,7 +141,7 @@ TEST_P(Contract, RenamesWithoutReplacing) {
   EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace("moved", "moved/below"));
 }
 
-TEST_P(Contract, OneHolderOfALock) {
+TEST_P(Contract, ALockHasOneHolder) {
   auto held = names().lock("folder/lock");
   ASSERT_OK(held);
   EXPECT_ERRC(Errc::busy, names().lock("folder/lock"));
@@ -151,7 +151,7 @@ TEST_P(Contract, OneHolderOfALock) {
   EXPECT_OK(names().lock("folder/lock"));
 }
 
-TEST_P(Contract, SaysWhatIsFree) {
+TEST_P(Contract, ReportsFreeBytes) {
   const auto free = names().free_bytes();
   if (!free) {  // an object store does not report free bytes
     EXPECT_ERRC(Errc::unsupported, free);

@@ -22,19 +22,19 @@ std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& 
 }
 
 // Submits and reaps all operations, never with more in flight than the queue accepts.
-std::map<uint64_t, Result<uint64_t>> work_off(Queue& queue, size_t depth,
-                                              std::span<const Operation> operations) {
+std::map<uint64_t, Result<uint64_t>> perform_all(Queue& queue, size_t depth,
+                                                 std::span<const Operation> operations) {
   std::map<uint64_t, Result<uint64_t>> done;
   std::vector<Completion> completions(depth);
   while (!operations.empty() || queue.in_flight() > 0) {
     const size_t before = queue.in_flight();
-    const size_t taken = queue.submit(operations);
-    EXPECT_EQ(taken, std::min(operations.size(), depth - before));
-    EXPECT_EQ(queue.in_flight(), before + taken);
-    operations = operations.subspan(taken);
+    const size_t accepted = queue.submit(operations);
+    EXPECT_EQ(accepted, std::min(operations.size(), depth - before));
+    EXPECT_EQ(queue.in_flight(), before + accepted);
+    operations = operations.subspan(accepted);
     const size_t count = queue.reap(completions, 1);
     EXPECT_GE(count, 1U);
-    EXPECT_EQ(queue.in_flight(), before + taken - count);
+    EXPECT_EQ(queue.in_flight(), before + accepted - count);
     for (size_t i = 0; i < count; ++i) {
       EXPECT_TRUE(done.emplace(completions[i].tag, std::move(completions[i].bytes)).second)
           << "completed twice";
@@ -67,7 +67,7 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
         operations.push_back(
             {ReadAt{readers[i].get(), 10, std::span(outs[3 * i + 2]).first(900)}, 3 * i + 2});
       }
-      const auto done = work_off(*queue, depth, operations);
+      const auto done = perform_all(*queue, depth, operations);
       ASSERT_EQ(done.size(), operations.size()) << kind;
       for (size_t i = 0; i < kObjects; ++i) {
         const Bytes bytes = pattern(1'000 + i * 500, unsigned(i));
@@ -95,7 +95,7 @@ TEST_P(Contract, QueuesGiveFailuresAsCompletions) {
           {ReadObject{"../good", 5, outs[2]}, 2}, {ReadObject{"good", 0, std::span(outs[3]).first(4)}, 3},
           {ReadAt{reader->get(), 1, outs[4]}, 4}, {ReadObject{"good", 5, outs[5]}, 5},
       };
-      const auto done = work_off(*queue, depth, operations);
+      const auto done = perform_all(*queue, depth, operations);
       ASSERT_EQ(done.size(), operations.size()) << kind;
       EXPECT_ERRC(Errc::not_found, done.at(0));
       EXPECT_ERRC(Errc::truncated, done.at(1));

@@ -2,7 +2,7 @@
 //
 //   backend_contract_test NAME
 //
-// Exits with 77 if this build or machine does not have it.
+// Exits with 77 if this build or machine does not have the back end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ std::vector<std::string> Contract::listed(std::string_view folder) {
 
 namespace {
 
-TEST_P(Contract, SaysWhoItIs) {
+TEST_P(Contract, DescribesItself) {
   const BackendInfo& info = *contract_subject().info;
   EXPECT_FALSE(info.name.empty());
   EXPECT_FALSE(info.summary.empty());
@@ -125,9 +125,9 @@ TEST_P(Contract, TakesEveryProperName) {
         std::string_view("%2C,=:"), std::string_view("\xc3\xa9t\xc3\xa9/\xe6\xb0\xb4"),
         std::string_view(longest)}) {
     put(name, name);
-    const auto back = get(name);
-    ASSERT_OK(back);
-    EXPECT_EQ(*back, name);
+    const auto read_back = get(name);
+    ASSERT_OK(read_back);
+    EXPECT_EQ(*read_back, name);
   }
 }
 
@@ -153,7 +153,7 @@ TEST_P(Contract, ReadsBackWhatWasWritten) {
   }
 }
 
-TEST_P(Contract, AReadBehindTheEndIsTruncated) {
+TEST_P(Contract, AReadPastTheEndIsTruncated) {
   put("object", pattern(10'000));
   const auto reader = backend().open("object");
   ASSERT_OK(reader);
@@ -209,14 +209,14 @@ TEST_P(Contract, AppendsInPiecesWhateverTheHintSaid) {
     ASSERT_OK((*writer)->append(pieces));
     ASSERT_OK((*writer)->append(all.subspan(2'000'005)));
     ASSERT_OK((*writer)->publish(Durability::visible));
-    const auto back = get("pieces");
-    ASSERT_OK(back);
-    EXPECT_EQ(back->size(), bytes.size());
-    EXPECT_EQ(*back, text_of(bytes));
+    const auto read_back = get("pieces");
+    ASSERT_OK(read_back);
+    EXPECT_EQ(read_back->size(), bytes.size());
+    EXPECT_EQ(*read_back, text_of(bytes));
   }
 }
 
-TEST_P(Contract, WritesAtOffsetsWhereItSaysSo) {
+TEST_P(Contract, WritesAtOffsetsIfItsCapsSaySo) {
   auto writer = backend().create("patched");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(bytes_of("head body")));
@@ -228,9 +228,9 @@ TEST_P(Contract, WritesAtOffsetsWhereItSaysSo) {
   ASSERT_OK((*writer)->write_at(12, bytes_of("tail")));
   ASSERT_OK((*writer)->append(bytes_of("!")));
   ASSERT_OK((*writer)->publish(Durability::visible));
-  const auto back = get("patched");
-  ASSERT_OK(back);
-  EXPECT_EQ(*back, std::string_view("head BODY!\0\0tail", 16));
+  const auto read_back = get("patched");
+  ASSERT_OK(read_back);
+  EXPECT_EQ(*read_back, std::string_view("head BODY!\0\0tail", 16));
 }
 
 TEST_P(Contract, AnObjectIsInvisibleBeforeItIsPublished) {
@@ -260,7 +260,7 @@ TEST_P(Contract, PublishReplacesOrFailsAsAsked) {
   EXPECT_EQ(listed(""), (std::vector<std::string>{"fresh", "object"}));
 }
 
-TEST_P(Contract, AWriterIsSpentOncePublished) {
+TEST_P(Contract, AWriterCannotBeUsedAfterPublish) {
   auto writer = backend().create("object");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(bytes_of("x")));
@@ -270,7 +270,7 @@ TEST_P(Contract, AWriterIsSpentOncePublished) {
   EXPECT_EQ(*get("object"), "x");
 }
 
-TEST_P(Contract, HoldsEveryDurability) {
+TEST_P(Contract, AcceptsEveryDurability) {
   for (const Durability wanted :
        {Durability::visible, Durability::leaving, Durability::file, Durability::file_and_name}) {
     auto writer = backend().create("a/b/durable");
@@ -392,9 +392,9 @@ int run(int argc, char** argv) {
     server = std::make_unique<s3::TestServer>();
     server->set_environment();
   }
-  const bool lacking = (*info)->test_path(scratch).empty();
-  if (lacking) std::fprintf(stderr, "this machine has nothing to test back end '%s' on\n", argv[1]);
-  const int result = lacking ? 77 : RUN_ALL_TESTS();
+  const bool is_unavailable = (*info)->test_path(scratch).empty();
+  if (is_unavailable) std::fprintf(stderr, "this machine has nothing to test back end '%s' on\n", argv[1]);
+  const int result = is_unavailable ? 77 : RUN_ALL_TESTS();
   std::error_code ignored;
   std::filesystem::remove_all(scratch, ignored);
   return result;

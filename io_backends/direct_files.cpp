@@ -147,18 +147,18 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
   if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
   if (!direct_.may_turn_off()) return no_direct_io(root_.full_path(name));
   fd = open_to_read(name);
-  // Direct I/O is turned off only if the open without O_DIRECT succeeds. If that fails, too, EINVAL had
+  // Direct I/O is turned off only if the open without O_DIRECT succeeds. If that open fails, too, EINVAL had
   // another cause.
   if (fd.ok()) direct_.turn_off();
   return fd;
 }
 
 // Finishes an asynchronous read, on the thread of the queue. If the read was short or failed, perform() reads
-// again by blocking calls. It may write to the operation's memory, because the kernel no longer does.
+// again by blocking calls. perform() may write to the operation's memory, because the kernel no longer does.
 Result<uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read, size_t bytes,
-                                          int64_t got, std::string_view failed) {
+                                          int64_t got, std::string_view failed_operation) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
-    return errno_error(int(-got), failed, full_name(operation));
+    return errno_error(int(-got), failed_operation, full_name(operation));
   if (got < 0 || uint64_t(got) < read.skip_bytes + bytes) return perform(*this, operation);
   moved_.add_read(bytes);
   std::byte* const memory = output_span(operation).data();

@@ -74,9 +74,9 @@ class DirectFiles : public PosixFiles {
   // Finishes an asynchronous read. The system did `read` and returned `got`: a number of bytes, or a negative
   // errno. This function copies the `bytes` bytes that the operation wants to its memory and counts them. If
   // the read was short or failed with EINTR, EAGAIN or EINVAL, blocking calls repeat it. Any other errno
-  // becomes the same error as that of a blocking call; `failed` names the operation.
+  // becomes the same error as that of a blocking call; `failed_operation` names what failed.
   Result<uint64_t> finish_read(const Operation& operation, const AlignedRead& read, size_t bytes, int64_t got,
-                               std::string_view failed = "cannot read");
+                               std::string_view failed_operation = "cannot read");
 
   // The full name of what an operation reads, for messages.
   std::string full_name(const Operation& operation) const;
@@ -85,7 +85,7 @@ class DirectFiles : public PosixFiles {
   DirectMode direct_;
 
  private:
-  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: the system was not asked yet
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: the system has not been asked yet
   mutable std::once_flag buffered_caps_once_;
   mutable Caps buffered_caps_;  // the capabilities after direct I/O was turned off
 };

@@ -1,9 +1,9 @@
 // Tests all back ends that read files with the same faults. The same fault must give the same error on each
 // back end and with each way to read. No descriptor may stay open and no byte may be lost.
 //
-// Faults are injected into calls of the C library. A way to read that does not use the call is skipped, and
-// must be unaffected. The kernel itself opens and reads for a ring of uring, and reads for a queue of libaio;
-// mmap copies from memory. Those ways are tested with the real faults below: limits, permissions, files that
+// Faults are injected into calls of the C library. A fault must not affect a way to read that does not use
+// the call. The kernel itself opens and reads for a ring of uring, and reads for a queue of libaio; mmap
+// copies from memory. Those ways are tested with the real faults below: limits, permissions, files that
 // shrink or vanish. ESTALE and EIO have no real cause on a healthy machine.
 #include <fcntl.h>
 #include <sched.h>
@@ -62,11 +62,11 @@ class FileFaults : public testing::TestWithParam<Variant> {
         !opened && opened.error().code == Errc::unsupported)
       GTEST_SKIP() << opened.error().what;
     subject_ = *std::move(made);
-    before_ = open_descriptors();
+    descriptors_before_ = open_descriptors();
   }
   void TearDown() override {
     if (!subject_) return;
-    EXPECT_EQ(open_descriptors(), before_) << "descriptors were left open";
+    EXPECT_EQ(open_descriptors(), descriptors_before_) << "descriptors were left open";
   }
 
   std::filesystem::path root() const { return scratch_.path() / "root"; }
@@ -78,7 +78,7 @@ class FileFaults : public testing::TestWithParam<Variant> {
     return name() != "mmap" && !(async && (way == Way::queued_object || way == Way::queued_reader));
   }
   // Checks that every way reads the whole object.
-  void expect_all_is_well() const {
+  void expect_all_ways_read() const {
     for (const Way way : kWays) {
       Bytes out(kBytes);
       EXPECT_OK(subject_->read(way, "object", out)) << way_name(way);
@@ -89,7 +89,7 @@ class FileFaults : public testing::TestWithParam<Variant> {
   const Bytes bytes_ = pattern(kBytes);
   ScratchFolder scratch_;
   std::optional<Subject> subject_;
-  size_t before_ = 0;
+  size_t descriptors_before_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(, FileFaults,
@@ -135,7 +135,7 @@ TEST_P(FileFaults, InjectedFaultsAreTheSameErrorEverywhere) {
     faults.fail(Call::write, sys_errno);
     EXPECT_ERRC(errc, subject_->put("other", bytes_));
   }
-  expect_all_is_well();
+  expect_all_ways_read();
 }
 
 TEST_P(FileFaults, ShortAndInterruptedCallsLoseNoByte) {
@@ -164,7 +164,7 @@ TEST_P(FileFaults, AStormOfSignalsLosesNoByte) {
   ASSERT_EQ(::sigaction(SIGALRM, &quiet, &before), 0);
   constexpr itimerval kOften{{0, 100}, {0, 100}};
   ASSERT_EQ(::setitimer(ITIMER_REAL, &kOften, nullptr), 0);
-  for (int i = 0; i < 50; ++i) expect_all_is_well();
+  for (int i = 0; i < 50; ++i) expect_all_ways_read();
   EXPECT_OK(subject_->put("other", bytes_));
   constexpr itimerval kNever{};
   ::setitimer(ITIMER_REAL, &kNever, nullptr);
@@ -322,7 +322,7 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
 class DirectFaults : public FileFaults {
  protected:
   // Runs `body` in a child process, with a folder on a file system in memory without direct I/O. Skips the
-  // test if it cannot be mounted.
+  // test if this file system cannot be mounted.
   template <class Body>
   void without_direct_io(const Body& body) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
@@ -356,12 +356,12 @@ TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
 }
 
 // Neither a file in the folder nor a nameless file shows beforehand that there is no direct I/O. So the first
-// read must decide.
+// read must find it out.
 TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest) {
   without_direct_io([&](const std::filesystem::path& folder) {
     InjectedFaults faults;
     faults.fail(Call::open_nameless, EOPNOTSUPP);
-    const auto fresh = [&] {
+    const auto new_subject = [&] {
       std::filesystem::remove(folder / "object");
       auto mine = make_subject({name(), ",direct=1,fallback=buffered"}, folder);
       EXPECT_OK(mine);
@@ -379,13 +379,13 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
           1);
     };
     {
-      const auto mine = fresh();
+      const auto mine = new_subject();
       ASSERT_OK(mine->put("object", bytes_));
       EXPECT_TRUE(std::filesystem::is_regular_file(folder / "object"));
       expect_buffered(*mine);
     }
     for (const Way way : kWays) {
-      const auto mine = fresh();
+      const auto mine = new_subject();
       std::ofstream(folder / "object") << text_of(bytes_);
       for (int again = 0; again < 2; ++again) {
         Bytes out(kBytes);

@@ -134,18 +134,18 @@ class LibaioFiles final : public DirectFiles {
     // call fails with EINVAL, else with another errno. A real context is not made, because it would take long
     // to destroy.
     AioContext trial;
-    const int failed = trial.set_up(0);
-    caps_.async = failed == EINVAL;
-    if (!caps_.async) remark_on_threads(failed);
+    const int sys_errno = trial.set_up(0);
+    caps_.async = sys_errno == EINVAL;
+    if (!caps_.async) remark_on_threads(sys_errno);
   }
 
   Result<std::unique_ptr<Queue>> queue(size_t depth) override;
   IdleContexts& idle_contexts() { return idle_contexts_; }
 
  private:
-  void remark_on_threads(int failed) {
-    const std::string reason =
-        failed == EAGAIN ? "all that fs.aio-max-nr allows are taken" : std::string(std::strerror(failed));
+  void remark_on_threads(int sys_errno) {
+    const std::string reason = sys_errno == EAGAIN ? "all that fs.aio-max-nr allows are taken"
+                                                   : std::string(std::strerror(sys_errno));
     remark("the kernel's asynchronous reads are not available here (" + reason +
            "): threads that block keep reads in flight instead");
   }
@@ -188,7 +188,7 @@ class LibaioQueue final : public Queue {
   Result<bool> prepare(Slot& slot);
   void submit_prepared();
   bool wait(size_t at_least);
-  void fail_all(int failed);
+  void fail_all(int sys_errno);
   void finish(size_t index, int64_t result);
   void finish(size_t index, Result<uint64_t> outcome);
 
@@ -296,10 +296,9 @@ bool LibaioQueue::wait(size_t at_least) {
   return true;
 }
 
-// Completes all reads in the kernel with the errno `failed`, since otherwise the caller would wait for them
-// for ever. Then makes a new context. If that fails, the kernel refuses later reads, and blocking calls do
-// them.
-void LibaioQueue::fail_all(int failed) {
+// Completes all reads in the kernel with `sys_errno`, since otherwise the caller would wait for them for
+// ever. Then makes a new context. If that fails, the kernel refuses later reads, and blocking calls do them.
+void LibaioQueue::fail_all(int sys_errno) {
   const size_t depth = context_->depth();
   // The old context is destroyed first, which waits until no read writes to memory any more. The caller
   // learns of the failures only after that, because it may then free the memory.
@@ -310,7 +309,7 @@ void LibaioQueue::fail_all(int failed) {
     const Operation& operation = slots_[index].operation;
     if (slots_[index].in_kernel)
       finish(index,
-             errno_error(failed, "the kernel gives no answer to a read of", files_.full_name(operation)));
+             errno_error(sys_errno, "the kernel gives no answer to a read of", files_.full_name(operation)));
   }
 }
 
@@ -344,15 +343,15 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(size_t depth) {
   std::unique_ptr<AioContext> context = idle_contexts_.take(depth);
   if (context == nullptr) {
     context = std::make_unique<AioContext>();
-    int failed = context->set_up(depth);
+    int sys_errno = context->set_up(depth);
     // The contexts of all processes have reached the machine's limit for reads (fs.aio-max-nr). Idle contexts
     // count, too. So they are destroyed, and the call is repeated.
-    if (failed == EAGAIN) {
+    if (sys_errno == EAGAIN) {
       idle_contexts_.destroy_all();
-      failed = context->set_up(depth);
+      sys_errno = context->set_up(depth);
     }
-    if (failed != 0) {
-      remark_on_threads(failed);
+    if (sys_errno != 0) {
+      remark_on_threads(sys_errno);
       return thread_pool_queue(*this, depth);
     }
   }

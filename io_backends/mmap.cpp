@@ -102,8 +102,8 @@ class MmapReader final : public PosixReader {
 // Checks after an access whether all bytes were valid. lost() alone is not enough: if a file has shrunk, the
 // rest of its last page reads as zeros without a signal. So the size of the file is checked, too.
 Result<void> MmapReader::check_valid(uint64_t offset, uint64_t length) {
-  PENSTOCK_ASSIGN(const uint64_t now, size());
-  if (offset + length > now) return truncated_error(name(), offset, length);
+  PENSTOCK_ASSIGN(const uint64_t current_size, size());
+  if (offset + length > current_size) return truncated_error(name(), offset, length);
   if (!lost()) return success();
   return errno_error(EIO, "cannot read (it shrank while it was mapped, or its device failed)", name());
 }
@@ -111,10 +111,10 @@ Result<void> MmapReader::check_valid(uint64_t offset, uint64_t length) {
 Result<void> MmapReader::read_at(uint64_t offset, std::span<std::byte> out) {
   if (!is_mapped(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
   copy_streamed(out, mapped().subspan(size_t(offset), out.size()));
-  PENSTOCK_ASSIGN(const uint64_t now, size());
+  PENSTOCK_ASSIGN(const uint64_t current_size, size());
   // Some of the bytes may be lost. So the read is repeated by a system call, which returns the same error as
   // in the other back ends.
-  if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
+  if (lost() || offset + out.size() > current_size) return PosixReader::read_at(offset, out);
   moved().add_read(out.size());
   return success();
 }
@@ -131,8 +131,8 @@ Result<std::span<const std::byte>> MmapReader::view(uint64_t offset, uint64_t le
 // Mappings that are kept after their Readers are destroyed (keep=1). Any thread may call this class.
 // A mapping is found by the device and inode number of its file. So two names of one file share a mapping,
 // and a file that replaces another under the same name gets its own. While a file is mapped, this machine
-// gives its inode number to no other file. A network file system may do that, but the time of the last write
-// then differs.
+// gives its inode number to no other file. A network file system may give it to another file, but then the
+// time of the last write differs.
 class KeptMappings {
  public:
   // The largest number of kept mappings: half of the 65,530 mappings that a process may usually have. Further
@@ -146,10 +146,10 @@ class KeptMappings {
     const auto found = by_file_.find({file.st_dev, file.st_ino});
     if (found == by_file_.end()) return nullptr;
     const KeptMapping& kept = found->second;
-    const bool unwritten =
+    const bool is_unwritten =
         kept.write_time.tv_sec == file.st_mtim.tv_sec && kept.write_time.tv_nsec == file.st_mtim.tv_nsec;
     const bool covers_file = kept.mapping->bytes().size() >= uint64_t(file.st_size);
-    return unwritten && covers_file && !kept.mapping->lost() ? kept.mapping : nullptr;
+    return is_unwritten && covers_file && !kept.mapping->lost() ? kept.mapping : nullptr;
   }
   void keep(const struct stat& file, const Mapping& mapping) {
     const std::lock_guard lock(mutex_);
@@ -199,11 +199,11 @@ class MmapFiles final : public PosixFiles {
     if (keeps_mappings_)
       if (Mapping kept = kept_.find(status)) return kept;
     auto file = std::make_shared<MappedFile>();
-    const int failed = file->map(reader.fd(), size_t(status.st_size), advice_, populate_);
-    if (failed == ENODEV)
+    const int map_errno = file->map(reader.fd(), size_t(status.st_size), advice_, populate_);
+    if (map_errno == ENODEV)
       return make_error(Errc::unsupported, "the file system of '" + reader.name() +
                                                "' has no mapped files; use the back end posix");
-    if (failed != 0) return errno_error(failed, "cannot map", reader.name());
+    if (map_errno != 0) return errno_error(map_errno, "cannot map", reader.name());
     if (hugepage_) ask_for_large_pages(file->bytes());
     Mapping mapping = std::move(file);
     if (keeps_mappings_) kept_.keep(status, mapping);

@@ -66,7 +66,7 @@ TEST_F(Mmap, EveryAdviceGivesTheSameBytes) {
   }
 }
 
-TEST_F(Mmap, WhatAFileGotLaterIsRead) {
+TEST_F(Mmap, BytesThatWereAppendedLaterAreRead) {
   put("object", 10);
   const auto reader = open("object");
   { std::ofstream(path("object"), std::ios::app) << "more"; }
@@ -78,7 +78,7 @@ TEST_F(Mmap, WhatAFileGotLaterIsRead) {
 
 TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
   std::vector<std::byte> out(kBytes);
-  // lengths at a page boundary and between two
+  // lengths at a page boundary and between two page boundaries
   for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {
     put("object");
     const auto reader = open("object");
@@ -139,10 +139,10 @@ TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
   EXPECT_ERRC(Errc::io, reader->view(0, kBytes));
 }
 
-TEST_F(Mmap, ReadersSurviveAFileThatComesAndGoes) {
+TEST_F(Mmap, ReadersSurviveAFileThatShrinksAndGrows) {
   put("object");
   std::atomic<bool> done{false};
-  std::thread shaker([&] {
+  std::thread resizer([&] {
     for (off_t i = 0; i < 300; ++i) {
       const off_t length = i % 2 == 0 ? i * 1'000 : off_t(kBytes);
       EXPECT_EQ(::truncate(path("object").c_str(), length), 0);
@@ -162,29 +162,29 @@ TEST_F(Mmap, ReadersSurviveAFileThatComesAndGoes) {
       }
     });
   for (std::thread& reader : readers) reader.join();
-  shaker.join();
+  resizer.join();
 }
 
-TEST_F(Mmap, WhatIsKeptIsTheFileAndNotItsName) {
+TEST_F(Mmap, MappingsAreKeptForAFileAndNotForItsName) {
   reopen(",keep=1");
   put("object");
   const std::byte* before = open("object")->view(0, kBytes)->data();
   EXPECT_EQ(open("object")->view(0, kBytes)->data(), before) << "it is mapped once";
   ASSERT_EQ(::link(path("object").c_str(), path("other").c_str()), 0);
   EXPECT_EQ(open("other")->view(0, kBytes)->data(), before);
-  const std::vector<std::byte> anew(kBytes, std::byte{7});
+  const std::vector<std::byte> new_bytes(kBytes, std::byte{7});
   const auto writer = backend_->create("object", kBytes);
   ASSERT_OK(writer);
-  ASSERT_OK((*writer)->append(anew));
+  ASSERT_OK((*writer)->append(new_bytes));
   ASSERT_OK((*writer)->publish(Durability::visible));
   std::vector<std::byte> out(kBytes);
   ASSERT_OK(backend_->read_object("object", kBytes, out));
-  EXPECT_EQ(out, anew);
+  EXPECT_EQ(out, new_bytes);
   ASSERT_OK(backend_->read_object("other", kBytes, out));
   EXPECT_EQ(out, pattern(kBytes));
 }
 
-TEST_F(Mmap, WhatIsKeptChangesWithItsFile) {
+TEST_F(Mmap, KeptMappingsChangeWithTheirFile) {
   reopen(",keep=1");
   put("object");
   std::vector<std::byte> out(kBytes);
@@ -209,9 +209,9 @@ void touch_foreign_mapping(const std::string& path) {
   static_cast<void>(*static_cast<const volatile char*>(memory));
 }
 
-// A handler is installed before the first mapping. This test runs in a child process, because handlers belong
-// to the whole process.
-TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
+// The test installs a SIGBUS handler before the first mapping. This test runs in a child process, because
+// handlers belong to the whole process.
+TEST_F(Mmap, ForeignSignalsReachTheEarlierHandler) {
   EXPECT_TRUE(in_child_process([&] {
     std::signal(SIGBUS, [](int) { ::_exit(42); });
     put("object");
@@ -221,7 +221,7 @@ TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
   }));
 }
 
-TEST_F(Mmap, SignalsOfOthersEndTheProcessWhereNoHandlerIsSet) {
+TEST_F(Mmap, ForeignSignalsEndTheProcessIfNoHandlerIsSet) {
 #if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
   GTEST_SKIP() << "the sanitizer has a handler of its own";
 #endif

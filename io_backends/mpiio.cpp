@@ -77,7 +77,7 @@ class MpiioFiles final : public PosixFiles {
 
   Result<std::unique_ptr<MpiFile>> open_mpi_file(const std::string& name, MpiSharing sharing);
   // Reads by system calls after a failure of MPI-IO. If they fail, the error is the same as in the other back
-  // ends. If they succeed, a remark tells `why` MPI-IO failed.
+  // ends. If they succeed, a remark says why MPI-IO failed (`why`).
   Result<void> read_without_mpi(const std::string& name, const std::string& why, uint64_t offset,
                                 std::span<std::byte> out);
   std::string full_path(std::string_view name) const { return root_.full_path(name); }
@@ -127,8 +127,8 @@ Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out)
   Result<size_t> got = shared_file_->read_at(offset, out);
   // The MPI-IO of Open MPI (OMPIO) always reports as many bytes as requested for a collective read, also
   // after the end of the file. So the size is checked.
-  PENSTOCK_ASSIGN(const uint64_t now, shared_file_->size());
-  if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
+  PENSTOCK_ASSIGN(const uint64_t current_size, shared_file_->size());
+  if (got.ok() && offset + *got > current_size) got = current_size > offset ? current_size - offset : 0;
   return finish_read(got, offset, out);
 }
 
@@ -160,7 +160,7 @@ Result<std::unique_ptr<MpiFile>> MpiioFiles::open_mpi_file(const std::string& na
   if (path.find(':') != std::string::npos || path.size() > kMaxPathBytes)
     path = "/proc/self/fd/" + std::to_string(fd->get());
   auto file = files_->open(path, root_.full_path(name), sharing);
-  // After a failure of MPI-IO, a system call opens the file once more. Its error tells the cause, for example
+  // After a failure of MPI-IO, a system call opens the file once more. Its error names the cause, for example
   // that the file was removed, or that no descriptor is free.
   if (!file.ok()) PENSTOCK_TRY(open_file(name));
   return file;

@@ -95,12 +95,12 @@ Result<uint64_t> PosixFiles::read_object(std::string_view name, uint64_t length_
   return length;
 }
 
-Result<uint64_t> PosixFiles::object_length(int fd, std::string_view name, size_t room) const {
+Result<uint64_t> PosixFiles::object_length(int fd, std::string_view name, size_t buffer_bytes) const {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot look at", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot read", name);
   const auto length = uint64_t(status.st_size);
-  PENSTOCK_TRY(check_fits(name, length, room));
+  PENSTOCK_TRY(check_fits(name, length, buffer_bytes));
   return length;
 }
 

@@ -85,7 +85,7 @@ class PosixFiles : public Backend {
   // The two steps of read_object() before and after the read. object_length() returns how many bytes to read.
   // check_object_read() counts the bytes that were read, and returns an error if they are fewer than
   // `length`.
-  Result<uint64_t> object_length(int fd, std::string_view name, size_t room) const;
+  Result<uint64_t> object_length(int fd, std::string_view name, size_t buffer_bytes) const;
   Result<void> check_object_read(const FullIo& io, std::string_view name, uint64_t length);
 
   PosixRoot root_;

@@ -37,7 +37,7 @@ class PosixFaults : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   // Returns all names in the root, also hidden ones.
-  std::vector<std::string> everything() {
+  std::vector<std::string> all_names() {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(root()))
       names.push_back(entry.path().filename());
@@ -88,7 +88,7 @@ TEST_F(PosixFaults, ShortAndInterruptedWritesAreWrittenOn) {
   EXPECT_EQ(get("object"), text_of(bytes));
 }
 
-// The root and the folder above it are opened to make the root; the latter is synced.
+// To make the root, the back end opens the root and the folder above it, and syncs that folder.
 TEST_F(PosixFaults, InterruptedOpensOfTheRootAreRepeated) {
   InjectedFaults faults;
   faults.fail(Call::open, EINTR, 1, 2);
@@ -137,7 +137,7 @@ TEST_F(PosixFaults, TheSameFaultIsTheSameErrorEverywhere) {
     EXPECT_EQ(failed.error().sys_errno, sys_errno);
     EXPECT_NE(failed.error().what.find("object"), std::string::npos) << "the error names the object";
   }
-  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(all_names(), std::vector<std::string>{"object"});
 }
 
 class PosixPublishFaults : public PosixFaults, public testing::WithParamInterface<std::string> {
@@ -159,7 +159,7 @@ TEST_P(PosixPublishFaults, AFailedWriteLeavesNothingBehindAndSpendsTheWriter) {
     EXPECT_ERRC(Errc::invalid_argument, (*writer)->append(bytes_of("again")));
     EXPECT_ERRC(Errc::invalid_argument, (*writer)->publish(Durability::visible));
   }
-  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(all_names(), std::vector<std::string>{"object"});
   EXPECT_EQ(get("object"), "old");
 }
 
@@ -180,7 +180,7 @@ TEST_P(PosixPublishFaults, AFailedSyncOrCloseLeavesTheOldObject) {
           << "a sync must not be tried again";
     }
   }
-  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(all_names(), std::vector<std::string>{"object"});
   EXPECT_EQ(get("object"), "old");
 }
 
@@ -199,7 +199,7 @@ TEST_P(PosixPublishFaults, AFailedNamingLeavesTheOldObject) {
       EXPECT_EQ(get("object"), "old");
     }
   }
-  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(all_names(), std::vector<std::string>{"object"});
 }
 
 TEST_P(PosixPublishFaults, SyncingTheNameSyncsEveryFolderUpToTheRoot) {
@@ -227,7 +227,7 @@ TEST_P(PosixPublishFaults, AFailedFolderSyncIsAFailure) {
 INSTANTIATE_TEST_SUITE_P(Ways, PosixPublishFaults, testing::Values("", ",publish=rename"),
                          [](const auto& row) { return row.param.empty() ? "nameless" : "rename"; });
 
-TEST_F(PosixFaults, WithoutThePrivilegeToLinkADescriptorProcIsTheWay) {
+TEST_F(PosixFaults, WithoutThePrivilegeToLinkADescriptorProcIsUsed) {
   if (!has_nameless_files(root().parent_path()))
     GTEST_SKIP() << "this file system has no files without a name";
   InjectedFaults faults;
@@ -246,14 +246,14 @@ TEST_F(PosixFaults, WithoutNamelessFilesTheTemporaryNameIsHidden) {
   auto writer = backend().create("object");
   ASSERT_OK(writer);
   EXPECT_EQ(faults.calls(Call::open_nameless), 1U) << "asked once, remembered";
-  EXPECT_EQ(everything().size(), 2U);
+  EXPECT_EQ(all_names().size(), 2U);
   unsigned listed = 0;
   ASSERT_OK(backend().names().list("", [&](const Entry&) { return ++listed != 0; }));
   EXPECT_EQ(listed, 1U);
   ASSERT_OK((*writer)->publish(Durability::visible));
-  EXPECT_EQ(everything(), (std::vector<std::string>{"first", "object"}));
+  EXPECT_EQ(all_names(), (std::vector<std::string>{"first", "object"}));
   { const auto dropped = backend().create("dropped"); }
-  EXPECT_EQ(everything(), (std::vector<std::string>{"first", "object"}));
+  EXPECT_EQ(all_names(), (std::vector<std::string>{"first", "object"}));
 }
 
 TEST_F(PosixFaults, WithoutRenameNoreplaceALinkDecides) {
@@ -272,7 +272,7 @@ TEST_F(PosixFaults, WithoutRenameNoreplaceALinkDecides) {
   ASSERT_OK(names.make_folders("there"));
   EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("folder", "there"));
   EXPECT_OK(names.rename_noreplace("folder", "elsewhere"));
-  EXPECT_EQ(everything(), (std::vector<std::string>{"elsewhere", "moved", "object", "there"}));
+  EXPECT_EQ(all_names(), (std::vector<std::string>{"elsewhere", "moved", "object", "there"}));
 }
 
 TEST_F(PosixFaults, AReservationThatDoesNotFitFailsAtOnce) {
@@ -285,10 +285,10 @@ TEST_F(PosixFaults, AReservationThatDoesNotFitFailsAtOnce) {
     faults.fail(Call::fallocate, EOPNOTSUPP);
     EXPECT_OK(backend().create("large", 1U << 30U));
   }
-  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(all_names(), std::vector<std::string>{"object"});
 }
 
-TEST_F(PosixFaults, SpaceReservedInVainIsGivenBack) {
+TEST_F(PosixFaults, UnusedReservedSpaceIsReleased) {
   constexpr uint64_t kHint = 32U << 20U;
   auto writer = backend().create("object", kHint);
   ASSERT_OK(writer);
@@ -342,7 +342,7 @@ TEST_F(PosixFaults, DirectModeReadsAndWritesWhatIsNotAligned) {
   }
 }
 
-TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
+TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesWithoutACopy) {
   reopen(",direct=1");
   if (const auto probe = put("probe", bytes_of("x")); !probe && probe.error().code == Errc::unsupported)
     GTEST_SKIP() << probe.error().message();
@@ -358,11 +358,11 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
   for (const Case& one : std::vector<Case>{
            {{5 * kMiB}, 1},                             // all blocks go in one system call
            {{5 * kMiB + 4096}, 1},                      // also with a last block of 4 KiB
-           {{5 * kMiB + 100}, 2},                       // the last 100 bytes are staged
+           {{5 * kMiB + 100}, 2},                       // the last 100 bytes are copied to a buffer
            {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each is written directly, without a copy
            {{kMiB - 4096, kMiB}, 1},                    // small appends are gathered into one call
-           {{100, 4 * kMiB + 100}, 4 + 1},              // after a partial block all bytes are staged
-           {{4096, 4 * kMiB}, 4},                       // staged bytes are written first
+           {{100, 4 * kMiB + 100}, 4 + 1},              // after a partial block all bytes are copied
+           {{4096, 4 * kMiB}, 4},                       // copied bytes are written first
        }) {
     auto writer = backend().create("object");
     ASSERT_OK(writer);
@@ -398,15 +398,17 @@ TEST_F(PosixFaults, AFileSystemWithoutDirectModeIsNamed) {
 
 TEST_F(PosixFaults, AFileSystemWithoutDirectModeFallsBackWhereThatIsAskedFor) {
   ASSERT_OK(put("object", pattern(5'000)));
-  const auto without_direct = [&](InjectedFaults& faults, int nameless) {
-    faults.fail(Call::open_nameless, nameless, 1, 1000);
-    if (nameless != EINVAL) faults.fail(Call::open, EINVAL, 2, 1000);  // the first open is that of the folder
+  const auto without_direct = [&](InjectedFaults& faults, int nameless_errno) {
+    faults.fail(Call::open_nameless, nameless_errno, 1, 1000);
+    // The first open is that of the folder.
+    if (nameless_errno != EINVAL) faults.fail(Call::open, EINVAL, 2, 1000);
     reopen(",direct=1,fallback=buffered");
   };
-  for (const int nameless : {EINVAL, EOPNOTSUPP}) {  // found by a new file, or by an existing one
+  // The back end finds the lack of direct I/O with a new file, or with an existing one.
+  for (const int nameless_errno : {EINVAL, EOPNOTSUPP}) {
     {
       InjectedFaults faults;
-      without_direct(faults, nameless);
+      without_direct(faults, nameless_errno);
     }
     EXPECT_FALSE(backend().caps().bypasses_cache);
     ASSERT_EQ(backend().remarks().size(), 1U);
@@ -444,7 +446,7 @@ TEST_F(PosixFaults, ReadingToTheEndTakesOneCallMore) {
   EXPECT_ERRC(Errc::io, backend().read_object("object", 10'000, out));
 }
 
-TEST_F(PosixFaults, ReadaheadIsSaidOfEachObjectThatIsOpened) {
+TEST_F(PosixFaults, ReadaheadIsAdvisedForEachOpenedObject) {
   ASSERT_OK(put("object", pattern(10)));
   std::vector<std::byte> out(10);
   for (const auto& [options, calls] :

@@ -85,7 +85,7 @@ TEST_F(Posix, KeepsARelativePathWhenTheFolderChanges) {
   }));
 }
 
-TEST_F(Posix, RightsThatLackAreNamed) {
+TEST_F(Posix, MissingPermissionsAreReported) {
   const auto backend = posix_at(root());
   ASSERT_OK(put(*backend, "open/object", "x"));
   ASSERT_OK(put(*backend, "closed/object", "x"));
@@ -174,10 +174,11 @@ TEST_F(Posix, AFullFileSystemIsNoSpaceAndLeavesNothing) {
   if (!mounted) GTEST_SKIP() << "this root may not mount";
 }
 
-// A killed writer leaves nothing, or if there are no nameless files, a name that listings skip.
+// A killed writer leaves no file. If the file system has no nameless files, it leaves a file that listings
+// skip.
 TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
-  const unsigned named = has_nameless_files(scratch_.path()) ? 0 : 1;
-  for (const auto& [way, left] : {std::pair{"", named}, std::pair{",publish=rename", 1U}}) {
+  const unsigned temporary_files = has_nameless_files(scratch_.path()) ? 0 : 1;
+  for (const auto& [way, files_left] : {std::pair{"", temporary_files}, std::pair{",publish=rename", 1U}}) {
     const auto backend = posix_at(root(), way);
     ASSERT_OK(backend->names().make_folders(""));
     const pid_t child = ::fork();
@@ -189,7 +190,7 @@ TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
     int status = 0;
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    EXPECT_EQ(files_in(root()), left);
+    EXPECT_EQ(files_in(root()), files_left);
     EXPECT_OK(backend->names().list("", [](const Entry& entry) {
       ADD_FAILURE() << "sees " << entry.name;
       return true;

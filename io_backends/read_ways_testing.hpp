@@ -14,6 +14,7 @@
 
 namespace penstock {
 
+// An object is read as a whole or through a Reader, either by a blocking call or through a queue.
 enum class Way : uint8_t { object, reader, queued_object, queued_reader };
 inline constexpr Way kWays[] = {Way::object, Way::reader, Way::queued_object, Way::queued_reader};
 inline std::string way_name(Way way) {

@@ -16,24 +16,24 @@
 namespace penstock {
 namespace {
 
-thread_local InjectedFaults* injected = nullptr;
-thread_local uint64_t allocated = 0;
+thread_local InjectedFaults* current_faults = nullptr;
+thread_local uint64_t allocation_count = 0;
 
-bool struck(Call call) {
-  return injected != nullptr && injected->strikes(call);
+bool injects_failure(Call call) {
+  return current_faults != nullptr && current_faults->must_fail(call);
 }
 size_t shortened(Call call, size_t bytes) {
-  return injected == nullptr ? bytes : injected->shortened(call, bytes);
+  return current_faults == nullptr ? bytes : current_faults->shortened(call, bytes);
 }
 
 }  // namespace
 
 InjectedFaults::InjectedFaults() {
-  injected = this;
+  current_faults = this;
 }
 
 InjectedFaults::~InjectedFaults() {
-  injected = nullptr;
+  current_faults = nullptr;
 }
 
 void InjectedFaults::fail(Call call, int sys_errno, uint64_t first, uint64_t step) {
@@ -42,7 +42,7 @@ void InjectedFaults::fail(Call call, int sys_errno, uint64_t first, uint64_t ste
   at(call).step = step;
 }
 
-bool InjectedFaults::strikes(Call call) {
+bool InjectedFaults::must_fail(Call call) {
   Plan& plan = at(call);
   ++plan.calls;
   if (plan.sys_errno == 0 || plan.calls < plan.first || (plan.calls - plan.first) % plan.step != 0)
@@ -52,7 +52,7 @@ bool InjectedFaults::strikes(Call call) {
 }
 
 size_t InjectedFaults::shortened(Call call, size_t bytes) {
-  return std::min(bytes, at(call).at_most);
+  return std::min(bytes, at(call).max_bytes);
 }
 
 bool has_nameless_files(const std::filesystem::path& folder) {
@@ -61,54 +61,54 @@ bool has_nameless_files(const std::filesystem::path& folder) {
 }
 
 uint64_t allocations() {
-  return allocated;
+  return allocation_count;
 }
 
 }  // namespace penstock
 
 using penstock::Call;
+using penstock::injects_failure;
 using penstock::shortened;
-using penstock::struck;
 
 // NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*): these functions replace those of the C library.
 extern "C" {
 
-// Submits with another function of liburing that does the same. It is null if this test is built without
-// liburing.
+// io_uring_submit() calls io_uring_submit_and_wait(), which does the same. That function is null if this test
+// is built without liburing.
 struct io_uring;
 __attribute__((weak)) int io_uring_submit_and_wait(struct io_uring* ring, unsigned completions);
 __attribute__((visibility("default"))) int io_uring_submit(struct io_uring* ring) {
-  if (struck(Call::ring_submit)) return -errno;
+  if (injects_failure(Call::ring_submit)) return -errno;
   return io_uring_submit_and_wait(ring, 0);
 }
 
 __attribute__((visibility("default"))) ssize_t read(int fd, void* out, size_t bytes) {
-  if (struck(Call::read)) return -1;
+  if (injects_failure(Call::read)) return -1;
   return syscall(SYS_read, fd, out, shortened(Call::read, bytes));
 }
 
 __attribute__((visibility("default"))) ssize_t pread(int fd, void* out, size_t bytes, off_t offset) {
-  if (struck(Call::read)) return -1;
+  if (injects_failure(Call::read)) return -1;
   return syscall(SYS_pread64, fd, out, shortened(Call::read, bytes), offset);
 }
 
-// A short vector read: as much of the first piece as the fault allows.
+// A vector read that a fault shortens reads only as much of the first piece as the fault allows.
 __attribute__((visibility("default"))) ssize_t preadv(int fd, const struct iovec* parts, int count,
                                                       off_t offset) {
-  if (struck(Call::read)) return -1;
+  if (injects_failure(Call::read)) return -1;
   if (shortened(Call::read, SIZE_MAX) == SIZE_MAX) return syscall(SYS_preadv, fd, parts, count, offset, 0L);
   return syscall(SYS_pread64, fd, parts[0].iov_base, shortened(Call::read, parts[0].iov_len), offset);
 }
 
 __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
-  if (struck(Call::write)) return -1;
+  if (injects_failure(Call::write)) return -1;
   return syscall(SYS_pwrite64, fd, data, shortened(Call::write, bytes), offset);
 }
 
-// A short vector write: as much of the first piece that is not empty as the fault allows.
+// A vector write that a fault shortens writes only as much of the first non-empty piece as the fault allows.
 __attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec* parts, int count,
                                                        off_t offset) {
-  if (struck(Call::write)) return -1;
+  if (injects_failure(Call::write)) return -1;
   if (shortened(Call::write, SIZE_MAX) == SIZE_MAX) return syscall(SYS_pwritev, fd, parts, count, offset, 0L);
   int i = 0;
   while (i + 1 < count && parts[i].iov_len == 0) ++i;
@@ -123,51 +123,51 @@ __attribute__((visibility("default"))) int openat(int folder, const char* name, 
     mode = va_arg(more, mode_t);
     va_end(more);
   }
-  if (struck((flags & O_TMPFILE) == O_TMPFILE ? Call::open_nameless : Call::open)) return -1;
+  if (injects_failure((flags & O_TMPFILE) == O_TMPFILE ? Call::open_nameless : Call::open)) return -1;
   return int(syscall(SYS_openat, folder, name, flags, mode));
 }
 
 __attribute__((visibility("default"))) int linkat(int from_folder, const char* from, int to_folder,
                                                   const char* to, int flags) noexcept {
-  if (struck(Call::linkat)) return -1;
+  if (injects_failure(Call::linkat)) return -1;
   return int(syscall(SYS_linkat, from_folder, from, to_folder, to, flags));
 }
 
 __attribute__((visibility("default"))) int renameat(int from_folder, const char* from, int to_folder,
                                                     const char* to) noexcept {
-  if (struck(Call::renameat)) return -1;
+  if (injects_failure(Call::renameat)) return -1;
   return int(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
 }
 
 __attribute__((visibility("default"))) int renameat2(int from_folder, const char* from, int to_folder,
                                                      const char* to, unsigned flags) noexcept {
-  if (struck(Call::renameat2)) return -1;
+  if (injects_failure(Call::renameat2)) return -1;
   return int(syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
 }
 
 __attribute__((visibility("default"))) int fdatasync(int fd) {
-  if (struck(Call::fdatasync)) return -1;
+  if (injects_failure(Call::fdatasync)) return -1;
   return int(syscall(SYS_fdatasync, fd));
 }
 
 __attribute__((visibility("default"))) int fsync(int fd) {
-  if (struck(Call::fsync)) return -1;
+  if (injects_failure(Call::fsync)) return -1;
   return int(syscall(SYS_fsync, fd));
 }
 
 __attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t length) {
-  if (struck(Call::fallocate)) return -1;
+  if (injects_failure(Call::fallocate)) return -1;
   return int(syscall(SYS_fallocate, fd, mode, offset, length));
 }
 
 __attribute__((visibility("default"))) int posix_fadvise(int fd, off_t offset, off_t length,
                                                          int advice) noexcept {
-  struck(Call::fadvise);
+  injects_failure(Call::fadvise);
   return syscall(SYS_fadvise64, fd, offset, length, advice) == 0 ? 0 : errno;
 }
 
 __attribute__((visibility("default"))) int close(int fd) {
-  const bool failed = struck(Call::close);
+  const bool failed = injects_failure(Call::close);
   const int sys_errno = errno;
   const auto result = int(syscall(SYS_close, fd));
   if (!failed) return result;
@@ -179,7 +179,7 @@ __attribute__((visibility("default"))) int close(int fd) {
 
 // Counts allocations and forwards them. Over-aligned types use the library's own operator.
 void* operator new(size_t bytes) {
-  ++penstock::allocated;
+  ++penstock::allocation_count;
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;

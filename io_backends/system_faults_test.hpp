@@ -1,5 +1,5 @@
-// For tests only: makes system calls fail, be short or be interrupted. The test program defines these
-// functions itself (system_faults_test.cpp), so the linker prefers them to those of the C library. They
+// For tests only: makes system calls fail, be short or be interrupted. The test program defines the functions
+// for these calls itself (system_faults_test.cpp), so the linker prefers them to those of the C library. They
 // inject faults only while an InjectedFaults exists, and only on its thread.
 #pragma once
 
@@ -27,7 +27,8 @@ enum class Call : uint8_t {
   count,
 };
 
-// Injects faults into calls of the current thread while this object exists. Only one object at a time.
+// Injects faults into calls of the current thread while this object exists. Only one such object may exist on
+// a thread at a time.
 class InjectedFaults {
  public:
   InjectedFaults();
@@ -39,13 +40,13 @@ class InjectedFaults {
   // from 1.
   void fail(Call call, int sys_errno, uint64_t first = 1, uint64_t step = 1);
   // Makes each read or write transfer at most `bytes` bytes.
-  void shorten(Call call, size_t bytes) { at(call).at_most = bytes; }
+  void shorten(Call call, size_t bytes) { at(call).max_bytes = bytes; }
 
   uint64_t calls(Call call) { return at(call).calls; }
 
-  // Counts a call, and returns true if it must fail; then errno is set. The functions that replace those of
-  // the C library call it.
-  bool strikes(Call call);
+  // Counts a call, and returns true if the call must fail; errno is then set. The functions that replace
+  // those of the C library call must_fail().
+  bool must_fail(Call call);
   size_t shortened(Call call, size_t bytes);
 
  private:
@@ -54,7 +55,7 @@ class InjectedFaults {
     int sys_errno = 0;
     uint64_t first = 1;
     uint64_t step = 1;
-    size_t at_most = SIZE_MAX;
+    size_t max_bytes = SIZE_MAX;
   };
   Plan& at(Call call) { return plans_[size_t(call)]; }
   std::array<Plan, size_t(Call::count)> plans_{};

@@ -84,11 +84,11 @@ class UringFiles final : public DirectFiles {
   UringFiles(std::string_view path, const Options& options)
       : DirectFiles(path, options), sqpoll_(options.boolean("sqpoll")) {
     UringRing trial;
-    const int failed = trial.set_up(1, sqpoll_);
-    caps_.async = failed == 0;
+    const int sys_errno = trial.set_up(1, sqpoll_);
+    caps_.async = sys_errno == 0;
     caps_.queue_is_cheaper = caps_.async && caps_.bypasses_cache;
-    if (failed == 0) return;
-    remark(std::string("io_uring is not available here (") + std::strerror(failed) +
+    if (sys_errno == 0) return;
+    remark(std::string("io_uring is not available here (") + std::strerror(sys_errno) +
            "): threads that block keep reads in flight instead");
   }
 
@@ -97,8 +97,8 @@ class UringFiles final : public DirectFiles {
     PENSTOCK_ASSIGN(Fd fd, open_direct(name));
     PENSTOCK_ASSIGN(const unsigned mode, mode_of(fd.get(), name));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
-    // This removes O_NONBLOCK. Some file systems cannot tell whether a read has to wait. There each read of a
-    // file with O_NONBLOCK would fail.
+    // This removes O_NONBLOCK. Some file systems do not know whether a read has to wait. On these, each read
+    // of a file with O_NONBLOCK fails.
     if (S_ISREG(mode)) ::fcntl(fd.get(), F_SETFL, direct ? O_DIRECT : 0);
     return std::make_unique<UringReader>(std::move(fd), direct, root_.full_path(name), moved_);
   }
@@ -146,7 +146,7 @@ class UringQueue final : public Queue {
   // A slot of the ring's table of files. Its file stays open until another one replaces it or the queue ends:
   // a Reader may be destroyed on any thread, but only the queue's thread may change the table.
   struct TableSlot {
-    uint64_t number = 0;
+    uint64_t reader_number = 0;
     uint64_t candidate_number = 0;
     unsigned reads = 0;      // how often the Reader with candidate_number was read
     unsigned in_flight = 0;  // reads in flight that use this slot
@@ -168,14 +168,14 @@ class UringQueue final : public Queue {
   Result<bool> start_read(uint32_t slot, const ReadAt& read);
   Result<bool> start_object(uint32_t slot, const ReadObject& object);
   static bool plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, uint64_t offset,
-                             std::span<std::byte> room);
+                             std::span<std::byte> output);
   io_uring_sqe* next_request(unsigned count);
   void prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const;
   TableSlot* table_slot_of(const UringReader& reader);
   void submit_prepared();
   int wait(unsigned completions);
   void take_completions();
-  void take_or_fail(int failed);
+  void take_or_fail(int sys_errno);
   void handle_completion(uint64_t tag, int result);
   void finish(uint32_t index);
   void finish(uint32_t index, Result<uint64_t> outcome);
@@ -195,9 +195,9 @@ class UringQueue final : public Queue {
 
 Result<void> UringQueue::begin() {
   auto ring = std::make_unique<UringRing>();
-  const int failed = ring->set_up(slots_.size(), files_.sqpoll());
-  if (failed != 0)
-    return errno_error(failed, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
+  const int sys_errno = ring->set_up(slots_.size(), files_.sqpoll());
+  if (sys_errno != 0)
+    return errno_error(sys_errno, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
   ring_ = std::move(ring);
   owner_thread_ = thread_number();
   table_.assign(ring_->table_files(), {});
@@ -312,9 +312,9 @@ Result<bool> UringQueue::start_object(uint32_t index, const ReadObject& object) 
 // Plans the read into slot.read. Returns false if one request cannot read all bytes: the kernel would read
 // fewer and report success, and a chain that succeeds does not tell how many bytes it read.
 bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, uint64_t offset,
-                                std::span<std::byte> room) {
+                                std::span<std::byte> output) {
   if (slot.bytes > kMaxReadBytes) return false;
-  slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
+  slot.read = plan_read(direct, offset, slot.bytes, output, slot.bounce);
   return slot.read.padded_bytes <= kMaxReadBytes;
 }
 
@@ -350,7 +350,7 @@ UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
   const size_t table_index = size_t(reader.fd()) & (table_.size() - 1);
   TableSlot& slot = table_[table_index];
-  if (slot.number == reader.number()) return &slot;
+  if (slot.reader_number == reader.number()) return &slot;
   if (slot.candidate_number != reader.number()) {
     slot.candidate_number = reader.number();
     slot.reads = 0;
@@ -362,7 +362,7 @@ UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
     slot.reads = 0;  // so the next attempt comes after kReadsUntilInTable more reads
     return nullptr;
   }
-  slot.number = reader.number();
+  slot.reader_number = reader.number();
   return &slot;
 }
 
@@ -418,19 +418,19 @@ size_t UringQueue::reap(std::span<Completion> out, size_t at_least) {
   return count;
 }
 
-// Takes the completions. If `failed` is an errno, all other reads fail, because they will never complete.
+// Takes the completions. If `sys_errno` is not 0, all other reads fail, because they will never complete.
 // They fail only after cut_off(), when the kernel no longer writes to their memory: the caller may free it as
 // soon as it learns of the failure. The next operation makes a new ring.
-void UringQueue::take_or_fail(int failed) {
+void UringQueue::take_or_fail(int sys_errno) {
   take_completions();
-  if (failed == 0) return;
+  if (sys_errno == 0) return;
   ring_->cut_off();
   ring_ = nullptr;
   for (uint32_t index = 0; index < slots_.size(); ++index) {
     const Operation& operation = slots_[index].operation;
     if (slots_[index].in_kernel)
       finish(index,
-             errno_error(failed, "io_uring gives no answer to a read of", files_.full_name(operation)));
+             errno_error(sys_errno, "io_uring gives no answer to a read of", files_.full_name(operation)));
   }
 }
 

@@ -1,5 +1,5 @@
-// Tests faults that only a ring can have: unexpected answers of the kernel, and several threads that use it
-// one after the other.
+// Tests faults that only a ring can have: unexpected answers of the kernel, and several threads that use one
+// ring one after the other.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -70,7 +70,7 @@ std::set<uint64_t> reap_all(Queue& queue) {
 
 // When the submission queue is full, all prepared reads are submitted. If the kernel is too busy to take
 // them, completions are reaped in between.
-TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
+TEST_P(Uring, ReadsThatCompleteDuringASubmitKeepTheirSlots) {
   constexpr size_t kDepth = 2'048;
   constexpr size_t kAtOnce = 100;  // completed before the queue is full
   const auto reader = backend_->open("object");
@@ -100,9 +100,10 @@ TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
   }
 }
 
-// The system call is forbidden while reads are in flight, as by a late filter, or the kernel drops
-// completions. No call may wait without end, and the kernel may no longer write into the buffers.
-TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
+// The system call is forbidden while reads are in flight, as by a seccomp filter that is installed late, or
+// the kernel drops completions. No call may wait for ever, and the kernel may no longer write into the
+// buffers.
+TEST_P(Uring, ReadsFailIfTheRingStopsAnswering) {
   ASSERT_OK(put("large", pattern(1U << 20U)));
   for (const size_t at_least : {1U, 0U}) {
     EXPECT_TRUE(in_child_process([&] {
@@ -191,7 +192,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
   if (std::filesystem::exists(refused)) GTEST_SKIP() << "this root may not choose the numbers of threads";
 }
 
-// The flags of this process's descriptor of the file.
+// The flags of the descriptor with which this process has opened the file.
 int flags_of(const std::filesystem::path& path) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -226,8 +227,8 @@ TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   }));
 }
 
-// An error is reported at once; the read is not repeated with blocking calls, which would hide it.
-TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
+// An error is reported at once; the read is not repeated with blocking calls, which would hide the error.
+TEST_P(Uring, FailedReadsAreNotRepeatedByBlockingCalls) {
   std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");  // reads at address 0 fail
   const auto blocking = open_tier("t=posix:" + scratch_.path().string(), kNoNamedTiers);
   ASSERT_OK(blocking);
@@ -253,7 +254,7 @@ TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
   EXPECT_ERRC(Errc::io, wanted);
   const auto reader = backend_->open("memory");
   ASSERT_OK(reader);
-  // From now on objects are opened for blocking reads.
+  // After this read, objects are opened without O_NONBLOCK, so that reads may wait.
   EXPECT_FALSE(by_queue({ReadObject{"memory", kBytes, out}, 1}).ok());
   for (const Operation& operation :
        {Operation{ReadObject{"memory", kBytes, out}, 1}, Operation{ReadAt{reader->get(), 0, out}, 1}}) {

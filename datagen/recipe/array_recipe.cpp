@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// Makes the samples of an array recipe. Each part of a sample is an array. Each uses its own random stream,
-// so that the parts differ from each other too.
+// Makes the samples of an array recipe. Each part of a sample is an array with its own random stream, so that
+// the parts of one sample also differ from each other.
 class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)
@@ -86,8 +86,8 @@ void ArrayRecipe::fill_moments(size_t part, const NoiseArray& array, std::span<s
 }
 
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
-  // The lock is held while a stock is made. So other threads wait for the stock, and do not make a second
-  // one.
+  // The lock is held while a stock is made, so that other threads wait for this stock and do not make a
+  // second one.
   const std::scoped_lock lock(stocks_mutex_);
   auto& stock = stocks_[size_t(noise)];
   if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
@@ -102,9 +102,9 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
   }
 }
 
-// Makes an object of statistics for each part that contains moments: it has the moments of the whole stock.
-// ClimDeepLearn, which the recipe `climate` imitates, first reads such an object and normalises all samples
-// by it.
+// Makes one object of statistics for each part that contains moments. The object has the moments of the whole
+// stock of noise. ClimDeepLearn, whose input the recipe `climate` imitates, reads this object first and
+// normalises all samples with it.
 std::vector<Companion> ArrayRecipe::companions() const {
   std::vector<Companion> companions;
   for (const ArrayPart& part : spec_.parts) {

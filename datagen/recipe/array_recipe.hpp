@@ -24,10 +24,11 @@ namespace penstock {
 struct ArrayPart {
   Field field;
   std::optional<Noise> noise{};
-  // Set if this part contains the moments (mean, maximum ...) of an earlier part: the index of that part,
-  // whose noise must be `floats`. There is one set of moments for each index of that part's first dimension
-  // (a channel). The data set then also has a companion with the moments of the whole stock. If neither
-  // `noise` nor this is set, ArrayRecipeSpec::fill makes the bytes.
+  // Index of an earlier part, if this part contains the moments (mean, maximum ...) of that part. The noise
+  // of the earlier part must be `floats`. This part then has one set of moments for each channel (each index
+  // of the first dimension) of the earlier part. The data set then also has a companion object with the
+  // moments of the whole stock. If neither `noise` nor `moments_of` is set, ArrayRecipeSpec::fill makes the
+  // bytes.
   std::optional<size_t> moments_of{};
 };
 
@@ -57,7 +58,7 @@ class ArrayRecipe final : public Recipe {
 
  private:
   class Maker;
-  const NoiseStock& stock(Noise noise) const;  // the first call makes it; any thread may call
+  const NoiseStock& stock(Noise noise) const;  // the first call makes the stock; any thread may call
   void fill_moments(size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   uint64_t part_bytes(size_t part, uint64_t index) const {
     return fields_[part].varies ? normal_bytes(spec_.sizes, stream_, index) : field_bytes(fields_[part]);

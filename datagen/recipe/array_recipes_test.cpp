@@ -1,4 +1,5 @@
-// Tests the recipes of arrays and text beyond the contract: they must have the figures of the real data sets.
+// Tests that the recipes of arrays and text have the sizes, shapes and labels of the real data sets.
+// recipe_contract_test.cpp tests what all recipes have in common.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ void expect_refused(std::string_view name, const OptionWord& word) {
   EXPECT_NE(made.error().what.find(word.key), std::string::npos) << made.error().what;
 }
 
-TEST(Malware, HasTheFiguresOfTheRealOne) {
+TEST(Malware, HasTheFiguresOfTheRealDataSet) {
   const auto recipe = recipe_of("malware");
   std::vector<double> sizes;
   std::map<uint32_t, uint64_t> classes;
@@ -55,7 +56,7 @@ TEST(Malware, HasTheFiguresOfTheRealOne) {
   EXPECT_EQ(recipe->label_names()[4], "Simda");
 }
 
-TEST(Malware, IsADumpWhoseAddressesGoOn) {
+TEST(Malware, IsADumpWithConsecutiveAddresses) {
   const auto recipe = recipe_of("malware", {{"median", "20kB"}}, 10);
   const auto maker = recipe->maker().value();
   const std::vector<std::byte> bytes = joined(maker->make(3).value().front());
@@ -92,10 +93,10 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
       steps += (here - below) * (here - below);
     }
   }
-  EXPECT_LT(steps, squares);  // in noise, the steps are twice the squares
+  EXPECT_LT(steps, squares);  // in white noise, `steps` would be twice `squares`
 }
 
-TEST(CosmoFlow, SizesAreTheWorkloads) {
+TEST(CosmoFlow, SizesAreThoseOfTheWorkload) {
   const auto recipe = recipe_of("cosmoflow");
   double sum = 0;
   for (uint64_t i = 0; i < 2048; ++i) {
@@ -132,7 +133,7 @@ TEST(HepCnn, HasTheNineDataSetsAndBothSplits) {
   EXPECT_NEAR(signals, 100, 40);
 }
 
-TEST(Climate, HasTheShapesOfTheRealOne) {
+TEST(Climate, HasTheShapesOfTheRealDataSet) {
   const auto recipe = recipe_of("climate");
   ASSERT_EQ(recipe->fields().size(), 3U);
   EXPECT_EQ(field_bytes(recipe->fields()[0]), 56'623'104U);
@@ -149,14 +150,14 @@ std::vector<float> moments_of(const std::vector<float>& values, size_t channels)
   std::vector<float> out;
   const size_t each = values.size() / channels;
   for (size_t channel = 0; channel < channels; ++channel) {
-    const std::span<const float> mine = std::span(values).subspan(channel * each, each);
+    const std::span<const float> numbers = std::span(values).subspan(channel * each, each);
     double sum = 0;
-    for (const float value : mine) sum += double(value);
+    for (const float value : numbers) sum += double(value);
     const double mean = sum / double(each);
     double squares = 0;
-    for (const float value : mine) squares += (value - mean) * (value - mean);
-    out.insert(out.end(), {float(mean), *std::ranges::max_element(mine), *std::ranges::min_element(mine),
-                           float(std::sqrt(squares / double(each)))});
+    for (const float value : numbers) squares += (value - mean) * (value - mean);
+    out.insert(out.end(), {float(mean), *std::ranges::max_element(numbers),
+                           *std::ranges::min_element(numbers), float(std::sqrt(squares / double(each)))});
   }
   return out;
 }
@@ -169,35 +170,35 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
 
 TEST(Climate, StatisticsAreThoseOfTheData) {
   // These shapes give channels of whole blocks, channels of parts of a block, channels that begin within a
-  // stamp, and the real shape.
+  // stamp, and the shape of the real data set. noise_stock.hpp explains blocks and stamps.
   for (const char* const shape : {"2,64,64", "5,7,11", "3,1,1027", "4,32,48", "1,1,1", "16,768,1152"}) {
     const auto recipe = recipe_of("climate", {{"shape", shape}}, 3);
     const auto maker = recipe->maker().value();
     const auto channels = size_t(recipe->fields()[0].shape.front());
-    const std::vector<float> all = floats_of(recipe->companions()[0].bytes[0]);
+    const std::vector<float> whole_stock = floats_of(recipe->companions()[0].bytes[0]);
     for (const uint64_t index : {2U, 0U}) {
       const auto made = maker->make(index).value();
-      const std::vector<float> told = floats_of(joined(made[2]));
-      const std::vector<float> seen = moments_of(floats_of(joined(made[0])), channels);
-      ASSERT_EQ(told.size(), channels * 4);
-      ASSERT_EQ(all.size(), told.size());
-      for (size_t i = 0; i < told.size(); i += 4) {
-        EXPECT_NEAR(told[i], seen[i], 1e-6) << shape;
-        EXPECT_EQ(told[i + 1], seen[i + 1]) << shape;
-        EXPECT_EQ(told[i + 2], seen[i + 2]) << shape;
-        EXPECT_NEAR(told[i + 3], seen[i + 3], 1e-6) << shape;
-        EXPECT_LE(told[i + 1], all[i + 1]);
-        EXPECT_GE(told[i + 2], all[i + 2]);
+      const std::vector<float> recorded = floats_of(joined(made[2]));
+      const std::vector<float> expected = moments_of(floats_of(joined(made[0])), channels);
+      ASSERT_EQ(recorded.size(), channels * 4);
+      ASSERT_EQ(whole_stock.size(), recorded.size());
+      for (size_t i = 0; i < recorded.size(); i += 4) {
+        EXPECT_NEAR(recorded[i], expected[i], 1e-6) << shape;
+        EXPECT_EQ(recorded[i + 1], expected[i + 1]) << shape;
+        EXPECT_EQ(recorded[i + 2], expected[i + 2]) << shape;
+        EXPECT_NEAR(recorded[i + 3], expected[i + 3], 1e-6) << shape;
+        EXPECT_LE(recorded[i + 1], whole_stock[i + 1]);
+        EXPECT_GE(recorded[i + 2], whole_stock[i + 2]);
         if (channels == 16) {
-          EXPECT_NEAR(told[i], all[i], 0.05);
-          EXPECT_NEAR(told[i + 3], all[i + 3], 0.05);
+          EXPECT_NEAR(recorded[i], whole_stock[i], 0.05);
+          EXPECT_NEAR(recorded[i + 3], whole_stock[i + 3], 0.05);
         }
       }
     }
   }
 }
 
-TEST(UNet3D, SizesAreTheWorkloads) {
+TEST(UNet3D, SizesAreThoseOfTheWorkload) {
   const auto recipe = recipe_of("unet3d", {}, 1024);
   double sum = 0;
   for (uint64_t i = 0; i < 1024; ++i) {

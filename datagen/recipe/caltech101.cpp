@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kSamples = 9144;
 
-// The folders of 101_ObjectCategories, in byte order, with the number of pictures in each.
+// The folders of Caltech-101 (101_ObjectCategories), sorted by the bytes of their names, with the number of
+// pictures in each.
 constexpr ClassCount kClasses[] = {{"BACKGROUND_Google", 467},
                                    {"Faces", 435},
                                    {"Faces_easy", 435},

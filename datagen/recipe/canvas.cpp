@@ -98,11 +98,11 @@ void blur_plane(std::vector<uint8_t>& plane, uint32_t side, uint32_t reach) {
 
 NoiseField fractal_noise(RandomStream random, uint32_t first_side, uint32_t last_side) {
   std::vector<int32_t> field(size_t{first_side} * first_side);
-  uint64_t draws = 0;
+  uint64_t next_draw = 0;
   uint32_t side = first_side;
   while (true) {
     if (side <= last_side)
-      for (int32_t& value : field) value += int32_t(random.below(draws++, 8193)) - 4096;
+      for (int32_t& value : field) value += int32_t(random.below(next_draw++, 8193)) - 4096;
     if (side == kScenerySide) break;
     field = double_size(field, side);
     side *= 2;

@@ -12,21 +12,22 @@
 namespace penstock {
 
 inline constexpr uint32_t kSceneryBits = 10;
-// The number of pixels on each side of canvases and noise fields. Coordinates wrap around there.
+// The number of pixels on each side of canvases and noise fields. Coordinates wrap around at this number.
 inline constexpr uint32_t kScenerySide = 1U << kSceneryBits;
 
 inline constexpr uint32_t kSceneryMask = kScenerySide - 1;
 inline constexpr size_t kSceneryArea = size_t{kScenerySide} * kScenerySide;
 inline constexpr size_t kSceneryBlock = 16;  // number of pixels that are painted at once
 
-// A picture that wraps around. Y has kScenerySide pixels on each side; Cb and Cr have half of that.
+// A picture that wraps around at its edges. Y has kScenerySide pixels on each side; Cb and Cr have half of
+// that.
 struct Canvas {
   std::vector<uint8_t> y;
   std::vector<uint8_t> cb;
   std::vector<uint8_t> cr;
 };
 
-// Signed noise that wraps around, with kScenerySide values on each side.
+// Signed noise that wraps around at its edges, with kScenerySide values on each side.
 using NoiseField = std::vector<int8_t>;
 
 inline size_t scenery_at(uint32_t x, uint32_t y) {

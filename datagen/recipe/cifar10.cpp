@@ -1,4 +1,4 @@
-// Recipe: 32x32 pictures with the planes, numbers and classes of CIFAR-10 (docs/recipes.md).
+// Recipe: 32x32 pictures with the colour planes, classes and number of samples of CIFAR-10 (docs/recipes.md).
 #include <fmt/format.h>
 
 #include <array>
@@ -32,7 +32,8 @@ class CifarMaker final : public SampleMaker {
   CifarMaker(const Scenery& scenery, RandomStream samples) : samples_(samples), painter_(scenery) {}
 
   Result<std::span<const FieldBytes>> make(uint64_t index) override {
-    painter_.paint(samples_.substream(index), kSidePixels * kShrink, kSidePixels * kShrink, picture_);
+    painter_.paint(samples_.substream(index), kSidePixels * kShrinkFactor, kSidePixels * kShrinkFactor,
+                   picture_);
     for (size_t y = 0; y < kSidePixels; ++y)
       for (size_t x = 0; x < kSidePixels; ++x) put_pixel(x, y);
     piece_ = std::as_bytes(std::span(planes_));
@@ -41,7 +42,7 @@ class CifarMaker final : public SampleMaker {
   }
 
  private:
-  static constexpr size_t kShrink = 4;
+  static constexpr size_t kShrinkFactor = 4;
 
   // The mean of a square block of a plane. The block has `side` pixels on each side, and is number x from the
   // left and y from the top.
@@ -55,8 +56,8 @@ class CifarMaker final : public SampleMaker {
   }
 
   void put_pixel(size_t x, size_t y) {
-    const auto pixel = jfif_rgb(block_mean(0, x, y, kShrink), block_mean(1, x, y, kShrink / 2),
-                                block_mean(2, x, y, kShrink / 2));
+    const auto pixel = jfif_rgb(block_mean(0, x, y, kShrinkFactor), block_mean(1, x, y, kShrinkFactor / 2),
+                                block_mean(2, x, y, kShrinkFactor / 2));
     for (size_t plane = 0; plane < pixel.size(); ++plane)
       planes_[plane * kPlanePixels + y * kSidePixels + x] = pixel[plane];
   }

@@ -129,7 +129,7 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
     const int radius = std::max(draws.between(octave_radius / 2, octave_radius), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
     // The index of a pixel's colour has one byte. So only the first 256 leaves have colours of their own, and
-    // later leaves use these again. The eye does not notice it.
+    // later leaves use these colours again. A viewer does not notice this.
     const uint8_t index = uint8_t(leaf_number % 256);
     if (leaf_number < 256)
       colours[index] = leaf.colour;

@@ -28,7 +28,7 @@ struct LeafNoise {
   const NoiseField& patches;  // varies the light and makes borders ragged
 };
 
-// Paints a canvas of dead leaves. It has hard edges; call soften() on it.
+// Paints a canvas of dead leaves. The leaves have hard edges, so call soften() on the canvas.
 Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise& noise);
 
 }  // namespace penstock

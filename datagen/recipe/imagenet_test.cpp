@@ -29,12 +29,12 @@ double percentile(std::vector<double> values, double percent) {
   return values[size_t(percent / 100.0 * double(values.size() - 1))];
 }
 
-struct Made {
+struct MadeSamples {
   std::vector<double> bytes;
   std::vector<JpegHeader> headers;
 };
-Made make_samples(const Recipe& recipe, uint64_t count) {
-  Made made;
+MadeSamples make_samples(const Recipe& recipe, uint64_t count) {
+  MadeSamples made;
   const auto maker = recipe.maker().value();
   JpegDecoder decoder;
   for (uint64_t i = 0; i < count; ++i) {
@@ -46,32 +46,32 @@ Made make_samples(const Recipe& recipe, uint64_t count) {
 }
 
 #if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
-constexpr uint64_t kMany = 512;  // with a sanitizer a picture takes tens of milliseconds
+constexpr uint64_t kManySamples = 512;  // with a sanitizer, a picture takes tens of milliseconds
 #else
-constexpr uint64_t kMany = 2000;
+constexpr uint64_t kManySamples = 2000;
 #endif
 
 TEST(ImageNet, SizesFollowTheDistribution) {
   const auto recipe = imagenet({}).value();
-  const Made made = make_samples(*recipe, kMany);
+  const MadeSamples made = make_samples(*recipe, kManySamples);
   const double z10 = 1.2815515655446004;
   EXPECT_NEAR(percentile(made.bytes, 50) / 112000.0, 1.0, 0.02);
   EXPECT_NEAR(percentile(made.bytes, 10) / (112000.0 * std::exp(-0.4 * z10)), 1.0, 0.05);
   EXPECT_NEAR(percentile(made.bytes, 90) / (112000.0 * std::exp(0.4 * z10)), 1.0, 0.05);
 
   // In most pictures the longer side has 500 pixels. Landscape and portrait occur, with several proportions.
-  size_t usual = 0;
-  size_t upright = 0;
+  size_t usual_count = 0;
+  size_t upright_count = 0;
   std::set<std::pair<uint32_t, uint32_t>> shapes;
   for (const JpegHeader& header : made.headers) {
     EXPECT_EQ(header.components, 3);
-    if (std::max(header.width, header.height) == 500) ++usual;
-    if (header.height > header.width) ++upright;
+    if (std::max(header.width, header.height) == 500) ++usual_count;
+    if (header.height > header.width) ++upright_count;
     shapes.emplace(header.width, header.height);
   }
-  EXPECT_GT(usual, made.headers.size() / 3);
-  EXPECT_GT(upright, made.headers.size() / 10);
-  EXPECT_LT(upright, made.headers.size() / 2);
+  EXPECT_GT(usual_count, made.headers.size() / 3);
+  EXPECT_GT(upright_count, made.headers.size() / 10);
+  EXPECT_LT(upright_count, made.headers.size() / 2);
   EXPECT_GT(shapes.size(), 50U);
 }
 
@@ -87,12 +87,12 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
       EXPECT_NEAR(bytes / wanted.bytes, 1.0, 0.12) << wanted.median;
   }
   const auto wide = imagenet({{"sigma", "1.0"}, {"median", "20KB"}}).value();
-  const Made made = make_samples(*wide, 256);
+  const MadeSamples made = make_samples(*wide, 256);
   EXPECT_NEAR(std::log(percentile(made.bytes, 84.13) / percentile(made.bytes, 50)), 1.0, 0.1);
 }
 
-// Checks how much the sizes differ from the drawn ones, at the limits of the settings and in the usual range.
-// docs/recipes.md has the same numbers.
+// Checks how much the sizes of the pictures differ from the sizes that were drawn, at the limits of the
+// settings and in the usual range. docs/recipes.md has the same numbers.
 TEST(ImageNet, SizesAreThoseThatWereDrawn) {
   struct Case {
     std::vector<OptionWord> settings;
@@ -101,25 +101,27 @@ TEST(ImageNet, SizesAreThoseThatWereDrawn) {
     double beyond;  // fraction of samples that are more than 5% off
     double worst;
   };
-  const auto of = [](const char* median, const char* sigma) {
+  const auto size_settings = [](const char* median, const char* sigma) {
     return std::vector<OptionWord>{{"median", median}, {"sigma", sigma}};
   };
-  const auto with = [](std::vector<OptionWord> settings, const char* key, const char* value) {
+  const auto with_setting = [](std::vector<OptionWord> settings, const char* key, const char* value) {
     settings.push_back({key, value});
     return settings;
   };
   std::vector<Case> cases;
   for (const auto& [median, sigma] :
        {std::pair{"112KB", "0.4"}, {"12KB", "0.4"}, {"4kB", "0"}, {"4kB", "1.5"}, {"112KB", "1.5"}})
-    cases.push_back({of(median, sigma), kMany, 0.01, 0.003, 0.12});
-  cases.push_back({of("64MB", "0"), 2, 0.01, 0, 0.05});
-  cases.push_back({of("64MB", "1.5"), 8, 0.01, 0, 0.05});
+    cases.push_back({size_settings(median, sigma), kManySamples, 0.01, 0.003, 0.12});
+  cases.push_back({size_settings("64MB", "0"), 2, 0.01, 0, 0.05});
+  cases.push_back({size_settings("64MB", "1.5"), 8, 0.01, 0, 0.05});
   for (const auto& [median, sigma] :
        {std::pair{"112KB", "0.4"}, {"4kB", "0"}, {"4kB", "0.2"}, {"12KB", "0.67"}, {"112KB", "1.5"}})
-    cases.push_back({with(of(median, sigma), "encode", "full"), kMany / 8, 0.05, 0.1, 0.3});
+    cases.push_back(
+        {with_setting(size_settings(median, sigma), "encode", "full"), kManySamples / 8, 0.05, 0.1, 0.3});
   if (png_available().ok())
     for (const auto& [median, sigma] : {std::pair{"112KB", "0.4"}, {"4kB", "0"}, {"4kB", "1.5"}})
-      cases.push_back({with(of(median, sigma), "codec", "png"), kMany / 8, 0.04, 0.02, 0.5});
+      cases.push_back(
+          {with_setting(size_settings(median, sigma), "codec", "png"), kManySamples / 8, 0.04, 0.02, 0.5});
   for (const Case& wanted : cases) {
     std::string name;
     for (const OptionWord& word : wanted.settings) name += word.key + "=" + word.value + " ";
@@ -170,7 +172,7 @@ TEST(ImageNet, AsPngOfTheSameSizes) {
   EXPECT_NEAR(got / wanted, 1.0, 0.02);
 }
 
-TEST(ImageNet, LabelsGoAroundTheClasses) {
+TEST(ImageNet, LabelsCycleThroughTheClasses) {
   const auto recipe = imagenet({{"classes", "3"}}).value();
   EXPECT_EQ(recipe->label_names(), (std::vector<std::string>{"n00000000", "n00000001", "n00000002"}));
   SamplePlan plan;
@@ -193,7 +195,8 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   refused("sigma", "-0.1");
   refused("sigma", "2");
   refused("sigma", "nan");
-  // A picture that is encoded as a whole cannot be that small; a composed one can.
+  // With encode=full, some of these pictures would be larger than they should be. Pictures that are composed
+  // of strips can be this small.
   const auto small = imagenet({{"encode", "full"}, {"median", "4kB"}, {"sigma", "0.4"}});
   ASSERT_FALSE(small.ok());
   EXPECT_NE(small.error().what.find("encode=full"), std::string::npos) << small.error().what;
@@ -204,7 +207,8 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   EXPECT_NE(misspelt.error().what.find("'median'"), std::string::npos) << misspelt.error().what;
 }
 
-// Half the mean squared difference of pixels at a distance, as a fraction of the picture's variance.
+// Half the mean squared difference of two pixels of a row that are `distance` pixels apart, as a fraction of
+// the picture's variance.
 double variogram(const YccImage& picture, size_t distance) {
   double sum = 0, squares = 0, differences = 0;
   size_t pairs = 0;
@@ -223,23 +227,23 @@ double variogram(const YccImage& picture, size_t distance) {
 }
 
 TEST(Picture, HasTheStatisticsOfPhotographs) {
-  // For the distances 1, 4 and 32, the medians of 61 photographs (docs/recipes.md) are 0.03, 0.12 and 0.33.
-  // White noise has 1.
+  // For the distances 1, 4 and 32, the median variograms of 61 photographs (docs/recipes.md) are 0.03, 0.12
+  // and 0.33. The variogram of white noise is 1.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;
-  std::array<std::vector<double>, 3> shares;
+  std::array<std::vector<double>, 3> variograms;
   for (uint64_t i = 0; i < 30; ++i) {
     painter.paint(RandomStream(7, "test").substream(i), 500, 375, picture);
-    shares[0].push_back(variogram(picture, 1));
-    shares[1].push_back(variogram(picture, 4));
-    shares[2].push_back(variogram(picture, 32));
+    variograms[0].push_back(variogram(picture, 1));
+    variograms[1].push_back(variogram(picture, 4));
+    variograms[2].push_back(variogram(picture, 32));
   }
-  EXPECT_GT(percentile(shares[0], 50), 0.01);
-  EXPECT_LT(percentile(shares[0], 50), 0.08);
-  EXPECT_LT(percentile(shares[1], 50), 0.30);
-  EXPECT_GT(percentile(shares[2], 50), 0.25);
-  EXPECT_LT(percentile(shares[2], 50), 0.75);
+  EXPECT_GT(percentile(variograms[0], 50), 0.01);
+  EXPECT_LT(percentile(variograms[0], 50), 0.08);
+  EXPECT_LT(percentile(variograms[1], 50), 0.30);
+  EXPECT_GT(percentile(variograms[2], 50), 0.25);
+  EXPECT_LT(percentile(variograms[2], 50), 0.75);
 }
 
 TEST(Picture, SamePixelsOnEveryMachine) {
@@ -253,10 +257,10 @@ TEST(Picture, SamePixelsOnEveryMachine) {
     painter.paint(RandomStream(7, "golden").substream(width), width, height, picture);
     uint64_t hash = 0xcbf29ce484222325U;
     for (size_t plane = 0; plane < 3; ++plane) {
-      const size_t half = plane == 0 ? 1 : 2;
-      for (size_t y = 0; y < height / half; ++y)
-        for (size_t x = 0; x < width / half; ++x)
-          hash = (hash ^ picture.planes[plane][y * (picture.stride() / half) + x]) * 0x100000001b3U;
+      const size_t subsampling = plane == 0 ? 1 : 2;
+      for (size_t y = 0; y < height / subsampling; ++y)
+        for (size_t x = 0; x < width / subsampling; ++x)
+          hash = (hash ^ picture.planes[plane][y * (picture.stride() / subsampling) + x]) * 0x100000001b3U;
     }
     hashes.push_back(hash);
   }

@@ -34,13 +34,13 @@ void paint_blocks(const LeafRow& leaf, const LeafRun& run, uint8_t index) {
       const int x = int(i);
       const float u = row.u + float(block + x) * row.u_step;
       const float v = row.v + float(block + x) * row.v_step;
-      int out = sign_bits(last_pixel - x);
+      int outside_bits = sign_bits(last_pixel - x);
       if constexpr (kBox)
-        out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
+        outside_bits |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
       else
-        out |= sign_bits(border_squared + row.raggedness * float(patches[i]) - (u * u + v * v));
+        outside_bits |= sign_bits(border_squared + row.raggedness * float(patches[i]) - (u * u + v * v));
       const float tone = row.luma + row.light_u * u + row.light_v * v + row.texture * float(grain[i]);
-      outside[i] = int16_t(out);
+      outside[i] = int16_t(outside_bits);
       tones[i] = int16_t(int(tone));
     }
     uint8_t* const luma = run.luma + block;
@@ -80,22 +80,22 @@ PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun&
   const __m256 x_float = _mm256_cvtepi32_ps(x);
   const __m256 u = _mm256_add_ps(_mm256_set1_ps(row.u), _mm256_mul_ps(x_float, _mm256_set1_ps(row.u_step)));
   const __m256 v = _mm256_add_ps(_mm256_set1_ps(row.v), _mm256_mul_ps(x_float, _mm256_set1_ps(row.v_step)));
-  __m256 out = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32(run.count - 1), x));
+  __m256 outside_bits = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32(run.count - 1), x));
   if constexpr (kBox) {
     const __m256 radius = _mm256_set1_ps(row.radius);
     const __m256 sign_bit = _mm256_set1_ps(-0.0F);
-    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign_bit, u)));
-    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign_bit, v)));
+    outside_bits = _mm256_or_ps(outside_bits, _mm256_sub_ps(radius, _mm256_andnot_ps(sign_bit, u)));
+    outside_bits = _mm256_or_ps(outside_bits, _mm256_sub_ps(radius, _mm256_andnot_ps(sign_bit, v)));
   } else {
     const __m256 border_shift = _mm256_mul_ps(_mm256_set1_ps(row.raggedness), to_floats(run.patches + begin));
     const __m256 border_squared = _mm256_add_ps(_mm256_set1_ps(row.radius * row.radius), border_shift);
     const __m256 distance_squared = _mm256_add_ps(_mm256_mul_ps(u, u), _mm256_mul_ps(v, v));
-    out = _mm256_or_ps(out, _mm256_sub_ps(border_squared, distance_squared));
+    outside_bits = _mm256_or_ps(outside_bits, _mm256_sub_ps(border_squared, distance_squared));
   }
   __m256 tone = _mm256_add_ps(_mm256_set1_ps(row.luma), _mm256_mul_ps(_mm256_set1_ps(row.light_u), u));
   tone = _mm256_add_ps(tone, _mm256_mul_ps(_mm256_set1_ps(row.light_v), v));
   tone = _mm256_add_ps(tone, _mm256_mul_ps(_mm256_set1_ps(row.texture), to_floats(run.grain + begin)));
-  return {_mm256_cvttps_epi32(tone), _mm256_srai_epi32(_mm256_castps_si256(out), 31)};
+  return {_mm256_cvttps_epi32(tone), _mm256_srai_epi32(_mm256_castps_si256(outside_bits), 31)};
 }
 
 template <bool kBox>

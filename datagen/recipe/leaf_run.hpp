@@ -1,6 +1,6 @@
 // The innermost loop that paints dead leaves (dead_leaves.hpp): it paints a part of one row of one leaf. It
 // uses only sums and products of `float`, because IEEE 754 defines exactly how these are rounded. So the
-// pixels are the same on every machine, and with any number of pixels computed at once.
+// pixels are the same on every machine, however many pixels it computes at once.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace penstock {
 
 // The parameters of a leaf in one row of pixels. Position and light change linearly from pixel to pixel.
 struct LeafRow {
-  float u, v;  // position of the row's first pixel relative to the leaf's centre, along the leaf's own axes
+  float u, v;  // position of the run's first pixel relative to the leaf's centre, along the leaf's own axes
   float u_step, v_step;
   float light_u, light_v;  // change of the light per unit of u and of v
   float luma;              // luma at the leaf's centre

@@ -15,9 +15,10 @@ namespace {
 constexpr size_t kFloatStampBytes = 16;   // a stamp has 4 elements with 20 random bits each
 constexpr size_t kByteStampBytes = 16;    // a stamp has 16 elements with 5 random bits each
 constexpr size_t kClassStampBytes = 256;  // a stamp has 64 elements with one random bit each
-constexpr unsigned kOctaves = 12;         // octave n has a random point every 2^n elements, from 1 to 2048
+constexpr unsigned kOctaves = 12;         // octave n has a random point every 2^n elements; n is 0 to 11
 
-// Noise is made in parts. A part is as long as one line of the coarsest octave.
+// Noise is made in parts. A part is as long as the distance between two neighbouring points of the coarsest
+// octave.
 constexpr size_t kPartElements = size_t{1} << (kOctaves - 1);
 
 using Part = std::array<int32_t, kPartElements>;
@@ -53,10 +54,10 @@ class NoiseRing {
   }
 
  private:
-  // Returns one of the four points that a 64-bit random number contains.
+  // Returns point number `which` of the four points that a 64-bit random number contains.
   static int32_t point_of(uint64_t draw, size_t which) { return int16_t(draw >> (16 * which)) * 8; }
-  // Adds the random values of `octave` to `points`. These are points of the octave, from number `first` on.
-  // The octave has elements_ >> octave points and wraps around.
+  // Adds the random values of `octave` to `points`: the points of this octave from number `first` on. The
+  // octave has elements_ >> octave points and wraps around.
   void add(unsigned octave, size_t first, std::span<int32_t> points) const {
     const RandomStream& octave_random = octaves_[octave];
     const size_t last = points.size() - 1;
@@ -93,7 +94,7 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
   std::memcpy(out, elements.data(), sizeof elements);
 }
 
-// The bits of a float that are random in a stamp: the last bits of its fraction.
+// The bits of a float that are random in a stamp: the last 20 bits of its fraction.
 constexpr uint32_t kFloatMask = 0x000fffff;
 
 float float_at(const std::byte* bytes, size_t element) {

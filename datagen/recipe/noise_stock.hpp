@@ -64,10 +64,11 @@ class NoiseStock {
   // The moments of the body of `block`. Only for `floats`.
   const Moments& moments(size_t block) const { return body_moments_[block]; }
   // The moments of the whole stock. Only for `floats`. min_value and max_value also allow for all possible
-  // stamps: no element of an array is outside of them.
+  // stamps: no element of an array is outside this range.
   Moments moments() const;
-  // Writes stamp number `n` of an array to `out`. It replaces the start of `block`. Its elements are valid
-  // and similar to those that they replace. They contain at least 64 random bits of `stamps`.
+  // Writes stamp number `n` of an array to `out`. In the array, the stamp replaces the start of `block`. Its
+  // elements are valid and similar to those that they replace. They contain at least 64 random bits of
+  // `stamps`.
   void stamp(size_t block, const RandomStream& stamps, uint64_t n, std::byte* out) const;
 
  private:
@@ -87,14 +88,14 @@ class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // Makes the array that belongs to the random numbers of `stream`, cut to `bytes` bytes, with its checksums.
-  // The array begins with a random block of the stock. The next blocks follow in the order of the stock,
-  // which begins again after its last block. Arrays of two streams never have the same 4 KiB, at any offset
-  // in a file. The result is valid until the next call.
+  // Makes an array of `bytes` bytes from the random numbers of `stream`, and its checksums. The array begins
+  // with a random block of the stock. The next blocks follow in the order of the stock, which begins again
+  // after its last block. Arrays of two streams never contain the same 4 KiB, at whatever offsets these
+  // begin. The result is valid until the next call.
   const FieldBytes& make(const RandomStream& stream, uint64_t bytes);
 
-  // The moments of the elements [begin, end) of the last array that was made. Takes one step per block. Only
-  // for `floats`.
+  // The moments of the elements [begin, end) of the last array that was made. Takes one step per block of the
+  // array. Only for `floats`.
   Moments moments(uint64_t begin, uint64_t end) const;
 
  private:

@@ -77,7 +77,7 @@ TEST(NoiseArray, FloatsAreNumbersThatResembleTheirNeighbours) {
   const auto count = double(values.size());
   EXPECT_NEAR(sum / count, 0.0, 0.1);
   EXPECT_NEAR(std::sqrt(squares / count), 1.0, 0.3);
-  EXPECT_LT(steps / squares, 0.5);  // it would be 2 for independent neighbours
+  EXPECT_LT(steps / squares, 0.5);  // the ratio would be 2 for independent neighbours
 }
 
 TEST(NoiseArray, BytesHaveTheEntropyOfAScan) {
@@ -93,7 +93,7 @@ TEST(NoiseArray, BytesHaveTheEntropyOfAScan) {
   EXPECT_LT(bits, 7.9);
 }
 
-TEST(NoiseArray, ClassesAreThree) {
+TEST(NoiseArray, HasThreeClasses) {
   const NoiseStock stock(Noise::classes, 7);
   NoiseArray array(stock);
   std::array<size_t, 3> counts{};

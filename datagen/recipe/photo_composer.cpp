@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// marker of the image's start, and the JFIF segment; comments may follow
+// size of the start-of-image marker and the JFIF segment, after which comments may follow
 constexpr size_t kJfifBytes = 20;
 constexpr size_t kSampleDigits = 20;  // digits of the largest sample number
 constexpr size_t kCommentHeaderBytes = 4;
@@ -21,9 +21,10 @@ constexpr uint32_t kMostRows = 65500 / kRowLines;
 constexpr double kSizeTolerance = 0.003;
 constexpr int kStripTries = 32;
 
-// Rounds a width to one of the few that pictures have: the widths differ by a factor of about 1.4, and 500,
-// ImageNet's, is one of them. There are few, because each pair of width and quantizer needs a stock of strips
-// of its own. The picture's height is then chosen to give the right number of bytes.
+// Rounds a width to one of the few widths that pictures have. Each width is about 1.4 times the next smaller
+// one, and one of them is 500, the usual width in ImageNet. The widths are few, because each pair of width
+// and quantizer needs a stock of strips of its own. The picture's height is then chosen to give the right
+// number of bytes.
 uint32_t rounded_width(uint32_t width) {
   constexpr double kStep = 1.4142;
   constexpr double kHalfStep = 1.1892;
@@ -34,7 +35,8 @@ uint32_t rounded_width(uint32_t width) {
 }
 
 // One of the few quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the
-// scenery. A picture with other bytes per pixel gets more or fewer rows, so that its size is right.
+// scenery. A picture with fewer bytes per pixel gets more rows, and a picture with more bytes per pixel gets
+// fewer rows, so that its size is right.
 struct Quantizer {
   int percent;
   double bytes_per_pixel;
@@ -64,8 +66,8 @@ PhotoComposer::PhotoComposer(const StripStock& stock, RandomStream samples, Phot
                              std::string_view name)
     : stock_(stock), samples_(samples), sizes_(sizes), comment_(name) {
   comment_ += ", sample ";
-  comment_digits_ = comment_.size();
-  comment_.resize(comment_digits_ + kSampleDigits, ' ');
+  number_offset_ = comment_.size();
+  comment_.resize(number_offset_ + kSampleDigits, ' ');
 }
 
 PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> header, size_t begin,
@@ -77,7 +79,7 @@ PhotoComposer::ChecksummedField::ChecksummedField(std::span<const std::byte> hea
 
 // Updates the header's checksum without reading the whole header: replaces the contribution of the old bytes
 // by that of the new ones. This is possible because a CRC is linear and the number of bytes stays the same.
-// The CRC of the difference must only be shifted over all bytes after the field.
+// It is enough to shift the CRC of the difference over all bytes after the field.
 void PhotoComposer::ChecksummedField::update_checksum(std::span<const std::byte> header,
                                                       uint32_t& header_crc) {
   const uint32_t new_crc = crc32c(header.subspan(offset, size));
@@ -110,7 +112,7 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(uint32_t width, int 
   std::memcpy(comment + kCommentHeaderBytes, comment_.data(), comment_.size());
   copy->header_crc = crc32c(copy->header);
   copy->number =
-      ChecksummedField(copy->header, kJfifBytes + kCommentHeaderBytes + comment_digits_, kSampleDigits);
+      ChecksummedField(copy->header, kJfifBytes + kCommentHeaderBytes + number_offset_, kSampleDigits);
   copy->height = ChecksummedField(copy->header, copy->height_offset, 2);
   classes_.push_back(std::move(copy));
   return classes_.back().get();
@@ -168,9 +170,9 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
     bytes_left -= bytes_of(chosen_strips_.back());
   }
   // First tries to fill the rest with a single strip, which may be close enough.
-  std::optional<uint32_t> strip;
-  uint32_t end = closest_strip(copy, bytes_left);
-  double error_bytes = std::abs(bytes_left - bytes_of(end));
+  std::optional<uint32_t> best_whole_strip;
+  uint32_t best_last_strip = closest_strip(copy, bytes_left);
+  double error_bytes = std::abs(bytes_left - bytes_of(best_last_strip));
   for (int i = 0; i < kStripTries && error_bytes > kSizeTolerance * target_bytes; ++i) {
     const uint32_t strip_index = random_unused_strip();
     const bool was_used = copy.is_used[strip_index];
@@ -180,16 +182,16 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
     copy.is_used[strip_index] = was_used;
     if (std::abs(rest_bytes - bytes_of(last_strip)) >= error_bytes) continue;
     error_bytes = std::abs(rest_bytes - bytes_of(last_strip));
-    strip = strip_index;
-    end = last_strip;
+    best_whole_strip = strip_index;
+    best_last_strip = last_strip;
   }
-  if (strip) take(*strip);
-  take(end);
+  if (best_whole_strip) take(*best_whole_strip);
+  take(best_last_strip);
 }
 
 void PhotoComposer::put_header(ClassCopy& copy, uint64_t index, uint32_t height) {
   char* const digits =
-      reinterpret_cast<char*>(copy.header.data()) + kJfifBytes + kCommentHeaderBytes + comment_digits_;
+      reinterpret_cast<char*>(copy.header.data()) + kJfifBytes + kCommentHeaderBytes + number_offset_;
   const char* const end = std::to_chars(digits, digits + kSampleDigits, index).ptr;
   std::memset(digits + (end - digits), ' ', kSampleDigits - size_t(end - digits));
   put_number(copy.header.data() + copy.height_offset, height);
@@ -200,8 +202,8 @@ void PhotoComposer::put_header(ClassCopy& copy, uint64_t index, uint32_t height)
   field_.crc32c = copy.header_crc;
 }
 
-// The memory in which the strip's bytes may be changed. This is their place in the ClassCopy. But if the
-// picture already contains the strip, it is one more copy of the bytes.
+// Returns the memory in which the strip's bytes may be changed. Normally these are the strip's bytes in the
+// ClassCopy. If the picture already contains the strip, the function makes one more copy of the bytes.
 std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& strip, bool is_repeated) {
   const std::span<std::byte> own_bytes(copy.bytes.data() + strip.begin, strip.bytes);
   if (!is_repeated) return own_bytes;
@@ -212,7 +214,7 @@ std::span<std::byte> PhotoComposer::memory_for(ClassCopy& copy, const Strip& str
 }
 
 // Draws a random bit for each flip of each strip of the sample, and finds out which bits must change. Also
-// prefetches all bytes that may change, because they are in no cache.
+// prefetches all bytes that may change, because no processor cache has them yet.
 void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
   uint64_t draw_count = 0;
   changed_bits_.clear();
@@ -275,7 +277,7 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(uint64_t index) {
     put_strip(*copy, chosen_index, changed_bits);
     changed_bits += (copy->stock->strips[chosen_strips_[chosen_index]].flip_count + 63) / 64;
   }
-  // crc32c_portable() works with tables, which is faster for two bytes.
+  // For only two bytes, the tables of crc32c_portable() are faster than crc32c().
   field_.crc32c = crc32c_portable(kEndOfImage, *field_.crc32c);
   field_.bytes += kEndOfImage.size();
   pieces_.emplace_back(kEndOfImage);

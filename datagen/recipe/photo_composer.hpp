@@ -41,7 +41,7 @@ class PhotoComposer final : public SampleMaker {
     uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
   };
 
-  // This composer's copy of a StripClass. Its bits are as the last sample needed them.
+  // This composer's copy of a StripClass. Its bits are still flipped as the last sample needed them.
   struct ClassCopy {
     const StripClass* stock = nullptr;
     int percent = 0;
@@ -51,7 +51,7 @@ class PhotoComposer final : public SampleMaker {
     ChecksummedField number;  // the sample's number, in the comment
     ChecksummedField height;
     std::vector<std::byte> bytes;
-    // one bit per flip: whether it is flipped now; in the order of strips
+    // one bit per flip, in the order of strips: whether the flip is applied to `bytes` now
     std::vector<uint64_t> flip_bits;
     std::vector<uint32_t> first_flip_word;  // for each strip: index of its first word in `flip_bits`
     std::vector<uint32_t> strip_crcs;       // checksum of each strip as it is now
@@ -71,7 +71,7 @@ class PhotoComposer final : public SampleMaker {
   const RandomStream samples_;
   const PhotoSizes sizes_;
   std::string comment_;
-  size_t comment_digits_;  // offset in the comment of the sample's number
+  size_t number_offset_;  // offset of the sample's number in the comment
   std::vector<std::unique_ptr<ClassCopy>> classes_;
   std::vector<uint32_t> chosen_strips_;  // indexes of the strips of the current sample, in order
   std::vector<bool> is_repeated_;        // for each chosen strip: whether the picture contains it already

@@ -90,8 +90,9 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
   }
 }
 
-// Blocks of the same strip differ only in their random bits, so each block needs enough of them. With 24
-// bits, 2 of 16 million blocks were equal. 16 bits are too few: in 20,000 pictures 70 blocks were equal.
+// Blocks of the same strip differ only in their random bits, so each block needs enough random bits. With 24
+// bits per block, 2 of 16 million blocks were equal. With 16 bits, 70 blocks were equal in 20,000 pictures,
+// which is too many.
 TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   constexpr uint32_t kBlock = kBlockBytes;
@@ -114,7 +115,7 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
 
 // The pixels of a strip must not depend on the strip before it. Strips are connected only by the DC values at
 // their ends.
-TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
+TEST(PhotoComposer, StripsLookTheSameAfterAnyOther) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   JpegDecoder decoder;
   for (const uint32_t width : {125U, 500U})
@@ -140,7 +141,8 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
       for (size_t which = 1; which < made.whole_strips; ++which) {
         const auto second = picture(which, 0);
         ASSERT_EQ(second.size(), first.size());
-        // Decoders smooth colours across the lines between strips, so these lines are not compared.
+        // Decoders smooth colours across the border between two strips, so the lines next to it are not
+        // compared.
         EXPECT_TRUE(std::equal(first.begin() + ptrdiff_t(2 * row),
                                first.begin() + ptrdiff_t((lines - 2) * row),
                                second.begin() + ptrdiff_t((lines + 2) * row)))
@@ -161,7 +163,7 @@ TEST(PhotoComposer, WhatItMadeBeforeDoesNotMatter) {
 }
 
 // The quantizer is chosen by an estimate of the bytes per pixel before a picture exists. If the table of
-// estimates is wrong, pictures get the wrong size.
+// estimates is wrong, pictures get the wrong number of pixels.
 TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
   Composer composer(112000);
   JpegDecoder decoder;

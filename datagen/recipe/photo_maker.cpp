@@ -11,7 +11,7 @@ namespace {
 constexpr double kHeaderBytes = 625;
 constexpr double kJpegSizeTolerance = 0.04;
 
-// A point of a curve, which shows how the size of a typical picture falls with the quantizer percentage
+// A point of the curve that shows how the size of a typical picture falls when the quantizer percentage grows
 // (measured, docs/recipes.md). For another picture, the curve of log(bytes) is higher or lower, but has
 // nearly the same shape. So one trial encoding of the picture is enough to find its curve.
 struct CurvePoint {
@@ -64,7 +64,8 @@ Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
   PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
   painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
   PENSTOCK_ASSIGN(double estimated_bytes, estimate_bytes());
-  // Even at the finest useful quality, a smooth picture has fewer bytes than wanted. So it gets more pixels.
+  // Even at the finest useful quality, a smooth picture may have fewer bytes than wanted. Such a picture gets
+  // more pixels.
   const double finest_bytes =
       estimated_bytes * portable_exp(curve_at(kFinestPercent + 1) - curve_at(kTrialPercent));
   if (target_bytes > finest_bytes) {
@@ -80,9 +81,9 @@ Result<std::span<const std::byte>> PhotoMaker::paint(uint64_t index) {
 Result<double> PhotoMaker::estimate_bytes() {
   constexpr size_t kRowStep = 4;
   const size_t unit_rows = picture_.padded_height() / 16;
-  const size_t inspected_units = (unit_rows + kRowStep - 1) / kRowStep;
-  excerpt_.reshape(picture_.width, uint32_t(inspected_units * 16));
-  for (size_t i = 0; i < inspected_units; ++i) {
+  const size_t inspected_rows = (unit_rows + kRowStep - 1) / kRowStep;
+  excerpt_.reshape(picture_.width, uint32_t(inspected_rows * 16));
+  for (size_t i = 0; i < inspected_rows; ++i) {
     const size_t unit_row = std::min(i * kRowStep + kRowStep / 2, unit_rows - 1);
     for (size_t plane = 0; plane < 3; ++plane) {
       const size_t bytes = picture_.stride() * (plane == 0 ? 16 : 4);
@@ -91,7 +92,7 @@ Result<double> PhotoMaker::estimate_bytes() {
     }
   }
   PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(excerpt_, kTrialPercent));
-  return kHeaderBytes + (double(jpeg.size()) - kHeaderBytes) * double(unit_rows) / double(inspected_units);
+  return kHeaderBytes + (double(jpeg.size()) - kHeaderBytes) * double(unit_rows) / double(inspected_rows);
 }
 
 Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, double estimated_bytes) {
@@ -109,7 +110,7 @@ Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, doubl
 
 namespace {
 
-constexpr double kMedianBytesPerPixel = 1.7;  // of the median picture, measured
+constexpr double kMedianBytesPerPixel = 1.7;  // of the median picture as a PNG, measured
 constexpr double kPngSizeTolerance = 0.04;
 constexpr int kMostTries = 4;
 constexpr uint32_t kExcerptBands = 8;

@@ -1,5 +1,5 @@
-// Makes pictures that resemble photographs and have given sizes. Each is encoded on its own, as JPEG or as
-// PNG. The size of a PNG is reached by its number of pixels.
+// Makes pictures that resemble photographs and have given sizes. Each picture is encoded on its own, as JPEG
+// or as PNG. A PNG gets the number of pixels that gives its size in bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// Makes samples of one field: a baseline JPEG with 4:2:0. Its size is reached by the quantizer percentage, a
-// whole number from 2 to 192. The size is within 4% of photo_bytes(), if any percentage gives such a size
-// (from 2 to 3 the size falls by 10%). The scenery must outlive it.
+// Makes samples of one field: a baseline JPEG with 4:2:0. The quantizer percentage, a whole number from 2 to
+// 192, is chosen to give the wanted size. The size is within 4% of photo_bytes(), if any percentage gives
+// such a size (from 2 to 3 the size falls by 10%). The scenery must outlive the maker.
 class PhotoMaker final : public SampleMaker {
  public:
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
@@ -40,7 +40,7 @@ class PhotoMaker final : public SampleMaker {
 };
 
 // Makes samples of one field: a PNG with eight-bit RGB, usually within 4% of photo_bytes(). The scenery must
-// outlive it.
+// outlive the maker.
 class PngPhotoMaker final : public SampleMaker {
  public:
   PngPhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)

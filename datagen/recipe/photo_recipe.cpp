@@ -14,8 +14,8 @@ PhotoRecipe::PhotoRecipe(PhotoRecipeSpec spec) : spec_(std::move(spec)), stream_
 
 namespace {
 
-// Fails if the sizes are too small for pictures that are encoded one by one: even with the coarsest
-// quantizer, such pictures would be larger.
+// Fails if pictures that are encoded one by one cannot be as small as `sizes` requires, even with the
+// coarsest quantizer.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
   constexpr double kMinBytes = 2500;
   constexpr double kSmallestQuantile = 0.01;

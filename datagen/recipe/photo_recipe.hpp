@@ -71,7 +71,7 @@ class PhotoRecipe final : public Recipe {
   const PhotoRecipeSpec spec_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
-  mutable std::optional<Scenery> scenery_;   // made when the first maker needs it; plan() does not
+  mutable std::optional<Scenery> scenery_;   // made for the first maker; plan() does not need it
   mutable std::optional<StripStock> stock_;  // set only if pictures are composed
 };
 

@@ -12,8 +12,8 @@ namespace {
 constexpr double kUsualMedianBytes = 112000;
 // number of pixels of a typical ImageNet picture, which has about kUsualMedianBytes bytes
 constexpr double kUsualPixels = 500 * 375;
-constexpr uint64_t kMostMedianBytes = 64'000'000;
-constexpr double kMinPhotoBytes = 1500;  // with headers of 623 bytes
+constexpr uint64_t kMaxMedianBytes = 64'000'000;
+constexpr double kMinPhotoBytes = 1500;  // of which the headers take 623
 constexpr double kMaxPhotoBytes = 256e6;
 
 // Draws the proportions of a picture, as width and height. The longer side is 500 pixels (Flickr's "medium").
@@ -33,8 +33,8 @@ uint32_t scaled_side(uint32_t side, double factor) {
 
 }  // namespace
 
-// typical_pixels falls more slowly than the median. So a data set with smaller files has smaller pictures,
-// and also fewer bytes per pixel.
+// typical_pixels falls more slowly than the median size. So a data set with smaller files has pictures with
+// fewer pixels, and also fewer bytes per pixel.
 PhotoSizes::PhotoSizes(double median, double sigma)
     : median_bytes(median),
       sigma_of_log(sigma),
@@ -43,7 +43,7 @@ PhotoSizes::PhotoSizes(double median, double sigma)
 Result<PhotoSizes> photo_sizes(const Options& options) {
   const uint64_t median = options.size("median");
   const double sigma = options.real("sigma");
-  if (median > kMostMedianBytes)
+  if (median > kMaxMedianBytes)
     return make_error(Errc::invalid_argument, "median={}: from 4 kB to 64 MB", median);
   if (!(sigma >= 0.0 && sigma <= 1.5))
     return make_error(Errc::invalid_argument, "sigma={}: from 0 to 1.5", sigma);

@@ -19,7 +19,7 @@ struct PhotoSizes {
   double typical_pixels;  // number of pixels of a picture of the median size
 };
 
-// These two are rows for a recipe's option table. `fallback` is the recipe's default, as text.
+// These two functions return rows for a recipe's option table. `fallback` is the recipe's default, as text.
 constexpr OptionSpec photo_median_option(std::string_view fallback) {
   return {.name = "median",
           .role = OptionRole::work,
@@ -37,7 +37,7 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
           .fallback = fallback,
           .help = "spread of the sizes: standard deviation of their logarithm, 0 to 1.5"};
 }
-// Reads the two options above. `invalid_argument` if a value is out of range.
+// Reads the two options above. Fails with `invalid_argument` if a value is out of range.
 Result<PhotoSizes> photo_sizes(const Options& options);
 
 // The size in bytes that sample `index` should have. `samples` is the random stream of the data set. The

@@ -24,14 +24,14 @@ constexpr std::array<uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
 }
 
 // Paints pictures. Only one thread at a time may use it. Allocates memory only if a picture is larger than
-// all pictures before it. The scenery must outlive it.
+// all pictures before it. The scenery must outlive the painter.
 class PicturePainter {
  public:
   explicit PicturePainter(const Scenery& scenery) : scenery_(scenery) {}
 
-  // Paints the picture that belongs to the random numbers of `stream`. Pictures of two streams differ,
-  // because positions, light and border are random. A picture with a side above kScenerySide shows parts of
-  // the scenery twice, but never repeats as a whole.
+  // Paints the picture that the random numbers of `stream` determine. Pictures of two streams differ, because
+  // positions, light and border are random. A picture with a side above kScenerySide shows parts of the
+  // scenery twice, but never repeats as a whole.
   void paint(RandomStream stream, uint32_t width, uint32_t height, YccImage& out);
 
  private:
@@ -42,8 +42,8 @@ class PicturePainter {
     int16_t grain;                  // strength of the fine detail, times 64
     int16_t saturation, blue, red;  // saturation: a factor, times 64; the others are added to Cb and Cr
   };
-  // The border between foreground and background. The foreground is where a sum is positive: patches * weight
-  // + slopes + level.
+  // The border between foreground and background. The foreground is where this sum is positive: patches *
+  // weight + slopes + level.
   struct Border {
     uint32_t x, y;
     int16_t weight;
@@ -63,7 +63,7 @@ class PicturePainter {
   // Position in Scenery::patches (smooth noise) of the part that is added to the picture as slow changes of
   // its brightness.
   uint32_t light_x_ = 0, light_y_ = 0;
-  int16_t light_strength_ = 0;  // strength of this change of light, times 64
+  int16_t light_strength_ = 0;  // strength of these changes of brightness, times 64
   std::vector<int16_t> slope_;
 };
 

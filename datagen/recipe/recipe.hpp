@@ -28,7 +28,8 @@ struct SamplePlan {
 // the call. Any thread may call it.
 using SampleNamer = std::function<void(uint64_t index, SamplePlan& out)>;
 
-// Makes samples and reuses its memory for each. Only one thread may use it, so each worker has its own maker.
+// Makes samples and reuses its memory for each sample. Only one thread may use it, so each worker has its own
+// maker.
 class SampleMaker {
  public:
   virtual ~SampleMaker() = default;
@@ -40,7 +41,7 @@ class SampleMaker {
 // An object that is stored next to the objects with samples, but contains no samples: for example statistics
 // of the whole data set. It has its own fields.
 struct Companion {
-  std::string name;           // without extension; the object is named like one with a single sample
+  std::string name;           // without extension; the object's name is made as for one sample
   std::vector<Field> fields;  // any format that can store the samples can also store these
   std::vector<std::vector<std::byte>> bytes;  // the bytes of each field
 };
@@ -50,8 +51,8 @@ class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual uint64_t samples() const = 0;  // number of samples in the data set
-  // plan() describes sample `index` in `out`. This and bytes_expected() take constant time: they do not need
-  // earlier samples.
+  // plan() describes sample `index` in `out`. plan() and bytes_expected() take constant time: they do not
+  // need earlier samples.
   virtual void plan(uint64_t index, SamplePlan& out) const = 0;
   // The expected number of bytes of all fields of the sample, for --bytes and --dry-run. The real number may
   // be a little different.
@@ -65,7 +66,7 @@ class Recipe {
 };
 
 struct RecipeRequest {
-  uint64_t samples = 0;  // number of samples; 0: that of the real data set
+  uint64_t samples = 0;  // number of samples; 0: the number in the real data set
   uint64_t seed = 0;
   unsigned threads = 0;  // number of threads that make the stocks; 0: as many as there are processors
 };
@@ -79,7 +80,7 @@ struct RecipeInfo {
   std::string_view name;
   std::string_view summary;
   OptionTable options = {};  // for --set key=value
-  std::string_view source;   // the paper or data set that it imitates
+  std::string_view source;   // the paper or data set that the recipe imitates
   uint64_t full_samples;     // number of samples in the real data set
   std::string_view sizes;    // describes the distribution: "log-normal, median 112 KB"
   std::string_view format;   // format of the real data set, which is the default of --format

@@ -27,7 +27,7 @@ using Bytes = std::string;
 
 const RecipeInfo* tested = nullptr;
 constexpr uint64_t kSamples = 300;
-constexpr uint64_t kMade = 12;
+constexpr uint64_t kMadeSamples = 12;
 
 std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
   std::vector<OptionWord> words;
@@ -42,8 +42,7 @@ std::unique_ptr<Recipe> make_recipe(uint64_t samples, uint64_t seed) {
       Options::parse(tested->options, option_list(tested->small_settings), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
-// Returns one recipe for all tests that need only one. To make another can take longer than making its
-// samples.
+// Returns one recipe, which the tests share. Making a new recipe can take longer than making its samples.
 const Recipe& shared_recipe() {
   static const std::unique_ptr<Recipe> recipe = make_recipe(kSamples, 7);
   return *recipe;
@@ -60,7 +59,7 @@ std::vector<OptionWord> own_settings() {
 }
 
 // The bytes of all fields of a sample, one after another.
-Bytes made(SampleMaker& maker, uint64_t index) {
+Bytes make_sample(SampleMaker& maker, uint64_t index) {
   Bytes bytes;
   const std::span<const FieldBytes> sample = maker.make(index).value();
   for (const FieldBytes& field : sample)
@@ -69,7 +68,7 @@ Bytes made(SampleMaker& maker, uint64_t index) {
   return bytes;
 }
 
-SamplePlan planned(const Recipe& recipe, uint64_t index) {
+SamplePlan plan_of(const Recipe& recipe, uint64_t index) {
   SamplePlan plan;
   recipe.plan(index, plan);
   return plan;
@@ -79,7 +78,7 @@ const std::vector<Bytes>& first_samples() {
   static const std::vector<Bytes> samples = [] {
     const auto maker = shared_recipe().maker().value();
     std::vector<Bytes> made_samples;
-    for (uint64_t i = 0; i < kMade; ++i) made_samples.push_back(made(*maker, i));
+    for (uint64_t i = 0; i < kMadeSamples; ++i) made_samples.push_back(make_sample(*maker, i));
     return made_samples;
   }();
   return samples;
@@ -93,8 +92,8 @@ TEST(RecipeContract, DescribesItself) {
   ASSERT_TRUE(format.ok()) << tested->format;
   const auto options = Options::parse((*format)->options, own_settings(), "format option");
   ASSERT_TRUE(options.ok()) << options.error().what;
-  const auto taken = (*format)->make(*options).value()->check(make_recipe(kSamples, 1)->fields());
-  EXPECT_TRUE(taken.ok()) << taken.error().what;
+  const auto accepted = (*format)->make(*options).value()->check(make_recipe(kSamples, 1)->fields());
+  EXPECT_TRUE(accepted.ok()) << accepted.error().what;
   EXPECT_GT(tested->full_samples, 0U);
   EXPECT_EQ(full_recipe(1)->samples(), tested->full_samples);
   EXPECT_EQ(make_recipe(kSamples, 1)->samples(), kSamples);
@@ -108,15 +107,15 @@ TEST(RecipeContract, RefusesUnknownSettings) {
 TEST(RecipeContract, PlansNeedNoOtherPlans) {
   const auto in_order = make_recipe(kSamples, 7);
   std::vector<SamplePlan> plans;
-  for (uint64_t i = 0; i < kSamples; ++i) plans.push_back(planned(*in_order, i));
+  for (uint64_t i = 0; i < kSamples; ++i) plans.push_back(plan_of(*in_order, i));
   const auto backwards = make_recipe(kSamples, 7);
   for (uint64_t i = kSamples; i-- > 0;) {
-    const SamplePlan plan = planned(*backwards, i);
+    const SamplePlan plan = plan_of(*backwards, i);
     EXPECT_EQ(plan.key, plans[i].key);
     EXPECT_EQ(plan.label, plans[i].label);
     EXPECT_EQ(backwards->bytes_expected(i), in_order->bytes_expected(i));
   }
-  EXPECT_FALSE(planned(*full_recipe(7), tested->full_samples - 1).key.empty());
+  EXPECT_FALSE(plan_of(*full_recipe(7), tested->full_samples - 1).key.empty());
 }
 
 TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
@@ -125,7 +124,7 @@ TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
   EXPECT_EQ(std::set<std::string>(labels.begin(), labels.end()).size(), labels.size());
   std::set<std::string> keys;
   for (uint64_t i = 0; i < recipe->samples(); ++i) {
-    const SamplePlan plan = planned(*recipe, i);
+    const SamplePlan plan = plan_of(*recipe, i);
     EXPECT_TRUE(keys.insert(plan.key).second) << plan.key;
     EXPECT_TRUE(check_object_name(plan.key + std::string(recipe->fields().front().extension)).ok())
         << plan.key;
@@ -139,23 +138,24 @@ TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
   const std::vector<Bytes>& expected = first_samples();
   const Recipe& recipe = shared_recipe();
   const auto maker = recipe.maker().value();
-  for (uint64_t i = kMade; i-- > 0;) EXPECT_TRUE(made(*maker, i) == expected[i]) << i;
-  for (uint64_t i = 0; i < kMade; i += 3) EXPECT_TRUE(made(*recipe.maker().value(), i) == expected[i]) << i;
+  for (uint64_t i = kMadeSamples; i-- > 0;) EXPECT_TRUE(make_sample(*maker, i) == expected[i]) << i;
+  for (uint64_t i = 0; i < kMadeSamples; i += 3)
+    EXPECT_TRUE(make_sample(*recipe.maker().value(), i) == expected[i]) << i;
 }
 
 TEST(RecipeContract, SameBytesOnAnyThread) {
   const std::vector<Bytes>& expected = first_samples();
   const auto recipe = make_recipe(kSamples, 7);  // its stock is made by several threads
-  std::vector<Bytes> got(kMade);
+  std::vector<Bytes> got(kMadeSamples);
   {
     std::vector<std::jthread> threads;
     for (uint64_t worker = 0; worker < 4; ++worker)
       threads.emplace_back([&, worker] {
         const auto maker = recipe->maker().value();
-        for (uint64_t i = worker; i < kMade; i += 4) got[i] = made(*maker, i);
+        for (uint64_t i = worker; i < kMadeSamples; i += 4) got[i] = make_sample(*maker, i);
       });
   }
-  for (uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
+  for (uint64_t i = 0; i < kMadeSamples; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
 }
 
 // If the bytes of a recipe change, its fingerprint must change.
@@ -163,8 +163,8 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
   uint32_t crc = 0;
   const auto add = [&](const auto& bytes) { crc = crc32c(std::as_bytes(std::span(bytes)), crc); };
   for (const Bytes& sample : first_samples()) add(sample);
-  for (uint64_t i = 0; i < kMade; ++i) {
-    const SamplePlan plan = planned(shared_recipe(), i);
+  for (uint64_t i = 0; i < kMadeSamples; ++i) {
+    const SamplePlan plan = plan_of(shared_recipe(), i);
     add(plan.key);
     add(std::to_string(plan.label));
   }
@@ -172,7 +172,7 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
     add(companion.name);
     for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
   }
-  // Adds what changes objects although samples are the same: the shape of an array, and the format's
+  // Adds what changes the objects even if the samples stay the same: the shape of an array, and the format's
   // settings.
   for (const Field& field : shared_recipe().fields())
     if (field.trailing_ones != 0) add(std::to_string(field.trailing_ones));
@@ -188,7 +188,7 @@ TEST(RecipeContract, SamplesAndSeedsDiffer) {
   std::vector<Bytes> samples = first_samples();
   const auto other = make_recipe(kSamples, 8);
   const auto maker = other->maker().value();
-  for (uint64_t i = 0; i < kMade; ++i) samples.push_back(made(*maker, i));
+  for (uint64_t i = 0; i < kMadeSamples; ++i) samples.push_back(make_sample(*maker, i));
   EXPECT_EQ(std::set<Bytes>(samples.begin(), samples.end()).size(), samples.size());
 }
 
@@ -229,7 +229,7 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
     }
   }
   const auto maker = recipe.maker().value();
-  for (uint64_t i = 0; i < kMade; ++i) {
+  for (uint64_t i = 0; i < kMadeSamples; ++i) {
     const std::span<const FieldBytes> sample = maker->make(i).value();
     ASSERT_EQ(sample.size(), fields.size());
     for (size_t f = 0; f < fields.size(); ++f) {
@@ -289,8 +289,8 @@ TEST(RecipeContract, DecodesByItsCodec) {
   }
 }
 
-// No block may consist of one repeated byte, and no two may be equal. Storage could compress or share such
-// blocks.
+// No block may consist of one repeated byte, and no two blocks may be equal. Storage could compress or
+// deduplicate such blocks.
 TEST(RecipeContract, BlocksAreNeitherEmptyNorAlike) {
   constexpr size_t kBlock = 4096;
   std::set<std::string_view> blocks;

@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr uint64_t kStrata = 256;
-constexpr double kMostMeanBytes = 8e9;
+constexpr double kMaxMeanBytes = 8e9;
 
 uint64_t total_samples(std::span<const ClassCount> classes) {
   uint64_t sum = 0;
@@ -19,8 +19,8 @@ uint64_t total_samples(std::span<const ClassCount> classes) {
 
 double drawn_quantile(const RandomStream& samples, uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
-  // A random place inside the sample's stratum, which is its 256th of the distribution. The place is never at
-  // an end of the stratum.
+  // A random position inside the sample's stratum, which is one 256th of the distribution. The position is
+  // never at an end of the stratum.
   const double within_stratum = samples.substream(index).uniform(0) * 0.998 + 0.001;
   return (double(order.at(index % kStrata)) + within_stratum) / kStrata;
 }
@@ -33,7 +33,7 @@ uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, uin
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real) {
   NormalSizes sizes;
   sizes.mean = double(options.size("mean"));
-  if (sizes.mean > kMostMeanBytes)
+  if (sizes.mean > kMaxMeanBytes)
     return make_error(Errc::invalid_argument, "mean={}: from 1 byte to 8 GB", options.size("mean"));
   sizes.deviation = options.given("deviation") ? double(options.size("deviation"))
                                                : std::floor(sizes.mean * (real.deviation / real.mean) + 0.5);

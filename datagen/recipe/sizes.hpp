@@ -1,5 +1,5 @@
-// Draws sizes and classes of samples from distributions. Those of a sample can be drawn without drawing those
-// of earlier samples.
+// Draws sizes and classes of samples from distributions. The size and class of a sample can be drawn without
+// drawing those of earlier samples.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct NormalSizes {
 // distribution also has negative sizes.
 uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, uint64_t index);
 
-// These two are rows for a recipe's option table. `fallback` is the recipe's default, as text.
+// mean_option() and kDeviationOption are rows for a recipe's option table. `fallback` is the recipe's
+// default, as text.
 constexpr OptionSpec mean_option(std::string_view fallback) {
   return {.name = "mean",
           .role = OptionRole::work,
@@ -44,8 +45,8 @@ inline constexpr OptionSpec kDeviationOption{
     .type = OptionType::size,
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
-// Reads the two options above. `invalid_argument` if a value is out of range. If the deviation is not given,
-// it is the same fraction of the mean as in `real`.
+// Reads the two options above. Fails with `invalid_argument` if a value is out of range. If the deviation is
+// not given, it is the same fraction of the mean as in `real`.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {
@@ -53,9 +54,10 @@ struct ClassCount {
   uint64_t samples = 0;  // number of samples in the real data set
 };
 
-// Assigns a class to each sample, and a number within the class. The classes have the sizes of the real data
-// set, and their order among the samples is shuffled by the seed. After as many samples as the real data set
-// has, the same order of classes repeats, with higher numbers. `classes` must outlive it.
+// Assigns a class to each sample, and a number within the class. Each class has as many samples as in the
+// real data set. The seed shuffles the order in which the classes occur. After as many samples as the real
+// data set has, the same order of classes repeats, with higher numbers within the classes. `classes` must
+// outlive this object.
 class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, uint64_t seed);

@@ -32,7 +32,7 @@ TEST(Sizes, NormalBytesHaveTheirMeanAndDeviation) {
   EXPECT_NEAR(std::sqrt(squares / kCount - mean * mean) / wanted.deviation, 1.0, 0.03);
 }
 
-TEST(Sizes, ARangeSaysItsUnits) {
+TEST(Sizes, RangesInMessagesHaveUnits) {
   const OptionSpec table[] = {mean_option("1MB"), kDeviationOption};
   EXPECT_NE(table[0].help.find("1 byte to 8 GB"), std::string_view::npos);
   const auto sizes_of = [&](std::string value) {
@@ -47,22 +47,22 @@ TEST(Sizes, ARangeSaysItsUnits) {
   EXPECT_NE(larger.error().what.find("from 1 byte to 8 GB"), std::string::npos) << larger.error().what;
 }
 
-TEST(ClassMix, EachClassHasItsNumberAndEachSampleItsPlace) {
+TEST(ClassMix, ClassesHaveTheirSizesAndSamplesUniqueNumbers) {
   const std::vector<ClassCount> classes{{"a", 5}, {"b", 1}, {"c", 14}};
   const ClassMix mix(classes, 7);
-  std::set<std::pair<uint32_t, uint64_t>> places;
+  std::set<std::pair<uint32_t, uint64_t>> positions;
   std::map<uint32_t, uint64_t> counts;
   for (uint64_t i = 0; i < 60; ++i) {
-    const ClassMix::ClassPosition place = mix.at(i);
-    EXPECT_TRUE(places.emplace(place.label, place.number).second);
-    ++counts[place.label];
-    EXPECT_LT(place.number, 3 * classes[place.label].samples);
+    const ClassMix::ClassPosition position = mix.at(i);
+    EXPECT_TRUE(positions.emplace(position.label, position.number).second);
+    ++counts[position.label];
+    EXPECT_LT(position.number, 3 * classes[position.label].samples);
   }
   EXPECT_EQ(counts, (std::map<uint32_t, uint64_t>{{0, 15}, {1, 3}, {2, 42}}));
   EXPECT_EQ(mix.names(), (std::vector<std::string>{"a", "b", "c"}));
 }
 
-TEST(Caltech101, HasTheClassesOfTheRealOne) {
+TEST(Caltech101, HasTheClassesOfTheRealDataSet) {
   const RecipeInfo* info = recipe_registry().find("caltech101").value();
   const auto recipe = info->make({0, 7}, Options::parse(info->options, {}, "setting").value()).value();
   const std::vector<std::string> names = recipe->label_names();

@@ -25,8 +25,8 @@ namespace penstock {
 namespace {
 
 constexpr uint32_t kSheets = 6;  // number of sheets, which are pictures that are cut into whole strips
-// number of ends of each height. An end is a strip with fewer rows than a whole strip; it is made as a
-// picture of its own
+// Number of ends of each height. An end is a strip with fewer rows than a whole strip, for the end of a
+// picture. Each end is painted as a picture of its own.
 constexpr uint32_t kEndsPerHeight = 5;
 constexpr uint32_t kMostEndHeights = 3;  // ends have at most this number of different heights
 constexpr uint32_t kStripLines = 16;     // number of lines of pixels in a row of coding units
@@ -61,7 +61,8 @@ uint32_t strips_per_sheet(uint32_t width) {
 }
 
 // end_height_count() returns how many different heights ends have. end_rows() returns the height with number
-// `height_index`, in rows. `strip` is the height of a whole strip, in rows. All ends are lower than that.
+// `height_index`, in rows. `strip` is the height of a whole strip, in rows. All ends are lower than a whole
+// strip.
 uint32_t end_height_count(uint32_t strip) {
   return std::min(strip - 1, kMostEndHeights);
 }
@@ -81,9 +82,9 @@ uint32_t cut_count(uint32_t width) {
 // time to fill.
 class StripStock::SharedCodes {
  public:
-  // Returns the tables. The first call makes them from its header, and holds the lock meanwhile: every other
-  // thread needs the tables too, so it must wait anyway. They never change after that, so callers use the
-  // pointer without the lock.
+  // Returns the tables. The first call makes them from `header`, and holds the lock while it does so: other
+  // threads need the tables too, so they must wait anyway. The tables never change after that, so callers use
+  // the pointer without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
@@ -139,7 +140,7 @@ class StripStock::CutMaker {
   }
 
   // Makes the last coding unit before line `end` grey, so that its DC values are zero. In a picture, the DC
-  // values of the strip after this one are coded as differences from them.
+  // values of the strip after this one are coded as differences from these zeros.
   void grey_last_unit(uint32_t end) {
     constexpr int kGrey = 128;
     for (size_t plane = 0; plane < image_.planes.size(); ++plane) {
@@ -173,9 +174,9 @@ class StripStock::CutMaker {
   }
 
   // Adds the strip's flips to `cut_`, and for each group of flips the offsets of its first and last byte
-  // (`edges`). Computes for each flip how it changes the strip's checksum. This does not depend on other
-  // flips, because a CRC is linear if the number of bytes is fixed. The first loop goes from the last bit to
-  // the first, because the shift then grows step by step.
+  // (`edges`). Computes for each flip how it changes the strip's checksum. The change does not depend on
+  // other flips, because a CRC is linear if the number of bytes is fixed. The first loop goes from the last
+  // bit to the first, because the shift then grows step by step.
   void add_flips(const std::vector<FlippableBit>& bits, size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kFlipEffects = flip_effects();
@@ -235,8 +236,8 @@ void append(StripClass& joined, StripClass part) {
   joined.whole_strips += part.whole_strips;
 }
 
-// Joins all cuts to one class. It joins them in the order of their numbers, not in the order in which threads
-// made them, so that the class depends only on its parameters. The thread that ends the last cut of a
+// Joins all cuts into one class. It joins them in the order of their numbers, not in the order in which
+// threads made them, so that the class depends only on its parameters. The thread that ends the last cut of a
 // ClassSlot calls it with the lock held.
 Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   StripClass joined;
@@ -319,8 +320,8 @@ Result<const StripClass*> StripStock::get(uint32_t width, int quantizer_percent)
   try {
     ClassSlot* slot = nullptr;
     {
-      // The lock is held only to find or add the ClassSlot. Later the pointer is used without it. This is
-      // safe, because a ClassSlot keeps its address as long as the stock exists.
+      // The lock is held only to find or add the ClassSlot. After that, the pointer is used without the lock.
+      // This is safe, because a ClassSlot keeps its address as long as the stock exists.
       const std::lock_guard lock(mutex_);
       std::unique_ptr<ClassSlot>& owner = class_slots_[key];
       if (owner == nullptr) owner = std::make_unique<ClassSlot>(width);

@@ -15,8 +15,8 @@
 // although they share strips: no two samples have an equal file system block. The bits are in groups, so that
 // flipping them loads few cache lines.
 //
-// Such pictures are decoded as fast as others. With restart intervals, libjpeg-turbo would decode the whole
-// picture in a careful mode, which is 5 to 11% slower.
+// Pictures that are joined from strips are decoded as fast as other JPEG files. With restart intervals,
+// libjpeg-turbo would decode the whole picture in a careful mode, which is 5 to 11% slower.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@
 namespace penstock {
 
 // The number of rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Strips
-// have few rows, so that the stock is small and fits into faster caches. A strip has fewer than 2^16 coding
-// units even in the widest pictures: as in encoders, 16 bits can count them.
+// have few rows, so that the stock is small and fits into faster caches. Even in the widest pictures, a strip
+// has fewer than 2^16 coding units, so that a 16-bit number can count them.
 constexpr uint32_t strip_rows(uint32_t width) {
   constexpr uint32_t kMostRows = 16;
   // The most coding units in a row, because a JPEG has at most 65500 pixels in a line.
@@ -70,7 +70,7 @@ struct Strip {
 // All strips of one width and quantizer. Immutable, so any thread reads it without a lock.
 struct StripClass {
   uint32_t width = 0;
-  std::vector<std::byte> header;  // header of a picture of this class; the user sets the height
+  std::vector<std::byte> header;  // header of a picture of this class; callers set the height
   size_t height_offset = 0;       // offset of the picture's height in the header
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;  // flips of all strips, in the order of strips
@@ -83,16 +83,17 @@ struct StripClass {
   std::vector<uint32_t> sorted_sizes;  // sizes of all strips, in the order of by_size
 };
 
-// Makes classes of strips and keeps them. Any thread may use it. The first get() of a class makes it; threads
-// that need the same class meanwhile help. This takes 7 to 15 ms of processor time for a width of 500 pixels.
-// A class depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
+// Makes classes of strips and keeps them. Any thread may use it. The first get() of a class makes the class.
+// Threads that need the same class at that time help to make it. This takes 7 to 15 ms of processor time for
+// a width of 500 pixels. A class depends only on the scenery, `stream`, width and percentage. The scenery
+// must outlive the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);
   ~StripStock();
 
-  // Returns the class of this width and percentage. `exhausted` if memory runs out. The class exists as long
-  // as the stock.
+  // Returns the class of this width and percentage. Fails with `exhausted` if memory runs out. The class
+  // exists as long as the stock.
   Result<const StripClass*> get(uint32_t width, int quantizer_percent) const;
 
  private:

@@ -26,8 +26,9 @@ void name_sample(uint64_t index, SamplePlan& out) {
   out.label = 0;
 }
 
-// Makes the recipe. Its samples have two arrays, in DLIO's layout. x has bytes. Its last dimension counts the
-// samples, as in DLIO's files; here its length is 1. y has one label, which is always 0.
+// Makes the recipe. Its samples have two arrays, in DLIO's layout. The array x contains bytes. Its last
+// dimension counts the samples, as in DLIO's files; here its length is 1. The array y contains one label,
+// which is always 0.
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
   const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2};

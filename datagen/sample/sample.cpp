@@ -22,11 +22,11 @@ uint64_t field_bytes(const Field& field) {
 }
 
 uint32_t crc32c_of(const FieldBytes& field, uint32_t before) {
-  // If the field has at least this many bytes and knows their CRC32C, this is combined with `before`. For
-  // fewer bytes it is faster to compute the CRC32C from the bytes.
-  constexpr uint64_t kLeastCombinedBytes = 8192;
+  // If the field has at least this number of bytes and knows their CRC32C, that CRC32C is combined with
+  // `before`. For fewer bytes it is faster to compute the CRC32C from the bytes.
+  constexpr uint64_t kMinCombinedBytes = 8192;
   if (field.crc32c && before == 0) return *field.crc32c;
-  if (field.crc32c && field.bytes >= kLeastCombinedBytes)
+  if (field.crc32c && field.bytes >= kMinCombinedBytes)
     return crc32c_combine(before, *field.crc32c, field.bytes);
   uint32_t crc = before;
   for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);

@@ -35,8 +35,8 @@ struct Field {
 // Size in bytes of one sample of a field without `varies`.
 uint64_t field_bytes(const Field& field);
 
-// Gives the CRC-32 (crc32.hpp) of bytes that a recipe made, faster than reading the bytes again. Only few
-// formats need it.
+// Gives the CRC-32 (crc32.hpp) of bytes that a recipe made, faster than reading the bytes again. Only a few
+// formats need this CRC.
 class Crc32Source {
  public:
   // The CRC-32 of all pieces of the FieldBytes whose member `crc32` points to this object.
@@ -46,8 +46,8 @@ class Crc32Source {
   ~Crc32Source() = default;
 };
 
-// The bytes of one field of one sample, in pieces that follow one another. A recipe can compose them of
-// prepared parts without copying them. The memory belongs to the recipe that made them.
+// The bytes of one field of one sample, in pieces that follow one another. The pieces can be parts that a
+// recipe has prepared, so it need not copy them. The memory belongs to the recipe's SampleMaker.
 struct FieldBytes {
   std::span<const std::span<const std::byte>> pieces{};
   uint64_t bytes = 0;
@@ -55,7 +55,7 @@ struct FieldBytes {
   const Crc32Source* crc32 = nullptr;  // source of the CRC-32 of all pieces, if there is one
 };
 // The CRC32C of some bytes followed by all pieces of the field. `before` is the CRC32C of those bytes. If the
-// field knows the CRC32C of its pieces, they are not read.
+// field knows the CRC32C of its pieces, the pieces are read only if that is faster.
 uint32_t crc32c_of(const FieldBytes& field, uint32_t before = 0);
 uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);

@@ -1,4 +1,5 @@
-// The list of samples to read, with the objects that contain them. Readers and yardsticks use the same list.
+// The list of samples to read, with the objects that contain them. Readers use the same list as the loops
+// with which they are compared (datagen/yardsticks).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ class SampleList {
   uint64_t size() const { return samples_.size(); }
   uint64_t objects() const { return name_starts_.size(); }
   const Sample& operator[](uint64_t i) const { return samples_[i]; }
-  // Starts to load sample [i] and, if samples are whole objects, its name into the processor's cache. A long
-  // list does not fit into the cache.
+  // Starts to load sample number `i` into the processor's cache and, if samples are whole objects, the
+  // position of its name. A long list does not fit into the cache.
   void prefetch(uint64_t i) const {
     __builtin_prefetch(samples_.data() + i);
     if (i < name_starts_.size()) __builtin_prefetch(name_starts_.data() + i);
@@ -48,8 +49,8 @@ class SampleList {
   std::vector<Sample> samples_;
 };
 
-// How many of `objects` objects a reader may hold open: at most a quarter of the descriptors that this
-// process may have.
+// How many of `objects` objects a reader may hold open: a quarter of the descriptors that this process may
+// have, but at least 16.
 uint64_t max_open_objects(uint64_t objects);
 
 }  // namespace penstock

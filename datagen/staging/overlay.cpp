@@ -79,7 +79,7 @@ class OverlayBackend final : public Backend {
   Result<std::unique_ptr<Writer>> create(std::string_view, uint64_t) override { return read_only_error(); }
   Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
                                std::span<std::byte> out) override {
-    // One text per thread, reused, so that a read of a sample needs no allocation.
+    // Each thread reuses its own string, so that a read of a sample needs no allocation.
     thread_local std::string full_name;
     return backend_of(name, full_name).read_object(full_name, length_hint, out);
   }
@@ -193,8 +193,8 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
                       "from the folder in which the plan was made",
                       planned.spec, tier.root, planned.root);
   tier.name = planned.name;
-  // Do not create a missing folder, because it may be a mount point that is not mounted. Then the data on the
-  // device would not be found, and copies would fill another file system.
+  // Do not create a missing folder, because it may be a mount point that is not mounted. In that case the
+  // data on the device would not be found, and copies would fill another file system.
   if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
                       "there is no folder '{}', the plan's tier '{}': mount it, or make it first",

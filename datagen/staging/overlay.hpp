@@ -33,20 +33,20 @@ inline constexpr OptionSpec kOverlayOption{
 // tier needs no folder.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
-// Opens a tier of a plan, with the name that it has in the plan. No other open tier may have this name.
-// `invalid_argument` if its path now leads to another folder than when the plan was made. `not_found` if the
-// folder is missing.
+// Opens a tier of a plan, with the name that it has in the plan. No other open tier may have this name. Fails
+// with `invalid_argument` if the tier's path leads to a different folder than when the plan was made. Fails
+// with `not_found` if the folder is missing.
 Result<Tier> open_planned_tier(const PlannedTier& planned);
 
-// Describes how a file of the slow tier differs from what the plan says; "" if it does not. Compares the size
-// and, if the tier has native paths, the modification time.
+// Describes how a file of the slow tier differs from what the plan says. Returns "" if it does not differ.
+// Compares the size and, if the tier has native paths, the modification time.
 std::string describe_change(Tier& slow, const PlannedFile& file);
 
 // The two tiers of an overlay, from which make_overlay() makes a back end. This back end reads the objects in
 // `staged_names` from the fast tier and all others from the slow one. It puts "prefix/" before each name on
 // either tier.
-// The back end is read-only: creating, renaming and removing are `unsupported`. It lists the slow tier. Its
-// queues use threads.
+// The back end is read-only: creating, renaming and removing fail with `unsupported`. Its listings are those
+// of the slow tier. Its queues use threads.
 struct OverlayTiers {
   Tier slow;
   Tier fast;
@@ -56,9 +56,9 @@ struct OverlayTiers {
 std::unique_ptr<Backend> make_overlay(OverlayTiers tiers);
 
 // Makes the corpus read from the overlay: replaces its tier by one that joins the two tiers of the plan.
-// `invalid_argument` if the corpus is not in the plan's slow tier, or if the plan stages nothing.
-// `not_found`, with advice, if a copy is missing. `corrupt` if a copy has another size, or if its original
-// was changed later.
+// Fails with `invalid_argument` if the corpus is not in the plan's slow tier, or if the plan stages nothing.
+// Fails with `not_found`, and says what to do, if a copy is missing. Fails with `corrupt` if a copy does not
+// have the size in the plan, or if its original was changed after the plan was made.
 Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file);
 
 inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"

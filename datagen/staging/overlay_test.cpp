@@ -60,10 +60,10 @@ class Overlay : public testing::Test {
 };
 
 TEST_F(Overlay, TakesEachObjectFromItsTier) {
-  Corpus both = corpus();
+  Corpus overlaid = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  ASSERT_OK(apply_overlay(both, plan_file()));
-  Backend& backend = *both.tier.backend;
+  ASSERT_OK(apply_overlay(overlaid, plan_file()));
+  Backend& backend = *overlaid.tier.backend;
   EXPECT_EQ(text_in(backend, "a/1", 6), "slow 1");
   EXPECT_EQ(text_in(backend, "a/2", 6), "fast 2");
   EXPECT_EQ(text_in(backend, "b", 6), "slow b");
@@ -79,11 +79,11 @@ TEST_F(Overlay, TakesEachObjectFromItsTier) {
   EXPECT_EQ(text, "fast");
 }
 
-TEST_F(Overlay, ItsQueuesGoToBothTiers) {
-  Corpus both = corpus();
+TEST_F(Overlay, QueuesReadFromBothTiers) {
+  Corpus overlaid = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  ASSERT_OK(apply_overlay(both, plan_file()));
-  const auto queue = deep_queue(*both.tier.backend, 4);
+  ASSERT_OK(apply_overlay(overlaid, plan_file()));
+  const auto queue = deep_queue(*overlaid.tier.backend, 4);
   ASSERT_OK(queue);
   std::string one(6, '?');
   std::string two(6, '?');
@@ -96,14 +96,14 @@ TEST_F(Overlay, ItsQueuesGoToBothTiers) {
 }
 
 TEST_F(Overlay, BytesOfEachTierAreInTheRecord) {
-  Corpus both = corpus();
+  Corpus overlaid = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  ASSERT_OK(apply_overlay(both, plan_file()));
-  text_in(*both.tier.backend, "a/1", 6);
-  text_in(*both.tier.backend, "a/2", 3);
+  ASSERT_OK(apply_overlay(overlaid, plan_file()));
+  text_in(*overlaid.tier.backend, "a/1", 6);
+  text_in(*overlaid.tier.backend, "a/2", 3);
   Trial trial;
   ASSERT_OK(record_overlay(
-      both.tier, [](uint64_t bytes) { return Result<uint64_t>(2 * bytes); }, trial));
+      overlaid.tier, [](uint64_t bytes) { return Result<uint64_t>(2 * bytes); }, trial));
   const Record& record = trial.record();
   EXPECT_EQ(record.metrics.at("tier_bytes_read.slow").value(), 12);
   EXPECT_EQ(record.metrics.at("tier_bytes_read.fast").value(), 6);
@@ -116,37 +116,37 @@ TEST_F(Overlay, BytesOfEachTierAreInTheRecord) {
 }
 
 TEST_F(Overlay, ACopyThatIsNotThereIsAnError) {
-  Corpus both = corpus();
+  Corpus overlaid = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
   fs::remove(fast() / "set/a/2");
-  EXPECT_ERRC(Errc::not_found, apply_overlay(both, plan_file()), "penstock stage apply");
+  EXPECT_ERRC(Errc::not_found, apply_overlay(overlaid, plan_file()), "penstock stage apply");
   write(fast() / "set/a/2", "longer than it was");
-  EXPECT_ERRC(Errc::corrupt, apply_overlay(both, plan_file()), "not the copy");
-  EXPECT_EQ(both.tier.backend_name, "posix") << "after an error the corpus is as it was";
+  EXPECT_ERRC(Errc::corrupt, apply_overlay(overlaid, plan_file()), "not the copy");
+  EXPECT_EQ(overlaid.tier.backend_name, "posix") << "after an error the corpus is as it was";
 }
 
 TEST_F(Overlay, AnOriginalThatWasChangedIsAnError) {
-  Corpus both = corpus();
+  Corpus overlaid = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
   fs::last_write_time(slow() / "set/a/2", fs::file_time_type::clock::now() + std::chrono::hours(1));
-  EXPECT_ERRC(Errc::corrupt, apply_overlay(both, plan_file()), "was changed since");
+  EXPECT_ERRC(Errc::corrupt, apply_overlay(overlaid, plan_file()), "was changed since");
 }
 
 TEST_F(Overlay, AnotherCorpusIsAnError) {
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  Corpus elsewhere = open_corpus(fast().string(), {.scan = true, .types = "any"}).value();
-  EXPECT_ERRC(Errc::invalid_argument, apply_overlay(elsewhere, plan_file()),
+  Corpus other_corpus = open_corpus(fast().string(), {.scan = true, .types = "any"}).value();
+  EXPECT_ERRC(Errc::invalid_argument, apply_overlay(other_corpus, plan_file()),
               "is not inside the plan's slow tier");
 }
 
 TEST_F(Overlay, APlanThatStagesNothingIsAnError) {
-  StagingPlan nothing = plan();
-  nothing.should_stage = false;
-  nothing.reason = "for a reason";
-  nothing.files.clear();
-  ASSERT_OK(save_staging_plan(nothing, plan_file().string()));
-  Corpus both = corpus();
-  EXPECT_ERRC(Errc::invalid_argument, apply_overlay(both, plan_file()), "for a reason");
+  StagingPlan empty_plan = plan();
+  empty_plan.should_stage = false;
+  empty_plan.reason = "for a reason";
+  empty_plan.files.clear();
+  ASSERT_OK(save_staging_plan(empty_plan, plan_file().string()));
+  Corpus overlaid = corpus();
+  EXPECT_ERRC(Errc::invalid_argument, apply_overlay(overlaid, plan_file()), "for a reason");
 }
 
 TEST_F(Overlay, ATierThatIsElsewhereNowIsAnError) {

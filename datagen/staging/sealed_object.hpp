@@ -13,14 +13,15 @@
 
 namespace penstock {
 
-// The largest size of a sealed object; enough for about ten million names.
+// The largest size of a sealed object in bytes; enough for about ten million names.
 inline constexpr size_t kMostSealedBytes = size_t{1} << 30U;
 
-// Makes a sealed object: one line of JSON, with a newline at its end.
+// Makes a sealed object: one line of JSON that ends with its checksum, and a newline.
 std::string sealed_object_text(std::string_view kind, uint64_t format, const Json& members);
 
-// Parses a sealed object. `corrupt` if it is cut, changed, of another kind or too deeply nested.
-// `unsupported` if it has another format. `where` tells where it is from, for messages.
+// Parses a sealed object and verifies its checksum. Fails with `corrupt` if the text is truncated, changed,
+// not of this kind or too deeply nested. Fails with `unsupported` if its format number is not `format`.
+// `where` names the source of the text, for messages.
 Result<Json> parse_sealed_object(std::string_view kind, uint64_t format, std::string_view text,
                                  std::string_view where);
 

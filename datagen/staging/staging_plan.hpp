@@ -16,7 +16,8 @@ namespace penstock {
 
 inline constexpr uint64_t kStagingPlanVersion = 1;
 
-// A tier as TIER text, and the path of its folder when the plan was made.
+// A tier as TIER text (`spec`), such as "slow=posix:/data", and the path of its folder when the plan was made
+// (`root`).
 struct PlannedTier {
   std::string name;
   std::string spec;
@@ -49,7 +50,7 @@ struct StagingPlan {
   std::string made_at;  // UTC, ISO 8601
   std::string policy;   // the policy, as the user wrote it
   uint64_t capacity_bytes = 0;
-  unsigned threads = 1;       // how many threads of the program read
+  unsigned threads = 1;       // number of the program's threads that read
   bool should_stage = false;  // the verdict; false: "don't stage", and the list of files is empty
   std::string reason;         // why `should_stage` is true or false
   PlannedTier slow;
@@ -62,16 +63,16 @@ struct StagingPlan {
 
 // The JSON object "predicted" of a plan. Its keys are the names of the members.
 Json predicted_json(const PredictedGain& gain);
-// One line of JSON, sealed with its CRC32C (results/record/record.hpp), with a newline.
+// One line of JSON that ends with its own CRC32C (results/record/record.hpp), and a newline.
 std::string staging_plan_text(const StagingPlan& plan);
 
-// Parses the text of a plan. `corrupt` if the line is cut, changed or no plan, if a name leads out of its
-// tier, or if a name occurs twice. `unsupported` for another format. `where` is the place of the text, for
-// messages.
+// Parses the text of a plan. Fails with `corrupt` if the line is truncated, changed or no plan, if a name
+// leads out of its tier, or if a name occurs twice. Fails with `unsupported` for a format other than
+// kStagingPlanVersion. `where` names the source of the text, for messages.
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where);
 
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path);
-// Saves the plan; it replaces the old file atomically.
+// Saves the plan, which atomically replaces the old file.
 Result<void> save_staging_plan(const StagingPlan& plan, const std::string& path);
 
 }  // namespace penstock

@@ -10,27 +10,27 @@
 namespace penstock {
 namespace {
 
-void hold(bool right) {
-  if (!right) std::abort();
+void require(bool condition) {
+  if (!condition) std::abort();
 }
 
-void refused(const Error& error) {
-  hold(error.code == Errc::corrupt || error.code == Errc::unsupported);
-  hold(!error.what.empty());
+void check_refusal(const Error& error) {
+  require(error.code == Errc::corrupt || error.code == Errc::unsupported);
+  require(!error.what.empty());
 }
 
 void read_plan(std::string_view text) {
   const auto plan = parse_staging_plan(text, "input");
-  if (!plan.ok()) return refused(plan.error());
-  const auto again = parse_staging_plan(staging_plan_text(*plan), "again");
-  hold(again.ok() && again->files == plan->files && again->should_stage == plan->should_stage);
+  if (!plan.ok()) return check_refusal(plan.error());
+  const auto reparsed = parse_staging_plan(staging_plan_text(*plan), "again");
+  require(reparsed.ok() && reparsed->files == plan->files && reparsed->should_stage == plan->should_stage);
 }
 
 void read_state(std::string_view text) {
   const auto state = parse_staged_state(text, "input");
-  if (!state.ok()) return refused(state.error());
-  const auto again = parse_staged_state(staged_state_text(*state), "again");
-  hold(again.ok() && *again == *state);
+  if (!state.ok()) return check_refusal(state.error());
+  const auto reparsed = parse_staged_state(staged_state_text(*state), "again");
+  require(reparsed.ok() && *reparsed == *state);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-StagingPlan a_plan() {
+StagingPlan example_plan() {
   StagingPlan plan;
   plan.id = "0123456789abcdef";
   plan.made_at = "2026-11-24T02:00:00Z";
@@ -28,14 +28,14 @@ StagingPlan a_plan() {
   return plan;
 }
 
-// Changes a member of the text and seals it again, so that the checksum is right.
+// Replaces `from` by `to` in the text, and replaces the checksum at its end (the seal) by the right one.
 std::string resealed(std::string text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
   return seal_line(text.substr(0, text.find(",\"seal\":")) + "}", 1, 1);
 }
 
 TEST(StagingPlan, ComesBackAsItWasWritten) {
-  const StagingPlan plan = a_plan();
+  const StagingPlan plan = example_plan();
   const auto read = parse_staging_plan(staging_plan_text(plan), "plan");
   ASSERT_OK(read);
   EXPECT_EQ(staging_plan_text(*read), staging_plan_text(plan));
@@ -46,13 +46,13 @@ TEST(StagingPlan, ComesBackAsItWasWritten) {
 }
 
 TEST(StagingPlan, IsOneLineOfJson) {
-  const std::string text = staging_plan_text(a_plan());
+  const std::string text = staging_plan_text(example_plan());
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   EXPECT_TRUE(Json::accept(text));
 }
 
-TEST(StagingPlan, EveryCutAndEveryFlippedBitIsFound) {
-  const std::string text = staging_plan_text(a_plan());
+TEST(StagingPlan, EveryTruncationAndEveryFlippedBitIsDetected) {
+  const std::string text = staging_plan_text(example_plan());
   for (size_t length = 0; length + 1 < text.size(); ++length)
     EXPECT_FALSE(parse_staging_plan(text.substr(0, length), "plan").ok()) << length;
   for (size_t at = 0; at + 1 < text.size(); ++at) {
@@ -62,8 +62,8 @@ TEST(StagingPlan, EveryCutAndEveryFlippedBitIsFound) {
   }
 }
 
-TEST(StagingPlan, WhatNoPlanSaysIsRefused) {
-  const std::string text = staging_plan_text(a_plan());
+TEST(StagingPlan, InvalidPlansAreRefused) {
+  const std::string text = staging_plan_text(example_plan());
   ASSERT_OK(parse_staging_plan(resealed(text, "\"a/1\"", "\"a/0\""), "plan"));
   for (const auto& [from, to] : {std::pair("\"a/1\"", "\"../x\""),
                                  {"\"a/1\"", "\"/etc/passwd\""},
@@ -85,7 +85,7 @@ TEST(StagingPlan, WhatNoPlanSaysIsRefused) {
   EXPECT_ERRC(Errc::corrupt, parse_staging_plan(std::string(100'000, '['), "plan"));
 }
 
-TEST(StagingPlan, AFileThatIsNotThereIsSaid) {
+TEST(StagingPlan, AMissingFileIsReported) {
   EXPECT_ERRC(Errc::not_found, load_staging_plan("/nowhere/plan.json"), "/nowhere/plan.json");
 }
 
@@ -104,7 +104,7 @@ TEST(StagedState, ComesBackAsItWasWritten) {
   EXPECT_FALSE(read->was_found("a/1"));
 }
 
-TEST(StagedState, LiesOnTheTierAndIsReplacedWhole) {
+TEST(StagedState, IsOnTheTierAndIsReplacedAtomically) {
   Tier tier = open_tier("mem:staged-state-test", kNoNamedTiers).value();
   EXPECT_ERRC(Errc::not_found, load_staged_state(*tier.backend, "0123456789abcdef"));
   StagedState state{.plan_id = "0123456789abcdef"};
@@ -116,7 +116,7 @@ TEST(StagedState, LiesOnTheTierAndIsReplacedWhole) {
   EXPECT_EQ(*read, state);
 }
 
-TEST(StagedState, WhatNoStateSaysIsRefused) {
+TEST(StagedState, InvalidStatesAreRefused) {
   StagedState state{.plan_id = "0123456789abcdef", .found_files = {"a", "b"}, .link_farms = {"/farm"}};
   const std::string text = staged_state_text(state);
   for (const auto& [from, to] :

@@ -17,8 +17,9 @@ struct ExtraObjects {
 };
 
 // Finds the objects below the root that are not in the manifest. Hidden objects and the content of linked
-// folders are skipped. It takes 8 bytes per object of the manifest. It compares 64-bit hashes of names, so it
-// may miss an object. For n extra objects the probability of that is n * objects / 2^64.
+// folders are skipped. The search takes 8 bytes of memory per object of the manifest. It compares 64-bit
+// hashes of names, so it may miss an extra object. If there are n extra objects, the probability of a miss is
+// n * objects / 2^64.
 Result<ExtraObjects> find_extra_objects(Namespace& names, const Manifest& manifest, unsigned threads);
 
 }  // namespace penstock

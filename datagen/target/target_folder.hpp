@@ -14,13 +14,13 @@ namespace penstock {
 // How much of the data that the command makes is on the target: none, a part, or all.
 enum class TargetState : uint8_t { fresh, started, finished };
 
-// Whether the folder exists. False if nothing has its path. `invalid_argument` if the path, or a parent of
-// it, is a file or a dangling link. `flag` is the flag that gave the path, such as "--out".
+// Whether the folder exists. False if nothing has its path. Fails with `invalid_argument` if the path, or a
+// parent of it, is a file or a dangling link. `flag` is the flag that gave the path, such as "--out".
 Result<bool> folder_exists(Tier& tier, std::string_view flag);
 
-// The first entry below the root that does not come from Penstock; "" if there is none. From Penstock come
-// the names in `own_names` (below .penstock) and the temporary files of killed processes. Entries that every
-// new, empty file system has do not count.
+// The first entry below the root that does not come from Penstock; "" if there is none. Penstock's entries
+// are those in `own_names` (below .penstock) and the temporary files of killed processes. Entries that every
+// new file system has (lost+found) are skipped, too.
 Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> own_names);
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ bool allocates_whole_blocks(const struct statfs& file_system) {
          file_system.f_type == TMPFS_MAGIC;
 }
 
-// Calls statfs() on the folder. If it does not exist, on the nearest parent that exists.
+// Calls statfs() on the folder or, if the folder does not exist, on the nearest parent that exists.
 bool stat_file_system(std::filesystem::path folder, struct statfs& file_system) {
   while (::statfs(folder.c_str(), &file_system) != 0) {
     if (errno == EINTR) continue;

@@ -11,7 +11,7 @@ namespace penstock {
 
 struct FreeSpace {
   uint64_t bytes = 0;
-  uint64_t block_bytes = 1;   // the space of an object is a multiple of this
+  uint64_t block_bytes = 1;   // the space that an object takes is a multiple of this
   uint64_t folder_bytes = 0;  // bytes that a small folder takes
   // Free inodes; each object and each folder takes one. Absent: the target has no such limit.
   std::optional<uint64_t> inodes;
@@ -21,8 +21,8 @@ struct FreeSpace {
 };
 
 // The space that this user may use. It is counted as on ext4, XFS and tmpfs: each object takes whole blocks
-// and one inode. Storage that packs small objects together takes less, but is counted in the same way. An
-// error if the back end does not report free space.
+// and one inode. Storage that packs small objects together takes less, but is counted in the same way. Fails
+// if the back end does not report free space.
 Result<FreeSpace> free_space_of(Backend& backend);
 
 // Returns `error`, with a better message if it is ENOSPC and the tier has free bytes but almost no free

@@ -1,4 +1,5 @@
-// Tests whether a target has room for a data set: bytes, whole blocks, and number of objects.
+// Tests the check whether a data set fits on a target: its bytes, its whole blocks, and its number of
+// objects.
 #include "datagen/target/target_room.hpp"
 
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@
 namespace penstock {
 namespace {
 
-// A folder that does not exist yet, in a tmpfs with at least 1 GiB free; "" if this machine has none.
-std::string place_of_pages() {
+// A tier whose folder does not exist yet, in a tmpfs with at least 1 GiB free; "" if there is no such tmpfs.
+std::string tmpfs_tier() {
   struct statfs system {};
   if (::statfs("/dev/shm", &system) != 0 || system.f_type != TMPFS_MAGIC) return "";
   if (std::filesystem::space("/dev/shm").available < uintmax_t{1} << 30U) return "";
@@ -44,7 +45,7 @@ TEST(TargetRoom, IsCountedInWholeBlocks) {
   EXPECT_EQ(FreeSpace{}.bytes_on_device(77), 77U);
 }
 
-TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
+TEST(TargetRoom, OfMemoryAndOfACapacityIsInBytesOnly) {
   Tier memory = tier("room");
   const FreeSpace space = free_space_of(*memory.backend).value();
   EXPECT_GT(space.bytes, 0U);
@@ -58,9 +59,9 @@ TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
 }
 
 TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
-  const std::string place = place_of_pages();
-  if (place.empty()) GTEST_SKIP() << "no tmpfs of a GiB at /dev/shm";
-  Tier target = open_tier(place, kNoNamedTiers).value();
+  const std::string tier_text = tmpfs_tier();
+  if (tier_text.empty()) GTEST_SKIP() << "no tmpfs of a GiB at /dev/shm";
+  Tier target = open_tier(tier_text, kNoNamedTiers).value();
   const FreeSpace space = free_space_of(*target.backend).value();
   ASSERT_GE(space.block_bytes, 4096U);
   const Generation few = small_files(10);
@@ -92,7 +93,7 @@ TEST(TargetRoom, FoldersOfAPlanAreThoseOfItsObjects) {
   EXPECT_EQ(folders("imagenet", "", {{"dirs", "hash:1"}}, 100'000), 1U);
 }
 
-TEST(TargetRoom, OnlyWhatIsFullOfInodesIsSaidToBe) {
+TEST(TargetRoom, InodesAreNamedOnlyIfTheyAreUsedUp) {
   Tier memory = tier("room-full");
   EXPECT_EQ(describe_full_tier(*memory.backend, errno_error(ENOSPC, "cannot make", "x")).what,
             "cannot make 'x'");

@@ -25,13 +25,13 @@ class TargetSync {
   // none of them counts as durable.
   Durability object_durability() const { return object_durability_; }
 
-  // Makes every byte and every name below the root durable. An error if any of them is not durable, or may
+  // Makes every byte and every name below the root durable. Fails if any byte or name is not durable, or may
   // not be.
   Result<void> sync() const;
 
   // drop_from_cache() drops an object from the page cache, so that the next read comes from the device.
   // Without this, a check could not find bytes that a failed write-back lost, because the page cache still
-  // has them. It fails if the object does not exist, or if bytes of it are lost.
+  // has them. drop_from_cache() fails if the object does not exist, or if bytes of it are lost.
   // sync_before_checks() must be called once before the first drop_from_cache(): it writes changed pages
   // back, because the kernel drops only clean ones.
   void sync_before_checks() const;
@@ -46,7 +46,8 @@ class TargetSync {
   std::string path_;
 };
 
-// Whether syncfs(2) of the Linux release `release` (uname -r) reports failed write-backs. It does since 5.8.
+// Whether syncfs(2) of the Linux release `release` (uname -r) reports failed write-backs. It has done so
+// since Linux 5.8.
 bool syncfs_reports_errors(std::string_view release);
 
 }  // namespace penstock

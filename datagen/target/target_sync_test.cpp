@@ -73,7 +73,7 @@ TEST_F(FailingDisk, ReportedToAnotherProcessIsReportedToUsToo) {
   EXPECT_OK(sync->sync());
 }
 
-TEST_F(FailingDisk, WhatIsForgottenIsReadFromTheDevice) {
+TEST_F(FailingDisk, DroppedObjectsAreReadFromTheDevice) {
   ASSERT_OK(write("object", Durability::leaving));
   EXPECT_FALSE(disk_->sync().ok());
   EXPECT_TRUE(is_whole("object")) << "the page cache has it no longer";

@@ -8,7 +8,7 @@ namespace {
 using Sample = SampleList::Sample;
 
 // Reads the samples of `plan` with system calls. If samples are whole objects, each read opens and closes its
-// object. Else as many objects as possible are held open.
+// object. Otherwise, as many objects as max_open_objects() allows stay open.
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;

@@ -23,13 +23,14 @@ using Sample = SampleList::Sample;
 constexpr size_t kFilesAhead = 4;
 constexpr size_t kStreamBytes = 1U << 20U;
 
-struct Announced {
+struct PrefetchedFile {
   Sample sample;
   Fd fd;
 };
 
-// Opens the next object and asks the kernel to fetch it. Returns false if there is none.
-Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& files) {
+// Opens the next object and asks the kernel to fetch the sample. Returns false if no sample is left.
+Result<bool> prefetch_next(const ReadPlan& plan, int root, LoopControl& control,
+                           std::deque<PrefetchedFile>& files) {
   Sample sample;
   if (!control.next(sample)) return false;
   PENSTOCK_ASSIGN(Fd fd, open_object(root, plan.samples.name(sample.object).data()));
@@ -43,10 +44,10 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
   const uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(whole_huge_pages(largest_bytes));
-    std::deque<Announced> files;
+    std::deque<PrefetchedFile> files;
     for (bool more = true; more || !files.empty();) {
       while (more && files.size() < kFilesAhead) {
-        PENSTOCK_ASSIGN(more, announce(plan, root.get(), control, files));
+        PENSTOCK_ASSIGN(more, prefetch_next(plan, root.get(), control, files));
       }
       if (files.empty()) break;
       const auto& [sample, fd] = files.front();
@@ -67,8 +68,8 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
     object_sizes.push_back(size);
   }
   if (object_sizes.empty()) return LoopDone{};
-  // Each thread reads its own objects from front to back. Sample numbers only say how much to read: for each
-  // number it takes, a thread reads as many bytes as that sample has.
+  // Each thread reads its own objects from front to back. Sample numbers only determine how much to read: for
+  // each number it takes, a thread reads as many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(whole_huge_pages(kStreamBytes));
     uint64_t pending_bytes = 0;
@@ -181,7 +182,7 @@ Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, size_t slot_byte
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
       idle_slots.pop_back();
-      // At most as many operations are in flight as the queue is deep, so submit() succeeds soon.
+      // No more operations are in flight than the queue depth, so submit() soon accepts this one.
       while (queue.submit({&operation, 1}, Start::with_reap) == 0) {
       }
     }

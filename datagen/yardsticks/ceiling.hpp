@@ -1,6 +1,6 @@
 // The probe series: loops of several shapes, which all read the same samples. The rate of the fastest loop is
-// the ceiling of the tier. It holds for one number of clients, the sizes of these samples, and one cache
-// state.
+// the ceiling of the tier. The ceiling is valid only for one number of clients, the sizes of these samples,
+// and one cache state.
 #pragma once
 
 #include <cstddef>

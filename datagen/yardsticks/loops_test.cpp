@@ -91,7 +91,7 @@ TEST_P(Loops, RangesOfMoreObjectsThanDescriptorsAreReadToo) {
   }));
 }
 
-TEST_P(Loops, AStreamReadsAsMuchAsItSays) {
+TEST_P(Loops, AStreamReadsAsMuchAsItReports) {
   SampleList large;
   auto writer = backend().create("large");
   ASSERT_OK(writer);
@@ -107,25 +107,25 @@ TEST_P(Loops, AStreamReadsAsMuchAsItSays) {
   EXPECT_GE(bytes_read() - before, 4'000'000U) << "all but a last part of a block";
 }
 
-TEST_P(Loops, TakesTheOrderAndGoesRound) {
-  std::vector<uint64_t> turns;
+TEST_P(Loops, FollowsTheOrderAndWrapsAround) {
+  std::vector<uint64_t> read_numbers;
   const ReadPlan plan{whole_, backend(), true, [&](uint64_t n) {
-                        turns.push_back(n);
+                        read_numbers.push_back(n);
                         return kObjects - 1 - n;
                       }};
   const auto done = baseline_read(plan, 1, {.first_read = kObjects - 2, .samples = 5});
   ASSERT_OK(done);
-  EXPECT_EQ(turns, (std::vector<uint64_t>{kObjects - 2, kObjects - 1, 0, 1, 2}));
+  EXPECT_EQ(read_numbers, (std::vector<uint64_t>{kObjects - 2, kObjects - 1, 0, 1, 2}));
   EXPECT_EQ(done->bytes, bytes_of_object(1) + bytes_of_object(0) + bytes_of_object(39) + bytes_of_object(38) +
                              bytes_of_object(37));
 }
 
-TEST_P(Loops, EndsWhenTold) {
+TEST_P(Loops, EndsAtTheDeadlineAndAfterAnInterrupt) {
   const ReadPlan plan{whole_, backend(), true, {}};
   for (const LoopShape& shape : every_shape()) {
-    const auto past = ceiling_read(plan, shape, {.deadline = std::chrono::steady_clock::now()});
-    ASSERT_OK(past);
-    EXPECT_LE(past->samples, 64U) << shape.name();
+    const auto ended = ceiling_read(plan, shape, {.deadline = std::chrono::steady_clock::now()});
+    ASSERT_OK(ended);
+    EXPECT_LE(ended->samples, 64U) << shape.name();
     simulate_interrupt(2);
     EXPECT_OK(ceiling_read(plan, shape, {})) << shape.name();
     simulate_interrupt(0);
@@ -145,7 +145,7 @@ TEST_P(Loops, AReadThatAnInterruptCutsShortIsNoError) {
   simulate_interrupt(0);
 }
 
-TEST_P(Loops, TheFirstErrorEndsThemAllAndIsNamed) {
+TEST_P(Loops, TheFirstErrorEndsAllThreadsAndIsReported) {
   std::filesystem::resize_file(*backend().native_path("objects/20"), 10);
   const ReadPlan plan{whole_, backend(), true, {}};
   for (const LoopShape& shape : every_shape()) {
@@ -174,13 +174,13 @@ TEST_P(Loops, ASampleThatNoMemoryHoldsIsAnErrorNotACrash) {
     EXPECT_ERRC(Errc::exhausted, ceiling_read({absurd, backend(), true, {}}, shape, {})) << shape.name();
 }
 
-class SlowToQueue final : public BackendWrapper {
+class SlowQueues final : public BackendWrapper {
  public:
-  static constexpr std::chrono::milliseconds kTakes{300};
+  static constexpr std::chrono::milliseconds kDelay{300};
   using BackendWrapper::BackendWrapper;
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Queue>> queue(size_t depth) override {
-    std::this_thread::sleep_for(kTakes);
+    std::this_thread::sleep_for(kDelay);
     return thread_pool_queue(inner(), depth);
   }
 
@@ -189,12 +189,12 @@ class SlowToQueue final : public BackendWrapper {
 };
 
 TEST_P(Loops, MakingQueuesIsNoPartOfReading) {
-  SlowToQueue slow(std::move(tier_.backend));
+  SlowQueues slow(std::move(tier_.backend));
   const auto start = std::chrono::steady_clock::now();
   const auto done = ceiling_read({whole_, slow, true, {}}, {LoopKind::queued, 1, 8},
-                                 {.samples = kObjects, .deadline = start + SlowToQueue::kTakes * 2 / 3});
+                                 {.samples = kObjects, .deadline = start + SlowQueues::kDelay * 2 / 3});
   ASSERT_OK(done);
-  EXPECT_GE(done->untimed, SlowToQueue::kTakes);
+  EXPECT_GE(done->untimed, SlowQueues::kDelay);
   EXPECT_LT(done->untimed, std::chrono::steady_clock::now() - start);
   EXPECT_EQ(done->samples, kObjects) << "its end is as much later";
 }

@@ -1,5 +1,5 @@
 // What the loops of baseline.hpp and ceiling.hpp read: the samples of a corpus in a given order, from a tier.
-// It also has helpers for such loops.
+// This file also has helpers for these loops.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,15 @@
 namespace penstock {
 
 // What a loop reads: samples, back end and order. With `whole_objects`, each sample is a whole object, and
-// each read opens and closes it. Else samples are ranges of objects that are opened once.
+// each read opens and closes it. Otherwise, samples are ranges of objects, and max_open_objects() of the
+// objects stay open.
 struct ReadPlan {
   const SampleList& samples;
   Backend& backend;
   bool whole_objects = true;
-  // Which sample is read n-th: order(n), for n from 0 to size() - 1, and then again from 0. Empty: sample n.
-  // It must be the order of the reader that is compared with this loop. Any thread may call it.
+  // Returns the number of the sample for read `n`. n goes from 0 to samples.size() - 1, and then again from
+  // 0. If the function is empty, read n is of sample n. The order must be that of the reader that is compared
+  // with the loop. Any thread may call the function.
   std::function<uint64_t(uint64_t n)> order;
 };
 
@@ -42,19 +44,19 @@ Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, uint32_
 // When a loop ends: at the first of these limits that it reaches. Reads in flight are finished. SIGINT
 // (Ctrl-C) ends every loop.
 struct LoopEnd {
-  // Number of the first read; a later call continues after the reads of the one before.
+  // Number of the first read. With it, a loop continues after the reads of an earlier loop.
   uint64_t first_read = 0;
-  uint64_t samples = UINT64_MAX;                    // how many reads; for one cold pass it is size()
+  uint64_t samples = UINT64_MAX;                    // number of reads; for one cold pass, the list's size()
   std::chrono::steady_clock::time_point deadline =  // end time, checked every few samples
       std::chrono::steady_clock::time_point::max();
 };
 
-// The result of a loop. The caller measures its time.
+// The result of a loop. The caller measures how long the loop takes.
 struct LoopDone {
   uint64_t samples = 0;
   uint64_t bytes = 0;
-  // The time it took to make queues, before the first read. The caller subtracts it from the time that it
-  // measured.
+  // The time that making the queues took, before the first read. The caller subtracts it from the time that
+  // it measured.
   std::chrono::nanoseconds untimed{0};
 };
 
@@ -66,7 +68,7 @@ Result<Fd> open_root(const ReadPlan& plan);
 Result<Fd> open_object(int root, const char* name);
 Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name);
 
-// Helps a loop with several threads: gives them sample numbers, checks the limits and keeps the first error.
+// Helps a loop with several threads: gives them samples to read, checks the limits and keeps the first error.
 class LoopControl {
  public:
   LoopControl(const ReadPlan& plan, const LoopEnd& end) : plan_(plan), end_(end) {}

@@ -123,15 +123,16 @@ Result<void> check_folder_name(std::string_view name) {
   return name.empty() ? success() : check_object_name(name);
 }
 
-Result<void> check_read_object(std::string_view name, uint64_t length_hint, size_t room) {
+Result<void> check_read_object(std::string_view name, uint64_t length_hint, size_t buffer_bytes) {
   PENSTOCK_TRY(check_object_name(name));
-  return check_fits(name, length_hint, room);
+  return check_fits(name, length_hint, buffer_bytes);
 }
 
-Result<void> check_fits(std::string_view name, uint64_t length, size_t room) {
-  if (length <= room) return success();
+Result<void> check_fits(std::string_view name, uint64_t length, size_t buffer_bytes) {
+  if (length <= buffer_bytes) return success();
   return make_error(Errc::invalid_argument, "'" + std::string(name) + "' has " + std::to_string(length) +
-                                                " bytes, more than the buffer of " + std::to_string(room));
+                                                " bytes, more than the buffer of " +
+                                                std::to_string(buffer_bytes));
 }
 
 }  // namespace penstock

@@ -168,10 +168,10 @@ Result<void> check_folder_name(std::string_view name);
 
 // The two functions below are helpers for authors of back ends.
 //
-// Fails with invalid_argument unless `name` is an object name and `length_hint` bytes fit into `room` bytes.
+// Fails with invalid_argument unless `name` is an object name and `length_hint` is at most `buffer_bytes`.
 // Each back end checks this before it does anything for a read_object() or a ReadObject.
-Result<void> check_read_object(std::string_view name, uint64_t length_hint, size_t room);
-// Fails with invalid_argument unless `length` bytes of the object fit into `room` bytes of memory.
-Result<void> check_fits(std::string_view name, uint64_t length, size_t room);
+Result<void> check_read_object(std::string_view name, uint64_t length_hint, size_t buffer_bytes);
+// Fails with invalid_argument unless `length` bytes of the object fit into a buffer of `buffer_bytes` bytes.
+Result<void> check_fits(std::string_view name, uint64_t length, size_t buffer_bytes);
 
 }  // namespace penstock

@@ -57,7 +57,7 @@ class Namespace {
   virtual Result<uint64_t> free_bytes() = 0;  // how many bytes this user may still write to the tier
 };
 
-// Removes an object or an empty folder. Succeeds also if it does not exist.
+// Removes an object or an empty folder. Also succeeds if the name does not exist.
 inline Result<void> remove_if_there(Namespace& names, std::string_view name) {
   Result<void> removed = names.remove(name);
   return removed.ok() || removed.error().code != Errc::not_found ? removed : success();

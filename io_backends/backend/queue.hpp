@@ -27,8 +27,8 @@ struct ReadAt {
 };
 // Opens, reads and closes one object. Reads exactly length_hint bytes, and fails with `truncated` if the
 // object is shorter. With length_hint 0 it reads all bytes, and fails with invalid_argument if `out` is too
-// small. `out` must have at least length_hint bytes. If it has more, those after the object may be
-// overwritten. Direct I/O is faster if the size of `out` is length_hint rounded up to a multiple of
+// small. `out` must have at least length_hint bytes. If it has more, the bytes after the object's bytes may
+// be overwritten. Direct I/O is faster if the size of `out` is length_hint rounded up to a multiple of
 // kBufferAlignment, or more.
 struct ReadObject {
   std::string_view name;

@@ -75,7 +75,7 @@ class ThreadPoolQueue final : public Queue {
 
   Backend& backend_;
   const size_t depth_;
-  size_t in_flight_ = 0;  // only the owner's thread uses it
+  size_t in_flight_ = 0;  // only submit(), reap() and in_flight() use it
   std::mutex mutex_;
   std::condition_variable_any submitted_;
   std::condition_variable finished_;

@@ -23,8 +23,8 @@ void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& 
   }
 }
 
-// The site files that exist: ./penstock.yaml first, and then the user's own file. If both have a value, that
-// of ./penstock.yaml is used.
+// The site files that exist: ./penstock.yaml first, and then the user's own file. If both give a value for a
+// flag, the value in ./penstock.yaml is used.
 std::vector<fs::path> site_files() {
   std::vector<fs::path> files{"penstock.yaml"};
   if (const char* home = std::getenv("HOME"); home != nullptr)
@@ -41,9 +41,9 @@ void add_names(const CommandInfo& command, std::vector<std::string_view>& names)
     for (const OptionSpec& spec : table) names.push_back(spec.name);
 }
 
-SiteNames known_names(std::span<const CommandInfo* const> all) {
+SiteNames known_names(std::span<const CommandInfo* const> all_commands) {
   SiteNames known;
-  for (const CommandInfo* command : all) {
+  for (const CommandInfo* command : all_commands) {
     known.commands.push_back(command->name);
     add_names(*command, known.flags);
     if (command->name == "tiers") add_names(*command, known.flags_of_tiers);
@@ -66,10 +66,10 @@ std::vector<OptionWord> flags_of_command(const CommandInfo& command, std::vector
 }  // namespace
 
 Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
-                                      std::span<const CommandInfo* const> all,
+                                      std::span<const CommandInfo* const> all_commands,
                                       const std::function<void(std::string_view)>& log) {
-  SiteFile merged;    // the values of all files; for each, the file that comes first decides
-  std::string files;  // the files of the flags: "'a.yaml', 'b.yaml'"
+  SiteFile merged;    // values of all files; the first file with a value decides
+  std::string files;  // the files that gave flags: "'a.yaml', 'b.yaml'"
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
     PENSTOCK_ASSIGN(merged.flags, read_config_file(file));
     files = fmt::format("'{}'", file);
@@ -77,7 +77,7 @@ Result<CommandLine> read_command_line(const CommandInfo& command, std::span<cons
   const bool read_site_files = std::find(words.begin(), words.end(), "--no-config") == words.end();
   for (const fs::path& path : read_site_files ? site_files() : std::vector<fs::path>()) {
     log(fmt::format("flags from {} (--no-config ignores it)", path.string()));
-    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all)));
+    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all_commands)));
     add_missing(site.flags, flags_of_command(command, std::move(site.defaults)));
     add_missing(merged.flags, site.flags);
     if (!site.flags.empty()) files += fmt::format("{}'{}'", files.empty() ? "" : ", ", path.string());
@@ -94,10 +94,10 @@ Result<CommandLine> read_command_line(const CommandInfo& command, std::span<cons
   return command_line;
 }
 
-std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all) {
+std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all_commands) {
   std::vector<OptionWord> tiers;
   for (const fs::path& path : site_files())
-    if (const Result<SiteFile> site = read_site_file(path, "", known_names(all)); site.ok())
+    if (const Result<SiteFile> site = read_site_file(path, "", known_names(all_commands)); site.ok())
       add_missing(tiers, site->tiers);
   std::vector<std::string> names;
   for (const OptionWord& tier : tiers) names.push_back(tier.key);

@@ -71,8 +71,8 @@ bool is_among(std::string_view word, const std::vector<std::string_view>& words)
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The TIER text of a name, "posix:/dev/shm/p,limit=50MB/s". `value` is that text, or a mapping with `spec`
-// and options.
+// Returns the TIER text of a named tier, such as "posix:/dev/shm/p,limit=50MB/s". `value` is that text, or a
+// mapping with `spec` and options.
 Result<std::string> tier_text(const YAML::Node& value, const std::string& name, const fs::path& file) {
   if (value.IsScalar()) return value.as<std::string>();
   if (!value.IsMap() || !value["spec"] || !value["spec"].IsScalar())
@@ -82,10 +82,10 @@ Result<std::string> tier_text(const YAML::Node& value, const std::string& name, 
     const auto key = option.first.as<std::string>();
     if (key == "spec") continue;
     if (!option.second.IsScalar()) return bad_file(file, "option '{}' of tier '{}' needs a value", key, name);
-    auto words = option.second.as<std::string>();
-    for (size_t comma = words.find(','); comma != std::string::npos; comma = words.find(',', comma + 1))
-      words.replace(comma, 1, "%2C");
-    text += fmt::format(",{}={}", key, words);
+    auto quoted = option.second.as<std::string>();
+    for (size_t comma = quoted.find(','); comma != std::string::npos; comma = quoted.find(',', comma + 1))
+      quoted.replace(comma, 1, "%2C");
+    text += fmt::format(",{}={}", key, quoted);
   }
   return text;
 }

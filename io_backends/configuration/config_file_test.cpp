@@ -26,7 +26,7 @@ class SiteFiles : public testing::Test {
         dir_ / "penstock.yaml", command,
         {{"read", "tiers", "train"}, {"min-time", "results", "threads"}, {"probe", "tier"}});
   }
-  std::string refused(const std::string& text) const {
+  std::string refusal(const std::string& text) const {
     const auto site = read(text);
     return site.ok() ? "it was taken" : site.error().message();
   }
@@ -63,7 +63,7 @@ TEST_F(SiteFiles, TiersAreNamesNextToTheFlagsOfTheCommand) {
   EXPECT_EQ(words(read(text, "tiers").value().flags), "probe=true tier=/a tier=/b ");
 }
 
-TEST_F(SiteFiles, TheLauncherHasAPlaceForTheNumber) {
+TEST_F(SiteFiles, TheLauncherHasAPlaceholderForTheNumberOfRanks) {
   EXPECT_EQ(read("launcher: mpirun --oversubscribe -n {ranks}\n").value().launcher,
             (std::vector<std::string>{"mpirun", "--oversubscribe", "-n", "{ranks}"}));
   EXPECT_EQ(read("launcher: [srun, '--ntasks={ranks}', 'a b']\n").value().launcher,
@@ -81,8 +81,8 @@ TEST_F(SiteFiles, ErrorsNameTheFile) {
         std::pair("tiers: [/x]\n", "mapping of names"), std::pair("launcher: mpirun -n 4\n", "{ranks}"),
         std::pair("launcher: {a: b}\n", "{ranks}"), std::pair("read: {threads: {a: 1}}\n", "flag 'threads'"),
         std::pair("read: [\n", "penstock.yaml"), std::pair("[a]\n", "sections")}) {
-    EXPECT_NE(refused(text).find(said), std::string::npos) << text << refused(text);
-    EXPECT_NE(refused(text).find("penstock.yaml"), std::string::npos) << text << refused(text);
+    EXPECT_NE(refusal(text).find(said), std::string::npos) << text << refusal(text);
+    EXPECT_NE(refusal(text).find("penstock.yaml"), std::string::npos) << text << refusal(text);
   }
 }
 

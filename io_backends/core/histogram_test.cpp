@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-double exact(std::vector<uint64_t> values, double percent) {
+double exact_percentile(std::vector<uint64_t> values, double percent) {
   std::sort(values.begin(), values.end());
   const auto rank = size_t(std::max(1.0, std::ceil(percent / 100 * double(values.size()))));
   return double(values[rank - 1]);
@@ -38,7 +38,7 @@ TEST(Histogram, PercentilesAreWithinABucketOfTheExactOnes) {
     histogram.add(values.back());
   }
   for (const double percent : {0.1, 1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-    const double wanted = exact(values, percent);
+    const double wanted = exact_percentile(values, percent);
     EXPECT_NEAR(histogram.percentile(percent), wanted, wanted / 64) << percent;
   }
   EXPECT_EQ(histogram.count(), values.size());
@@ -56,20 +56,20 @@ TEST(Histogram, SmallValuesAreExact) {
 
 TEST(Histogram, MergingIsTheSameAsAddingAllToOne) {
   const RandomStream random(11, "merge");
-  Histogram one;
+  Histogram all_values;
   Histogram parts[3];
   for (uint64_t i = 0; i < 3000; ++i) {
     const uint64_t value = random.bits(i) >> (i % 60);
-    one.add(value);
+    all_values.add(value);
     parts[i % 3].add(value);
   }
   Histogram merged;
   for (const Histogram& part : parts) merged.merge(part);
-  EXPECT_TRUE(std::equal(one.counts().begin(), one.counts().end(), merged.counts().begin()));
-  EXPECT_EQ(one.count(), merged.count());
-  EXPECT_EQ(one.min(), merged.min());
-  EXPECT_EQ(one.max(), merged.max());
-  EXPECT_EQ(one.percentile(95), merged.percentile(95));
+  EXPECT_TRUE(std::equal(all_values.counts().begin(), all_values.counts().end(), merged.counts().begin()));
+  EXPECT_EQ(all_values.count(), merged.count());
+  EXPECT_EQ(all_values.min(), merged.min());
+  EXPECT_EQ(all_values.max(), merged.max());
+  EXPECT_EQ(all_values.percentile(95), merged.percentile(95));
 }
 
 TEST(Histogram, EmptyIsZeroAndOneValueIsItself) {

@@ -74,8 +74,8 @@ class Options {
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);
 
-  bool given(std::string_view name) const;  // the user gave it; false for a default
-  bool has(std::string_view name) const;    // it has a value: from the user or a default
+  bool given(std::string_view name) const;  // whether the user gave the option; false for a default
+  bool has(std::string_view name) const;    // whether the option has a value: from the user or a default
   bool flag(std::string_view name) const;
   // for the types text and choice; "" if there is no value
   const std::string& text(std::string_view name) const;

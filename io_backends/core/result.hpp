@@ -1,5 +1,5 @@
-// Errors are values: every function that can fail returns a Result<T>. No exception crosses a folder
-// boundary.
+// Errors are values: a function that can fail returns a Result<T>. The few functions that throw instead, for
+// example if memory runs out, say so in their comments. error_of() turns a caught exception into an Error.
 #pragma once
 
 #include <fmt/core.h>
@@ -70,8 +70,8 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  // Makes a successful Result of any value that converts to T. A Result or an Error does not come here: the
-  // `requires` clause excludes both. clang-tidy does not see that, hence the NOLINT.
+  // Makes a successful Result of any value that converts to T. This constructor takes neither a Result nor an
+  // Error: the `requires` clause excludes both. clang-tidy does not see that, hence the NOLINT.
   template <class U = T>
   requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
            !std::is_same_v<std::remove_cvref_t<U>, Error>)

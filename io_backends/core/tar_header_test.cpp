@@ -26,7 +26,7 @@ TEST(TarHeader, SizesAndNamesAtTheirBounds) {
   EXPECT_FALSE(fits(""));
 }
 
-TEST(TarHeader, ItsSumIsOfAllItsBytes) {
+TEST(TarHeader, TheChecksumCoversAllBytes) {
   const std::string header = header_of("s/1.session", {.bytes = 12345, .mode = 0600, .time_s = 1700000000});
   ASSERT_EQ(header.size(), kTarBlockBytes);
   int64_t sum = 0;

@@ -33,7 +33,7 @@ inline bool equals_ignoring_case(std::string_view text, std::string_view lower) 
                     [](char a, char b) { return lower_case(a) == b; });
 }
 
-// Returns `text` without the blanks at its begin and end.
+// Returns `text` without the blanks at its start and end.
 inline std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n") {
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
   // if all are blanks, find_last_not_of() returns npos, and npos + 1 is 0
@@ -63,7 +63,8 @@ std::string with_escapes(std::string_view text, Escape escape) {
   return out;
 }
 
-// Parses a text that consists of digits only. No value if it is not a number or too large for the type.
+// Parses a text that consists of digits only. Returns no value if the text is not a number, or if the number
+// is too large for the type.
 template <class Number>
 std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   Number number{};
@@ -73,8 +74,8 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
-// The hash of hash tables with std::string keys in which a std::string_view is looked up. No std::string is
-// made for the look-up.
+// A hash function for tables with std::string keys. With it, a std::string_view can be looked up, and no
+// std::string is made for the look-up.
 struct NameHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }

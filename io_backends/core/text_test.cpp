@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-TEST(Text, CaseIsOnlyThatOfAscii) {
+TEST(Text, OnlyAsciiLettersChangeTheirCase) {
   EXPECT_EQ(lower_case("aZ-9\xc4"), "az-9\xc4");
   EXPECT_EQ(upper_case("aZ-9\xe4"), "AZ-9\xe4");
   EXPECT_TRUE(equals_ignoring_case("JPeg", "jpeg"));

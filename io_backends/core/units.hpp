@@ -11,16 +11,16 @@
 
 namespace penstock {
 
-// Parses a size. "512", "4k", "4KiB", "1m", "2GiB" use powers of 1024, in any case. "MB", "GB" (a letter and
-// B) use powers of 1000. A fraction is allowed ("1.5GiB"). A negative, empty or too large number, or an
-// unknown unit, is invalid_argument.
+// Parses a size. "512", "4k", "4KiB", "1m", "2GiB" use powers of 1024. "MB", "GB" (a letter and B) use powers
+// of 1000. Letters may be upper or lower case. A fraction is allowed ("1.5GiB"). A negative, empty or too
+// large number, or an unknown unit, is invalid_argument.
 Result<uint64_t> parse_size(std::string_view text);
 
 // Parses "250us", "10ms", "1.5s", "2m", "1h". A number without a unit is refused, because the unit would be a
 // guess; only "0" is allowed.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
-// Parses a size per second: "150MB/s", "1GiB/s". The "/s" may be omitted, the unit not.
+// Parses a size per second: "150MB/s", "1GiB/s". The "/s" may be omitted, but not the unit.
 Result<uint64_t> parse_rate(std::string_view text);
 
 // Parses a whole number. k, m and g multiply by powers of 1000 ("50k" samples).

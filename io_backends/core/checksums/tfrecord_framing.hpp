@@ -14,8 +14,8 @@ namespace penstock {
 inline constexpr size_t kTfRecordHeaderBytes = 12;
 inline constexpr size_t kTfRecordFooterBytes = 4;
 
-// Masks a CRC as TFRecord does: rotates it and adds a constant. Without that, the CRC of data that ends with
-// its own CRC would always be the same number.
+// Masks a CRC as TFRecord does: rotates it and adds a constant. Without the mask, the CRC of data that ends
+// with its own CRC would always be the same number.
 constexpr uint32_t tfrecord_masked(uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }
