@@ -2,7 +2,7 @@
 // thread that has just committed or drained a checkpoint, one call at a time.
 // Lock: none in this file. The caller of write_line() holds CheckpointLedger::acknowledge_mutex_.
 // Memory: each line and each error allocates.
-// Ctrl-C: not checked. Every call but the fsync of the folder is repeated after EINTR.
+// Ctrl-C: not checked. Every system call but the fsync of the folder is repeated after EINTR.
 // Crash: the folder is synced before the first line is written. Each line is one write(), and fdatasync()
 // makes it durable before its level is acknowledged. So the level of a torn line was never acknowledged, and
 // the next log_acknowledgements() removes the line.
@@ -35,7 +35,7 @@ bool begins_a_line(std::string_view text) {
          std::string_view(" durable").starts_with(rest);
 }
 
-Result<void> cut_torn_line(int file, const std::string& path) {
+Result<void> remove_torn_line(int file, const std::string& path) {
   constexpr off_t kMostLineBytes = 64;  // longer than any line
   struct stat facts {};
   if (::fstat(file, &facts) != 0)
@@ -73,7 +73,7 @@ Result<void> write_line(int file, const std::string& path, const std::string& li
 Result<Checkpointer::OnReached> log_acknowledgements(const std::string& path) {
   Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
   if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
-  PENSTOCK_TRY(cut_torn_line(file.get(), path));
+  PENSTOCK_TRY(remove_torn_line(file.get(), path));
   // Syncs the folder before the first line is written: the file's name must survive a power cut as well.
   const std::filesystem::path folder_path = std::filesystem::path(path).parent_path();
   const std::string folder = folder_path.empty() ? "." : folder_path.string();

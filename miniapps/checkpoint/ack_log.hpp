@@ -10,10 +10,10 @@
 
 namespace penstock {
 
-// Opens the log, or creates it and syncs its folder. Returns a function that appends a line such as "120
-// fast" for an acknowledgement and syncs the file. Only one thread at a time may call that function. Removes
-// a torn last line (after a power cut or a full disk): its level was never acknowledged. invalid_argument if
-// the file is no such log: the text after its last newline cannot be the beginning of a line.
+// Opens or creates the log, and syncs its folder. Returns a function that appends a line such as "120 fast"
+// for an acknowledgement and syncs the file. Only one thread at a time may call that function. Removes a torn
+// last line (after a power cut or a full disk): its level was never acknowledged. invalid_argument if the
+// file is not such a log: the text after its last newline cannot be the beginning of a line.
 Result<Checkpointer::OnReached> log_acknowledgements(const std::string& path);
 
 }  // namespace penstock

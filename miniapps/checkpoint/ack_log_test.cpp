@@ -14,7 +14,7 @@ std::string text_at(const std::filesystem::path& path) {
   return text.str();
 }
 
-TEST(AckLog, GoesOnBehindWhatIsThere) {
+TEST(AckLog, AppendsToAnExistingLog) {
   const ScratchFolder folder;
   const std::string path = (folder.path() / "acks").string();
   {
@@ -28,7 +28,7 @@ TEST(AckLog, GoesOnBehindWhatIsThere) {
   EXPECT_EQ(text_at(path), "20 fast\n20 durable\n40 durable\n");
 }
 
-TEST(AckLog, ATornLastLineIsTakenAway) {
+TEST(AckLog, RemovesATornLastLine) {
   const ScratchFolder folder;
   const std::string path = (folder.path() / "acks").string();
   for (const char* torn : {"4", "40", "40 ", "40 fa", "40 fast", "40 durabl", "40 durable"}) {
@@ -41,7 +41,7 @@ TEST(AckLog, ATornLastLineIsTakenAway) {
   }
 }
 
-TEST(AckLog, WhatIsNoneStaysAsItIs) {
+TEST(AckLog, RefusesAFileThatIsNoLogAndKeepsIt) {
   const ScratchFolder folder;
   const std::string path = (folder.path() / "acks").string();
   for (const std::string& other :

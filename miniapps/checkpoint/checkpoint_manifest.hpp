@@ -1,5 +1,5 @@
-// Reads, writes and checks MANIFEST, the file that makes a folder of files a checkpoint. It has all that a
-// restart needs, and checksums that cover every byte of the files.
+// Reads, writes and checks MANIFEST, the file that each checkpoint has in its folder. MANIFEST lists the
+// files of the checkpoint, checksums for every byte of these files, and all else that a restart needs.
 #pragma once
 
 #include <compare>
@@ -28,7 +28,7 @@ constexpr uint64_t chunk_count(uint64_t bytes) {
 }
 
 // Names a checkpoint of a run. The newer checkpoint has the greater step or, of the same step, the greater
-// generation. Clocks do not matter.
+// generation. The order does not depend on any clock.
 struct CheckpointId {
   uint64_t step = 0;
   uint64_t generation = 0;  // 0 for the first save of this step, 1 for the next ...
@@ -71,11 +71,11 @@ struct TrainerState {
   uint64_t seed = 0;
 
   // These members and the seed and number of ranks determine the order of the samples. A training that
-  // resumes from the checkpoint must have the same values. They are "" and 0 in a checkpoint that no training
-  // made.
-  std::string app{};          // "alexnet"
+  // resumes from the checkpoint must have the same values. In a checkpoint that no training has saved, these
+  // members are "" and 0.
+  std::string app{};          // the mini-app, such as "alexnet"
   std::string corpus{};       // checksum of the corpus's manifest
-  std::string shuffle{};      // "buffer:100"
+  std::string shuffle{};      // how samples are shuffled, such as "buffer:100"
   uint64_t step_samples = 0;  // samples that one rank uses in one step
 
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
@@ -88,7 +88,7 @@ struct CheckpointManifest {
   uint64_t ranks = 1;
   std::vector<CheckpointFile> files;  // files of all ranks, in the order of rank and name
   TrainerState trainer;
-  std::string payload;  // name of the payload that the bytes are of (payload.hpp); "" for a user's files
+  std::string payload;  // name of the payload whose bytes are saved (payload.hpp); "" for a user's files
   uint64_t payload_seed = 0;
   std::string snapshot_time;  // UTC, ISO 8601: when save() was called
   std::string commit_time;    // when this copy was committed
@@ -100,7 +100,7 @@ struct CheckpointManifest {
 };
 
 // Checks the run's name and the list of files: names, order, numbers of checksums, and a file for each rank.
-// Else corrupt. `object` is the name of the manifest, for error messages.
+// Returns corrupt if any of these is wrong. `object` is the name of the manifest, for error messages.
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object);
 
 // Returns JSON text and, on its own line, the CRC32C of the text before it.

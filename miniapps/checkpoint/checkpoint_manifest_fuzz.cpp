@@ -1,5 +1,5 @@
 // Fuzz target. The input is parsed as a manifest and as the part of a rank, first unchanged and then with a
-// correct checksum. If it is valid, writing and parsing it again must give the same.
+// correct checksum. If the input is valid, writing and parsing it again must give the same contents.
 #include <fmt/format.h>
 
 #include <cstddef>

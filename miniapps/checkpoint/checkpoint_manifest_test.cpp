@@ -45,7 +45,7 @@ std::string sealed_anew(std::string text, std::string_view old, std::string_view
   return text + fmt::format("crc32c {:08x}\n", crc32c(bytes_of(text)));
 }
 
-TEST(CheckpointManifest, ComesBackAsItWas) {
+TEST(CheckpointManifest, SurvivesSerializingAndParsing) {
   const CheckpointManifest manifest = two_ranks();
   const auto back = parse_checkpoint_manifest(serialize(manifest), "MANIFEST");
   ASSERT_OK(back);
@@ -53,7 +53,7 @@ TEST(CheckpointManifest, ComesBackAsItWas) {
   EXPECT_EQ(back->bytes(), kCheckpointChunk + 1);
 }
 
-TEST(CheckpointManifest, CutAnywhereIsCorrupt) {
+TEST(CheckpointManifest, IsCorruptIfCutShortAnywhere) {
   const std::string text = serialize(two_ranks());
   for (size_t length = 0; length < text.size(); ++length)
     ASSERT_TRUE(fails_with(Errc::corrupt, parse_checkpoint_manifest(text.substr(0, length), "m"), "'m'"))
@@ -71,7 +71,7 @@ TEST(CheckpointManifest, AnyFlippedBitIsCorrupt) {
   }
 }
 
-TEST(CheckpointManifest, AnotherFormatIsNotGuessedAt) {
+TEST(CheckpointManifest, RefusesAnotherFormat) {
   const std::string text = serialize(two_ranks());
   EXPECT_ERRC(Errc::unsupported,
               parse_checkpoint_manifest(sealed_anew(text, "\"format\": 1", "\"format\": 2"), "m"),
@@ -82,7 +82,7 @@ TEST(CheckpointManifest, AnotherFormatIsNotGuessedAt) {
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_manifest(serialize_part(0, {}), "m"), "is no checkpoint");
 }
 
-TEST(CheckpointManifest, SealedNonsenseIsCorrupt) {
+TEST(CheckpointManifest, WrongContentWithACorrectChecksumIsCorrupt) {
   const std::string text = serialize(two_ranks());
   const std::pair<std::string_view, std::string_view> changes[] = {
       {"\"ranks\": 2", "\"ranks\": 2.5"},
@@ -103,7 +103,7 @@ TEST(CheckpointManifest, SealedNonsenseIsCorrupt) {
     EXPECT_ERRC(Errc::corrupt, parse_checkpoint_manifest(sealed_anew(text, old, now), "m"), "'m'") << now;
 }
 
-TEST(CheckpointManifest, WhatDoesNotGoTogetherIsCorrupt) {
+TEST(CheckpointManifest, ContradictingMembersAreCorrupt) {
   const auto broken = [](const std::function<void(CheckpointManifest&)>& how) {
     CheckpointManifest manifest = two_ranks();
     how(manifest);
@@ -137,13 +137,13 @@ TEST(CheckpointManifest, HostileFileNamesAreCorrupt) {
     EXPECT_OK(check_checkpoint_file_name(name));
 }
 
-TEST(CheckpointManifest, TextOfUsersNeedNotBeUnicode) {
+TEST(CheckpointManifest, AcceptsTextThatIsNotUnicode) {
   CheckpointManifest manifest = two_ranks();
   manifest.writer = "\xff\xfe";
   EXPECT_OK(parse_checkpoint_manifest(serialize(manifest), "m"));
 }
 
-TEST(CheckpointPart, ComesBackAndIsOfItsRankAlone) {
+TEST(CheckpointPart, ParsesOnlyForItsOwnRank) {
   const std::vector<CheckpointFile> files = {{"a", 3, 5, {7}}, {"b", 3, 0, {}}};
   const auto back = parse_checkpoint_part(serialize_part(3, files), 3, "part-3.json");
   ASSERT_OK(back);
@@ -154,7 +154,7 @@ TEST(CheckpointPart, ComesBackAndIsOfItsRankAlone) {
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_part("", 0, "p"), "empty");
 }
 
-TEST(CheckpointFolder, IsReadAsItIsWrittenAlone) {
+TEST(CheckpointFolder, ParsesOnlyNamesThatItWrites) {
   EXPECT_EQ(folder_of({120, 0}), "000000000120.0");
   EXPECT_EQ(folder_of({UINT64_MAX, UINT64_MAX}), "18446744073709551615.18446744073709551615");
   for (const CheckpointId& id :
@@ -170,7 +170,7 @@ TEST(CheckpointFolder, IsReadAsItIsWrittenAlone) {
     EXPECT_ERRC(Errc::invalid_argument, parse_checkpoint_folder(folder)) << folder;
 }
 
-TEST(CheckpointFolder, NewerIsTheGreaterStepThenTheGreaterGeneration) {
+TEST(CheckpointFolder, IdsAreOrderedByStepThenGeneration) {
   EXPECT_LT((CheckpointId{9, 5}), (CheckpointId{10, 0}));
   EXPECT_LT((CheckpointId{10, 0}), (CheckpointId{10, 1}));
 }
@@ -182,8 +182,9 @@ TEST(CheckpointRun, NamesAreShortAndPlain) {
     EXPECT_ERRC(Errc::invalid_argument, check_run_name(run)) << run;
 }
 
-// 18.6 TB with a checksum of 8 digits per 4 MiB make 35 MB. Up to 256 MiB are read back.
-TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
+// The manifest of 18.6 TB, with a checksum of 8 digits for each 4 MiB, has 35 MB. Manifests of up to 256 MiB
+// are read back.
+TEST(CheckpointManifestSize, LargestPayloadIsReadBack) {
   const Payload largest = find_payload("llama3-1t").value();
   for (const uint64_t ranks : {1U, 1000U}) {
     CheckpointManifest manifest = two_ranks();
@@ -206,7 +207,7 @@ TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
   }
 }
 
-TEST(CheckpointManifestSize, IsNeverMoreThanWasSaidBefore) {
+TEST(CheckpointManifestSize, IsNeverMoreThanEstimated) {
   CheckpointManifest manifest = two_ranks();
   manifest.run = std::string(100, 'r');
   manifest.writer = std::string(1000, '"');
@@ -223,7 +224,7 @@ TEST(CheckpointManifestSize, IsNeverMoreThanWasSaidBefore) {
               "--run");
 }
 
-TEST(CheckpointChunk, WrongOnesAreNamedByTheirFirstByte) {
+TEST(CheckpointChunk, ErrorNamesTheFirstByteOfAWrongChunk) {
   const CheckpointFile file{"f", 0, kCheckpointChunk + 1, {5, 6}};
   EXPECT_OK(check_chunk(file, 0, 5, "f"));
   EXPECT_OK(check_chunk(file, 1, 6, "f"));

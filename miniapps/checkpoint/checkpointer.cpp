@@ -1,10 +1,10 @@
 // Threads: the training thread runs everything, with two exceptions. The snapshot thread runs
-// write_snapshot() and the functions that it calls. Any thread calls counts(), times() and now_s().
-// Locks: this file has no mutex; the ledger, the drainer and the snapshot writer have. stage() locks a file.
+// write_snapshot() and all that this function calls. Any thread may call counts(), times() and now_s().
+// Locks: this file has no mutex; the ledger, the drainer and the snapshot writer do. stage() locks a file.
 // Memory: every function may allocate.
 // Ctrl-C: ends save() and wait() with `interrupted`, but not finalize(), which waits for its `patience`.
 // Crash: a checkpoint is visible only when it is complete and durable (PendingCheckpoint::commit()). Only
-// then commit() acknowledges it, and only then older ones are removed.
+// then TieredCheckpointer::commit() acknowledges it and removes older ones.
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 #include <unistd.h>
@@ -52,7 +52,7 @@ Clock::time_point deadline_after(std::chrono::nanoseconds patience) {
 struct SaveWork {
   CheckpointId id{};
   uint64_t bytes = 0;             // bytes of all ranks together
-  std::vector<FileView> files{};  // of a snapshot: views of the copy in memory
+  std::vector<FileView> files{};  // for a snapshot: views of the copy in memory
   CheckpointManifest manifest{};  // used on rank 0; commit() adds the files
   double begin_s = 0;             // when save() was called, on the ledger's clock
   Clock::time_point until{};      // when to stop waiting for free space
@@ -114,7 +114,7 @@ class TieredCheckpointer final : public Checkpointer {
   std::unique_ptr<Drainer> drainer_;         // only on rank 0, and only with a fast tier
   SaveWork snapshot_;                        // last snapshot; the snapshot thread uses it until it is written
   std::optional<CheckpointId> snapshot_id_;  // id of the last snapshot; only the training thread uses it
-  std::unique_ptr<SnapshotWriter> snapshots_;  // null: no snapshots. Last: its thread uses the members above
+  std::unique_ptr<SnapshotWriter> snapshots_;  // null: no snapshots. Last, as its thread uses other members
 };
 
 Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast) {
@@ -223,12 +223,12 @@ Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reac
     if (Clock::now() >= until) {
       return make_error(Errc::timed_out, "the checkpoint of step " + std::to_string(id.step) + " is not " +
                                              std::string(reached_name(level)) + " yet" +
-                                             (drainer_ == nullptr ? "" : drainer_->trouble_text()));
+                                             (drainer_ == nullptr ? "" : drainer_->last_error_text()));
     }
-    const Clock::time_point next_look = std::min(until, Clock::now() + kPollInterval);
+    const Clock::time_point next_check = std::min(until, Clock::now() + kPollInterval);
     if (drainer_ != nullptr && !drainer_->is_idle()) {
-      drainer_->wait_for_next_drain(next_look);
-    } else if (snapshots_ == nullptr || snapshots_->wait_until_written(next_look)) {
+      drainer_->wait_for_next_drain(next_check);
+    } else if (snapshots_ == nullptr || snapshots_->wait_until_written(next_check)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -249,7 +249,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
 }
 
 // On rank 0. Returns the lowest generation of this step that neither a checkpoint on a tier nor the last
-// snapshot has. In a retry (work.in_ledger), `work` itself is the last snapshot, so that one does not count.
+// snapshot has. In a retry (work.in_ledger), `work` is the last snapshot itself, which then does not count.
 Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
@@ -326,13 +326,13 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
     return make_error(Errc::timed_out,
                       "the fast tier '" + stores_.fast->tier().name + "' stayed full for " +
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
-                          drainer_->trouble_text());
-  const Clock::time_point next_look = until - now > kPollInterval ? now + kPollInterval : until;
+                          drainer_->last_error_text());
+  const Clock::time_point next_check = until - now > kPollInterval ? now + kPollInterval : until;
   // With nothing left to drain, only other processes can free space. They cannot wake this thread.
   if (drainer_->is_idle())
-    std::this_thread::sleep_until(next_look);
+    std::this_thread::sleep_until(next_check);
   else
-    drainer_->wait_for_next_drain(next_look);
+    drainer_->wait_for_next_drain(next_check);
   return success();
 }
 
@@ -444,7 +444,7 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
 }
 
 // Writes this rank's part of a snapshot, on the snapshot thread. Rank 0 then waits for the lists of files of
-// all ranks in the folder, and commits. No collective call, since the training thread may be in one.
+// all ranks in the folder, and commits. Makes no collective call, since the training thread may be in one.
 Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_up) {
   SaveWork& work = snapshot_;
   std::vector<CheckpointFile> written;

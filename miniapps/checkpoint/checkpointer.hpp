@@ -1,8 +1,8 @@
 // Saves the state of a training repeatedly. Checkpoints go to a slow tier, or to a small fast tier from which
-// they drain to the slow one while the training continues. An acknowledged level holds, whatever happens
-// next:
-//   fast     survives the end of the processes (and a power failure, unless the fast tier is volatile)
-//   durable  survives a power failure of all machines and the loss of the fast tier
+// they drain to the slow one while the training continues. What an acknowledged level guarantees:
+//   fast     the checkpoint survives the end of the processes (and a power failure, unless the fast tier is
+//            volatile)
+//   durable  the checkpoint survives a power failure of all machines and the loss of the fast tier
 //
 // Ranks: open, save, wait and finalize are collective; all ranks share both tiers. Rank 0 commits, drains and
 // holds the locks. The thread of rank 0 that drains makes no collective call.

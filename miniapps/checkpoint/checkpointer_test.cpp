@@ -24,7 +24,7 @@ TEST_F(CheckpointerTest, WithoutAFastTierASaveIsDurableWhenItReturns) {
   const CheckpointTimes saved = save(*saver, 20).value();
   EXPECT_EQ(saved.reached, Reached::durable);
   EXPECT_EQ(saved.id, (CheckpointId{20, 0}));
-  EXPECT_EQ(told(), (std::vector<std::pair<uint64_t, Reached>>{{20, Reached::durable}}));
+  EXPECT_EQ(acknowledgements(), (std::vector<std::pair<uint64_t, Reached>>{{20, Reached::durable}}));
   EXPECT_EQ(newest(slow), noise(kBytes, 20));
   EXPECT_TRUE(saver->finalize(kLong).ok());
   ASSERT_EQ(saver->times().size(), 1U);
@@ -40,7 +40,7 @@ TEST_F(CheckpointerTest, AFastTierDrainsToTheSlowOne) {
     const auto saver = open(slow, &fast).value();
     EXPECT_EQ(save(*saver, 20).value().reached, Reached::fast);
     ASSERT_TRUE(saver->wait({20, 0}, Reached::durable, kLong).ok());
-    EXPECT_EQ(told(),
+    EXPECT_EQ(acknowledgements(),
               (std::vector<std::pair<uint64_t, Reached>>{{20, Reached::fast}, {20, Reached::durable}}));
     for (const uint64_t step : {40U, 60U, 80U}) ASSERT_TRUE(save(*saver, step).ok());
     ASSERT_TRUE(saver->finalize(kLong).ok());
@@ -70,7 +70,7 @@ TEST_F(CheckpointerTest, TheSameStepAgainIsAnotherGeneration) {
   EXPECT_EQ(save(*saver, 20).value().id.generation, 2U);
 }
 
-TEST_F(CheckpointerTest, WhatIsLeftDrainsWhenTheRunIsOpenedAgain) {
+TEST_F(CheckpointerTest, LeftCheckpointsDrainWhenTheRunIsOpenedAgain) {
   const Tier fast = tier("fast");
   {
     const Tier broken = tier("slow", ",fail=publish/rank-0.bin:eio@1.0");
@@ -90,7 +90,7 @@ TEST_F(CheckpointerTest, WhatIsLeftDrainsWhenTheRunIsOpenedAgain) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 40}));
 }
 
-TEST_F(CheckpointerTest, AFaultOfTheSlowTierIsTriedAgain) {
+TEST_F(CheckpointerTest, ADrainIsTriedAgainAfterAFaultOfTheSlowTier) {
   const Tier slow = tier("slow", ",fail=publish/rank-0.bin:eio@#1+sync:eio@#9");
   const Tier fast = tier("fast");
   const auto saver = open(slow, &fast).value();
@@ -100,14 +100,14 @@ TEST_F(CheckpointerTest, AFaultOfTheSlowTierIsTriedAgain) {
   EXPECT_EQ(newest(slow), noise(kBytes, 20));
 }
 
-TEST_F(CheckpointerTest, AFaultOfTheFastTierIsTheSaves) {
+TEST_F(CheckpointerTest, AFaultOfTheFastTierFailsTheSave) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",fail=publish/rank-0.bin:eio@#1");
   const auto saver = open(slow, &fast).value();
   const Result<CheckpointTimes> saved = save(*saver, 20);
   ASSERT_FALSE(saved.ok());
   EXPECT_EQ(saved.error().code, Errc::io);
-  EXPECT_TRUE(told().empty());
+  EXPECT_TRUE(acknowledgements().empty());
   EXPECT_TRUE(save(*saver, 40).ok()) << "a failed save is no failed run";
   ASSERT_TRUE(saver->finalize(kLong).ok());
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{40}));
@@ -139,7 +139,7 @@ TEST_F(CheckpointerTest, ABitThatFlipsBeforeTheDrainIsNeverDurable) {
   EXPECT_TRUE(steps(fast).empty());
 }
 
-TEST_F(CheckpointerTest, ASaveOfAnOlderStepIsNotThatWhichGoes) {
+TEST_F(CheckpointerTest, PruningKeepsTheJustSavedOlderStep) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast");
   for (const Tier* const through : {static_cast<const Tier*>(nullptr), &fast}) {
@@ -151,7 +151,7 @@ TEST_F(CheckpointerTest, ASaveOfAnOlderStepIsNotThatWhichGoes) {
   }
 }
 
-TEST_F(CheckpointerTest, AFastCopyThatCannotBeInspectedStays) {
+TEST_F(CheckpointerTest, AnUnreadableFastCopyStays) {
   const Tier fast = tier("fast");
   {
     const Tier broken = tier("slow", ",fail=publish/rank-0.bin:eio@1.0");
@@ -165,7 +165,7 @@ TEST_F(CheckpointerTest, AFastCopyThatCannotBeInspectedStays) {
   EXPECT_EQ(steps(fast), std::vector<uint64_t>{20});
 }
 
-TEST_F(CheckpointerTest, ASlowCopyThatIsCutShortIsWrittenAgain) {
+TEST_F(CheckpointerTest, ATruncatedSlowCopyIsWrittenAgain) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast");
   {
@@ -239,7 +239,7 @@ TEST_F(FullFastTier, WritesThrough) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{40}));
 }
 
-TEST_F(FullFastTier, WhatIsLargerThanItGoesToTheSlowOneOrFails) {
+TEST_F(FullFastTier, ALargerCheckpointGoesToTheSlowTierOrFails) {
   const Tier slow = tier("slow");
   const Tier fast = small();
   {
@@ -256,7 +256,7 @@ TEST_F(FullFastTier, WhatIsLargerThanItGoesToTheSlowOneOrFails) {
   EXPECT_NE(large.error().what.find("--oversize"), std::string::npos);
 }
 
-TEST_F(FullFastTier, ADeviceThatIsFullAfterAllIsTreatedAsFull) {
+TEST_F(FullFastTier, NoSpaceDuringAWriteCountsAsAFullTier) {
   policy_.on_full = OnFull::writethrough;
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#1");
@@ -267,7 +267,7 @@ TEST_F(FullFastTier, ADeviceThatIsFullAfterAllIsTreatedAsFull) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 40}));
 }
 
-TEST_F(CheckpointerTest, OneTrainingARun) {
+TEST_F(CheckpointerTest, OnlyOneTrainingMaySaveARun) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast");
   const auto saver = open(slow, &fast).value();
@@ -278,7 +278,7 @@ TEST_F(CheckpointerTest, OneTrainingARun) {
   EXPECT_TRUE(open(slow, &fast).ok());
 }
 
-TEST_F(CheckpointerTest, ARunDoesNotEvictAnothers) {
+TEST_F(CheckpointerTest, ARunDoesNotEvictCheckpointsOfAnotherRun) {
   policy_.keep_on_fast = 5;
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",capacity=1MB");
@@ -299,7 +299,7 @@ TEST_F(CheckpointerTest, ARunDoesNotEvictAnothers) {
   EXPECT_LE(steps(fast, "two").size(), 2U);
 }
 
-TEST_F(CheckpointerTest, WhatCouldNotBeReadBackIsRefusedBeforeAByteIsWritten) {
+TEST_F(CheckpointerTest, ATooLargeManifestIsRefusedBeforeAByteIsWritten) {
   const Tier slow = tier("slow");
   const auto saver = open(slow, nullptr).value();
   const std::vector<std::byte> some(16);
@@ -312,7 +312,7 @@ TEST_F(CheckpointerTest, WhatCouldNotBeReadBackIsRefusedBeforeAByteIsWritten) {
   EXPECT_TRUE(save(*saver, 20).ok());
 }
 
-TEST_F(CheckpointerTest, BytesThatChangeBehindASaveAreNotInIt) {
+TEST_F(CheckpointerTest, BytesThatChangeAfterASaveAreNotInIt) {
   const Tier slow = tier("slow", ",fail=write:hang=20ms@1.0");
   const Tier fast = tier("fast");
   const auto saver = open(slow, &fast).value();
@@ -323,7 +323,7 @@ TEST_F(CheckpointerTest, BytesThatChangeBehindASaveAreNotInIt) {
   EXPECT_EQ(newest(slow), noise(kBytes, 20));
 }
 
-TEST_F(CheckpointerTest, AnAcknowledgementThatCannotBeMadeEndsTheSaving) {
+TEST_F(CheckpointerTest, AFailedAcknowledgementFailsLaterSaves) {
   const Tier slow = tier("slow");
   auto saver =
       Checkpointer::open(policy_, slow, nullptr, *alone_, [](const CheckpointId&, Reached) -> Result<void> {
@@ -346,7 +346,7 @@ class CheckpointerOfRanks : public CheckpointerTest, public ::testing::WithParam
 INSTANTIATE_TEST_SUITE_P(Snapshot, CheckpointerOfRanks, ::testing::Bool(),
                          [](const auto& made) { return made.param ? "behind" : "at_once"; });
 
-TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
+TEST_P(CheckpointerOfRanks, CommitsWhenAllRanksHaveWritten) {
   policy_.by_snapshot = GetParam();
   const Tier slow = tier("slow");
   const Tier fast = tier("fast");

@@ -54,7 +54,7 @@ class CheckpointerTest : public ::testing::Test {
         {.step = step, .files = {{"rank-0.bin", state}}, .trainer = {.epoch = 1, .consumed = step}});
   }
 
-  std::vector<std::pair<uint64_t, Reached>> told() {
+  std::vector<std::pair<uint64_t, Reached>> acknowledgements() {
     const std::lock_guard lock(mutex_);
     return reached_;
   }

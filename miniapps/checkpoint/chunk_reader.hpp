@@ -30,8 +30,8 @@ class ChunkReader {
   Result<std::span<const std::byte>> read(uint64_t index, Buffer& buffer);
 
   // The two halves of read(), for a caller that reads through a queue of the same back end. prepare_read()
-  // says which bytes to read, and where to put them. check_read() checks the bytes that were read, and
-  // returns them.
+  // returns which bytes to read into which memory. check_read() checks the bytes that were read, and returns
+  // them.
   Result<ReadAt> prepare_read(uint64_t index, Buffer& buffer);
   Result<std::span<const std::byte>> check_read(uint64_t index, const Buffer& buffer,
                                                 const Result<uint64_t>& read) const;

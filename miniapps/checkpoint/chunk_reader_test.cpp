@@ -17,8 +17,7 @@ class ReadingAhead : public testing::TestWithParam<const char*> {
  protected:
   static constexpr uint64_t kChunks = 11;  // more than twice the chunks in flight
 
-  // Reads the file; `taken` gets the chunks one after another. `ends_at` makes the consumer fail at that
-  // offset.
+  // Reads the file; `taken` gets the chunks one after another. The consumer fails at the offset `ends_at`.
   Result<void> read(const CheckpointStore& store, const CheckpointManifest& manifest,
                     std::vector<std::byte>& taken, uint64_t ends_at = UINT64_MAX) {
     return store.read_file("run", manifest.id, manifest.files[0],
@@ -59,7 +58,7 @@ TEST_P(ReadingAhead, EndsWhereAChunkIsWrongOrTheConsumerStops) {
   EXPECT_EQ(taken.size(), 7 * kCheckpointChunk) << "nothing unproven is taken";
 }
 
-TEST_P(ReadingAhead, EndsWithAReadThatFailsAndBySignals) {
+TEST_P(ReadingAhead, EndsAfterAFailedReadOrASignal) {
   const CheckpointManifest manifest =
       save(*store_, "run", {1, 0}, {{"a", pattern(kChunks * kCheckpointChunk)}});
   for (const std::string fault : {"read/a:eio@#6", "read/a:flip@#6", "read/a:hang=5ms@1.0"}) {

@@ -124,7 +124,7 @@ Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManif
 }
 
 // Moves the checkpoint out of ckpt/ into the folder `where`, and returns its new name. Syncs the rename
-// first: the caller must not unlink files while a power cut could bring the old name back.
+// before it returns: the caller must not unlink files while a power cut could bring the old name back.
 Result<std::string> CheckpointStore::put_aside(std::string_view run, const CheckpointId& id,
                                                std::string_view where) {
   PENSTOCK_TRY(check_run_name(run));

@@ -52,9 +52,9 @@ TEST_P(CommittedCheckpoint, IsListedInOrderOfStepAndGeneration) {
   EXPECT_TRUE(list_checkpoints(*store_, "none")->empty());
 }
 
-// A training may remove checkpoints while another process lists them. A removed one must count as missing and
-// not as corrupt.
-TEST_P(CommittedCheckpoint, ThatIsTakenAwayMeanwhileIsNotThereAndNotWrong) {
+// A training may remove checkpoints while another process lists them. A checkpoint that was removed must
+// count as missing and not as corrupt.
+TEST_P(CommittedCheckpoint, CountsAsMissingIfRemovedDuringAListing) {
   saved(1);
   const CheckpointManifest second = saved(2);
   const CheckpointManifest third = saved(3);
@@ -87,7 +87,7 @@ TEST_P(CommittedCheckpoint, ThatIsTakenAwayMeanwhileIsNotThereAndNotWrong) {
   EXPECT_ERRC(Errc::corrupt, (*seen)->manifest("run", {3, 0}), "missing");
 }
 
-TEST_P(CommittedCheckpoint, ThatIsDamagedIsListedWithWhatIsWrong) {
+TEST_P(CommittedCheckpoint, IsListedWithItsErrorIfDamaged) {
   Backend& backend = store_.backend();
   EXPECT_OK(listed_after([] {}));
   EXPECT_ERRC(Errc::corrupt, listed_after([&] { ASSERT_OK(backend.names().remove(at("MANIFEST"))); }),
@@ -112,7 +112,7 @@ TEST_P(CommittedCheckpoint, ThatIsDamagedIsListedWithWhatIsWrong) {
               "no folder");
 }
 
-TEST_P(CommittedCheckpoint, ThatLiesWhereItDoesNotBelongIsCorrupt) {
+TEST_P(CommittedCheckpoint, IsCorruptInAWrongFolder) {
   TestStore other(StoreRole::slow);
   const CheckpointManifest elsewhere = save(*other, "run", {1, 0});
   EXPECT_ERRC(Errc::corrupt,
@@ -136,7 +136,7 @@ TEST(CommittedCheckpointLinks, AreNotFollowed) {
   EXPECT_ERRC(Errc::corrupt, store->manifest("run", {1, 0}), "symbolic link");
   EXPECT_ERRC(Errc::corrupt, store->verify("run", first), "symbolic link");
   EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->front().manifest, "symbolic link");
-  // Removing a link does not remove its target. The same holds for a link in place of a folder.
+  // Removing a link does not remove its target. The same is true for a link in place of a folder.
   std::filesystem::create_directory_symlink(folder, root / CheckpointStore::folder("run", {2, 0}));
   EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->back().manifest, "no folder");
   ASSERT_OK(store->remove("run", {2, 0}));
@@ -146,7 +146,7 @@ TEST(CommittedCheckpointLinks, AreNotFollowed) {
   EXPECT_TRUE(list_checkpoints(*store, "run")->empty());
 }
 
-TEST_P(CommittedCheckpoint, IsNeverAbsentBecauseTheStoreCannotBeRead) {
+TEST_P(CommittedCheckpoint, IsNotMissingIfTheStoreCannotBeRead) {
   saved();
   const Tier faulty = store_.place().tier("slow", "fail=names:eio@#1..");
   const auto store = CheckpointStore::open(faulty);
@@ -163,7 +163,7 @@ TEST_P(CommittedCheckpoint, IsNeverAbsentBecauseTheStoreCannotBeRead) {
   EXPECT_ERRC(Errc::io, listed->front().manifest);
 }
 
-TEST_P(CommittedCheckpoint, IsReadChunkByChunkAndProven) {
+TEST_P(CommittedCheckpoint, IsReadAndCheckedChunkByChunk) {
   const CheckpointManifest manifest = saved();
   const TestFiles files = two_files();
   std::string read;
@@ -216,7 +216,7 @@ TEST_P(CommittedCheckpoint, OfAnotherLengthIsNotRead) {
   EXPECT_ERRC(Errc::invalid_argument, store_->read_file("run", {1, 0}, hostile, nullptr));
 }
 
-TEST_P(CommittedCheckpoint, IsVerifiedAgainstWhatWasSaidOfIt) {
+TEST_P(CommittedCheckpoint, IsVerifiedAgainstTheGivenManifest) {
   CheckpointManifest manifest = saved();
   EXPECT_OK(store_->verify("run", manifest));
   manifest.files[0].chunks[0] ^= 1;
@@ -224,7 +224,7 @@ TEST_P(CommittedCheckpoint, IsVerifiedAgainstWhatWasSaidOfIt) {
   EXPECT_ERRC(Errc::not_found, store_->verify("run", manifest_of("run", {2, 0})));
 }
 
-TEST_P(CommittedCheckpoint, IsRemovedWhole) {
+TEST_P(CommittedCheckpoint, IsRemovedCompletely) {
   saved(1);
   saved(2);
   ASSERT_OK(store_->remove("run", {1, 0}));
@@ -234,7 +234,7 @@ TEST_P(CommittedCheckpoint, IsRemovedWhole) {
   EXPECT_ERRC(Errc::invalid_argument, store_->remove("..", {1, 0}));
 }
 
-TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
+TEST_P(CommittedCheckpoint, IsGoneEvenIfItsFilesCannotBeUnlinked) {
   saved();
   // remove() makes four operations on names: make trash, rename, list, remove. From the fourth on, they fail.
   const Tier faulty = store_.place().tier("slow", "fail=names:eio@#4..");
@@ -247,7 +247,7 @@ TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
   EXPECT_TRUE(names_in(store_.backend(), "trash").empty());
 }
 
-TEST_P(CommittedCheckpoint, InQuarantineSaysWhy) {
+TEST_P(CommittedCheckpoint, HasItsErrorNextToItInQuarantine) {
   saved();
   ASSERT_OK(store_->quarantine("run", {1, 0}, "a bit flipped"));
   EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());
@@ -262,7 +262,7 @@ TEST_P(CommittedCheckpoint, InQuarantineSaysWhy) {
   EXPECT_EQ(names_in(store_.backend(), "quarantine").size(), 4U);
 }
 
-TEST_P(CommittedCheckpoint, HintsAreForPeople) {
+TEST_P(CommittedCheckpoint, IgnoresErrorsOfWritingTheHint) {
   saved();
   store_->hint_latest("run", {1, 0});
   EXPECT_EQ(text_in(store_.backend(), "LATEST"), "run 000000000001.0\n");

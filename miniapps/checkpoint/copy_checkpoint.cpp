@@ -1,14 +1,14 @@
-// A thread reads and checks the checkpoint; the caller's thread writes it.
+// Copies a checkpoint: one thread reads and checks it, and the caller's thread writes the copy.
 //
 // Threads: the caller is the drainer's thread, or the main thread of `penstock checkpoint drain`. It runs
 // everything but ReadAhead::read_all() and finish(), which run on the thread that ReadAhead starts.
 // Locks: ReadAhead::mutex_ guards free_slots_, chunks_read_, chunks_taken_ and failure_. No I/O happens with
 // it held. The caller holds the run's drain lock of the store `to`, which keeps other processes out.
 // Memory: CopyMemory holds four chunks; the first use of each allocates. A lack of memory there is an error.
-// Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only an error of on_written()
-// does.
-// Crash: until commit() the copy is a folder in tmp/, which the next process sweeps. commit() syncs all of
-// it and renames the folder, so a checkpoint that is visible is complete.
+// Ctrl-C: ends the copy at the next chunk if request.interruptible is true. If it is false, an error of
+// on_written() ends the copy, but no signal does.
+// Crash: until commit() the copy is a folder in tmp/, which the next process removes (sweep()). commit()
+// syncs the whole folder and renames it, so a checkpoint that is visible is complete.
 #include "miniapps/checkpoint/copy_checkpoint.hpp"
 
 #include <fmt/format.h>

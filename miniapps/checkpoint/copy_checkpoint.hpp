@@ -20,8 +20,8 @@ using CopyMemory = std::array<Buffer, 4>;
 struct CopyRequest {
   bool read_back = false;      // the copy is read and checked before it is committed
   bool read_existing = false;  // an existing copy is accepted only after it is read and checked
-  bool interruptible = true;   // false: only an error of `on_written` ends the copy, no signal
-  // Used if not interruptible: a signal stops the reading thread only after this has become true
+  bool interruptible = true;   // false: no signal ends the copy, but an error of `on_written` does
+  // Used if `interruptible` is false: a signal stops the reading thread only after this flag has become true
   // (IgnoreInterrupt).
   const std::atomic<bool>* heed_signals = nullptr;
   uint64_t headroom = 0;
@@ -32,9 +32,10 @@ struct CopyRequest {
 
 // Copies a committed checkpoint from one store to another and commits it there, with the same run, id and
 // bytes. Checks every chunk that it reads. The caller holds the run's drain lock of `to`.
-// If `to` already has that checkpoint, nothing is copied. The result is success if its manifest lists the
-// same files and, with `read_existing`, their bytes are right; else already_exists. Its folders are synced
-// before success is returned: the process that committed it may have been killed before it synced them.
+// If `to` already has that checkpoint, nothing is copied. The result is success if the manifest of that copy
+// lists the same files and, with `read_existing`, their bytes are right; else already_exists. The folders of
+// the copy are synced before success is returned: the process that committed it may have been killed before
+// it synced them.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest,
                                            const CopyRequest& request = {});

@@ -33,13 +33,13 @@ INSTANTIATE_TEST_SUITE_P(On, CopiedCheckpoint, testing::Values("mem", "posix"),
 
 TEST_P(CopiedCheckpoint, IsTheSameInItsNewStore) {
   CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
-  uint64_t told = 0;
+  uint64_t reported_bytes = 0;
   for (const bool read_back : {false, true}) {
     manifest.id.generation = read_back ? 1 : 0;
     if (read_back) manifest = save(*fast_, "run", manifest.id, many_files());
     const auto copy =
         copy_checkpoint(*fast_, *slow_, manifest, {.read_back = read_back, .on_written = [&](uint64_t bytes) {
-                                                     told += bytes;
+                                                     reported_bytes += bytes;
                                                      return success();
                                                    }});
     ASSERT_OK(copy);
@@ -48,7 +48,7 @@ TEST_P(CopiedCheckpoint, IsTheSameInItsNewStore) {
     EXPECT_EQ(copy->snapshot_time, manifest.snapshot_time);
     EXPECT_OK(slow_->verify("run", *copy));
   }
-  EXPECT_EQ(told, 2 * manifest.bytes());
+  EXPECT_EQ(reported_bytes, 2 * manifest.bytes());
   EXPECT_TRUE(names_in(slow_.backend(), "tmp").empty());
   EXPECT_TRUE(names_in(slow_.backend(), "reserved").empty());
 }
@@ -73,7 +73,7 @@ TEST_P(CopiedCheckpoint, NeverReplacesWhatIsThere) {
   EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "is empty");
 }
 
-TEST_P(CopiedCheckpoint, OfADamagedOneIsNone) {
+TEST_P(CopiedCheckpoint, IsNotCommittedIfTheSourceIsDamaged) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
   for (const size_t where : {size_t{0}, size_t{5 * kCheckpointChunk}}) {
     damage(fast_.backend(), manifest, "big", where);
@@ -112,7 +112,7 @@ TEST_P(CopiedCheckpoint, EndsWithTheFirstErrorOfEitherSide) {
 
 // Each operation at the destination in turn fails once, or flips a bit of a read. An acknowledged copy must
 // be whole.
-TEST_P(CopiedCheckpoint, HoldsWhateverFails) {
+TEST_P(CopiedCheckpoint, IsCompleteIfAcknowledgedDespiteFaults) {
   CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   for (const std::string kind : {"eio", "flip"}) {
     int failed = 0;
@@ -137,7 +137,7 @@ TEST_P(CopiedCheckpoint, HoldsWhateverFails) {
   }
 }
 
-TEST_P(CopiedCheckpoint, NeedsRoom) {
+TEST_P(CopiedCheckpoint, NeedsFreeSpace) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
   TestStore tight(StoreRole::slow, GetParam(), "capacity=26MiB");
   EXPECT_ERRC(Errc::no_space, copy_checkpoint(*fast_, *tight, manifest, {.headroom = 4 << 20}),
@@ -145,21 +145,21 @@ TEST_P(CopiedCheckpoint, NeedsRoom) {
   EXPECT_OK(copy_checkpoint(*fast_, *tight, manifest));
 }
 
-TEST_P(CopiedCheckpoint, IsEndedByWhoIsTold) {
+TEST_P(CopiedCheckpoint, IsEndedByAnErrorOfOnWritten) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
-  uint64_t told = 0;
+  uint64_t reported_bytes = 0;
   EXPECT_ERRC(Errc::timed_out,
               copy_checkpoint(*fast_, *slow_, manifest, {.on_written = [&](uint64_t bytes) -> Result<void> {
-                told += bytes;
-                if (told < 3 * kCheckpointChunk) return success();
+                reported_bytes += bytes;
+                if (reported_bytes < 3 * kCheckpointChunk) return success();
                 return make_error(Errc::timed_out, "long enough");
               }}),
               "long enough");
-  EXPECT_EQ(told, 3 * kCheckpointChunk);
+  EXPECT_EQ(reported_bytes, 3 * kCheckpointChunk);
   expect_nothing_there();
 }
 
-TEST_P(CopiedCheckpoint, IsEndedByASignalUnlessItHasAGrace) {
+TEST_P(CopiedCheckpoint, IsEndedByASignalOnlyIfInterruptible) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
   simulate_interrupt(SIGTERM);
   EXPECT_ERRC(Errc::interrupted, copy_checkpoint(*fast_, *slow_, manifest));
@@ -168,7 +168,7 @@ TEST_P(CopiedCheckpoint, IsEndedByASignalUnlessItHasAGrace) {
   simulate_interrupt(0);
 }
 
-TEST_P(CopiedCheckpoint, DoesNotGoWhereTheStoreIsGone) {
+TEST_P(CopiedCheckpoint, IsNotWrittenToAMissingStore) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   ASSERT_OK(slow_.backend().names().remove("STORE.json"));
   EXPECT_ERRC(Errc::io, copy_checkpoint(*fast_, *slow_, manifest), "is it mounted?");

@@ -1,7 +1,7 @@
 // Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
-// evict_one(), held_bytes(), wait_for_next_drain(), is_idle(), wait_until_idle() and trouble_text(). add() is
-// called by the thread that committed: the training thread, or the snapshot thread. The drainer's own thread
-// runs drain_loop(), drain(), handle_failure(), remove_old_copies() and evict_one().
+// evict_one(), held_bytes(), wait_for_next_drain(), is_idle(), wait_until_idle() and last_error_text(). add()
+// is called by the thread that committed the checkpoint: the training thread, or the snapshot thread. The
+// drainer's own thread runs drain_loop(), drain(), handle_failure(), remove_old_copies() and evict_one().
 // Locks: mutex_ guards the members that are declared after it, up to stop_. No I/O happens while it is held.
 // A thread that holds it may take the ledger's mutex_; the opposite order never occurs.
 // Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the drainer's thread
@@ -136,9 +136,9 @@ Drainer::~Drainer() {
   changed_.notify_all();
 }
 
-// Lists the checkpoints of earlier processes, then starts the thread. Until it runs, mutex_ is not needed
-// here. The caller holds the run's locks of both stores, so no other process adds or removes checkpoints of
-// this run meanwhile.
+// Lists the checkpoints of earlier processes, then starts the thread. Until that thread runs, mutex_ is not
+// needed here. The caller holds the run's locks of both stores, so no other process adds or removes
+// checkpoints of this run meanwhile.
 Result<void> Drainer::begin() {
   PENSTOCK_ASSIGN(const uint64_t quarantined,
                   sort_fast_checkpoints(fast_, slow_, policy_.run, durable_, pending_));
@@ -213,11 +213,11 @@ Result<bool> Drainer::evict_one() {
       put_back(durable_);
       if (verified.error().code == Errc::interrupted) return verified.error();
       const std::lock_guard lock(mutex_);
-      trouble_ = verified.error();
+      last_error_ = verified.error();
       return false;
     }
-    // Only now may the fast copy be removed: before the slow copy was checked, it might have been the last
-    // good one.
+    // Only now may the fast copy be removed: before the slow copy was checked, the fast copy might have been
+    // the last good one.
     const Result<void> removed = fast_.remove(policy_.run, oldest.id);
     if (!removed.ok() && removed.error().code != Errc::not_found) {
       put_back(durable_);
@@ -253,16 +253,16 @@ Result<void> Drainer::wait_until_idle(std::chrono::steady_clock::time_point unti
     if (now >= until) {
       return make_error(Errc::timed_out,
                         format_size(ledger_.counts().backlog_bytes) + " on '" + fast_.tier().name +
-                            "' are not durable yet; `penstock checkpoint drain` goes on" + trouble_text());
+                            "' are not durable yet; `penstock checkpoint drain` goes on" + last_error_text());
     }
     wait_for_next_drain(std::min(until, now + kFailurePoll));
   }
   return ledger_.failure();
 }
 
-std::string Drainer::trouble_text() const {
+std::string Drainer::last_error_text() const {
   const std::lock_guard lock(mutex_);
-  return trouble_ ? "; the drain says: " + trouble_->message() : "";
+  return last_error_ ? "; the drain says: " + last_error_->message() : "";
 }
 
 bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
@@ -289,7 +289,8 @@ void Drainer::drain_loop() noexcept {
     }
   } catch (const std::exception& error) {
     // The exception has released mutex_. The error is recorded before the waiting threads are woken, since
-    // they look for it. The pending checkpoints stay on the fast tier, and the next process drains them.
+    // each of them then checks for an error. The pending checkpoints stay on the fast tier, and the next
+    // process drains them.
     ledger_.record_failure(
         make_error(Errc::internal, "the thread that drains checkpoints died: " + std::string(error.what())));
     const std::lock_guard lock(mutex_);
@@ -326,14 +327,15 @@ void Drainer::drain(const CheckpointManifest& next) {
     pending_.pop_front();
     durable_.push_back(next);
     drained_one_ = true;
-    trouble_.reset();
+    last_error_.reset();
     retry_pause_ = std::chrono::nanoseconds{0};
     count_backlog();
   }
-  // The checkpoint is durable even if old copies cannot be removed now. The next drain tries again.
+  // The checkpoint is durable even if old copies cannot be removed now. The next drain tries to remove them
+  // again.
   if (const Result<void> removed = remove_old_copies(next.id); !removed.ok()) {
     const std::lock_guard lock(mutex_);
-    trouble_ = removed.error();
+    last_error_ = removed.error();
   }
   // Wakes the waiting threads only after remove_old_copies(), since wait_for_next_drain() waits for free
   // space.
@@ -365,7 +367,7 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
       pending_.pop_front();
       count_backlog();
     }
-    trouble_ = std::move(error);
+    last_error_ = std::move(error);
     ++ended_drains_;
     if (!lost)
       retry_pause_ =

@@ -33,7 +33,7 @@ class CheckpointLedger {
 
   // Adds a save that has just started, at save_begin_s.
   void add_save(const CheckpointId& id, uint64_t bytes, double save_begin_s);
-  // Gives the entry a new id: the save is tried again under another generation.
+  // Gives the entry of a save a new id, because the save is tried again with another generation.
   void rename(const CheckpointId& from, const CheckpointId& to);
   // Records that the checkpoint has reached a level. First calls on_reached, then records the time. An error
   // of on_reached goes to record_failure(). A checkpoint of an earlier process has no entry; only on_reached
@@ -88,7 +88,7 @@ class Drainer {
   // Removes the oldest fast copy that is also on the slow tier; false if there is none. If an earlier process
   // drained that checkpoint, its slow copy is read first, since the fast copy may be the last good one. This
   // read is omitted once this process has drained a checkpoint itself, unless read_back is set. A wrong slow
-  // copy goes to quarantine and is drained again from the fast one. If the slow copy cannot be read, the fast
+  // copy goes to quarantine, and the checkpoint is drained again. If the slow copy cannot be read, the fast
   // one stays.
   Result<bool> evict_one();
 
@@ -104,7 +104,7 @@ class Drainer {
 
   // The last error of a drain or of a removal, as text for the end of a message. "" after a drain that
   // succeeded.
-  std::string trouble_text() const;
+  std::string last_error_text() const;
 
  private:
   void drain_loop() noexcept;
@@ -127,7 +127,7 @@ class Drainer {
   // How many of the first entries of durable_ were drained by earlier processes.
   size_t drained_earlier_ = 0;
   bool drained_one_ = false;  // whether this process has drained a checkpoint
-  std::optional<Error> trouble_;
+  std::optional<Error> last_error_;
   std::chrono::nanoseconds retry_pause_{0};
   uint64_t ended_drains_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// One checkpoint in a store: its manifest, or why that is not valid.
+// One checkpoint in a store: its manifest, or the error if the manifest is not valid.
 struct ListedCheckpoint {
   CheckpointId id;
   Result<CheckpointManifest> manifest;
@@ -22,14 +22,14 @@ struct ListedCheckpoint {
 };
 
 // Returns the checkpoints of the run in one store, oldest first. Each has its manifest, read from the store,
-// or the error of CheckpointStore::manifest(). Skips names that are not of checkpoints, and checkpoints that
-// another process removes meanwhile.
+// or the error of CheckpointStore::manifest(). Skips entries whose names are not those of checkpoints, and
+// checkpoints that another process removes meanwhile.
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& store, std::string_view run);
 
 // Sorts the checkpoints of the run on the fast tier, oldest first: `durable` gets those that the slow tier
-// has with the same files, `pending` the others. Moves wrong checkpoints to quarantine, and returns how many
-// it moved. Skips checkpoints of another version of the format. The caller holds the run's locks of both
-// stores.
+// has with the same files, `pending` the others. Moves corrupt fast copies to quarantine, and returns how
+// many it moved. Skips checkpoints that are written in another version of the format. The caller holds the
+// run's locks of both stores.
 Result<uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow, std::string_view run,
                                        std::deque<CheckpointManifest>& durable,
                                        std::deque<CheckpointManifest>& pending);

@@ -1,4 +1,5 @@
-// Records which slow store a run of a fast store drains to, and removes that record with the rest of a run.
+// Records in the fast store to which slow store a run drains. forget_run() removes this record with all else
+// that is left of the run.
 #include <optional>
 #include <string>
 

@@ -4,7 +4,7 @@
 // Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names
 // allocate.
 // Ctrl-C: not checked in this file.
-// Crash: nothing is written.
+// Crash: this file writes no files.
 #include "miniapps/checkpoint/payload.hpp"
 
 #include <fmt/format.h>

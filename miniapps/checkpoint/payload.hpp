@@ -22,23 +22,23 @@ struct PayloadFile {
   friend bool operator==(const PayloadFile&, const PayloadFile&) = default;
 };
 
-// The size of what is saved. find_payload() takes a name ("alexnet-adam", "resnet50", "unet3d", "llama3-8b",
-// "alexnet-adam-tensorflow" ...), a fraction ("llama3-8b/8" is one eighth), or a size ("512MiB"). Anything
-// else is invalid_argument, and the message lists the names.
+// The name and the size of the state that is saved. find_payload() takes a name ("alexnet-adam", "resnet50",
+// "unet3d", "llama3-8b", "alexnet-adam-tensorflow" ...), a fraction ("llama3-8b/8" is one eighth), or a size
+// ("512MiB"). Anything else is invalid_argument, and the message lists the names.
 struct Payload {
   std::string name;
   uint64_t bytes = 0;
 
   // The files that one rank of `ranks` ranks saves: "rank-3.bin", with sizes that differ by at most one byte
-  // between ranks; or the three files of TensorFlow.
+  // between ranks; or the three files that TensorFlow writes.
   std::vector<PayloadFile> shard(uint64_t rank, uint64_t ranks) const;
 };
 Result<Payload> find_payload(std::string_view text);
 
 // The bytes that one rank saves, in place of real weights. They cannot be compressed or deduplicated, and
-// every page of 4 KiB differs from step to step. They follow from seed, rank and step, so that they can be
-// checked. advance_to() writes only one cache line in each page. Only one thread at a time may use the
-// object.
+// every page of 4 KiB differs from step to step. They are calculated from seed, rank and step, so that a
+// restore can check them. advance_to() writes only one cache line in each page. Only one thread at a time may
+// use the object.
 class PayloadState {
  public:
   // Allocates the memory and fills it, with several threads. exhausted if there is not enough memory.

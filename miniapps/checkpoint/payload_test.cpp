@@ -34,7 +34,7 @@ TEST(Payload, SizesAreThePublishedOnes) {
   EXPECT_EQ(bytes("alexnet-adam-tensorflow"), 704'390'864U + 1'876U + 153'226U);
   EXPECT_EQ(bytes("resnet50"), 204'669'160U);
   EXPECT_EQ(bytes("unet3d"), 499'153'191U);
-  // In MLPerf Storage, 105, 912 and 5,290 "GB" are GiB, but 18 TB are decimal.
+  // The "GB" of MLPerf Storage (105, 912 and 5,290) are GiB, but its 18 TB are decimal.
   const double gib = 0x1p30;
   EXPECT_NEAR(double(bytes("llama3-8b")) / gib, 105, 105 * 0.01);
   EXPECT_NEAR(double(bytes("llama3-70b")) / gib, 912, 912 * 0.01);
@@ -50,7 +50,7 @@ TEST(Payload, NamesAndSizesAreFound) {
   EXPECT_EQ(find_payload("512MiB").value().bytes, uint64_t{512} << 20);
 }
 
-TEST(Payload, WhatIsNoneIsRefusedWithTheNames) {
+TEST(Payload, UnknownNamesAreRefusedWithTheListOfNames) {
   EXPECT_ERRC(Errc::invalid_argument, find_payload("alexnet-adm"), "did you mean 'alexnet-adam'?");
   EXPECT_ERRC(Errc::invalid_argument, find_payload("gpt"), "llama3-405b");
   for (const char* const wrong : {"", "0", "-5", "/2", "unet3d/", "unet3d/0", "unet3d/x", "unet3d/499153192"})
@@ -122,7 +122,7 @@ TEST(PayloadState, EachWrongByteIsNamed) {
               "byte " + std::to_string(6 * kPage + 1) + " differs");
 }
 
-TEST(PayloadState, WrongStepRankSeedFileAndPlaceAreFound) {
+TEST(PayloadState, FindsAWrongStepRankSeedFileOrOffset) {
   const auto state = state_of(1);
   state->advance_to(20);
   const auto bytes = state->file(0);
@@ -133,7 +133,7 @@ TEST(PayloadState, WrongStepRankSeedFileAndPlaceAreFound) {
   EXPECT_ERRC(Errc::corrupt, prove_state(bytes, 0, "b.bin", 1, kSeed, 20));
   EXPECT_ERRC(Errc::corrupt, prove_state(bytes, kPage, "a.bin", 1, kSeed, 20), "byte 4096 differs");
   EXPECT_ERRC(Errc::internal, prove_state(bytes, 8, "a.bin", 1, kSeed, 20));
-  // One page of another step among the right ones, as after a torn write.
+  // Puts one page of another step among the right pages, as after a torn write.
   const auto older = copy(bytes);
   state->advance_to(40);
   auto torn = copy(state->file(0));
@@ -142,7 +142,7 @@ TEST(PayloadState, WrongStepRankSeedFileAndPlaceAreFound) {
               "byte " + std::to_string(4 * kPage));
 }
 
-TEST(PayloadState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
+TEST(PayloadState, EachPageDiffersByStepFileAndRank) {
   std::set<std::vector<std::byte>> pages;
   size_t count = 0;
   for (const uint64_t rank : {0U, 1U}) {
@@ -158,7 +158,7 @@ TEST(PayloadState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
 }
 
 // Compressible data has repeated words, or some bytes that are more frequent than others.
-TEST(PayloadState, DoesNotShrink) {
+TEST(PayloadState, CannotBeCompressed) {
   constexpr size_t kWords = 1 << 17;
   const auto state = state_of(0, {{"a.bin", kWords * 8}});
   state->advance_to(5);
@@ -174,14 +174,14 @@ TEST(PayloadState, DoesNotShrink) {
   EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
 }
 
-TEST(PayloadState, FilesBeginWhereDirectIoCanTakeThem) {
+TEST(PayloadState, FilesBeginAtPageBoundaries) {
   const auto state = state_of(0, {{"a.bin", 5}, {"b.bin", kBytes}});
   for (const size_t file : {0U, 1U})
     // NOLINTNEXTLINE(*-reinterpret-cast)
     EXPECT_EQ(reinterpret_cast<uintptr_t>(state->file(file).data()) % kPage, 0U);
 }
 
-TEST(PayloadState, WhatIsLargerThanMemoryIsRefused) {
+TEST(PayloadState, RefusesSizesLargerThanMemory) {
   EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", uint64_t{1} << 50}}, 0, 1), "1.0 PiB");
   EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", UINT64_MAX / 2}}, 0, 1));
 }

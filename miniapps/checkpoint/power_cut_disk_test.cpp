@@ -13,7 +13,7 @@ class OnDisk : public testing::TestWithParam<const char*> {
     disk_ = *std::move(disk);
   }
 
-  // Makes one trial in folders of its own. Returns whether the power cut happened.
+  // Runs one trial in folders of its own. Returns whether the power cut happened.
   bool trial(uint64_t n, const Mutant& mutant, Sweep& swept) {
     const std::filesystem::path root = disk_->path() / std::to_string(trials_++);
     for (const char* tier : {"fast", "slow"}) std::filesystem::create_directories(root / tier);
@@ -25,14 +25,14 @@ class OnDisk : public testing::TestWithParam<const char*> {
       slow.backend = lying(std::move(slow.backend), skips);
       return Tiers{std::move(fast), std::move(slow)};
     };
-    Acknowledged told;
+    Acknowledged acknowledged;
     PowerCut power(n, [&] { EXPECT_OK(disk_->cut()); });
     {
       auto its_own = tiers(mutant.skips);
       EXPECT_OK(its_own);
       its_own->fast.backend = cut_off(std::move(its_own->fast.backend), power);
       its_own->slow.backend = cut_off(std::move(its_own->slow.backend), power);
-      static_cast<void>(train(*its_own, mutant, told).ok());
+      static_cast<void>(train(*its_own, mutant, acknowledged).ok());
       if (!power.happened()) {
         EXPECT_OK(disk_->cut());
       }
@@ -40,7 +40,7 @@ class OnDisk : public testing::TestWithParam<const char*> {
     EXPECT_OK(disk_->restart());
     const auto after = tiers(Mutant().skips);
     EXPECT_OK(after);
-    swept.add("operation " + std::to_string(n), check(*after, told));
+    swept.add("operation " + std::to_string(n), check(*after, acknowledged));
     return power.happened();
   }
   Sweep sweep(const Mutant& mutant, uint64_t stride) {
@@ -55,7 +55,7 @@ class OnDisk : public testing::TestWithParam<const char*> {
   uint64_t trials_ = 0;
 };
 
-TEST_P(OnDisk, PowerCutsLeaveWhatWasAcknowledged) {
+TEST_P(OnDisk, AcknowledgedCheckpointsSurvivePowerCuts) {
   const Sweep swept = sweep({}, 1);
   swept.say(GetParam());
   EXPECT_EQ(swept.bad, 0U) << swept.first;
@@ -64,7 +64,7 @@ TEST_P(OnDisk, PowerCutsLeaveWhatWasAcknowledged) {
 
 // The journals of these file systems order names, which POSIX does not require. So some missing syncs of
 // folders cannot be noticed there.
-TEST_P(OnDisk, SyncsThatAreLeftOutAreMissed) {
+TEST_P(OnDisk, TestsNoticeOmittedSyncs) {
   const std::set<std::string> hidden{"no_tmp_dir_fsync", "no_new_parent_fsync", "no_grandparent_fsync",
                                      "no_root_fsync"};
   for (const Mutant& mutant : mutants()) {

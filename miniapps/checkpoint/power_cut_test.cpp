@@ -11,13 +11,13 @@
 namespace penstock {
 namespace {
 
-// --- A simulated machine, which loses everything that a file system may lose.
+// --- A simulated machine, which loses at a power cut everything that a file system may lose.
 
 class InMemory : public testing::Test {
  protected:
   struct Trial {
     ForgetfulMachine machine{};
-    Acknowledged told{};
+    Acknowledged acknowledged{};
 
     Tiers tiers(const Mutant& mutant) {
       const auto tier = [&](const char* name) {
@@ -33,14 +33,14 @@ class InMemory : public testing::Test {
 
   static uint64_t operations(const Mutant& mutant = {}) {
     Trial trial;
-    EXPECT_OK(train(trial.tiers(mutant), mutant, trial.told));
-    EXPECT_TRUE(trial.told.durable.at(kSteps - 1) && trial.told.fast.at(kSteps));
+    EXPECT_OK(train(trial.tiers(mutant), mutant, trial.acknowledged));
+    EXPECT_TRUE(trial.acknowledged.durable.at(kSteps - 1) && trial.acknowledged.fast.at(kSteps));
     return trial.machine.operations();
   }
-  // Trains until operation n, and starts again with what is left.
+  // Trains until the power cut at operation n, and starts the machine again with what is left.
   static void train_until(Trial& trial, uint64_t n, const Mutant& mutant, Kept kept, uint64_t seed) {
     trial.machine.cut_at(n);
-    static_cast<void>(train(trial.tiers(mutant), mutant, trial.told).ok());
+    static_cast<void>(train(trial.tiers(mutant), mutant, trial.acknowledged).ok());
     trial.machine.power_on(kept, seed);
   }
   static std::string at(uint64_t n, uint64_t seed = 0) {
@@ -53,48 +53,48 @@ class InMemory : public testing::Test {
       for (uint64_t seed = 1; seed <= seeds; ++seed) {
         Trial trial;
         train_until(trial, n, mutant, kept, seed);
-        sweep.add(at(n, seeds == 1 ? 0 : seed), check(trial.tiers({}), trial.told));
+        sweep.add(at(n, seeds == 1 ? 0 : seed), check(trial.tiers({}), trial.acknowledged));
       }
     }
     return sweep;
   }
 };
 
-TEST_F(InMemory, EveryKillLeavesWhatWasAcknowledged) {
+TEST_F(InMemory, AcknowledgedCheckpointsSurviveEveryKill) {
   const Sweep swept = sweep({}, Kept::all, 1);
   swept.say("killed");
   EXPECT_EQ(swept.bad, 0U) << swept.first;
 }
 
-TEST_F(InMemory, EveryPowerCutLeavesWhatWasAcknowledged) {
+TEST_F(InMemory, AcknowledgedCheckpointsSurviveEveryPowerCut) {
   const Sweep swept = sweep({}, Kept::none, 1);
   swept.say("cut, nothing else kept");
   EXPECT_EQ(swept.bad, 0U) << swept.first;
 }
 
-TEST_F(InMemory, EveryPowerCutThatKeepsSomethingByChanceDoesToo) {
+TEST_F(InMemory, AcknowledgedCheckpointsSurvivePartialPowerCuts) {
   const Sweep swept = sweep({}, Kept::some, full() ? 200 : 5);
   swept.say("cut, some kept");
   EXPECT_EQ(swept.bad, 0U) << swept.first;
 }
 
-// The process that recovers did not make the files that it finds: they may not be on the disk yet.
-TEST_F(InMemory, WhatIsAcknowledgedAfterAKillSurvivesThePowerCutThatFollows) {
+// The process that recovers did not write the files that it finds, so they may not be on the disk yet.
+TEST_F(InMemory, AcknowledgedAfterAKillSurvivesALaterPowerCut) {
   Sweep swept;
   const uint64_t last = operations() + 1;
   for (uint64_t n = 1; n <= last; ++n) {
     Trial trial;
     train_until(trial, n, {}, Kept::all, 0);
-    const auto recovered = recover(trial.tiers({}), trial.told);
+    const auto recovered = recover(trial.tiers({}), trial.acknowledged);
     if (!recovered) swept.add(at(n), {"does not recover: " + recovered.error().message()});
     trial.machine.power_on(Kept::none);
-    swept.add(at(n), check(trial.tiers({}), trial.told));
+    swept.add(at(n), check(trial.tiers({}), trial.acknowledged));
   }
   swept.say("killed, recovered, cut");
   EXPECT_EQ(swept.bad, 0U) << swept.first;
 }
 
-TEST_F(InMemory, RecoveriesMayBeCutAgainAndAgain) {
+TEST_F(InMemory, RecoverySurvivesRepeatedPowerCuts) {
   Sweep swept;
   const uint64_t last = operations() + 1;
   const uint64_t rounds = full() ? 60 : 2;
@@ -105,19 +105,19 @@ TEST_F(InMemory, RecoveriesMayBeCutAgainAndAgain) {
       train_until(trial, n, {}, random.below(0, 2) == 0 ? Kept::all : Kept::some, round);
       for (uint64_t again = 1; again <= 5; ++again) {
         trial.machine.cut_at(1 + random.below(again, 80));
-        static_cast<void>(recover(trial.tiers({}), trial.told).ok());
+        static_cast<void>(recover(trial.tiers({}), trial.acknowledged).ok());
         trial.machine.power_on(random.below(again + 10, 2) == 0 ? Kept::all : Kept::some, round + again);
       }
-      swept.add(at(n, round), check(trial.tiers({}), trial.told));
+      swept.add(at(n, round), check(trial.tiers({}), trial.acknowledged));
       trial.machine.power_on(Kept::none);
-      swept.add(at(n, round) + ", then cut", check(trial.tiers({}), trial.told));
+      swept.add(at(n, round) + ", then cut", check(trial.tiers({}), trial.acknowledged));
     }
   }
   swept.say("cut, recovery cut five times");
   EXPECT_EQ(swept.bad, 0U) << swept.first;
 }
 
-TEST_F(InMemory, EverySyncThatIsLeftOutIsMissed) {
+TEST_F(InMemory, TestsNoticeEveryOmittedSync) {
   for (const Mutant& mutant : mutants()) {
     const Sweep swept = sweep(mutant, Kept::none, 1);
     swept.say(mutant.name);
@@ -127,14 +127,14 @@ TEST_F(InMemory, EverySyncThatIsLeftOutIsMissed) {
 
 // --- A real process that kills itself.
 
-TEST(Killed, AtEveryOperationARealProcessLeavesWhatWasAcknowledged) {
+TEST(Killed, RealProcessKeepsAcknowledgedCheckpointsAtEveryKill) {
   void* const shared =
       ::mmap(nullptr, sizeof(Acknowledged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
-  auto* const told = static_cast<Acknowledged*>(shared);
+  auto* const acknowledged = static_cast<Acknowledged*>(shared);
   Sweep swept;
   for (bool ended = false; !ended;) {
-    *told = {};
+    *acknowledged = {};
     const ScratchFolder scratch;
     const auto tiers = [&](PowerCut* power) -> Result<Tiers> {
       const std::string path = "=posix:" + scratch.path().string() + "/";
@@ -151,7 +151,7 @@ TEST(Killed, AtEveryOperationARealProcessLeavesWhatWasAcknowledged) {
     if (child == 0) {
       PowerCut power(swept.points + 1, [] { ::raise(SIGKILL); });
       const auto its_own = tiers(&power);
-      const bool good = its_own.ok() && train(*its_own, {}, *told).ok();
+      const bool good = its_own.ok() && train(*its_own, {}, *acknowledged).ok();
       ::_exit(good ? 0 : 1);
     }
     int status = 0;
@@ -160,12 +160,12 @@ TEST(Killed, AtEveryOperationARealProcessLeavesWhatWasAcknowledged) {
     ASSERT_TRUE(ended ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGKILL) << status;
     const auto after = tiers(nullptr);
     ASSERT_OK(after);
-    swept.add("operation " + std::to_string(swept.points + 1), check(*after, *told));
+    swept.add("operation " + std::to_string(swept.points + 1), check(*after, *acknowledged));
   }
   swept.say("processes killed");
   EXPECT_EQ(swept.bad, 0U) << swept.first;
   EXPECT_GT(swept.points, 50U);
-  EXPECT_TRUE(told->durable.at(kSteps - 1) && told->fast.at(kSteps));
+  EXPECT_TRUE(acknowledged->durable.at(kSteps - 1) && acknowledged->fast.at(kSteps));
   ::munmap(shared, sizeof(Acknowledged));
 }
 

@@ -1,4 +1,5 @@
-// For tests only: a training that uses two stores, what it was promised, and checks that the promises hold.
+// For tests only: a training that uses two stores, the levels that were acknowledged to it, and a check that
+// these levels are still true after a crash.
 #pragma once
 
 #include <array>
@@ -119,35 +120,35 @@ inline Result<void> evict_and_drain(Stores& stores, uint64_t step, bool& durable
   return success();
 }
 
-inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged& told) {
+inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged& acknowledged) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
   for (uint64_t step = 1; step <= kSteps; ++step) {
     PENSTOCK_ASSIGN(const auto staged, stores.fast->stage(kRun, "save", 40'000, 0));
     PENSTOCK_ASSIGN(CheckpointManifest manifest, write_files(*staged, step));
     PENSTOCK_ASSIGN(manifest, staged->commit(manifest));
-    told.fast.at(step) = true;
+    acknowledged.fast.at(step) = true;
     if (step == kSteps) break;  // the last checkpoint stays on the fast store
-    PENSTOCK_TRY(mutant.evicts_early ? evict_and_drain(stores, step, told.durable.at(step))
-                                     : drain_and_evict(stores, manifest, told.durable.at(step)));
+    PENSTOCK_TRY(mutant.evicts_early ? evict_and_drain(stores, step, acknowledged.durable.at(step))
+                                     : drain_and_evict(stores, manifest, acknowledged.durable.at(step)));
   }
   return success();
 }
 
-// What a start after a crash does: it drains and evicts everything on the fast store.
-inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
+// Does what a start after a crash does: drains and evicts everything on the fast store.
+inline Result<void> recover(const Tiers& tiers, Acknowledged& acknowledged) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
   PENSTOCK_ASSIGN(const auto listed, list_checkpoints(*stores.fast, kRun));
   for (const ListedCheckpoint& one : listed) {
     if (!one.manifest) return one.manifest.error();
-    PENSTOCK_TRY(drain_and_evict(stores, *one.manifest, told.durable.at(one.id.step)));
+    PENSTOCK_TRY(drain_and_evict(stores, *one.manifest, acknowledged.durable.at(one.id.step)));
   }
   return success();
 }
 
 using Violations = std::vector<std::string>;
 
-// Returns the steps whose checkpoint has all the saved bytes. Adds every other listed checkpoint to
-// `violations`.
+// Returns the steps whose checkpoint has all the saved bytes. Adds each listed checkpoint that does not have
+// them to `violations`.
 inline std::set<uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
   std::set<uint64_t> whole;
   const auto listed = list_checkpoints(store, kRun);
@@ -172,16 +173,16 @@ inline std::set<uint64_t> whole_steps(const CheckpointStore& store, Violations& 
   return whole;
 }
 
-inline Violations check(const Tiers& tiers, const Acknowledged& told) {
+inline Violations check(const Tiers& tiers, const Acknowledged& acknowledged) {
   const auto stores = start(tiers);
   if (!stores) return {"does not start: " + stores.error().message()};
   Violations violations;
   const auto fast = whole_steps(*stores->fast, violations);
   const auto slow = whole_steps(*stores->slow, violations);
   for (uint64_t step = 1; step <= kSteps; ++step) {
-    if (told.durable.at(step) && !slow.contains(step))
+    if (acknowledged.durable.at(step) && !slow.contains(step))
       violations.push_back("durable step " + std::to_string(step) + " is not on the slow tier");
-    if (told.fast.at(step) && !fast.contains(step) && !slow.contains(step))
+    if (acknowledged.fast.at(step) && !fast.contains(step) && !slow.contains(step))
       violations.push_back("saved step " + std::to_string(step) + " is nowhere");
   }
   return violations;

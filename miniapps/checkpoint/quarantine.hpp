@@ -19,7 +19,7 @@ Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, c
 enum class DrainFate : uint8_t {
   try_again,         // a tier failed, or the copy was damaged on the way: another try may succeed
   slow_quarantined,  // a wrong copy was in ckpt/ of the slow tier, and is in quarantine now
-  name_taken,        // the slow tier has another valid checkpoint of that name: both stay
+  name_taken,        // the slow tier has a different valid checkpoint with this name: both stay
   fast_wrong,        // the fast copy has wrong bytes, so nothing is left to drain
 };
 

@@ -24,7 +24,7 @@ class FailedDrains : public testing::Test {
   const CheckpointManifest manifest_ = save(*fast_, "run", {1, 0});
 };
 
-TEST_F(FailedDrains, OfAWrongFastCopyAreLost) {
+TEST_F(FailedDrains, AreLostIfTheFastCopyIsWrong) {
   damage(fast_.backend(), manifest_, "small");
   const FailedDrain failed = drain();
   EXPECT_EQ(failed.fate, DrainFate::fast_wrong);
@@ -34,7 +34,7 @@ TEST_F(FailedDrains, OfAWrongFastCopyAreLost) {
   EXPECT_FALSE(*fast_->has("run", {1, 0}));
 }
 
-TEST_F(FailedDrains, BeforeAWrongSlowCopyClearTheWay) {
+TEST_F(FailedDrains, MoveAWrongSlowCopyToQuarantine) {
   save(*slow_, "run", {1, 0});
   for (const std::string file : {"MANIFEST", "small"}) {
     SCOPED_TRACE(file);
@@ -56,14 +56,14 @@ TEST_F(FailedDrains, BeforeAWrongSlowCopyClearTheWay) {
   EXPECT_OK(copy_checkpoint(*fast_, *slow_, manifest_));
 }
 
-TEST_F(FailedDrains, BeforeAnotherCheckpointLeaveBoth) {
+TEST_F(FailedDrains, KeepBothIfTheNameIsTaken) {
   const CheckpointManifest other = save(*slow_, "run", {1, 0}, two_files(7));
   EXPECT_EQ(drain().fate, DrainFate::name_taken);
   EXPECT_OK(slow_->verify("run", other));
   EXPECT_OK(fast_->verify("run", manifest_));
 }
 
-TEST_F(FailedDrains, ForTheTiersSakeAreTriedLater) {
+TEST_F(FailedDrains, AreTriedAgainAfterATierFault) {
   for (const Errc code : {Errc::io, Errc::no_space, Errc::corrupt, Errc::truncated}) {
     const FailedDrain failed =
         look_into_failed_drain(*fast_, *slow_, manifest_, make_error(code, "on the way"));
@@ -74,7 +74,7 @@ TEST_F(FailedDrains, ForTheTiersSakeAreTriedLater) {
   EXPECT_OK(fast_->verify("run", manifest_));
 }
 
-TEST_F(FailedDrains, OnlyWhatWasFoundWrongIsQuarantined) {
+TEST_F(FailedDrains, QuarantineOnlyCopiesThatAreWrong) {
   for (const Errc code : {Errc::io, Errc::unsupported, Errc::not_found, Errc::exhausted, Errc::interrupted})
     EXPECT_FALSE(*quarantine_if_wrong(*fast_, "run", {1, 0}, make_error(code, "no")));
   EXPECT_TRUE(*fast_->has("run", {1, 0}));

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxTries = 100;  // most calls of look_once(), if others keep removing checkpoints
+constexpr int kMaxTries = 100;  // most calls of choose_once(), if other processes keep removing checkpoints
 
 // Whether this process caused the error (a signal, no memory, a bug). Such an error says nothing about the
 // checkpoint.
@@ -102,7 +102,7 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
 
 // Lists the stores once and tries their checkpoints. Returns nothing if a listed copy has disappeared:
 // another process has removed it, and may have added others. The caller then tries again.
-Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> stores, std::string_view run,
+Result<std::optional<Restart>> choose_once(std::span<CheckpointStore* const> stores, std::string_view run,
                                          const RestartRequest& request) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   Restart restart;
@@ -139,8 +139,8 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request) {
-  for (int looks = 0; looks < kMaxTries; ++looks) {
-    PENSTOCK_ASSIGN(std::optional<Restart> found, look_once(stores, run, request));
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    PENSTOCK_ASSIGN(std::optional<Restart> found, choose_once(stores, run, request));
     if (found) return *std::move(found);
     PENSTOCK_TRY(check_interrupt());
   }

@@ -28,15 +28,15 @@ struct Restart {
   const CheckpointStore* store = nullptr;  // null: the run has no checkpoint, or none is complete
   CheckpointManifest manifest;
   std::vector<RejectedCheckpoint> rejected;  // copies that were tried and cannot be used, with reasons
-  uint64_t lost_steps = 0;                   // steps from the chosen checkpoint to the newest in any store
+  uint64_t lost_steps = 0;                   // steps from the chosen checkpoint to the newest of all stores
 };
 
 // What choose_restart() looks for. It tries the checkpoints of all stores from the greatest (step,
 // generation) down, and of each checkpoint the copy on the fast tier first. It reads and checks each copy
 // completely or, with `read_files` false, only its manifest. With `quarantine_wrong`, it moves copies with
 // wrong bytes to quarantine.
-// If another process removes a checkpoint meanwhile, it lists all stores again. A store that cannot be read
-// is an error, never "no checkpoint".
+// If another process removes a checkpoint meanwhile, choose_restart() lists all stores again. A store that
+// cannot be read is an error, never "no checkpoint".
 struct RestartRequest {
   bool read_files = true;
   bool quarantine_wrong = false;

@@ -32,7 +32,7 @@ class Restarts : public testing::Test {
   TestStore slow_{StoreRole::slow};
 };
 
-TEST_F(Restarts, FromNothingAreAFreshStart) {
+TEST_F(Restarts, StartFromTheBeginningWithoutCheckpoints) {
   save(*fast_, "another", {9, 0});
   const auto restart = choose();
   ASSERT_OK(restart);
@@ -53,7 +53,7 @@ TEST_F(Restarts, TakeTheNewestFromTheFastTier) {
   EXPECT_EQ(restart->lost_steps, 0U);
 }
 
-TEST_F(Restarts, TakeTheNewestWhereverItIs) {
+TEST_F(Restarts, TakeTheNewestFromAnyTier) {
   save(*slow_, "run", {60, 0});
   on_both(40);
   EXPECT_EQ(choose()->store, &*slow_);
@@ -62,11 +62,11 @@ TEST_F(Restarts, TakeTheNewestWhereverItIs) {
   EXPECT_EQ(choose()->manifest.id, (CheckpointId{60, 1}));
 }
 
-TEST_F(Restarts, LookAnewWhereSomebodyTakesAwayWhatWasListed) {
+TEST_F(Restarts, ListAgainIfACheckpointIsRemovedMeanwhile) {
   on_both(20);
   const CheckpointManifest newest = save(*fast_, "run", {40, 0}, two_files(40));
-  // A drain ends after the slow tier was listed. So the list does not have the slow copy, and the fast copy
-  // is evicted.
+  // A drain ends after the slow tier was listed. So the list lacks the slow copy, and the drain evicts the
+  // fast copy.
   Tier tier = slow_.place().tier("slow");
   bool drained = false;
   tier.backend =
@@ -86,7 +86,7 @@ TEST_F(Restarts, LookAnewWhereSomebodyTakesAwayWhatWasListed) {
   EXPECT_TRUE(restart->rejected.empty());
 }
 
-TEST_F(Restarts, FromADamagedFastCopyTakeTheSlowOneOfTheSameStep) {
+TEST_F(Restarts, TakeTheSlowCopyIfTheFastOneIsDamaged) {
   on_both(20);
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "rank-0.bin");
@@ -105,14 +105,14 @@ TEST_F(Restarts, FromADamagedFastCopyTakeTheSlowOneOfTheSameStep) {
   EXPECT_TRUE(choose()->rejected.empty());
 }
 
-TEST_F(Restarts, LeaveWhatIsWrongWhereItIsUnlessAsked) {
+TEST_F(Restarts, QuarantineOnlyOnRequest) {
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "small");
   ASSERT_OK(choose());
   EXPECT_TRUE(*fast_->has("run", newest.id));
 }
 
-TEST_F(Restarts, FromWorseDamageTakeAnOlderOneAndSayWhatIsLost) {
+TEST_F(Restarts, TakeAnOlderCheckpointAndReportLostSteps) {
   const CheckpointManifest old = on_both(20);
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "small");
@@ -125,7 +125,7 @@ TEST_F(Restarts, FromWorseDamageTakeAnOlderOneAndSayWhatIsLost) {
   EXPECT_EQ(restart->rejected.size(), 2U);
 }
 
-TEST_F(Restarts, WithNothingWholeNameAllThatIsWrong) {
+TEST_F(Restarts, NameAllRejectedCopiesIfNoneIsComplete) {
   damage(fast_.backend(), save(*fast_, "run", {20, 0}), "small");
   damage(slow_.backend(), save(*slow_, "run", {40, 0}), "small");
   const auto restart = choose();
@@ -136,7 +136,7 @@ TEST_F(Restarts, WithNothingWholeNameAllThatIsWrong) {
   EXPECT_EQ(restart->lost_steps, 40U);
 }
 
-TEST_F(Restarts, ByManifestsAloneReadNothing) {
+TEST_F(Restarts, ReadNoFilesIfNotRequested) {
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "rank-0.bin");
   const uint64_t before = fast_.backend().moved_bytes().read;
@@ -146,7 +146,7 @@ TEST_F(Restarts, ByManifestsAloneReadNothing) {
   EXPECT_LT(fast_.backend().moved_bytes().read - before, 100000U);
 }
 
-TEST_F(Restarts, KeepToTheStepAndTheRanksAskedFor) {
+TEST_F(Restarts, ObeyTheRequestedStepAndRanks) {
   on_both(20);
   on_both(40);
   auto restart = choose({.step = 20});
@@ -185,7 +185,7 @@ class UnreadableRestarts : public Restarts {
   }
 };
 
-TEST_F(UnreadableRestarts, AreNeverFreshStarts) {
+TEST_F(UnreadableRestarts, NeverStartFromTheBeginning) {
   save(*fast_, "run", {40, 0});
   // Unreadable in turn: the whole store, one manifest, one file.
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1.."), "store 'fast'");
@@ -195,7 +195,7 @@ TEST_F(UnreadableRestarts, AreNeverFreshStarts) {
   EXPECT_TRUE(*fast_->has("run", {40, 0}));  // it may still be whole
 }
 
-TEST_F(UnreadableRestarts, GoOnFromAnotherCopy) {
+TEST_F(UnreadableRestarts, UseAnotherCopy) {
   on_both(20);
   on_both(40);
   const auto restart = choose_with("open:eio@#2..");
@@ -206,7 +206,7 @@ TEST_F(UnreadableRestarts, GoOnFromAnotherCopy) {
   EXPECT_TRUE(*fast_->has("run", {40, 0}));
 }
 
-TEST_F(UnreadableRestarts, ForWantOfDescriptorsTakeNothingOlder) {
+TEST_F(UnreadableRestarts, DoNotTakeAnOlderStepWithoutDescriptors) {
   on_both(20);
   on_both(40);
   EXPECT_ERRC(Errc::exhausted, choose_with("open:emfile@#3"));
@@ -215,7 +215,7 @@ TEST_F(UnreadableRestarts, ForWantOfDescriptorsTakeNothingOlder) {
   simulate_interrupt(0);
 }
 
-TEST_F(UnreadableRestarts, OfALaterFormatAreNotOverwritten) {
+TEST_F(UnreadableRestarts, LeaveALaterFormatInPlace) {
   save(*fast_, "run", {40, 0});
   change(fast_.backend(), "ckpt/run/000000000040.0/MANIFEST", [](std::string& text) {
     text.resize(text.rfind("crc32c "));
@@ -244,7 +244,7 @@ TEST_F(Restarts, AreTheSameOnAllRanks) {
   });
 }
 
-TEST_F(Restarts, FailOnAllRanksWhereOneDoesNotSeeIt) {
+TEST_F(Restarts, FailOnAllRanksIfOneDoesNotSeeTheCheckpoint) {
   on_both(40);
   TestStore elsewhere(StoreRole::fast);
   RankThreads::run(3, [&](Communicator& ranks) {
@@ -253,7 +253,7 @@ TEST_F(Restarts, FailOnAllRanksWhereOneDoesNotSeeIt) {
   });
 }
 
-TEST_F(Restarts, FailOnAllRanksWhereRankZeroCannotRead) {
+TEST_F(Restarts, FailOnAllRanksIfRankZeroCannotRead) {
   on_both(40);
   const Tier tier = fast_.place().tier("fast", "fail=names:eio@#1..");
   const auto unreadable = CheckpointStore::open(tier);
@@ -264,7 +264,7 @@ TEST_F(Restarts, FailOnAllRanksWhereRankZeroCannotRead) {
   });
 }
 
-TEST_F(Restarts, AreSaidInJson) {
+TEST_F(Restarts, AreWrittenAsJson) {
   EXPECT_TRUE(restart_json(*choose()).at("chosen").is_null());
   on_both(20);
   const CheckpointManifest newest = on_both(40);

@@ -3,8 +3,8 @@
 // bytes. free_space() alone needs no lock.
 // Memory: names, texts and errors allocate.
 // Ctrl-C: ends the wait for the lock.
-// Crash: the reservations and notes (files in taken/, see room.hpp) of a dead process remain until sweep()
-// next removes what dead processes of its run left.
+// Crash: the reservations and notes (files in taken/, see room.hpp) of a dead process remain until the next
+// sweep() for the same run removes them.
 #include "miniapps/checkpoint/room.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// How many bytes a store's tier can still take: the free bytes, minus the bytes that are reserved for pending
-// checkpoints and not yet allocated by them.
+// How many bytes a store's tier can still take: the free bytes, minus the bytes that pending checkpoints have
+// reserved and not yet allocated.
 //
 //   reserved/<pending name>       bytes reserved for the folder of the same name in tmp/
 //   taken/<pending name>.<rank>   a note: how many of these bytes the rank has allocated on the tier, so they

@@ -27,7 +27,7 @@ class Runs : public testing::Test {
   const Tier fast_ = tier("fast");
 };
 
-TEST_F(Runs, AreTakenWhole) {
+TEST_F(Runs, AreLockedInBothStores) {
   const auto first = open_and_lock_run("run", slow_, &fast_);
   ASSERT_OK(first);
   EXPECT_EQ(first->locks.size(), 4U);
@@ -45,8 +45,8 @@ TEST_F(Runs, AreTakenWhole) {
   EXPECT_EQ(seen->slow->uuid(), first->slow->uuid());
 }
 
-// A drain has the fast store's lock before the slow one's.
-TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
+// A drain takes the lock of the fast store before the lock of the slow store.
+TEST_F(Runs, ChangeNothingIfALockIsBusy) {
   const std::string litter = "tmp/run.save." + std::string(32, 'a');
   const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
   const auto fast = CheckpointStore::open_or_make(fast_, StoreRole::fast).value();
@@ -74,7 +74,7 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
 
 // Every process takes the fast store's lock first and never waits. So of two processes exactly one gets the
 // run.
-TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
+TEST_F(Runs, GoToExactlyOneOfTwoProcesses) {
   const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
   const auto fast = CheckpointStore::open_or_make(fast_, StoreRole::fast).value();
   for (int round = 0; round < 200; ++round) {

@@ -59,11 +59,11 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
   double most_s = 0;
   double safe_until = 0;  // the work done before this time is safe
   double previous = 0;
-  for (const auto& [since, work] : safe_times) {
+  for (const auto& [since, saved_until] : safe_times) {
     area += (since - previous) * ((since + previous) / 2 - safe_until);
     most_s = std::max(most_s, since - safe_until);
     previous = since;
-    safe_until = std::max(safe_until, work);
+    safe_until = std::max(safe_until, saved_until);
   }
   return {.mean_s = wall_s > 0 ? area / wall_s : 0.0, .most_s = most_s};
 }

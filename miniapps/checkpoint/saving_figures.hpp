@@ -1,5 +1,5 @@
-// Calculates from times what a run's checkpoints cost, how soon they were safe, and what a failure would have
-// lost.
+// Calculates from the times of a run's checkpoints what they cost, how soon they were safe, and how much work
+// a failure would have lost.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct Period {
 // machines lose power, and with it what is in their memory.
 enum class Failure : uint8_t { process, node, power };
 
-// How many seconds of training a failure loses. mean_s: the mean over all times of the run at which it may
-// come, each equally likely. most_s: at the worst time. The work since the call of save() for the newest
-// surviving checkpoint is lost or, if none survives, all work since the start. The mean is an exact integral,
-// not a simulation.
+// How many seconds of training a failure loses. mean_s: the mean over all times of the run at which the
+// failure may occur, each equally likely. most_s: the loss at the worst time. The work since the call of
+// save() for the newest surviving checkpoint is lost or, if none survives, all work since the start. The mean
+// is an exact integral, not a simulation.
 struct LostWork {
   double mean_s = 0;
   double most_s = 0;
@@ -40,8 +40,8 @@ std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 // is the median time of the steps during it, divided by the median time of the steps in the gaps before and
 // after it.
 // A step counts as during a drain if at least half of its time is. Drains without a gap between them count as
-// one drain. A drain is left out if fewer than three steps are during it, or fewer than three around it.
-// Nothing if no drain remains.
+// one drain. A drain is left out if fewer than three steps are during it, or fewer than three are in the gaps
+// next to it. Nothing if no drain remains.
 std::optional<double> step_inflation(std::span<const Period> steps, std::span<const CheckpointTimes> times);
 
 // The seconds between checkpoints at which the total loss of time is smallest. C = cost_s is how long a save

@@ -17,15 +17,15 @@ CheckpointTimes burst(double save_begin_s, double fast_s, double durable_s) {
           .drain_s = durable_s - fast_s};
 }
 
-TEST(LostWork, IsSinceTheBeginWhereNothingWasSaved) {
+TEST(LostWork, CountsFromTheStartIfNothingWasSaved) {
   const LostWork lost = lost_work({}, 10, Failure::process, false);
   EXPECT_DOUBLE_EQ(lost.mean_s, 5);
   EXPECT_DOUBLE_EQ(lost.most_s, 10);
 }
 
-TEST(LostWork, IsSinceTheNewestThatIsLeft) {
+TEST(LostWork, CountsFromTheNewestSurvivingCheckpoint) {
   const std::vector<CheckpointTimes> times = {
-      burst(4, 1, 3)};  // fast at 5, durable at 7; has the work up to 4
+      burst(4, 1, 3)};  // on the fast tier at 5, durable at 7; contains the work up to 4
   // Process failure: from 0 to 5 the lost work grows from 0 to 5, then until 10 from 1 to 6.
   const LostWork process = lost_work(times, 10, Failure::process, false);
   EXPECT_DOUBLE_EQ(process.mean_s, (12.5 + 17.5) / 10);
@@ -43,12 +43,12 @@ TEST(LostWork, OlderCheckpointsThatBecomeSafeLaterChangeNothing) {
                    lost_work(std::vector{burst(4, 1, 1)}, 10, Failure::node, false).mean_s);
 }
 
-TEST(LostWork, SkippedOnesAreNowhere) {
+TEST(LostWork, IgnoresSkippedSaves) {
   const std::vector<CheckpointTimes> times = {{.save_begin_s = 5, .skipped = true}};
   EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::process, false).most_s, 10);
 }
 
-TEST(DrainOverlap, IsTheShareOfTheDrainsDuringTheTraining) {
+TEST(DrainOverlap, IsTheShareOfDrainTimeInWhichNoSaveBlocks) {
   // A drain from 1 to 11; the second save blocks the training from 6 to 8.
   std::vector<CheckpointTimes> times = {burst(0, 1, 11)};
   EXPECT_DOUBLE_EQ(*drain_overlap(times), 1);
@@ -67,9 +67,9 @@ TEST(StepInflation, ComparesStepsInADrainWithOthers) {
   EXPECT_FALSE(step_inflation(std::span(steps).first(12), times));
 }
 
-TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
-  // The machine gets slower all the time. During the first two drains steps take a tenth longer than between
-  // them.
+TEST(StepInflation, ComparesEachDrainWithTheGapsNextToIt) {
+  // The machine gets slower all the time. During the first two drains, steps take a tenth longer than in the
+  // gaps next to them.
   std::vector<CheckpointTimes> times;
   std::vector<Period> steps;
   for (int gap = 0; gap < 4; ++gap) {
@@ -84,7 +84,7 @@ TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
   EXPECT_NEAR(*step_inflation(steps, times), 1.1, 1e-9);
 }
 
-TEST(StepInflation, StepsAtTheEdgeOfADrainCountForNeither) {
+TEST(StepInflation, IgnoresStepsAtTheEdgeOfADrain) {
   const std::vector<CheckpointTimes> times = {burst(9, 1, 5), burst(14, 0, 3)};  // one drain, from 10 to 17
   std::vector<Period> steps;
   for (int i = 0; i < 9; ++i) steps.push_back({i + 0.0, i + 1.0});

@@ -11,11 +11,11 @@ namespace penstock {
 namespace {
 
 constexpr int kMostDepth = 8;  // our JSON is never deeper; deeper input could exhaust the stack
-constexpr std::string_view kSealBegins = "crc32c ";
-constexpr size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last byte is the newline
+constexpr std::string_view kSealPrefix = "crc32c ";
+constexpr size_t kSealBytes = kSealPrefix.size() + 8 + 1;  // the last byte is the newline
 
 std::string seal_of(std::string_view body) {
-  return fmt::format("{}{:08x}\n", kSealBegins, crc32c(std::as_bytes(std::span(body))));
+  return fmt::format("{}{:08x}\n", kSealPrefix, crc32c(std::as_bytes(std::span(body))));
 }
 
 Error not_sealed(std::string_view object, std::string_view why) {
@@ -34,7 +34,7 @@ std::string seal_json(std::string_view kind, const Json& json) {
 
 Result<Json> unseal_json(std::string_view kind, std::string_view text, std::string_view object) {
   if (text.empty()) return not_sealed(object, "is empty");
-  if (text.size() < kSealBytes || !text.substr(text.size() - kSealBytes).starts_with(kSealBegins))
+  if (text.size() < kSealBytes || !text.substr(text.size() - kSealBytes).starts_with(kSealPrefix))
     return not_sealed(object, "does not end with its checksum: it is cut short, or none of ours");
   const std::string_view body = text.substr(0, text.size() - kSealBytes);
   if (text.substr(body.size()) != seal_of(body))

@@ -1,5 +1,5 @@
-// JSON text that can be checked for completeness: the line after it has the CRC32C of all text before that
-// line.
+// Sealed JSON: a JSON text and, on one more line, the CRC32C of that text. A reader uses the CRC32C to find
+// text that was cut short or changed.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,15 @@
 
 namespace penstock {
 
-inline constexpr uint64_t kSealedFormat = 1;            // version that all kinds of sealed JSON have
+inline constexpr uint64_t kSealedFormat = 1;            // version of the format, for all kinds of sealed JSON
 inline constexpr size_t kMostSealedBytes = 256U << 20;  // largest text; far more than any checkpoint needs
 
-// Adds `kind` and the format's version before the members of `json`, which is an object.
+// Returns the sealed text of the object `json`. Its first members are `kind` and the format's version.
 std::string seal_json(std::string_view kind, const nlohmann::ordered_json& json);
 
-// Checks the text and returns its JSON object. corrupt: the CRC is missing or wrong, it is no JSON object, or
-// it is of another kind. unsupported: another version. `object` is for messages.
+// Checks the text and returns its JSON object. corrupt: the CRC is missing or wrong, or the text is not a
+// JSON object of this kind. unsupported: another version of the format. `object` is the name of the text, for
+// error messages.
 Result<nlohmann::ordered_json> unseal_json(std::string_view kind, std::string_view text,
                                            std::string_view object);
 

@@ -93,9 +93,9 @@ struct SnapshotWriter::Reports {
 // Collective: exchanges the states of all ranks. A rank that has failed, or whose tier is full, does not
 // report its list of files. If there is such a rank, this sets given_up_: otherwise rank 0 would wait for the
 // list until its time is over.
-Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point look_until,
+Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point poll_until,
                                                          Clock::time_point until) {
-  const State own_state = wait_while_busy(look_until);
+  const State own_state = wait_while_busy(poll_until);
   std::array<uint64_t, 5> any{own_state == State::busy, own_state == State::full, own_state == State::failed,
                               Clock::now() >= until, interrupted()};
   PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));

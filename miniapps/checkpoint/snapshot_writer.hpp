@@ -24,17 +24,17 @@ class SnapshotWriter {
   // The writer's thread calls `write`, which a signal does not end (IgnoreInterrupt). If `write` fails with
   // no_space, the copy stays in memory for another try. Any other error, and an exception, is passed to
   // `failed`. Once `given_up` is set, `write` must not wait for the lists of files of other ranks: one of
-  // them will not come.
+  // these lists will not come.
   using WritePart = std::function<Result<void>(const std::atomic<bool>& given_up)>;
   using OnFailure = std::function<void(Error)>;
   SnapshotWriter(WritePart write, OnFailure failed);
-  ~SnapshotWriter();  // waits until a write has ended; after a signal, ends it
+  ~SnapshotWriter();  // waits until a write has ended; after a signal, ends that write
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-  // reserve_memory(): allocates the memory for a snapshot (exhausted if there is none). copy_and_write():
-  // copies the bytes to that memory, in place of the last snapshot, and makes the thread write them; `files`
-  // then refer to the copy. Call neither while a snapshot is being written.
+  // reserve_memory(): allocates the memory for a snapshot (exhausted if there is not enough).
+  // copy_and_write(): copies the bytes to that memory, in place of the last snapshot, and makes the thread
+  // write them; `files` then refer to the copy. Call neither while a snapshot is being written.
   Result<void> reserve_memory(std::span<const FileView> files);
   void copy_and_write(uint64_t step, std::span<FileView> files);
 
@@ -51,7 +51,8 @@ class SnapshotWriter {
   // being written.
   bool wait_until_written(std::chrono::steady_clock::time_point until);
 
-  // Gives up the last snapshot: it is not tried again. Do not call it while the snapshot is being written.
+  // Gives up the last snapshot: its write is not tried again. Do not call it while the snapshot is being
+  // written.
   void abandon();
 
  private:
@@ -60,7 +61,7 @@ class SnapshotWriter {
   struct Reports;
 
   State wait_while_busy(std::chrono::steady_clock::time_point until);
-  Result<Reports> exchange(Communicator& ranks, std::chrono::steady_clock::time_point look_until,
+  Result<Reports> exchange(Communicator& ranks, std::chrono::steady_clock::time_point poll_until,
                            std::chrono::steady_clock::time_point until);
   void write_loop() noexcept;
 

@@ -1,4 +1,5 @@
-// Tests saves that continue from a copy in memory: who waits for it, and what happens without room.
+// Tests saves that first copy the state to memory: who waits for the copy to be written, and what happens if
+// a tier is full.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -19,13 +20,13 @@ class Snapshots : public CheckpointerTest {
     CheckpointerTest::SetUp();
     policy_.by_snapshot = true;
   }
-  // A tier on which the write of the first checkpoint's file takes this time.
+  // A slow tier on which the write of the first checkpoint's file takes `time`.
   Tier busy(const std::string& time = "1s") {
     return tier("slow", ",fail=write/rank-0.bin:hang=" + time + "@#1");
   }
 };
 
-TEST_F(Snapshots, AreOfTheInstantOfTheSave) {
+TEST_F(Snapshots, HaveTheBytesAtTheCallOfSave) {
   const Tier slow = tier("slow", ",fail=write:hang=20ms@1.0");
   const auto saver = open(slow, nullptr).value();
   std::vector<std::byte> state = noise(kBytes, 20);
@@ -36,7 +37,7 @@ TEST_F(Snapshots, AreOfTheInstantOfTheSave) {
   EXPECT_EQ(newest(slow), noise(kBytes, 20));
 }
 
-TEST_F(Snapshots, AreWaitedForNoLongerThanForRoom) {
+TEST_F(Snapshots, AreWaitedForNoLongerThanBlockFor) {
   policy_.block_for = 100ms;
   const Tier slow = busy();
   const auto saver = open(slow, nullptr).value();
@@ -55,7 +56,7 @@ TEST_F(Snapshots, AreWaitedForNoLongerThanForRoom) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 60}));
 }
 
-TEST_F(Snapshots, AreNotWaitedForThroughASignal) {
+TEST_F(Snapshots, AreNotWaitedForAfterASignal) {
   const Tier slow = busy();
   {
     const auto saver = open(slow, nullptr).value();
@@ -70,7 +71,7 @@ TEST_F(Snapshots, AreNotWaitedForThroughASignal) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20}));
 }
 
-TEST_F(Snapshots, LeaveNothingWhereTheGraceIsOver) {
+TEST_F(Snapshots, LeaveNoFilesAfterASignal) {
   const Tier slow = busy("600s");
   {
     const auto saver = open(slow, nullptr).value();
@@ -83,7 +84,7 @@ TEST_F(Snapshots, LeaveNothingWhereTheGraceIsOver) {
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path() / "slow" / "tmp"));
 }
 
-TEST_F(Snapshots, AreLeftOutWhileTheMemoryIsTaken) {
+TEST_F(Snapshots, AreSkippedWhileTheMemoryIsInUse) {
   policy_.on_full = OnFull::skip;
   const Tier slow = busy("500ms");
   const auto saver = open(slow, nullptr).value();
@@ -95,7 +96,7 @@ TEST_F(Snapshots, AreLeftOutWhileTheMemoryIsTaken) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20}));
 }
 
-TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
+TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsInUse) {
   policy_.on_full = OnFull::writethrough;
   const Tier slow = busy("500ms");
   const auto saver = open(slow, nullptr).value();
@@ -109,7 +110,7 @@ TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
   EXPECT_EQ(steps(slow), (std::vector<uint64_t>{20, 20, 40}));
 }
 
-TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
+TEST_F(Snapshots, FollowThePolicyIfTheFastTierIsFull) {
   for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
     for (const bool at_the_end : {false, true}) {
       SCOPED_TRACE(int(policy));
@@ -139,7 +140,7 @@ TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
   }
 }
 
-TEST_F(Snapshots, ThatWaitForRoomInVainStayInMemory) {
+TEST_F(Snapshots, StayInMemoryAfterATimeout) {
   policy_.block_for = 150ms;
   const Tier stuck = tier("slow", ",fail=publish/drain.:eio@#1..");
   const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#2..");
@@ -155,7 +156,7 @@ TEST_F(Snapshots, ThatWaitForRoomInVainStayInMemory) {
   EXPECT_EQ(steps(fast), (std::vector<uint64_t>{20}));
 }
 
-TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
+TEST_F(Snapshots, AreTriedOnceMoreIfTheSlowTierIsFull) {
   const Tier once = tier("slow", ",fail=write/rank-0.bin:enospc@#1");
   {
     const auto saver = open(once, nullptr).value();
@@ -178,7 +179,7 @@ TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
 }
 
 // The threads of the other ranks do not wait for a rank that has no part to write.
-TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
+TEST_F(Snapshots, AllRanksTryAgainIfOneHasNoSpace) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",fail=write/rank-2.bin:enospc@#1");
   RankThreads::run(4, [&](Communicator& ranks) {
@@ -197,7 +198,7 @@ TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
     EXPECT_EQ(newest(slow, "rank-" + std::to_string(rank) + ".bin"), noise(kBytes, 40, rank));
 }
 
-TEST_F(Snapshots, OfRanksFailForAllWhereOneFails) {
+TEST_F(Snapshots, FailOnAllRanksIfOneFails) {
   const Tier slow = tier("slow", ",fail=write/rank-2.bin:eio@#1");
   RankThreads::run(4, [&](Communicator& ranks) {
     const auto saver = Checkpointer::open(policy_, slow, nullptr, ranks).value();

@@ -1,5 +1,5 @@
 // Tests checkpoints that are being written: what is written, in which order it becomes durable, and what
-// faults leave.
+// remains after faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class StagedCheckpoint : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(On, StagedCheckpoint, testing::Values("mem", "posix"),
                          [](const auto& on) { return std::string(on.param); });
 
-TEST_P(StagedCheckpoint, IsThereWhenCommittedAndNotBefore) {
+TEST_P(StagedCheckpoint, IsVisibleOnlyAfterItsCommit) {
   const TestFiles files = {{"whole", pattern(2 * kCheckpointChunk)},
                            {"more", pattern(kCheckpointChunk + 1)},
                            {"less", pattern(5)},
@@ -59,7 +59,7 @@ TEST_P(StagedCheckpoint, IsThereWhenCommittedAndNotBefore) {
   EXPECT_TRUE(names_in(store_.backend(), "reserved").empty());
 }
 
-TEST_P(StagedCheckpoint, LeavesNothingWhenDropped) {
+TEST_P(StagedCheckpoint, LeavesNothingIfNotCommitted) {
   {
     const auto staged = store_->stage("run", "save", 1000, 0);
     ASSERT_OK(staged);
@@ -72,7 +72,7 @@ TEST_P(StagedCheckpoint, LeavesNothingWhenDropped) {
   EXPECT_TRUE(names_in(store_.backend(), "reserved").empty());
 }
 
-TEST_P(StagedCheckpoint, TakesPiecesInOrderAndTheirErrors) {
+TEST_P(StagedCheckpoint, TakesPiecesInOrderAndReturnsTheirErrors) {
   const auto bytes = pattern(kCheckpointChunk + 9);
   const auto staged = store_->stage("run", "save", bytes.size(), 0);
   ASSERT_OK(staged);
@@ -94,7 +94,7 @@ TEST_P(StagedCheckpoint, TakesPiecesInOrderAndTheirErrors) {
   EXPECT_EQ(names_in(store_.backend(), (*staged)->folder()), (std::set<std::string>{"a", "b"}));
 }
 
-TEST_P(StagedCheckpoint, RefusesNamesOfOthersAndNamesTwice) {
+TEST_P(StagedCheckpoint, RefusesForbiddenAndRepeatedNames) {
   const auto staged = store_->stage("run", "save", 10, 0);
   ASSERT_OK(staged);
   for (const char* name : {"../a", "a/b", "MANIFEST", "part-0.json", ""})
@@ -103,7 +103,7 @@ TEST_P(StagedCheckpoint, RefusesNamesOfOthersAndNamesTwice) {
   EXPECT_ERRC(Errc::already_exists, (*staged)->write("a", 0, pattern(1)));
 }
 
-TEST_P(StagedCheckpoint, NeverReplacesOneThatIsThere) {
+TEST_P(StagedCheckpoint, NeverReplacesACommittedOne) {
   const CheckpointManifest first = save(*store_, "run", {1, 0});
   EXPECT_ERRC(Errc::already_exists, try_save(*store_, "run", {1, 0}, two_files(9)), "000000000001.0");
   EXPECT_OK(store_->verify("run", first));
@@ -114,7 +114,7 @@ TEST_P(StagedCheckpoint, NeverReplacesOneThatIsThere) {
   save(*store_, "other", {1, 0}, two_files(9));
 }
 
-TEST_P(StagedCheckpoint, CommitsOnlyWhatAManifestMayBe) {
+TEST_P(StagedCheckpoint, CommitsOnlyValidManifests) {
   const auto attempt = [&](const std::function<void(CheckpointManifest&)>& how) {
     const auto staged = store_->stage("run", "save", 10, 0);
     EXPECT_OK(staged);
@@ -135,7 +135,7 @@ TEST_P(StagedCheckpoint, CommitsOnlyWhatAManifestMayBe) {
   EXPECT_OK(attempt([](auto&) {}));
 }
 
-TEST_P(StagedCheckpoint, IsMadeByAllRanksAndCommittedByOne) {
+TEST_P(StagedCheckpoint, IsWrittenByAllRanksAndCommittedByOne) {
   const auto staged = store_->stage("run", "save", 1000, 0);
   ASSERT_OK(staged);
   std::vector<CheckpointFile> all;
@@ -166,7 +166,7 @@ TEST_P(StagedCheckpoint, IsMadeByAllRanksAndCommittedByOne) {
             (std::set<std::string>{"MANIFEST", "a-0", "a-1", "a-2", "b-0", "b-1", "b-2"}));
 }
 
-TEST_P(StagedCheckpoint, DamagedPartsAreNoParts) {
+TEST_P(StagedCheckpoint, RefusesDamagedListsOfFiles) {
   const auto staged = store_->stage("run", "save", 1000, 0);
   ASSERT_OK(staged);
   ASSERT_OK((*staged)->report_files(0, std::vector{*(*staged)->write("a", 0, pattern(5))}));
@@ -175,7 +175,7 @@ TEST_P(StagedCheckpoint, DamagedPartsAreNoParts) {
   EXPECT_ERRC(Errc::corrupt, (*staged)->collect_files(1), "part-0.json");
 }
 
-TEST_P(StagedCheckpoint, IsNotJoinedWhereItIsNot) {
+TEST_P(StagedCheckpoint, CannotBeJoinedWithoutItsFolder) {
   EXPECT_ERRC(Errc::not_found, PendingCheckpoint::join(*store_, "tmp/run.save." + std::string(32, 'a')),
               "do all ranks");
 }
@@ -246,7 +246,7 @@ class JournalBackend final : public BackendWrapper {
 
 // Checks the order of syncs itself, since fault tests on journalling file systems cannot find all that a
 // power cut could lose.
-TEST(StagedCheckpointOrder, IsThatOfAPowerCutAtAnyPoint) {
+TEST(StagedCheckpointOrder, SyncsInTheRequiredOrder) {
   const TestPlace place;
   Journal journal;
   Tier tier = place.tier();
@@ -277,7 +277,7 @@ TEST(StagedCheckpointOrder, IsThatOfAPowerCutAtAnyPoint) {
 
 // Each operation in turn fails once. An acknowledged checkpoint is whole, and an existing one is whole or
 // listed as broken. A sweep removes everything else.
-TEST_P(StagedCheckpoint, HoldsWhateverFails) {
+TEST_P(StagedCheckpoint, IsCompleteIfAcknowledgedDespiteFaults) {
   int failed = 0;
   for (int n = 1, held = 0; held < 10; ++n) {  // until the fault comes after the last operation
     ASSERT_LT(n, 200);
@@ -305,7 +305,7 @@ TEST_P(StagedCheckpoint, HoldsWhateverFails) {
   EXPECT_GT(failed, 20);
 }
 
-TEST_P(StagedCheckpoint, IsNeverAcknowledgedWhereASyncFailed) {
+TEST_P(StagedCheckpoint, IsNotAcknowledgedAfterAFailedSync) {
   int n = 1;
   for (;; ++n) {
     ASSERT_LT(n, 20);
@@ -318,11 +318,12 @@ TEST_P(StagedCheckpoint, IsNeverAcknowledgedWhereASyncFailed) {
     EXPECT_ERRC(Errc::io, saved, "store 'slow'");
     EXPECT_TRUE(names_in(store_.backend(), "tmp").empty()) << n;
   }
-  // The syncs of two files, MANIFEST, its folder, ckpt and both parents fail; the eighth save meets none.
+  // The syncs of two files, MANIFEST, its folder, ckpt and both parents fail one after another; in the eighth
+  // save no sync fails.
   EXPECT_EQ(n, 8);
 }
 
-TEST_P(StagedCheckpoint, OfATierThatIsFullLeavesNothing) {
+TEST_P(StagedCheckpoint, LeavesNothingOnAFullTier) {
   const Tier full = store_.place().tier("slow", "fail=write:enospc@#2");
   const auto store = CheckpointStore::open(full);
   ASSERT_OK(store);

@@ -1,7 +1,7 @@
 // Makes, opens and locks a store, and writes and commits checkpoints.
 //
-// Threads: only one thread uses a PendingCheckpoint. Any thread uses a CheckpointStore, since its members do
-// not change. PendingCheckpoint::write() computes checksums on an extra thread, which reads the caller's
+// Threads: only one thread uses a PendingCheckpoint. Any thread may use a CheckpointStore, since its members
+// do not change. PendingCheckpoint::write() computes checksums on an extra thread, which reads the caller's
 // bytes and ends before write() returns.
 // Locks: stage() holds the lock of the store while it counts and reserves bytes; other processes wait for it.
 // The caller holds the run's lock.
@@ -178,7 +178,8 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
     const StoreFacts facts{random_id(kUuidDigits), role, std::string(durability_of(tier))};
     const auto written =
         files.write_text(kStoreFile, text_of(facts), Durability::file_and_name, IfExists::fail);
-    // already_exists means that another process has made the store meanwhile: this one then opens it.
+    // already_exists means that another process has made the store meanwhile: this process then opens that
+    // store.
     if (!written && written.error().code != Errc::already_exists) return written.error();
   }
   PENSTOCK_ASSIGN(auto store, open(tier));
@@ -273,8 +274,8 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, ui
   return file;
 }
 
-// Writes one file, and computes its checksums on another thread meanwhile. On a tier in memory they take a
-// quarter of the time of the writing.
+// Writes one file, and computes its checksums on another thread meanwhile. On a tier in memory the checksums
+// take a quarter of the time that the writing takes.
 Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, uint64_t rank,
                                                 std::span<const std::byte> bytes) {
   std::vector<uint32_t> chunks(chunk_count(bytes.size()));
@@ -461,7 +462,7 @@ Result<void> StoreFiles::remove_tree(const Entry& entry) const {
   return remove(entry.name);
 }
 
-// Finds the entry with list(), since stat() does not tell a symbolic link from a folder.
+// Finds the entry with list(), since stat() does not distinguish a symbolic link from a folder.
 Result<void> StoreFiles::remove_tree(std::string_view name) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> siblings, list_if_there(parent_of(name)));
   for (const Entry& entry : siblings)

@@ -141,8 +141,8 @@ class PendingCheckpoint {
   // Ctrl-C ends it between two chunks.
   Result<CheckpointFile> write(std::string_view name, uint64_t rank, std::span<const std::byte> bytes);
   // Like write(), but the entry has no CRCs, and Ctrl-C does not end it. `more` returns the file's bytes
-  // piece by piece, in order. Each piece is a whole kCheckpointChunk, only the last may be shorter. An error
-  // of `more` ends the writing.
+  // piece by piece, in order. Each piece has kCheckpointChunk bytes; only the last piece may be shorter. An
+  // error of `more` ends the writing.
   using Pieces = std::function<Result<std::span<const std::byte>>(uint64_t offset)>;
   Result<CheckpointFile> write_pieces(std::string_view name, uint64_t rank, uint64_t bytes,
                                       const Pieces& more);
@@ -173,7 +173,7 @@ class PendingCheckpoint {
   // These functions note in taken/ how many bytes this rank has allocated (room.hpp). before_create() is
   // called before a file is created, after_create() once its writer exists, and after_write() after each
   // write. If a caller writes the files of several ranks, the names of all notes have the first of these
-  // ranks. A failed note does no harm: its bytes only stay reserved.
+  // ranks. If a note cannot be written, its bytes only stay reserved, which does no harm.
   void before_create(uint64_t rank, uint64_t bytes);
   void after_create();
   void after_write(uint64_t bytes);

@@ -1,4 +1,4 @@
-// Tests making and opening stores, and their locks, room and sweeping.
+// Tests making and opening stores, their locks, their free space, and sweep().
 #include "miniapps/checkpoint/store.hpp"
 
 #include <gtest/gtest.h>
@@ -43,21 +43,21 @@ TEST_P(CheckpointStores, AreMadeOnceAndThenOpened) {
   EXPECT_OK((*made)->still_there());
 }
 
-TEST_P(CheckpointStores, WantAFolderOfTheirOwn) {
+TEST_P(CheckpointStores, NeedAFolderOfTheirOwn) {
   const Tier tier = place_.tier();
   put_text(*tier.backend, "thesis.tex", "years of work");
   EXPECT_ERRC(Errc::invalid_argument, CheckpointStore::open_or_make(tier, StoreRole::slow), "thesis.tex");
   EXPECT_EQ(names_in(*tier.backend, ""), std::set<std::string>{"thesis.tex"});
 }
 
-TEST_P(CheckpointStores, GoOnWhereMakingOneEndedEarly) {
+TEST_P(CheckpointStores, AreMadeAfterAnInterruptedTry) {
   const Tier tier = place_.tier();
   for (const char* folder : {"locks", "reserved", "tmp", "lost+found"})
     ASSERT_OK(tier.backend->names().make_folders(folder));
   EXPECT_OK(CheckpointStore::open_or_make(tier, StoreRole::slow));
 }
 
-TEST_P(CheckpointStores, AreNotMadeOverCheckpointsThatLostTheirs) {
+TEST_P(CheckpointStores, AreNotMadeOverExistingCheckpoints) {
   const Tier tier = place_.tier();
   const auto store = CheckpointStore::open_or_make(tier, StoreRole::slow);
   ASSERT_OK(store);
@@ -67,7 +67,7 @@ TEST_P(CheckpointStores, AreNotMadeOverCheckpointsThatLostTheirs) {
   EXPECT_ERRC(Errc::corrupt, CheckpointStore::open(tier), "no STORE.json");
 }
 
-TEST_P(CheckpointStores, AreNotGuessedAt) {
+TEST_P(CheckpointStores, RefuseWrongStoreFiles) {
   const Tier tier = place_.tier();
   ASSERT_OK(CheckpointStore::open_or_make(tier, StoreRole::slow));
   const std::string good = text_in(*tier.backend, "STORE.json");
@@ -86,7 +86,7 @@ TEST_P(CheckpointStores, AreNotGuessedAt) {
   EXPECT_OK(with(good, good));
 }
 
-TEST_P(CheckpointStores, MadeByTwoAtOnceAreOne) {
+TEST_P(CheckpointStores, MadeBySeveralThreadsAtOnceAreOne) {
   const Tier tier = place_.tier();
   std::vector<std::string> uuids(8);
   {
@@ -101,7 +101,7 @@ TEST_P(CheckpointStores, MadeByTwoAtOnceAreOne) {
   for (const std::string& uuid : uuids) EXPECT_EQ(uuid, uuids.front());
 }
 
-TEST(CheckpointStore, KnowsWhatMemoryOutlives) {
+TEST(CheckpointStore, ReportsMemoryAsVolatile) {
   TestStore store;
   EXPECT_EQ(store->durability(), kVolatile);
 }
@@ -125,7 +125,7 @@ TEST(CheckpointStore, IsNotForTiersThatCannotRename) {
   EXPECT_ERRC(Errc::unsupported, CheckpointStore::open_or_make(tier, StoreRole::slow), "cannot rename");
 }
 
-TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
+TEST_P(CheckpointStores, AreNotWrittenToAfterAnUnmount) {
   const Tier tier = place_.tier();
   const auto made = CheckpointStore::open_or_make(tier, StoreRole::slow);
   ASSERT_OK(made);
@@ -152,7 +152,7 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   refused();
 }
 
-TEST_P(CheckpointStores, LockRunsByWhatIsDone) {
+TEST_P(CheckpointStores, LockRunsByPurpose) {
   const Tier tier = place_.tier();
   const auto store = CheckpointStore::open_or_make(tier, StoreRole::slow);
   ASSERT_OK(store);
@@ -167,7 +167,7 @@ TEST_P(CheckpointStores, LockRunsByWhatIsDone) {
   EXPECT_ERRC(Errc::invalid_argument, (*store)->lock_run("a", "x.y"));
 }
 
-TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
+TEST(CheckpointRoom, IsFreeSpaceMinusReservations) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
   const auto empty = store->free_space();
   ASSERT_OK(empty);
@@ -187,7 +187,7 @@ TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
   EXPECT_EQ(*store->free_space(), *empty);
 }
 
-TEST(CheckpointRoom, IsGivenBackByACommit) {
+TEST(CheckpointRoom, ReservationEndsWithACommit) {
   TestStore store(StoreRole::fast, "mem", "capacity=100MiB");
   const uint64_t before = *store->free_space();
   const CheckpointManifest saved = save(*store, "run", {1, 0});
@@ -199,8 +199,8 @@ TEST(CheckpointRoom, IsGivenBackByACommit) {
 }
 
 // A checkpoint that is being written uses space of the tier. Its bytes must count once, and not again as
-// promised space.
-TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
+// reserved space.
+TEST(CheckpointRoom, CountsBytesOfAPendingCheckpointOnce) {
   constexpr uint64_t kMiB = 1U << 20U;
   for (const std::string backend : {"mem", "posix"}) {
     SCOPED_TRACE(backend);
@@ -230,7 +230,7 @@ TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
   }
 }
 
-TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
+TEST(CheckpointRoom, IgnoresNotesWithoutAReservation) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
   const std::string pending_name = "a.save." + std::string(32, 'a');
   put_text(store.backend(), "reserved/" + pending_name, "500000\n");
@@ -250,7 +250,7 @@ TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
   EXPECT_EQ(names_in(store.backend(), "taken").size(), 3U) << "those of no run, and of another run";
 }
 
-TEST(CheckpointRoom, TornPromisesPromiseNothing) {
+TEST(CheckpointRoom, IgnoresTornReservations) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
   const uint64_t before = *store->free_space();
   put_text(store.backend(), "reserved/a", "");
@@ -262,7 +262,7 @@ TEST(CheckpointRoom, TornPromisesPromiseNothing) {
   EXPECT_LT(*store->free_space(), before - 5000);
 }
 
-TEST(CheckpointRoom, IsCountedByOneAtATime) {
+TEST(CheckpointRoom, IsCountedWithTheStoresLockHeld) {
   TestStore store;
   auto held = store.backend().names().lock("lock");
   ASSERT_OK(held);
@@ -273,7 +273,7 @@ TEST(CheckpointRoom, IsCountedByOneAtATime) {
   EXPECT_OK(store->stage("run", "save", 1, 0));
 }
 
-TEST(CheckpointRoom, IsNotWaitedForThroughASignal) {
+TEST(CheckpointRoom, WaitForTheLockEndsWithASignal) {
   TestStore store;
   const auto held = store.backend().names().lock("lock");
   ASSERT_OK(held);
@@ -282,7 +282,7 @@ TEST(CheckpointRoom, IsNotWaitedForThroughASignal) {
   simulate_interrupt(0);
 }
 
-TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
+TEST_P(CheckpointStores, SweepRemovesTheFilesOfOneRun) {
   const Tier tier = place_.tier();
   const auto made = CheckpointStore::open_or_make(tier, StoreRole::slow);
   ASSERT_OK(made);
@@ -300,7 +300,7 @@ TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
     for (const std::string& other : others)
       put_text(*tier.backend, folder + other + (folder == "tmp/" ? "/rank-0.bin" : ""), "8\n");
   }
-  // A reservation without a folder: its process died before it made the folder.
+  // A reservation without a folder: the process that wrote it died before it made the folder.
   put_text(*tier.backend, "reserved/a.save." + std::string(32, '0'), "9\n");
   put_text(*tier.backend, "trash/b.000000000001.0." + uuid + "/deep/down", "x");
   put_text(*tier.backend, "quarantine/b.000000000001.0." + uuid + "/rank-0.bin", "x");
@@ -316,7 +316,7 @@ TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
   EXPECT_EQ(*swept, 0U);
 }
 
-TEST(CheckpointSweep, FindsWhatListsDoNotShowAndFollowsNoLinks) {
+TEST(CheckpointSweep, RemovesHiddenTemporaryFilesAndFollowsNoLinks) {
   TestStore store(StoreRole::slow, "posix");
   const std::filesystem::path root = store.place().path() / "store";
   const std::string uuid(32, 'b');
@@ -332,7 +332,7 @@ TEST(CheckpointSweep, FindsWhatListsDoNotShowAndFollowsNoLinks) {
 }
 
 // `bench` makes its measurement in the store's folder, even before a store exists.
-TEST(CheckpointSweep, TakesWhatAMeasurementOfTheCeilingLeft) {
+TEST(CheckpointSweep, RemovesOldFilesOfACeilingMeasurement) {
   TestPlace place("posix");
   const std::filesystem::path folder = place.path() / "store" / "penstock-ceiling";
   std::filesystem::create_directories(folder);
@@ -360,7 +360,7 @@ TEST(CheckpointSweep, TakesWhatAMeasurementOfTheCeilingLeft) {
   EXPECT_FALSE(*store.remove_ceiling_leftovers());
 }
 
-TEST(CheckpointSweep, ByTwoAtOnceIsDoneByBoth) {
+TEST(CheckpointSweep, SucceedsOnSeveralThreadsAtOnce) {
   for (int round = 0; round < 5; ++round) {
     TestStore store(StoreRole::slow, "posix");
     for (int i = 0; i < 40; ++i)

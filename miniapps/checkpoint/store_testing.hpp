@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-// A place for this test alone, which can be opened as several tiers with different options.
+// A root for this test alone, which can be opened as several tiers with different options.
 class TestPlace {
  public:
   explicit TestPlace(std::string backend = "mem") : backend_(std::move(backend)) {}
@@ -39,7 +39,7 @@ class TestPlace {
   const std::string backend_;
 };
 
-// A store on a TestPlace. To see it with faults, open the place again with other options.
+// A store on a TestPlace. To use it with faults, open place() as another tier with fault options.
 class TestStore {
  public:
   explicit TestStore(StoreRole role = StoreRole::fast, const std::string& backend = "mem",
@@ -128,7 +128,7 @@ inline CheckpointManifest save(CheckpointStore& store, const std::string& run, c
   return saved.ok() ? *std::move(saved) : CheckpointManifest{};
 }
 
-// The names in a folder, without its path; empty if it does not exist.
+// The names in a folder, without the folder's path; empty if the folder does not exist.
 inline std::set<std::string> names_in(Backend& backend, const std::string& folder) {
   std::set<std::string> names;
   static_cast<void>(backend.names().list(folder, [&](const Entry& entry) {

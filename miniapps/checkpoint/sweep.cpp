@@ -6,7 +6,7 @@
 // Memory: names and entries allocate.
 // Ctrl-C: not checked.
 // Crash: ckpt/ is synced before anything in trash/ is unlinked. Otherwise a power cut could bring back a name
-// in ckpt/ whose files are lost. A sweep that was cut off is repeated by the next one.
+// in ckpt/ whose files are lost. If sweep() is interrupted, its next call removes the rest.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -38,7 +38,8 @@ std::optional<std::filesystem::file_time_type> last_change(const std::filesystem
 }
 
 // Syncs ckpt/ and the folders of the runs in it. A killed process may have renamed a checkpoint into ckpt/ or
-// out of it without syncing. So this comes before anything is acknowledged or removed because of such a name.
+// out of it without syncing. So sync_committed() runs before anything is acknowledged or removed because of
+// such a name.
 Result<void> sync_committed(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> runs, files.list_if_there(kStoreCommitted));
   for (const Entry& run : runs)
@@ -64,8 +65,8 @@ Result<uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view p
       if (folder == kStoreTmp || folder == kStoreTrash) ++swept;
     }
   }
-  PENSTOCK_ASSIGN(const bool ceiling, remove_ceiling_leftovers());
-  return swept + (ceiling ? 1 : 0);
+  PENSTOCK_ASSIGN(const bool removed_ceiling, remove_ceiling_leftovers());
+  return swept + (removed_ceiling ? 1 : 0);
 }
 
 Result<bool> CheckpointStore::remove_ceiling_leftovers() {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kNoisyCalibration = 0.10;  // a larger spread of the calibration is reported
 
-// The records of an arm; none if the arm failed.
+// The records of an arm; none if the command was stopped before the arm ran.
 SavingRuns runs_of(std::string_view arm, std::span<const Record> records) {
   SavingRuns runs{std::string(arm), {}};
   for (const Record& record : records)

@@ -18,11 +18,11 @@ constexpr std::chrono::hours kLongestStep{24};
 constexpr double kMostProcessors = 4096;
 constexpr uint64_t kBenchKeeps = 5;  // durable checkpoints that stay if --keep is not given
 
-Result<std::vector<std::string_view>> arms_of(const std::string& words, bool has_fast) {
+Result<std::vector<std::string_view>> arms_of(const std::string& arm_list, bool has_fast) {
   std::vector<std::string_view> arms;
-  for (size_t at = 0; at <= words.size();) {
-    const size_t comma = std::min(words.find(',', at), words.size());
-    const std::string word = words.substr(at, comma - at);
+  for (size_t at = 0; at <= arm_list.size();) {
+    const size_t comma = std::min(arm_list.find(',', at), arm_list.size());
+    const std::string word = arm_list.substr(at, comma - at);
     at = comma + 1;
     const auto* const found = std::find(std::begin(kSavingArms), std::end(kSavingArms), word);
     if (found == std::end(kSavingArms) || std::find(arms.begin(), arms.end(), word) != arms.end())

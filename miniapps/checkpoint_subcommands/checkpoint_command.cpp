@@ -1,5 +1,5 @@
-// `penstock checkpoint SUBCOMMAND STORE...`: saves the state of a training to a slow tier, or through a fast
-// tier before it.
+// `penstock checkpoint SUBCOMMAND STORE...`: saves the state of a training straight to a slow tier, or first
+// to a fast tier and from there to the slow one.
 #include "io_backends/core/cli/command.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 

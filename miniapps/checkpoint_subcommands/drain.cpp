@@ -48,7 +48,7 @@ class Drain {
   Result<void> check_may_continue() const;
   // Records that a checkpoint is not durable and stays on the fast tier.
   Result<void> record_not_durable(std::string problem);
-  void made_durable(const CheckpointManifest& copy, bool newly_durable);
+  void record_durable(const CheckpointManifest& copy, bool newly_durable);
   uint64_t keep_fast() const;
   Result<void> evict(const std::vector<FoundCheckpoint>& all);
 
@@ -100,7 +100,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_existing, Prog
   for (;;) {
     const Result<CheckpointManifest> copy = copy_checkpoint(fast_, slow_, *source.manifest, request);
     if (copy.ok()) {
-      made_durable(*copy, newly_durable);
+      record_durable(*copy, newly_durable);
       return success();
     }
     const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copy.error());
@@ -126,7 +126,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_existing, Prog
   }
 }
 
-void Drain::made_durable(const CheckpointManifest& copy, bool newly_durable) {
+void Drain::record_durable(const CheckpointManifest& copy, bool newly_durable) {
   durable_.push_back(copy.id);
   if (!newly_durable) return;  // it was durable before
   ++copied;
@@ -162,9 +162,9 @@ Result<void> Drain::drain_all() {
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
-  // Whether the slow copy of checkpoint i is read before its fast copy is removed: its bytes may have become
-  // wrong since it was written. The newest keep_fast() fast copies are never removed here, so their slow
-  // copies need no read.
+  // Whether the slow copy of checkpoint i is read before its fast copy is removed: the bytes of the slow copy
+  // may have become wrong since it was written. The newest keep_fast() fast copies are never removed here, so
+  // their slow copies need no read.
   const auto read_existing = [&](size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };

@@ -26,7 +26,7 @@ namespace {
 struct ClearedRun {
   std::string run;
   uint64_t swept = 0, pruned = 0, evicted = 0;
-  std::string locked;  // who holds the lock; "": it was free
+  std::string locked;  // who holds the run's lock; "" if the lock was free
 };
 
 // Adds to `runs` the run of each name "<run>.<purpose>.<uuid>" in the folder.
@@ -62,8 +62,8 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
   return std::vector<std::string>(runs.begin(), runs.end());
 }
 
-// Removes the checkpoints of the run that are older than the `keep` newest right ones. These are read
-// completely, to know that they are right.
+// Removes the checkpoints of the run that are older than the `keep` newest correct ones. Those are read
+// completely, to prove that they are correct.
 Result<uint64_t> prune(CheckpointStore& slow, const std::string& run, uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> listed, list_checkpoints(slow, run));
   uint64_t verified_count = 0;
@@ -88,7 +88,8 @@ Result<uint64_t> prune(CheckpointStore& slow, const std::string& run, uint64_t k
 }
 
 // Removes copies on the fast tier that the slow store also has, except the `to_keep` newest. Skips a
-// checkpoint if the run drains to another slow store. Verifies the slow copy before the removal.
+// checkpoint if its slow copy is not in the store that the run drains to. Verifies the slow copy before the
+// removal.
 Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run, uint64_t to_keep) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   uint64_t evicted = 0;

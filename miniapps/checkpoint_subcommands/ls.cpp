@@ -80,10 +80,10 @@ std::string state_text(const FoundCheckpoint& found) {
 }
 
 std::string copies_text(const FoundCheckpoint& found) {
-  std::vector<std::string> words;
+  std::vector<std::string> copy_names;
   for (const ListedCheckpoint& copy : found.copies)
-    words.push_back(shown_name(*copy.store) + (copy.manifest.ok() ? "" : " (wrong)"));
-  return fmt::format("{}", fmt::join(words, ", "));
+    copy_names.push_back(shown_name(*copy.store) + (copy.manifest.ok() ? "" : " (wrong)"));
+  return fmt::format("{}", fmt::join(copy_names, ", "));
 }
 
 void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {

@@ -34,7 +34,7 @@ bool means_nothing_to_restore(const Error& error) {
 }
 
 // Checks that the files may be written to `to`, and removes the restart.json of an earlier restore: that file
-// may only exist next to a complete restore.
+// may exist only next to a completely restored checkpoint.
 Result<void> prepare_target(Tier& to, bool replace) {
   PENSTOCK_ASSIGN(const bool there, folder_exists(to, "--to"));
   if (!there) return success();
@@ -164,7 +164,7 @@ Result<void> restore_all(const Restart& restart, const CommandContext& context, 
   return all_ok(ranks, restore_share(restart, context, to));
 }
 
-int fail_with_4(const CommandContext& context, const Error& error) {
+int report_nothing_restorable(const CommandContext& context, const Error& error) {
   report_failed(context, error);
   return kNothingRestorable;
 }
@@ -183,12 +183,14 @@ Result<int> run_restore(const CommandContext& context) {
     return success();
   };
   const Result<void> opened = all_ok(ranks, open_all);
-  if (!opened.ok() && means_nothing_to_restore(opened.error())) return fail_with_4(context, opened.error());
+  if (!opened.ok() && means_nothing_to_restore(opened.error()))
+    return report_nothing_restorable(context, opened.error());
   PENSTOCK_TRY(opened);
   Tier* const to = target ? &*target : nullptr;
 
   const Result<Restart> chosen = choose_checkpoint(context, stores.existing());
-  if (!chosen.ok() && means_nothing_to_restore(chosen.error())) return fail_with_4(context, chosen.error());
+  if (!chosen.ok() && means_nothing_to_restore(chosen.error()))
+    return report_nothing_restorable(context, chosen.error());
   PENSTOCK_TRY(outcome_of(chosen));
   const Restart& restart = *chosen;
   const bool is_root = ranks.root();
@@ -199,7 +201,7 @@ Result<int> run_restore(const CommandContext& context) {
         is_root && context.options.given("step")
             ? step_not_restorable(restart, uint64_t(context.options.integer("step")), stores.existing())
             : nothing_restorable(restart);
-    return fail_with_4(context, why);
+    return report_nothing_restorable(context, why);
   }
 
   PENSTOCK_TRY(restore_all(restart, context, to));

@@ -30,7 +30,7 @@ namespace penstock {
 namespace {
 
 constexpr std::chrono::hours kForever{24 * 365 * 100};
-constexpr std::string_view kFirstRun = "default";
+constexpr std::string_view kDefaultRun = "default";
 constexpr std::string_view kSkippedReason =
     "the fast tier was full, and --on-full skip left this checkpoint out";
 
@@ -94,7 +94,7 @@ Result<std::string> run_to_save(const PreparedSave& prepared, const Options& opt
   }
   PENSTOCK_ASSIGN(std::vector<std::string> runs, runs_in(stores));
   std::erase_if(runs, is_bench_run);
-  return runs.empty() ? std::string(kFirstRun) : one_run(stores, options);
+  return runs.empty() ? std::string(kDefaultRun) : one_run(stores, options);
 }
 
 uint64_t step_of(const Options& options) {
@@ -191,7 +191,7 @@ Result<std::optional<Run>> begin_record(const CommandContext& context, const Pre
 }
 
 // Writes the record of the save, also of a failed one. Collective if the save succeeded.
-Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& prepared, uint64_t bytes,
+Result<void> write_record(const Result<SaveOutcome>& outcome, const PreparedSave& prepared, uint64_t bytes,
                           Run& run) {
   Trial trial = run.trial();
   trial.tier("checkpoint", prepared.slow());
@@ -224,7 +224,7 @@ Result<int> run_save(const CommandContext& context) {
     report_save(*outcome, prepared->slow(), prepared->fast(), context);
     if (outcome->times.skipped) warn(fmt::format("{}: nothing was saved", kSkippedReason));
   }
-  const Result<void> recorded = run ? leave_record(outcome, *prepared, bytes, *run) : success();
+  const Result<void> recorded = run ? write_record(outcome, *prepared, bytes, *run) : success();
   const bool saved = outcome.ok() && !outcome->timeout_error;
   if (saved) PENSTOCK_TRY(recorded);
   if (!recorded.ok() && ranks.root()) warn(fmt::format("no record is left: {}", recorded.error().message()));

@@ -16,7 +16,7 @@ struct SaveOutcome {
   CheckpointTimes times;  // `reached` is the level when the wait ended
   CheckpointCounts counts;
   std::optional<Error> timeout_error;  // set if --timeout ended before the checkpoint was durable
-  double wall_s = 0;                   // from the begin of save() to the end of the wait
+  double wall_s = 0;                   // from the start of save() to the end of the wait
 };
 
 // Prints a table or, with --json, an object. `fast` may be null.

@@ -93,8 +93,8 @@ MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
 
 Result<void> remove_run(const Tier& tier, const std::string& run) {
   PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
-  // remove_bench_run() does nothing if another process holds a lock of the run: that process removes the run,
-  // as one of a dead bench.
+  // remove_bench_run() does nothing if another process holds a lock of the run: that process takes the run
+  // for one of a dead bench, and removes it.
   return outcome_of(remove_bench_run(*store, run));
 }
 
@@ -108,21 +108,21 @@ SaveRequest request_of(const PayloadState& state, uint64_t step, const Payload& 
 }
 
 // Collective. Waits until all checkpoints are durable, until none becomes durable for `patience`, or until a
-// signal.
+// signal comes.
 Result<void> wait_until_durable(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
   Clock::time_point last_drain = Clock::now();
   uint64_t drained_before = 0;
   for (;;) {
     const Result<void> finalized = saver.finalize(kFinalizePoll);
     if (finalized.ok() || finalized.error().code != Errc::timed_out) return finalized;
-    const auto look = [&]() -> Result<void> {
+    const auto check_progress = [&]() -> Result<void> {
       PENSTOCK_TRY(check_interrupt());
       const uint64_t drained_now = saver.counts().drained;
       if (drained_now != drained_before) last_drain = Clock::now();
       drained_before = drained_now;
       return Clock::now() - last_drain < patience ? success() : finalized;
     };
-    PENSTOCK_TRY(on_root(ranks, look));
+    PENSTOCK_TRY(on_root(ranks, check_progress));
   }
 }
 

@@ -18,7 +18,7 @@
 namespace penstock {
 
 struct SavingRun {
-  std::vector<CheckpointTimes> checkpoints;  // their times count from the begin of the first step
+  std::vector<CheckpointTimes> checkpoints;  // their times count from the start of the first step
   CheckpointCounts counts;
   std::vector<Period> steps;
   double wall_s = 0;      // the time of all steps and saves

@@ -20,7 +20,7 @@ std::unique_ptr<Accelerator> make(std::string_view text) {
   return made.ok() ? std::move(*made) : nullptr;
 }
 
-TEST(Accelerator, UnderstandsWhatItIsAskedFor) {
+TEST(Accelerator, ParsesItsOptions) {
   EXPECT_EQ(make("none")->nominal_step(), 0ns);
   EXPECT_EQ(make("emulated:step=250us")->nominal_step(), 250us);
   for (const char* wrong :
@@ -74,7 +74,7 @@ TEST(Accelerator, ABatchThatComesLateBeginsLate) {
   EXPECT_GE(second->begin, handed);
 }
 
-TEST(Accelerator, WaitsWithoutBurningAProcessor) {
+TEST(Accelerator, WaitsWithoutUsingAProcessor) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms");
   Batch batch;
   batch.filled_at = Clock::now();
@@ -83,7 +83,7 @@ TEST(Accelerator, WaitsWithoutBurningAProcessor) {
   EXPECT_LT(thread_seconds() - before, 0.03) << "of 0.3 s of waiting";
 }
 
-TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
+TEST(Accelerator, OccupiesTheRequestedProcessors) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms,burn=cpu:1");
   Batch batch;
   batch.filled_at = Clock::now();
@@ -144,7 +144,7 @@ TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {
   }
 }
 
-TEST(Accelerator, BeginsNoSoonerThanTheOthersHaveEnded) {
+TEST(Accelerator, BeginsNoSoonerThanAllRanksHaveEnded) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=1ms");
   Batch batch;
   batch.filled_at = Clock::now();

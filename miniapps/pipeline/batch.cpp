@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-void grow_touched(Buffer& buffer, uint64_t bytes) {
+void grow_and_touch(Buffer& buffer, uint64_t bytes) {
   if (bytes == 0) return;
   buffer.grow(size_t(bytes));
   std::memset(buffer.data(), 0, size_t(bytes));
@@ -25,7 +25,7 @@ Batch touched_batch(size_t samples, size_t slot_bytes) {
   batch.index.resize(samples);
   batch.label.resize(samples);
   batch.length.resize(samples);
-  grow_touched(batch.memory, samples * slot_bytes);
+  grow_and_touch(batch.memory, samples * slot_bytes);
   return batch;
 }
 
@@ -71,7 +71,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, uint64_t prefetch) {
     for (Batch& batch : pool.batches_) {
       batch = touched_batch(shape.samples, shape.slot_bytes);
       batch.stored.resize(shape.slot_bytes == 0 ? shape.samples : 0);
-      for (StoredSample& sample_room : batch.stored) grow_touched(sample_room.memory, stored_bytes);
+      for (StoredSample& stored_sample : batch.stored) grow_and_touch(stored_sample.memory, stored_bytes);
     }
     return pool;
   } catch (const std::bad_alloc&) {

@@ -73,7 +73,7 @@ void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot);
 // A fixed number of batches, which are filled again and again. make() touches their memory before the run:
 // the first touch of a page costs more than filling it, and would slow the first batches.
 // If slot_bytes is 0, each sample has `stored_bytes` of memory at first, which grows for a larger sample.
-// Samples in place have no such memory.
+// Samples that are used in place have no such memory.
 // Only one BatchSource at a time may use the pool, and the pool must outlive it. The pool has no lock: the
 // loader decides which thread owns which slot (loader.cpp).
 class BatchPool {

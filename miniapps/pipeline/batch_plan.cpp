@@ -94,12 +94,12 @@ bool BatchPlan::open_next() {
 // open_batches_.
 void BatchPlan::open_more_batches() {
   if (head_ == Head::empty_epoch) return;
-  const uint64_t most_open = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
+  const uint64_t most_open = prefetch_ > 0 ? prefetch_ : (batch_requested_ ? 1 : 0);
   while (open_batches_.size() < most_open && open_next()) {
   }
   if (open_batches_.empty()) {
-    // With a prefetch depth of 0 and no request, nothing was tried: there may be another batch.
-    const bool may_continue = prefetch_ == 0 && !requested_;
+    // With a prefetch depth of 0 and no request, no batch was opened, so the run may have another batch.
+    const bool may_continue = prefetch_ == 0 && !batch_requested_;
     head_ = may_continue ? Head::pending : Head::ended;
   } else {
     head_ = open_batches_.front().untried_slots == 0 && open_batches_.front().holes.empty() ? Head::ready
@@ -110,8 +110,8 @@ void BatchPlan::open_more_batches() {
 // Called by the consumer: frees the batch that it got last and asks for the next one. Allocates only if the
 // prefetch depth is 0.
 void BatchPlan::request() {
-  if (requested_) return;
-  requested_ = true;
+  if (batch_requested_) return;
+  batch_requested_ = true;
   if (consumer_batch_) free_batches_.push_back(*consumer_batch_);
   consumer_batch_.reset();
   if (open_batches_.empty()) open_more_batches();
@@ -261,7 +261,7 @@ void BatchPlan::retire_head(bool handed_over) {
 
 size_t BatchPlan::hand_over() {
   const size_t pool_index = open_batches_.front().pool_index;
-  requested_ = false;
+  batch_requested_ = false;
   retire_head(true);
   decide_head();
   return pool_index;

@@ -119,8 +119,8 @@ class BatchPlan {
     uint64_t number = 0;
     EpochOrder order;           // its remaining positions are in no batch and filled no hole
     uint64_t open_batches = 0;  // how many of its batches are in open_batches_
-    bool had_batch = false;     // a batch of it was handed over, perhaps by an earlier run
-    bool closed = false;        // true: no further batch of it will open
+    bool had_batch = false;     // a batch of this epoch was handed over, perhaps by an earlier run
+    bool closed = false;        // true: no further batch of this epoch will open
   };
   struct OpenBatch {
     uint64_t epoch = 0;
@@ -161,7 +161,7 @@ class BatchPlan {
   std::optional<size_t> consumer_batch_;  // index in the pool of the batch that the consumer has
   std::deque<Ticket> refills_;            // samples that fill holes; take() returns them first
   uint64_t first_untaken_batch_ = 0;      // number of the first batch with untaken samples
-  bool requested_ = false;
+  bool batch_requested_ = false;
   Head head_ = Head::pending;
   uint64_t skipped_ = 0;
   uint64_t dropped_tail_ = 0;

@@ -20,7 +20,7 @@ struct Outcome {
   std::map<uint64_t, int> tries;  // how often each index was tried
 };
 
-struct Game {
+struct PlanSetup {
   uint64_t samples = 0;
   uint32_t batch = 4;
   uint64_t prefetch = 0;
@@ -34,12 +34,12 @@ void ignore_move(const Ticket& /*from*/, const Ticket& /*to*/) {
 
 // Executes a plan to its end with up to `workers` tickets at a time. `timing` decides in which order they
 // finish.
-Outcome play(const Game& game, const std::set<uint64_t>& bad, unsigned timing, size_t workers) {
-  std::vector<Ticket> in_hand;
+Outcome run_plan(const PlanSetup& setup, const std::set<uint64_t>& bad, unsigned timing, size_t workers) {
+  std::vector<Ticket> taken;
   std::map<size_t, std::vector<uint64_t>> pool;
-  BatchPlan plan(Sampler(game.samples, game.shuffle, 3), game.batch, game.prefetch, game.limits,
+  BatchPlan plan(Sampler(setup.samples, setup.shuffle, 3), setup.batch, setup.prefetch, setup.limits,
                  [&](const Ticket& from, const Ticket& to) {
-                   for (const Ticket& ticket : in_hand)
+                   for (const Ticket& ticket : taken)
                      EXPECT_TRUE(ticket.pool_index != from.pool_index && ticket.pool_index != to.pool_index)
                          << "a batch is changed that is being loaded";
                    pool[to.pool_index][to.slot] = pool[from.pool_index][from.slot];
@@ -51,21 +51,21 @@ Outcome play(const Game& game, const std::set<uint64_t>& bad, unsigned timing, s
     plan.request();
     held.reset();
     while (plan.head() == BatchPlan::Head::pending || (random() % 3 == 0 && plan.can_take())) {
-      if (in_hand.size() < workers && plan.can_take()) {
-        in_hand.push_back(*plan.take());
-        EXPECT_NE(held, in_hand.back().pool_index) << "a batch that the accelerator has is written to";
-        ++result.tries[in_hand.back().index];
+      if (taken.size() < workers && plan.can_take()) {
+        taken.push_back(*plan.take());
+        EXPECT_NE(held, taken.back().pool_index) << "a batch that the accelerator has is written to";
+        ++result.tries[taken.back().index];
         continue;
       }
-      if (in_hand.empty()) {
+      if (taken.empty()) {
         ADD_FAILURE() << "nothing in hand, nothing to take, and the head is not ready";
         return result;
       }
-      const size_t which = random() % in_hand.size();
-      const Ticket ticket = in_hand[which];
-      in_hand.erase(in_hand.begin() + ptrdiff_t(which));
+      const size_t which = random() % taken.size();
+      const Ticket ticket = taken[which];
+      taken.erase(taken.begin() + ptrdiff_t(which));
       std::vector<uint64_t>& slots = pool[ticket.pool_index];
-      slots.resize(game.batch);
+      slots.resize(setup.batch);
       slots[ticket.slot] = ticket.index;
       if (bad.contains(ticket.index)) {
         plan.record_failed(ticket);
@@ -76,7 +76,7 @@ Outcome play(const Game& game, const std::set<uint64_t>& bad, unsigned timing, s
     if (plan.head() != BatchPlan::Head::ready) break;
     result.epochs.push_back(plan.head_epoch());
     held = plan.hand_over();
-    EXPECT_LE(*held, game.prefetch);
+    EXPECT_LE(*held, setup.prefetch);
     result.batches.push_back(pool.at(*held));
   }
   result.end = plan.head();
@@ -87,7 +87,7 @@ Outcome play(const Game& game, const std::set<uint64_t>& bad, unsigned timing, s
 
 TEST(BatchPlan, PutsPositionIIntoSlotIModuloB) {
   for (const uint64_t prefetch : {0U, 1U, 4U, 50U}) {
-    const Outcome result = play({.samples = 22, .prefetch = prefetch}, {}, 1, 3);
+    const Outcome result = run_plan({.samples = 22, .prefetch = prefetch}, {}, 1, 3);
     ASSERT_EQ(result.batches.size(), 5U);
     for (uint64_t b = 0; b < 5; ++b)
       for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(result.batches[b][i], b * 4 + i);
@@ -100,7 +100,7 @@ TEST(BatchPlan, PutsPositionIIntoSlotIModuloB) {
 TEST(BatchPlan, UsesEverySampleOnceAnEpoch) {
   for (const Shuffle shuffle : {Shuffle::global, Shuffle::buffer(10)}) {
     const Outcome result =
-        play({.samples = 103, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle}, {}, 5, 4);
+        run_plan({.samples = 103, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle}, {}, 5, 4);
     ASSERT_EQ(result.batches.size(), 3U * 25U);
     std::vector<std::vector<uint64_t>> orders(3);
     for (size_t b = 0; b < result.batches.size(); ++b) {
@@ -117,19 +117,19 @@ TEST(BatchPlan, UsesEverySampleOnceAnEpoch) {
 }
 
 TEST(BatchPlan, StepsGoOnIntoTheNextEpochs) {
-  const Outcome result = play({.samples = 10, .prefetch = 3, .limits = {7, 0}}, {}, 9, 2);
+  const Outcome result = run_plan({.samples = 10, .prefetch = 3, .limits = {7, 0}}, {}, 9, 2);
   EXPECT_EQ(result.batches.size(), 7U);
   EXPECT_EQ(result.epochs, (std::vector<uint64_t>{0, 0, 1, 1, 2, 2, 3}));
 }
 
-TEST(BatchPlan, TakesOnlyWhatTheStepsNeed) {
-  const Outcome result = play({.samples = 100, .prefetch = 8, .limits = {3, 0}}, {}, 9, 2);
+TEST(BatchPlan, TakesOnlySamplesThatTheStepsNeed) {
+  const Outcome result = run_plan({.samples = 100, .prefetch = 8, .limits = {3, 0}}, {}, 9, 2);
   uint64_t tried = 0;
   for (const auto& [index, times] : result.tries) tried += uint64_t(times);
   EXPECT_EQ(tried, 12U);
 }
 
-TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
+TEST(BatchPlan, OpensNoBatchBeforeARequestWithoutPrefetch) {
   BatchPlan plan(Sampler(100, Shuffle::none, 0), 2, 0, {}, ignore_move);
   EXPECT_FALSE(plan.can_take());
   for (int step = 0; step < 5; ++step) {
@@ -161,7 +161,7 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
 
 // Checks a plan with bad samples: batches contain none of them and no sample twice in an epoch, and every
 // sample is accounted for.
-void check_holes(const Game& game, const std::set<uint64_t>& bad, const Outcome& outcome) {
+void check_holes(const PlanSetup& setup, const std::set<uint64_t>& bad, const Outcome& outcome) {
   std::map<uint64_t, std::multiset<uint64_t>> used;
   for (size_t b = 0; b < outcome.batches.size(); ++b)
     for (const uint64_t index : outcome.batches[b]) {
@@ -171,8 +171,8 @@ void check_holes(const Game& game, const std::set<uint64_t>& bad, const Outcome&
   for (const auto& [epoch, indices] : used)
     EXPECT_EQ(std::set<uint64_t>(indices.begin(), indices.end()).size(), indices.size());
   for (const auto& [index, times] : outcome.tries) EXPECT_LE(times, 2) << "once an epoch";
-  const uint64_t consumed = outcome.batches.size() * game.batch;
-  EXPECT_EQ(consumed + outcome.skipped + outcome.dropped_tail, 2U * game.samples);
+  const uint64_t consumed = outcome.batches.size() * setup.batch;
+  EXPECT_EQ(consumed + outcome.skipped + outcome.dropped_tail, 2U * setup.samples);
 }
 
 TEST(BatchPlan, FillsHolesTheSameWayWhateverTheTiming) {
@@ -180,21 +180,22 @@ TEST(BatchPlan, FillsHolesTheSameWayWhateverTheTiming) {
   for (uint64_t i = 0; i < 211; i += 7) bad.insert(i);
   for (const Shuffle shuffle : {Shuffle::global, Shuffle::buffer(20)}) {
     for (const uint64_t prefetch : {0U, 1U, 3U, 20U}) {
-      const Game game{.samples = 211, .batch = 5, .prefetch = prefetch, .limits = {0, 2}, .shuffle = shuffle};
-      const Outcome alone = play(game, bad, 0, 1);
+      const PlanSetup setup{
+          .samples = 211, .batch = 5, .prefetch = prefetch, .limits = {0, 2}, .shuffle = shuffle};
+      const Outcome alone = run_plan(setup, bad, 0, 1);
       for (unsigned timing = 1; timing < 40; ++timing) {
-        const Outcome other = play(game, bad, timing, 1 + timing % 7);
+        const Outcome other = run_plan(setup, bad, timing, 1 + timing % 7);
         ASSERT_EQ(other.batches, alone.batches) << "prefetch " << prefetch << " timing " << timing;
         EXPECT_EQ(other.skipped, alone.skipped);
         EXPECT_EQ(other.dropped_tail, alone.dropped_tail);
       }
-      check_holes(game, bad, alone);
+      check_holes(setup, bad, alone);
     }
   }
 }
 
 TEST(BatchPlan, ReplacesABadSampleInItsSlotByTheNextOneThatHasNoBatch) {
-  const Outcome result = play({.samples = 14, .batch = 4, .prefetch = 2}, {1, 12}, 1, 1);
+  const Outcome result = run_plan({.samples = 14, .batch = 4, .prefetch = 2}, {1, 12}, 1, 1);
   ASSERT_EQ(result.batches.size(), 3U);
   EXPECT_EQ(result.batches[0], (std::vector<uint64_t>{0, 8, 2, 3}))
       << "batches 0 and 1 were open: 8 comes next";
@@ -211,8 +212,8 @@ TEST(BatchPlan, AnEpochHasTheBatchesThatItsGoodSamplesFill) {
     std::set<uint64_t> bad;
     while (bad.size() < round % 60) bad.insert(random() % 200);
     for (const uint64_t prefetch : {0U, 1U, 3U, 10U, 50U}) {
-      const Game game{.samples = 200, .batch = 20, .prefetch = prefetch, .shuffle = Shuffle::global};
-      const Outcome result = play(game, bad, round, 1 + round % 5);
+      const PlanSetup setup{.samples = 200, .batch = 20, .prefetch = prefetch, .shuffle = Shuffle::global};
+      const Outcome result = run_plan(setup, bad, round, 1 + round % 5);
       EXPECT_EQ(result.batches.size(), (200 - bad.size()) / 20) << "prefetch " << prefetch;
       EXPECT_LE(result.skipped, bad.size()) << "what is not tried is tail, bad or not";
       EXPECT_EQ(result.batches.size() * 20 + result.skipped + result.dropped_tail, 200U);
@@ -220,8 +221,8 @@ TEST(BatchPlan, AnEpochHasTheBatchesThatItsGoodSamplesFill) {
   }
 }
 
-TEST(BatchPlan, TheLastBatchAheadGivesItsLastSamples) {
-  const Outcome result = play({.samples = 16, .batch = 4, .prefetch = 4}, {1, 2, 15}, 1, 1);
+TEST(BatchPlan, TheLastOpenBatchGivesItsLastSamples) {
+  const Outcome result = run_plan({.samples = 16, .batch = 4, .prefetch = 4}, {1, 2, 15}, 1, 1);
   ASSERT_EQ(result.batches.size(), 3U);
   EXPECT_EQ(result.batches[0], (std::vector<uint64_t>{0, 14, 13, 3})) << "15 is bad";
   EXPECT_EQ(result.batches[1], (std::vector<uint64_t>{4, 5, 6, 7}));
@@ -230,13 +231,13 @@ TEST(BatchPlan, TheLastBatchAheadGivesItsLastSamples) {
 }
 
 TEST(BatchPlan, ABatchOfAnotherEpochGivesNothing) {
-  const Outcome result = play({.samples = 4, .batch = 4, .prefetch = 3, .limits = {0, 2}}, {2}, 1, 1);
+  const Outcome result = run_plan({.samples = 4, .batch = 4, .prefetch = 3, .limits = {0, 2}}, {2}, 1, 1);
   EXPECT_TRUE(result.batches.empty());
   EXPECT_EQ(result.end, BatchPlan::Head::empty_epoch);
 }
 
 TEST(BatchPlan, GivesUpABatchThatCannotBeFilled) {
-  const Outcome result = play({.samples = 8, .batch = 4, .prefetch = 2}, {2}, 1, 1);
+  const Outcome result = run_plan({.samples = 8, .batch = 4, .prefetch = 2}, {2}, 1, 1);
   ASSERT_EQ(result.batches.size(), 1U);
   EXPECT_EQ(result.batches[0], (std::vector<uint64_t>{0, 1, 7, 3}));
   EXPECT_EQ(result.dropped_tail, 3U);
@@ -247,7 +248,7 @@ TEST(BatchPlan, EndsWhenAWholeEpochIsBad) {
   std::set<uint64_t> all;
   for (uint64_t i = 0; i < 50; ++i) all.insert(i);
   for (const uint64_t prefetch : {0U, 1U, 4U, 30U}) {
-    const Outcome result = play({.samples = 50, .prefetch = prefetch, .limits = {1000, 0}}, all, 4, 3);
+    const Outcome result = run_plan({.samples = 50, .prefetch = prefetch, .limits = {1000, 0}}, all, 4, 3);
     EXPECT_EQ(result.end, BatchPlan::Head::empty_epoch);
     EXPECT_TRUE(result.batches.empty());
     EXPECT_GE(result.skipped, 47U);
@@ -255,22 +256,23 @@ TEST(BatchPlan, EndsWhenAWholeEpochIsBad) {
 }
 
 TEST(BatchPlan, GoodEpochsThatLackASampleGoOn) {
-  const Outcome result = play({.samples = 9, .batch = 4, .prefetch = 5, .limits = {6, 0}}, {0, 5}, 2, 2);
+  const Outcome result = run_plan({.samples = 9, .batch = 4, .prefetch = 5, .limits = {6, 0}}, {0, 5}, 2, 2);
   EXPECT_EQ(result.batches.size(), 6U) << "one batch an epoch is left";
 }
 
-// A run of 3 epochs that continues after any number of batches gives the same remaining batches.
-TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
+// A run of 3 epochs that is stopped after any number of batches gives the same remaining batches when it
+// continues.
+TEST(BatchPlan, ContinuesWithTheSameBatches) {
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::buffer(5), Shuffle::global}) {
-    const Game game{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
-    const Outcome whole = play(game, {}, 1, 3);
+    const PlanSetup setup{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
+    const Outcome whole = run_plan(setup, {}, 1, 3);
     ASSERT_EQ(whole.batches.size(), 15U);
     for (uint64_t made = 0; made <= 15; ++made) {
-      Game rest = game;
+      PlanSetup rest = setup;
       rest.limits.start = {.batches = made, .epoch = made / 5, .used_samples = made % 5 * 4};
       if (made > 0 && made % 5 == 0)  // also the position after the last step of an epoch
         rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used_samples = 20};
-      const Outcome result = play(rest, {}, 2, 3);
+      const Outcome result = run_plan(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);
       const auto from = ptrdiff_t(made);
       EXPECT_EQ(result.batches, std::vector(whole.batches.begin() + from, whole.batches.end())) << made;
@@ -279,21 +281,21 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
   }
 }
 
-TEST(BatchPlan, LimitsAreOfTheWholeRun) {
-  Game game{.samples = 22, .prefetch = 2, .limits = {12, 0}};
-  game.limits.start = {.batches = 10, .epoch = 2, .used_samples = 0};
-  const Outcome rest = play(game, {}, 1, 2);
+TEST(BatchPlan, LimitsCountFromTheStartOfTheWholeRun) {
+  PlanSetup setup{.samples = 22, .prefetch = 2, .limits = {12, 0}};
+  setup.limits.start = {.batches = 10, .epoch = 2, .used_samples = 0};
+  const Outcome rest = run_plan(setup, {}, 1, 2);
   EXPECT_EQ(rest.epochs, (std::vector<uint64_t>{2, 2}));
-  game.limits.start.batches = 12;
-  EXPECT_TRUE(play(game, {}, 1, 2).batches.empty());
-  game.limits = {0, 2, {.batches = 10, .epoch = 2}};
-  EXPECT_TRUE(play(game, {}, 1, 2).batches.empty());
+  setup.limits.start.batches = 12;
+  EXPECT_TRUE(run_plan(setup, {}, 1, 2).batches.empty());
+  setup.limits = {0, 2, {.batches = 10, .epoch = 2}};
+  EXPECT_TRUE(run_plan(setup, {}, 1, 2).batches.empty());
 }
 
-TEST(BatchPlan, LeavesOutWhatOneRankAloneHasUsed) {
-  Game game{.samples = 22, .batch = 1, .limits = {0, 1}};
-  game.limits.start = {.own_extra_samples = 20};
-  EXPECT_EQ(play(game, {}, 1, 2).batches, (std::vector<std::vector<uint64_t>>{{20}, {21}}));
+TEST(BatchPlan, SkipsSamplesThatOnlyOneRankHasUsed) {
+  PlanSetup setup{.samples = 22, .batch = 1, .limits = {0, 1}};
+  setup.limits.start = {.own_extra_samples = 20};
+  EXPECT_EQ(run_plan(setup, {}, 1, 2).batches, (std::vector<std::vector<uint64_t>>{{20}, {21}}));
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ struct LostTime {
 };
 // Divides the time that the consumer waited among the causes of its waits. The arguments are sums over all
 // waits:
-//  - `worked_ns`: the threads' time in each stage, as `spent_ns` of stage_tallies(). Empty if no worker
-//    finished a part of its work.
+//  - `worked_ns`: the threads' time in each stage, in the same order as `spent_ns` of stage_tallies(). Empty
+//    if no worker finished a part of its work.
 //  - `waited_ns`: the time until the batch was ready.
 //  - `late_ns`: the time from then until the consumer's thread ran.
 std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
@@ -99,7 +99,7 @@ class BatchSource {
   // times(). Only the consumer may call losses() and lost_times(), unless a derived class allows more.
   virtual std::vector<StageTally> times() const = 0;
   virtual LoaderLosses losses() const = 0;
-  // The waits of next() by cause. Together they are the whole time that next() waited.
+  // The waits of next() by cause. Their sum is the whole time that next() waited.
   virtual std::vector<LostTime> lost_times() const = 0;
 
   // How many whole files this source has loaded and used so far. 0 for a source that reads samples one by

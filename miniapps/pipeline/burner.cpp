@@ -2,12 +2,12 @@
 // the work of workers_[0] itself. Each further worker has a thread, which runs serve().
 // Lock: mutex_ guards job_, job_number_ and busy_threads_. No thread holds it during the work. The words,
 // rounds and time of a worker belong to its thread from begin() until wait_for_all() returns, then to the
-// caller's thread. Each of the two takes mutex_ before it uses them, which makes the other's writes visible
-// to it.
+// caller's thread. Each of these two threads takes mutex_ before it uses them, and so sees what the other
+// thread wrote.
 // Memory: after make() only calibrate() allocates.
 // Ctrl-C: the signal handler only sets a flag. Workers test that flag after some rounds of work and then end
 // their job early.
-// Crash: nothing is written.
+// Crash: this file writes no files.
 #include "miniapps/pipeline/burner.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ struct Burner::Worker {
       for (uint64_t& word : words) word = word * 6364136223846793005U + 1442695040888963407U;
   }
 
-  void work_off(const Job& job, const std::stop_token& stop) {
+  void run_job(const Job& job, const std::stop_token& stop) {
     // A worker tests the clock, a request to stop and Ctrl-C once every 16 rounds.
     constexpr uint64_t kRoundsBetweenTests = 16;
     const Clock::time_point begin = Clock::now();
@@ -97,7 +97,7 @@ void Burner::serve(Worker& worker, const std::stop_token& stop) {
     seen_number = job_number_;
     const Job job = job_;
     lock.unlock();
-    worker.work_off(job, stop);
+    worker.run_job(job, stop);
     lock.lock();
     if (--busy_threads_ == 0) job_done_.notify_all();
   }
@@ -129,7 +129,7 @@ void Burner::wait_for_all() {
 double Burner::measure_rate(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
-  workers_.front()->work_off(job, {});
+  workers_.front()->run_job(job, {});
   wait_for_all();
   double rounds = 0;
   double longest_s = 1e-9;
@@ -162,7 +162,7 @@ void Burner::work_in_slices(nanoseconds duration) {
     const nanoseconds slice = std::min(kSlice, duration);
     duration -= slice;
     const double busy_s = seconds(slice) * caller_share_;
-    workers_.front()->work_off({.rounds = uint64_t(std::llround(busy_s * rounds_per_s_))}, {});
+    workers_.front()->run_job({.rounds = uint64_t(std::llround(busy_s * rounds_per_s_))}, {});
     total_rounds_ += workers_.front()->rounds;
     const nanoseconds sleep_time(int64_t(seconds(slice) * (1 - caller_share_) * 1e9));
     const nanoseconds sleep_left = sleep_time - overslept_;
@@ -182,7 +182,7 @@ Result<void> Burner::work(nanoseconds duration) {
   if (caller_share_ < 1) {
     work_in_slices(duration);
   } else {
-    workers_.front()->work_off({.rounds = rounds}, {});
+    workers_.front()->run_job({.rounds = rounds}, {});
     total_rounds_ += workers_.front()->rounds;
   }
   wait_for_all();

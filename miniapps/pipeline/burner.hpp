@@ -24,7 +24,7 @@ namespace penstock {
 class Burner {
  public:
   // Makes a burner that occupies `cores` processors during work(); cores > 0. Since the caller's thread works
-  // as well, it starts one thread less than `cores` (rounded up). `exhausted` if no more threads can start.
+  // as well, it starts one thread fewer than `cores` (rounded up). `exhausted` if no more threads can start.
   // If `cores` is not a whole number, the caller's thread occupies the fraction: it works for that share of
   // each millisecond and sleeps for the rest.
   static Result<std::unique_ptr<Burner>> make(double cores);
@@ -65,7 +65,7 @@ class Burner {
   double rounds_per_s_ = 0;
   double spread_ = 0;
   uint64_t total_rounds_ = 0;
-  // For how long the sleeps so far were too long. The next sleeps are shorter by this time.
+  // How much longer the sleeps so far took than was asked for. The next sleeps are shorter by this time.
   std::chrono::nanoseconds overslept_{0};
   std::mutex mutex_;  // protects job_, job_number_ and busy_threads_
   std::condition_variable_any job_changed_;

@@ -47,7 +47,7 @@ TEST(Burner, WorkIsTheSameHoweverLongItTakes) {
   EXPECT_EQ(burner->rounds(), 4 * of_each);
 }
 
-TEST(Burner, AShareIsWorkAndSleepInEachMillisecond) {
+TEST(Burner, AFractionWorksAndSleepsInEachMillisecond) {
   const std::unique_ptr<Burner> burner = calibrated(0.25);
   const double before = thread_seconds();
   ASSERT_OK(burner->work(40ms));

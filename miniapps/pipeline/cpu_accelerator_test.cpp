@@ -71,7 +71,7 @@ class CpuAccelerator : public ::testing::Test {
     if (!available.ok()) GTEST_SKIP() << available.error().what;
   }
 
-  // Uses one thread, because the thread sanitizer does not understand those of OpenMP.
+  // Uses one thread, because the thread sanitizer does not understand the threads of OpenMP.
   static std::unique_ptr<Accelerator> prepared(Axes axes, uint64_t seed = 1, size_t samples = kSamples) {
     auto made = make_training_accelerator(small_network(), 1, seed);
     const Result<void> ready = made->prepare(picture(axes).text(), samples);
@@ -93,14 +93,14 @@ class CpuAccelerator : public ::testing::Test {
   }
 };
 
-// The metrics that it adds to a record, by name.
+// The metrics that the accelerator adds to a record, by name.
 auto recorded(const Accelerator& accelerator) {
   Trial trial;
   accelerator.record(trial);
   return trial.record().metrics;
 }
 
-TEST_F(CpuAccelerator, LearnsABatchByHeart) {
+TEST_F(CpuAccelerator, LossFallsOnARepeatedBatch) {
   const auto accelerator = prepared(Axes::nhwc);
   const Batch batch = some_batch(Axes::nhwc);
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(accelerator->step(batch).ok());
@@ -205,7 +205,7 @@ Network tiny_network() {
 }
 
 // The reference gets its gradient by finite differences, so the test covers forward, backward and update.
-TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
+TEST_F(CpuAccelerator, MatchesTheTextbookFormulas) {
   const Network network = tiny_network();
   constexpr size_t kPictures = 2;
   constexpr double kRate = 0.05;
@@ -275,7 +275,7 @@ TEST_F(CpuAccelerator, IsBusyFromBeginToEnd) {
   }
 }
 
-TEST_F(CpuAccelerator, TakesABatchThatLiesElsewhere) {
+TEST_F(CpuAccelerator, TakesABatchThatIsAView) {
   const Batch whole = some_batch(Axes::nhwc);
   Batch view = some_batch(Axes::nhwc);
   view.memory = Buffer();
@@ -334,7 +334,7 @@ TEST_F(CpuAccelerator, StopsWithinAStepWhenInterrupted) {
   EXPECT_EQ(stopped.error().code, Errc::interrupted);
 }
 
-TEST_F(CpuAccelerator, IsThereOnceAProcess) {
+TEST_F(CpuAccelerator, ExistsOnceInAProcess) {
   EXPECT_TRUE(make_accelerator("cpu:threads=1,classes=10").ok());
   const auto two = make_accelerator("cpu", {.count = 2});
   ASSERT_FALSE(two.ok());
@@ -364,7 +364,7 @@ TEST(CpuAcceleratorArguments, OtherLayoutsAreRefusedWithTheRemedy) {
   }
 }
 
-TEST(CpuAcceleratorNetwork, AlexNetIsThePapers) {
+TEST(CpuAcceleratorNetwork, AlexNetMatchesThePaper) {
   const Network network = alexnet(1000);
   uint64_t weights = 0;
   uint64_t side = network.side;

@@ -4,7 +4,7 @@
 // FileBatches gets its files from another BatchSource, `upstream`, whose batches are one whole file each. A
 // loaded file is a sequence of tensors, one for each sample, without gaps. FileBatches uses them in the order
 // of file_order(). With a prefetch depth of K files, upstream is at most K files ahead. With K = 0 upstream
-// loads a file when the samples of the previous file are used up, as the published programs do.
+// loads a file when the samples of the previous file are used up, as the training programs above do.
 //
 // If all samples of a batch are in one file, the batch points into that file. If they are in two or more
 // files, they are copied into a batch. A batch never mixes epochs: the samples that are left at the end of an
@@ -72,7 +72,7 @@ class FileBatches final : public BatchSource {
   const std::unique_ptr<BatchSource> file_source_;
   const Batch* file_ = nullptr;  // upstream's batch that contains the current file
   uint64_t file_samples_ = 0;    // samples in that file
-  uint64_t used_samples_ = 0;    // how many samples of that file batches have used
+  uint64_t used_samples_ = 0;    // samples of that file that are in batches already
   Permutation order_{0, 0};      // order of that file's samples
   Batch batch_;                  // the batch that next() returns; its memory is used only for copied samples
   size_t filled_slots_ = 0;      // number of filled slots, while samples are copied into batch_

@@ -89,7 +89,7 @@ std::unique_ptr<FileBatches> batches_of(const Files& files, uint64_t epochs, siz
       .value();
 }
 
-// The samples of the next batch; empty at the end. Checks that each holds the bytes of its index.
+// The samples of the next batch; empty at the end. Checks that each slot has the bytes of its sample.
 std::vector<uint64_t> pull(FileBatches& batches, const Manifest& corpus, uint64_t* epoch = nullptr) {
   const Result<const Batch*> got = batches.next();
   if (!got.ok()) {
@@ -127,7 +127,7 @@ TEST(FileBatches, EverySampleComesOnceAnEpoch) {
   }
 }
 
-TEST(FileBatches, AFileIsUsedUpBeforeTheNext) {
+TEST(FileBatches, UsesAFileCompletelyBeforeTheNext) {
   const Files files({4, 4, 4});
   const auto batches = batches_of(files, 1, 2);
   for (uint64_t file = 0; file < 3; ++file)
@@ -160,7 +160,7 @@ TEST(FileBatches, OrdersDifferByEpochAndFile) {
   EXPECT_EQ(orders.size(), 4U);
 }
 
-TEST(FileBatches, EndsAfterTheStepsThatWereAsked) {
+TEST(FileBatches, EndsAfterTheRequestedSteps) {
   const Files files({8, 8});
   const auto batches = batches_of(files, 9, 4, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(pull(*batches, files.corpus).size(), 4U);
@@ -168,7 +168,7 @@ TEST(FileBatches, EndsAfterTheStepsThatWereAsked) {
   EXPECT_EQ(batches->files_used(), 2U);
 }
 
-TEST(FileBatches, PausesBetweenEpochsWithOneFileInHand) {
+TEST(FileBatches, PausesBetweenEpochsWithOneFileLoaded) {
   const Files files({5, 6});
   auto batches = FileBatches::make(std::make_unique<FileSource>(files, 2), {.corpus = &files.corpus,
                                                                             .files = &files.files,
@@ -193,7 +193,7 @@ TEST(FileBatches, AnEpochWithoutABatchIsAnError) {
   EXPECT_ERRC(Errc::corrupt, batches->next(), "no 4 samples");
 }
 
-TEST(FileBatches, CopiesAreCollating) {
+TEST(FileBatches, CountsCopyingAsCollate) {
   const Files files({3, 3});
   const auto batches = batches_of(files, 1, 2);
   while (!pull(*batches, files.corpus).empty()) {
@@ -203,7 +203,7 @@ TEST(FileBatches, CopiesAreCollating) {
   EXPECT_EQ(batches->losses().skipped, 1U);
 }
 
-TEST(WholeObjects, AreTheCorpusFileByFile) {
+TEST(WholeObjects, ListTheFilesOfACorpus) {
   const Files files({3, 1, 2});
   EXPECT_EQ(files.files.manifest.samples(), 3U);
   EXPECT_TRUE(files.files.manifest.one_object_per_sample());
@@ -219,7 +219,7 @@ TEST(WholeObjects, AreTheCorpusFileByFile) {
   EXPECT_EQ(chosen->samples_of_object[1].samples, 3U);
 }
 
-TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
+TEST(WholeObjects, SamplesOfOneObjectMustBeAdjacent) {
   ManifestBuilder builder(ManifestFacts{});
   const uint32_t a = builder.add_object("a", 2);
   const uint32_t b = builder.add_object("b", 1);
@@ -231,7 +231,7 @@ TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
 }
 
 // Files of 5, 3 and 7 samples in batches of four: three batches per epoch, and three samples left over.
-TEST(FileBatches, GoOnInTheMiddleOfAFile) {
+TEST(FileBatches, ContinueInTheMiddleOfAFile) {
   const Files files({5, 3, 7});
   const auto whole = batches_of(files, 2, 4);
   std::vector<std::vector<uint64_t>> expected;

@@ -40,8 +40,8 @@ size_t line_end_length(const uint8_t* line, size_t left) {
   return left > kLineChars + 1 && line[kLineChars] == '\r' && line[kLineChars + 1] == '\n' ? 2 : 0;
 }
 
-// Parses a full line quickly; nearly all lines are full. Returns false if the line has another form or a
-// wrong character.
+// Parses a full line quickly; nearly all lines are full. Returns false if a character is wrong for its
+// position.
 bool parse_full_line(const uint8_t* line, uint8_t* out) {
   uint8_t errors = 0;
   for (size_t i = 0; i < kAddressDigits; ++i) errors = uint8_t(errors | kDigits[line[i]]);

@@ -40,7 +40,7 @@ TEST(HexDump, TakesShortLinesUnknownOctetsAndCarriageReturns) {
   EXPECT_EQ(parse(unknown).value().size(), 16U);
 }
 
-TEST(HexDump, SaysWhereItIsWrong) {
+TEST(HexDump, ErrorNamesTheOffset) {
   for (const std::string_view wrong :
        {" 56 8D\n", "\n", "00401000 5\n", "00401000 5G\n", "00401000  56\n", "0040100X 56\n", "00401000,56\n",
         "00401000 56 8D \n", "00401000 5?\n", "?0401000 56\n"}) {
@@ -54,7 +54,7 @@ TEST(HexDump, SaysWhereItIsWrong) {
   EXPECT_FALSE(parse(full).ok());
 }
 
-TEST(HexDump, NeverMakesMoreThanItsBytesHold) {
+TEST(HexDump, NeverReturnsMoreBytesThanTheTextHas) {
   std::string many;
   for (int i = 0; i < 100; ++i) many += "0 11\n";
   EXPECT_EQ(parse(many).value().size(), 100U);

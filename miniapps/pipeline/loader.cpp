@@ -14,7 +14,7 @@
 // `interrupted`; the consumer then calls close().
 // Stop: close() and the destructor ask the workers to stop. A worker that waits for a slot ends at once; a
 // worker that loads a sample ends after it. Its reader then waits for the reads in flight or cancels them.
-// Crash: nothing is written.
+// Crash: this file writes no files.
 #include "miniapps/pipeline/loader.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
 }
 
 // False: the error comes from lack of memory, from Ctrl-C or from a bug of Penstock, not from a bad sample.
-bool blames_sample(Errc code) {
+bool is_sample_error(Errc code) {
   return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
 }
 
@@ -376,7 +376,7 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
     Batch& batch = (*settings_.pool)[ticket.pool_index];
     batch.filled_at = std::max(batch.filled_at, worker.timer.last());
     head_may_change = plan_.record_filled(ticket);
-  } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
+  } else if (settings_.bad_sample == BadSample::skip && is_sample_error(outcome.error().code)) {
     // This allocates memory, but only for the first kMostNamed objects.
     bad_objects_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
     head_may_change = plan_.record_failed(ticket);
@@ -389,7 +389,7 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
   if (failure_ || plan_.can_take()) work_available_.notify_all();
 }
 
-// The workers' time in each part, then in waits for a slot (with `so_far` also unended). mutex_ is held.
+// The workers' time in each part, then in waits for a slot (`so_far`: also unfinished ones). mutex_ is held.
 std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
   std::vector<uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {

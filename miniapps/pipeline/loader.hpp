@@ -58,8 +58,8 @@ struct LoaderSettings {
   BadSample bad_sample = BadSample::fail;
   size_t depth = 1;                      // reads in flight for each thread
   std::chrono::nanoseconds patience{0};  // after this time without a new sample next() fails; 0: no limit
-  // Has one buffer for the spans of each worker, and a last buffer for the spans of making the order of an
-  // epoch. May be null.
+  // Has one buffer for the spans of each worker, and a last buffer for the spans in which the order of an
+  // epoch is made. May be null.
   SpanLog* spans = nullptr;
 };
 
@@ -91,7 +91,7 @@ class SampleLoader {
   };
 
   size_t depth() const { return depth_; }
-  // How many samples request() asked for that next() has not returned.
+  // The number of samples that request() asked for and next() has not returned.
   size_t in_flight() const { return in_flight_; }
   // Asks for a sample. Its read starts in this call or in next(). Needs in_flight() < depth(). If the read
   // cannot start or memory runs out, next() returns that error as the outcome of the sample.

@@ -1,4 +1,4 @@
-// Tests the loader on back ends with the bytes in memory: stored samples are used without a copy.
+// Tests the loader on back ends that hold objects in memory: stored samples are used without a copy.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -94,7 +94,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   std::optional<BatchPool> pool_;
 };
 
-TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
+TEST_P(InPlace, WholeObjectsAreNotCopied) {
   make(1);
   const uint64_t before = backend_->moved_bytes().read;
   auto loader = start({.epochs = 3});
@@ -118,7 +118,7 @@ TEST_P(InPlace, SamplesOfAnObjectAreAdjacent) {
   for (uint64_t i = 1; i < kSamples; ++i) EXPECT_EQ(size_t(places[i] - places[i - 1]), length(i - 1));
 }
 
-TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUsed) {
+TEST_P(InPlace, ObjectsStayOpenWhileTheirSamplesAreUsed) {
   EXPECT_TRUE(in_child_process([&] {
     make(1, 100);
     const rlimit few{64, 64};
@@ -133,7 +133,7 @@ TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUse
   }));
 }
 
-TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
+TEST_P(InPlace, SamplesOfATruncatedMappingAreRead) {
   if (std::string(GetParam()) == "mem") GTEST_SKIP() << "its objects do not change";
   make(kSamples, 100);
   HeldObjects objects(*backend_, objects_to_hold(*manifest_, *backend_));
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(BackEnds, InPlace,
                            return name;
                          });
 
-TEST(WhyCopied, SaysWhatItTakesToUseSamplesInPlace) {
+TEST(WhyCopied, NamesTheReasonForACopy) {
   ScratchFolder scratch;
   ScriptedBackend scripted;
   const Manifest manifest = scripted_files(scripted, 1000);

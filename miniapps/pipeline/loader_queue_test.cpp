@@ -96,7 +96,7 @@ TEST(BatchLoader, AQueueBelongsToOneThreadFromBeginningToEnd) {
   }
 }
 
-TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
+TEST(BatchLoader, StartsSubmittedReadsBeforeProcessingASample) {
   Pipe pipe(64, 8, 4);
   WatchedBackend watched(pipe.scripted);
   HeldObjects objects(watched, objects_to_hold(pipe.manifest, watched));

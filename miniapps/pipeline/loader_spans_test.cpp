@@ -54,7 +54,7 @@ TEST(LoaderSpans, EverySampleIsReadDecodedAndLoadedOnce) {
   }
 }
 
-TEST(LoaderSpans, LieWithinTheLoadOfTheirSampleOneBehindTheOther) {
+TEST(LoaderSpans, PartsFollowEachOtherWithinTheirLoadSpan) {
   Pipe pipe(32, 8, 2);
   const auto log = log_for(2);
   const auto spans = spans_of(pipe, 2, *log, 1);
@@ -73,7 +73,7 @@ TEST(LoaderSpans, LieWithinTheLoadOfTheirSampleOneBehindTheOther) {
   for (const auto& [number, load] : loads) EXPECT_EQ(summed[number], load.end_ns - load.begin_ns);
 }
 
-TEST(LoaderSpans, ABadSampleHasTheStageThatItFailedIn) {
+TEST(LoaderSpans, ABadSampleHasASpanForTheStageThatFailed) {
   Pipe pipe(32, 8, 2);
   pipe.app_transform.refused_lengths = {size_t(pipe.manifest.sample(5).length)};
   const auto log = log_for(1);
@@ -83,7 +83,7 @@ TEST(LoaderSpans, ABadSampleHasTheStageThatItFailedIn) {
   EXPECT_EQ(spans.at("transform").size(), spans.at("load").size()) << "it is refused behind `decode`";
 }
 
-TEST(LoaderSpans, WhatThereIsNoRoomForIsCounted) {
+TEST(LoaderSpans, SpansThatDoNotFitAreCounted) {
   Pipe pipe(48, 8, 3);
   const auto log = log_for(1, 10);
   static_cast<void>(spans_of(pipe, 1, *log, 1));
@@ -91,7 +91,7 @@ TEST(LoaderSpans, WhatThereIsNoRoomForIsCounted) {
   EXPECT_GE(log->dropped(), 4U * 48U - 10U);
 }
 
-TEST(LoaderSpans, AWorkerThatWaitsForAPlaceSaysSo) {
+TEST(LoaderSpans, RecordsTheWaitForASlot) {
   Pipe pipe(32, 8, 1);
   const auto log = log_for(1);
   const auto spans = spans_of(pipe, 1, *log, 2);

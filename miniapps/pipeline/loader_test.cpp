@@ -117,7 +117,7 @@ TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWithoutATransform) {
   }
 }
 
-TEST(BatchLoader, OpensWhatIsWrapped) {
+TEST(BatchLoader, OpensCompressedSamples) {
   if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
   const Field field{.name = "x", .codec = "raw", .extension = ".bin", .shape = {20}};
   const std::vector<TestSample> samples = test_samples({&field, 1}, 8);
@@ -167,13 +167,13 @@ TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnd
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_TRUE(batch.ok());
     ASSERT_NE(*batch, nullptr);
-    // The step: enough time for a forbidden read to start.
+    // The step takes long enough for a forbidden read to start.
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     ASSERT_EQ(pipe.scripted.reads().size(), (step + 1) * 8) << "at the end of step " << step;
   }
 }
 
-TEST(BatchLoader, RunsAheadByItsDepthAndNoFurther) {
+TEST(BatchLoader, ReadsAheadByThePrefetchDepthAndNoFurther) {
   constexpr size_t kDepth = 3;
   Pipe pipe(200, 5, kDepth);
   const auto loader = pipe.start({0, 1}, 4);
@@ -207,7 +207,7 @@ TEST(BatchLoader, FailsWithTheNameOfTheBadSample) {
   }
 }
 
-TEST(BatchLoader, NamesWhatTheTransformRefuses) {
+TEST(BatchLoader, NamesTheSampleThatTheTransformRefuses) {
   Pipe pipe(60, 6, 2);
   pipe.app_transform.refused_lengths = {18};
   const auto loader = pipe.start({0, 1}, 2);
@@ -271,7 +271,7 @@ TEST(BatchLoader, SurvivesAFlakyTier) {
   EXPECT_EQ(batches.size() * 8 + losses.skipped + losses.dropped_tail, 400U);
 }
 
-TEST(BatchLoader, SaysSoWhenEverythingIsBad) {
+TEST(BatchLoader, ReportsAnEpochWithoutGoodSamples) {
   for (const uint64_t prefetch : {0U, 1U, 5U}) {
     Pipe pipe(50, 8, prefetch);
     for (size_t length = 1; length <= 97; ++length) pipe.app_transform.refused_lengths.insert(length);
@@ -327,7 +327,7 @@ TEST(BatchLoader, MissingAndShrunkObjectsAreSampleErrors) {
   EXPECT_NE(losses.named[1].why.find("s0039"), std::string::npos);
 }
 
-TEST(BatchLoader, ABugIsNotTheSamplesFault) {
+TEST(BatchLoader, ABugIsNotCountedAsABadSample) {
   Pipe pipe(40, 4, 1);
   pipe.app_transform.throws = true;
   const auto loader = pipe.start({0, 1}, 2, BadSample::skip);
@@ -355,7 +355,7 @@ TEST(BatchLoader, DestroyedWithAFullQueueAndNoConsumer) {
   EXPECT_EQ(pipe.app_transform.applied.load(), 8U) << "two batches ahead and then nothing";
 }
 
-TEST(BatchLoader, DestroyedWhileSamplesAreInHand) {
+TEST(BatchLoader, DestroyedWhileSamplesAreLoaded) {
   Pipe pipe(500, 4, 2);
   pipe.app_transform.close_gate();
   auto loader = pipe.start({0, 0}, 3);
@@ -394,7 +394,7 @@ TEST(BatchLoader, RefusesAnEpochSmallerThanABatch) {
   EXPECT_NE(loader.error().what.find("--batch 5"), std::string::npos);
 }
 
-TEST(BatchLoader, EveryStagesTimesAddUpToTheSameWorkerTime) {
+TEST(BatchLoader, TimesOfEachStageAddUpToTheWorkersTime) {
   Pipe pipe(400, 10, 2);
   const auto loader = pipe.start({0, 1}, 3);
   ASSERT_TRUE(loader.ok());
@@ -413,7 +413,7 @@ TEST(BatchLoader, EveryStagesTimesAddUpToTheSameWorkerTime) {
   }
 }
 
-TEST(BatchLoader, SaysWhatItWasWaitedFor) {
+TEST(BatchLoader, ReportsTheCausesOfWaits) {
   for (const uint64_t prefetch : {0U, 2U}) {
     Pipe pipe(16, 8, prefetch);
     pipe.app_transform.close_gate();
@@ -450,7 +450,7 @@ TEST(BatchPool, HasTheMemoryOfStoredSamplesBeforeAnyIsRead) {
   }
 }
 
-TEST(BatchPool, RefusesMoreThanTheMachineHas) {
+TEST(BatchPool, RefusesMoreMemoryThanTheMachineHas) {
   for (const uint64_t prefetch : {uint64_t{1} << 40U, UINT64_MAX}) {
     const Result<BatchPool> pool = BatchPool::make({64, size_t{602112}}, prefetch);
     ASSERT_FALSE(pool.ok());
@@ -459,7 +459,7 @@ TEST(BatchPool, RefusesMoreThanTheMachineHas) {
   }
 }
 
-TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
+TEST(Loader, ReportsAStuckBackEndAfterItsPatience) {
   Pipe pipe(20, 4, 2);
   pipe.app_transform.close_gate();  // like a call that does not return
   LoaderSettings settings = pipe.settings(Sampler(20, Shuffle::none, 7), {}, 2);
@@ -477,7 +477,7 @@ TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
   EXPECT_TRUE(loader->close(60s));
 }
 
-TEST(Loader, IsNotStuckWhileTheConsumerTakesItsTime) {
+TEST(Loader, ASlowConsumerIsNotAStuckBackEnd) {
   Pipe pipe(20, 4, 8);  // the whole epoch may be prepared ahead
   LoaderSettings settings = pipe.settings(Sampler(20, Shuffle::none, 7), {.epochs = 1}, 1);
   settings.patience = 100ms;

@@ -1,4 +1,4 @@
-// For tests of the loader: samples that need no decoder, and a pipeline for them.
+// For tests of the loader: samples that need no decoder, and a pipeline that loads them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Loads a whole corpus once and then makes the batches of every epoch from memory.
 //
-// The samples come from a loader, `upstream`, whose batches have one sample each. It gives each sample once.
-// The first call of next() takes all samples from it. Every batch is then copied from the samples in memory,
-// in the order of a sampler.
+// The samples come from a loader, `upstream`, whose batches have one sample each. This loader gives each
+// sample once. The first call of next() takes all samples from it. Every batch is then copied from the
+// samples in memory, in the order of a sampler.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ BatchPool pool_for(uint64_t samples, size_t batch) {
   return pool;
 }
 
-// The batches with the memory that they borrow.
+// A source of batches, with the pool that it borrows.
 struct Batches {
   BatchPool pool;
   std::unique_ptr<BatchSource> batches;
@@ -92,7 +92,7 @@ std::vector<std::vector<uint64_t>> drain(Batches& all) {
   }
 }
 
-TEST(MemoryBatches, EveryEpochIsAnotherOrderOfAll) {
+TEST(MemoryBatches, EveryEpochHasAllSamplesInAnotherOrder) {
   const auto batches = batches_of(24, 4, {.epochs = 3});
   const auto epochs = drain(*batches);
   ASSERT_EQ(epochs.size(), 3U);
@@ -126,14 +126,14 @@ TEST(MemoryBatches, StepsGoOnIntoFurtherEpochs) {
   EXPECT_EQ(epochs[2].size(), 4U);
 }
 
-TEST(MemoryBatches, TheEndIsTheEnd) {
+TEST(MemoryBatches, ReturnsNothingAfterTheEnd) {
   const auto all = batches_of(10, 4, {.epochs = 1});
   drain(*all);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(all->batches->next().value(), nullptr);
   EXPECT_EQ(all->batches->losses().dropped_tail, 2U);
 }
 
-TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
+TEST(MemoryBatches, TheFirstCallReturnsErrorsOfLoading) {
   const auto in_order = [](uint64_t count) { return Sampler(count, Shuffle::none, 3); };
   Batches broken(std::make_unique<SampleSource>(8, 3), 8, 2, {.epochs = 1}, in_order);
   EXPECT_ERRC(Errc::corrupt, broken.batches->next(), "sample 3");
@@ -141,12 +141,12 @@ TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
   EXPECT_ERRC(Errc::corrupt, few.batches->next(), "only 3 samples");
 }
 
-TEST(MemoryBatches, WhatDoesNotFitIsSaid) {
+TEST(MemoryBatches, RefusesSamplesThatDoNotFitInMemory) {
   BatchPool pool = pool_for(1, 1);
   EXPECT_ERRC(Errc::exhausted, pool.allocate_all_samples(uint64_t{1} << 50, 1), "do not fit");
 }
 
-TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {
+TEST(MemoryBatches, ContinueInTheMiddleOfAnEpoch) {
   const auto whole = drain(*batches_of(23, 4, {.epochs = 3}));
   PlanLimits limits{.epochs = 3, .start = {.batches = 7, .epoch = 1, .used_samples = 8}};
   const auto rest = drain(*batches_of(23, 4, limits));

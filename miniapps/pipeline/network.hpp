@@ -11,7 +11,7 @@ struct Layer {
   Kind kind = Kind::dense;
   // Channels or units of the output; unused for a pool, which keeps the input's channels.
   uint32_t outputs = 0;
-  uint32_t kernel = 1;  // height and width (stride and padding too); unused for dense layers
+  uint32_t kernel = 1;  // applies to height and width, like stride and padding; unused for dense layers
   uint32_t stride = 1;
   uint32_t padding = 0;  // zeros added at each side of the input
   bool relu = false;

@@ -169,8 +169,8 @@ float as_float(uint8_t pixel) {
   return float(int(pixel));
 }
 
-// Computes out[i] = sum over t of weights[t] * source[t * stride + i]. Usually three to five source lines
-// make one result line, so one pass adds at most four of them.
+// Computes out[i] = sum over t of weights[t] * source[t * stride + i]. One result line usually needs three to
+// five source lines. One pass adds at most four of them.
 PENSTOCK_WIDE void add_up_lines(const uint8_t* __restrict source, size_t stride,
                                 std::span<const float> weights, size_t count, float* __restrict out) {
   std::fill_n(out, count, 0.0F);
@@ -304,7 +304,7 @@ void Resizer::begin(const Image& image, const PicturePart& part, bool mirrored) 
   stride_ = size_t{3} * image.width;
   pixels_ = image.pixels.data() + part.top * stride_ + size_t{3} * part.left;
   part_width_ = part.width;
-  // One more float than the pixels need: of the last pixel's three floats four are read.
+  // One more float than the pixels need: a pixel has three floats, but four are read at a time.
   line_.resize(std::max(line_.size(), size_t{3} * part.width + 1));
   Axis& columns = columns_by_mirror_[mirrored ? 1 : 0];
   compute_taps(columns, part.width, width_, 3, mirrored);

@@ -23,7 +23,7 @@ enum class PixelType : uint8_t {
 
 enum class Axes : uint8_t {
   nhwc,  // height, width, channel: TensorFlow's default
-  nchw,  // channel, height, width: PyTorch's
+  nchw,  // channel, height, width: PyTorch's default
 };
 
 Result<PixelType> parse_pixel_type(std::string_view name);
@@ -41,7 +41,7 @@ struct PictureTensor {
   std::array<float, 3> deviation{1, 1, 1};
 
   size_t bytes() const;
-  std::string text() const;  // "f32 NHWC 224x224x3"
+  std::string text() const;  // such as "f32 NHWC 224x224x3"
 };
 
 enum class ResizeFilter : uint8_t {

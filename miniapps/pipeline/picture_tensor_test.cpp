@@ -23,7 +23,7 @@ double from_half(uint16_t half) {
   return sign * std::ldexp(1024 + fraction, exponent - 25);
 }
 
-TEST(Half, EachIsItself) {
+TEST(Half, EveryValueConvertsToItself) {
   for (uint32_t half = 0; half < 0x10000; ++half) {
     const auto bits = uint16_t(half);
     const double value = from_half(bits);
@@ -35,7 +35,7 @@ TEST(Half, EachIsItself) {
   }
 }
 
-TEST(Half, BetweenTwoTheNearestAndOfTwoAsNearTheEvenOne) {
+TEST(Half, RoundsToNearestAndTiesToEven) {
   for (uint32_t lower = 0; lower < 0x7BFF; ++lower) {
     const double below = from_half(uint16_t(lower));
     const double above = from_half(uint16_t(lower + 1));
@@ -78,7 +78,7 @@ TEST(LineWriter, NormalisesByChannel) {
   }
 }
 
-TEST(LineWriter, PutsChannelsFirst) {
+TEST(LineWriter, WritesChannelsFirst) {
   const auto last = written<float>({5, 4, PixelType::f32, Axes::nhwc});
   const auto first = written<float>({5, 4, PixelType::f32, Axes::nchw});
   for (size_t pixel = 0; pixel < 20; ++pixel)
@@ -104,7 +104,7 @@ TEST(LineWriter, LeavesPixelsAsTheyAre) {
   EXPECT_EQ(slot, rounded);
 }
 
-TEST(PictureTensor, SaysWhatItIs) {
+TEST(PictureTensor, HasATextForItsLayout) {
   EXPECT_EQ((PictureTensor{224, 112, PixelType::f32, Axes::nhwc}).text(), "f32 NHWC 112x224x3");
   EXPECT_EQ((PictureTensor{224, 112, PixelType::f16, Axes::nchw}).text(), "f16 NCHW 3x112x224");
   EXPECT_EQ((PictureTensor{224, 112, PixelType::u8, Axes::nchw}).bytes(), 224U * 112 * 3);

@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Waves in all channels: smooth and without symmetry.
+// A picture of waves in all channels, smooth and without symmetry.
 Image waves(uint32_t width, uint32_t height) {
   Image image{width, height, {}};
   for (uint32_t y = 0; y < height; ++y)
@@ -66,7 +66,7 @@ Bytes mirrored(const Bytes& slot, size_t side) {
   return out;
 }
 
-TEST(Picture, WhatACropNeedsIsWhatAWholeDecodeHasThere) {
+TEST(Picture, ACropEqualsThePartOfAFullDecode) {
   const Bytes jpeg = as_jpeg(waves(200, 150));
   PictureSettings whole = to_48();
   whole.random_crop = true;
@@ -96,7 +96,7 @@ TEST(Picture, ScaledLeavesSmallPicturesWhole) {
   EXPECT_EQ(applied(scaled, jpeg), applied(to_48(), jpeg));
 }
 
-TEST(Picture, ScaledTakesALittleLessThanIsAskedFor) {
+TEST(Picture, ScaledMayDecodeSlightlyLessThanTheTargetSize) {
   const Bytes jpeg = as_jpeg(waves(100, 80));  // half of it is 50x40
   PictureSettings scaled = to_48();
   scaled.decode = DecodeMode::scaled;
@@ -105,7 +105,7 @@ TEST(Picture, ScaledTakesALittleLessThanIsAskedFor) {
   EXPECT_LE(worst_difference(got, applied(to_48(), jpeg)), 40);
 }
 
-TEST(Picture, EverySecondIsMirrored) {
+TEST(Picture, AboutHalfAreMirrored) {
   const Bytes jpeg = as_jpeg(waves(200, 150));
   const Bytes plain = applied(to_48(), jpeg);
   PictureSettings settings = to_48();
@@ -121,7 +121,7 @@ TEST(Picture, EverySecondIsMirrored) {
   EXPECT_LT(changed, 70);
 }
 
-TEST(Picture, WhatIsDrawnDependsOnSeedEpochAndSampleAlone) {
+TEST(Picture, CropsDependOnlyOnSeedEpochAndSample) {
   const Bytes jpeg = as_jpeg(waves(200, 150));
   PictureSettings settings = to_48();
   settings.random_crop = true;
@@ -148,7 +148,7 @@ TEST(Picture, TakesPngInEveryMode) {
   EXPECT_NE(applied(settings, stored), whole);
 }
 
-TEST(Picture, SaysWhatIsInABatch) {
+TEST(Picture, HasATextForItsLayout) {
   PictureSettings settings = to_48();
   settings.tensor = {224, 224, PixelType::f16, Axes::nchw};
   const auto app_transform = picture_transform(settings);
@@ -156,7 +156,7 @@ TEST(Picture, SaysWhatIsInABatch) {
   EXPECT_EQ(app_transform.slot_bytes, 224U * 224 * 3 * 2);
 }
 
-TEST(RandomResizedCrop, LiesWithinAndHasTheShapesThatItSays) {
+TEST(RandomResizedCrop, StaysWithinThePictureAndItsLimits) {
   double least = 1;
   double most = 0;
   for (uint64_t index = 0; index < 2000; ++index) {
@@ -175,7 +175,7 @@ TEST(RandomResizedCrop, LiesWithinAndHasTheShapesThatItSays) {
   EXPECT_GT(most, 0.9);
 }
 
-TEST(RandomResizedCrop, TakesTheMiddleOfWhatIsTooLong) {
+TEST(RandomResizedCrop, TakesTheMiddleOfLongPictures) {
   const PicturePart wide = random_resized_crop(1000, 10, augment_stream(1, {0, 0}));
   EXPECT_EQ(wide.height, 10U);
   EXPECT_EQ(wide.width, 13U);

@@ -47,8 +47,8 @@ double bilinear(const Image& picture, Sides out, uint32_t x, uint32_t y, uint32_
   return top * (1 - fy) + bottom * fy;
 }
 
-// Resizes like Pillow: first along the lines, then across them. Each pass uses whole numbers with 22
-// fractional bits and rounds to a level.
+// Resizes like Pillow: first along the lines, then across them. Each pass computes in fixed point with 22
+// fractional bits, and rounds to an integer from 0 to 255.
 class AsPillow {
  public:
   AsPillow(const Image& picture, Sides out) : width_(out.first) {
@@ -144,7 +144,7 @@ class Resizers : public testing::TestWithParam<std::pair<Sides, Sides>> {
   const Sides out_ = GetParam().second;
 };
 
-TEST_P(Resizers, BilinearDoesWhatItsDefinitionSays) {
+TEST_P(Resizers, BilinearMatchesItsDefinition) {
   EXPECT_LT(worst_difference(resized(ResizeFilter::bilinear, image_, whole(image_), out_), out_,
                              [&](uint32_t x, uint32_t y, uint32_t channel) {
                                return bilinear(image_, out_, x, y, channel);
@@ -160,7 +160,7 @@ TEST_P(Resizers, AntialiasIsWithinOneLevelOfPillow) {
       1.0);
 }
 
-TEST_P(Resizers, MirroredIsTheSameTheOtherWayRound) {
+TEST_P(Resizers, MirroredIsTheReversedResult) {
   for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::antialias}) {
     const std::vector<float> plain = resized(filter, image_, whole(image_), out_);
     EXPECT_EQ(worst_difference(resized(filter, image_, whole(image_), out_, true), out_,
@@ -198,7 +198,7 @@ TEST(Resizer, TakesAPartAsAPictureOfItsOwn) {
     EXPECT_EQ(resized(filter, image, part, {32, 32}), resized(filter, alone, whole(alone), {32, 32}));
 }
 
-TEST(Resizer, KeepsItsTablesStraightFromPictureToPicture) {
+TEST(Resizer, ReusesItsTablesCorrectlyBetweenPictures) {
   const Image one = noise(40, 30);
   const Image other = noise(7, 90);
   for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::antialias}) {
@@ -209,7 +209,7 @@ TEST(Resizer, KeepsItsTablesStraightFromPictureToPicture) {
   }
 }
 
-TEST(Resizer, NamesTheFiltersThatThereAre) {
+TEST(Resizer, UnknownFilterErrorListsTheFilters) {
   EXPECT_EQ(parse_resize("antialias").value(), ResizeFilter::antialias);
   ASSERT_FALSE(parse_resize("bicubic").ok());
   EXPECT_NE(parse_resize("bicubic").error().what.find("bilinear"), std::string::npos);

@@ -23,7 +23,7 @@ TrainingRun run_rank(Communicator& ranks, BatchSource& input, std::string_view a
   return run_training(input, *made, start, observers, &ranks);
 }
 
-TEST(TrainingTogether, DividesTheWaitByWhoCameLast) {
+TEST(TrainingTogether, SplitsTheWaitIntoStragglerAndBarrier) {
   std::atomic<uint64_t> last{0};
   RankThreads::run(3, [&](Communicator& ranks) {
     ScriptedInput input(1);
@@ -49,7 +49,7 @@ TEST(TrainingTogether, EndsWithTheRankThatEndsFirst) {
   });
 }
 
-TEST(TrainingTogether, AnErrorOnOneRankEndsAllAndIsThatRanks) {
+TEST(TrainingTogether, AnErrorOnOneRankEndsAllButOnlyThatRankHasIt) {
   RankThreads::run(2, [](Communicator& ranks) {
     ScriptedInput input(3, ranks.root() ? std::nullopt : std::optional(Error{Errc::io, 0, "gone"}));
     const TrainingRun run = run_rank(ranks, input, "none");
@@ -58,7 +58,7 @@ TEST(TrainingTogether, AnErrorOnOneRankEndsAllAndIsThatRanks) {
   });
 }
 
-TEST(TrainingTogether, AnObserverThatHasEnoughEndsAllOneStepLater) {
+TEST(TrainingTogether, AnObserverOfOneRankEndsAllRanksOneStepLater) {
   RankThreads::run(2, [](Communicator& ranks) {
     ScriptedInput input(9);
     ScriptedObserver observer;
@@ -68,7 +68,7 @@ TEST(TrainingTogether, AnObserverThatHasEnoughEndsAllOneStepLater) {
   });
 }
 
-TEST(TrainingTogether, EverySecondOfTheWallIsInOnePart) {
+TEST(TrainingTogether, EverySecondOfWallTimeIsInOnePart) {
   RankThreads::run(3, [](Communicator& ranks) {
     ScriptedInput input(20);
     const TrainingRun run = run_rank(ranks, input, "emulated:step=2ms,jitter=1ms");
@@ -95,7 +95,7 @@ TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
 }
 
 // A collective call in which one rank is missing would never end.
-TEST(TrainingTogether, NoRankStartsACollectiveThatOneCannotJoin) {
+TEST(TrainingTogether, NoRankStartsCollectiveWorkThatOneCannotJoin) {
   RankThreads::run(3, [](Communicator& ranks) {
     ScriptedInput input(9);
     std::vector<uint64_t> held;

@@ -86,7 +86,7 @@ class Loop {
   // Makes one step. Returns false if it was the last step of the run, or if there was no batch for it. Only
   // the training loop's thread calls the functions of this class.
   Result<bool> step();
-  Result<bool> wait_for_ranks(bool made, StepTimes& times);
+  Result<bool> wait_for_ranks(bool completed, StepTimes& times);
   Result<int64_t> before_step(const Batch* next);
   Result<bool> after_step(const Batch& batch);
   Result<bool> do_collective_work();
@@ -126,8 +126,8 @@ Result<bool> Loop::step() {
                   .observer_ns = collective_ns_ + observer_ns,
                   .collective_ns = collective_ns_};
   if (ranks_ != nullptr) {
-    PENSTOCK_ASSIGN(const bool made_by_all, wait_for_ranks(true, times));
-    if (!made_by_all) {  // another rank's input has ended, so the run ends on all
+    PENSTOCK_ASSIGN(const bool completed_by_all, wait_for_ranks(true, times));
+    if (!completed_by_all) {  // another rank's input has ended, so the run ends on all
       PENSTOCK_ASSIGN(const int64_t after_ns, before_step(nullptr));
       run_.observer_after_ns = collective_ns_ + after_ns;
       return false;
@@ -192,13 +192,13 @@ Result<int64_t> Loop::before_step(const Batch* next) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(end - since).count();
 }
 
-// Waits until all ranks have called this function, and stores the parts of the wait in `times`. `made` says
-// whether this rank made the step. A rank that cannot make a step passes false, once, and ends its training.
-// Returns whether every rank made the step. If it returns false, no rank makes another step.
-Result<bool> Loop::wait_for_ranks(bool made, StepTimes& times) {
+// Waits until all ranks have called this function, and stores the parts of the wait in `times`. `completed`:
+// whether this rank completed the step. A rank that cannot make a step passes false, once, and ends its
+// training. Returns whether every rank completed the step. If not, no rank makes another step.
+Result<bool> Loop::wait_for_ranks(bool completed, StepTimes& times) {
   const SteadyTime arrived = std::chrono::steady_clock::now();
   const double since_met_ns = std::chrono::duration<double, std::nano>(arrived - ranks_met_at_).count();
-  std::array<double, 2> maxima{since_met_ns, made ? 0.0 : 1.0};
+  std::array<double, 2> maxima{since_met_ns, completed ? 0.0 : 1.0};
   end_announced_ = true;
   PENSTOCK_TRY(ranks_->all_reduce(std::span<double>(maxima), Reduction::max));
   ranks_met_at_ = std::chrono::steady_clock::now();
@@ -229,21 +229,21 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   result.wall_s = seconds(std::max(last_step.end_ns, last_step.next_may_begin_ns) + run.observer_after_ns);
   result.first_batch_s = seconds(first_step.handed_ns);
   int64_t waited_ns = 0;
-  int64_t free_ns = 0;
+  int64_t free_since_ns = 0;
   int64_t computed_ns = 0;
   int64_t straggled_ns = 0;
   int64_t observers_ns = 0;
   for (const StepTimes& step : run.steps) {
-    waited_ns += step.begin_ns - free_ns - step.observer_ns;
+    waited_ns += step.begin_ns - free_since_ns - step.observer_ns;
     observers_ns += step.observer_ns;
-    free_ns = step.next_may_begin_ns;
+    free_since_ns = step.next_may_begin_ns;
     computed_ns += step.busy_ns;
     straggled_ns += step.straggler_ns;
     result.payload_bytes += double(step.payload_bytes);
   }
   result.input_wait_s = seconds(waited_ns);
   result.straggler_s = seconds(straggled_ns);
-  result.barrier_s = seconds(free_ns - waited_ns - computed_ns - straggled_ns - observers_ns);
+  result.barrier_s = seconds(free_since_ns - waited_ns - computed_ns - straggled_ns - observers_ns);
   result.observer_s = seconds(observers_ns + run.observer_after_ns);
   result.steps_arrived_last = run.steps_arrived_last;
   result.samples = double(run.steps.size()) * double(run.batch);

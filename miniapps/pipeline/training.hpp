@@ -52,7 +52,7 @@ class Accelerator {
   // Computes on `batch` and returns when the step is over. After Ctrl-C it returns Errc::interrupted within
   // 100 ms; the accelerator `cpu` first completes the part of a layer that it is computing.
   virtual Result<Step> step(const Batch& batch) = 0;
-  // Adds the accelerator's metrics (accelerator_metrics.hpp) to the record. Call it when all steps are made.
+  // Adds the accelerator's metrics (accelerator_metrics.hpp) to the record. Call it after the last step.
   virtual void record(Trial& /*trial*/) const {}
   // Tells the accelerator that all ranks had ended the step at time `when`. Its next step begins no earlier.
   virtual void set_step_end(SteadyTime when) = 0;
@@ -97,13 +97,13 @@ class StepObserver {
  public:
   virtual ~StepObserver() = default;
 
-  // Does work that is not training, such as validation. Called when `steps` steps are made and the batch of
-  // the next step is ready. Called once more at the end of the input, with null for the batch.
+  // Does work that is not training, such as validation. Called after `steps` steps, when the batch of the
+  // next step is ready. Called once more at the end of the input, with null for the batch.
   // Returns true if it did such work. The time for it does not count as part of the next step.
   virtual Result<bool> before_step(uint64_t /*steps*/, const Batch* /*next*/) { return false; }
 
-  // Does work after a step, such as a log. Called when all ranks have made step number `step`, counting from
-  // 0. `batch` is the batch of this rank. Returns false when the run has made enough steps.
+  // Does work after a step, such as a log. Called when all ranks have ended step number `step`, counting from
+  // 0. `batch` is the batch of this rank. Returns false when the run has had enough steps.
   virtual Result<bool> after_step(uint64_t /*step*/, const Batch& /*batch*/) { return true; }
 
   // do_collective_work() does work that all ranks do together between steps, such as saving a checkpoint.
@@ -147,9 +147,9 @@ struct TrainingFigures {
   uint64_t steps_arrived_last = 0;  // the same value as in TrainingRun
   // The median over the steps of (end - begin) / nominal - 1. Absent if the steps have no nominal time.
   std::optional<double> step_overshoot;
-  // Accelerator utilization (AU): the time computed divided by the training time, both without the first
+  // Accelerator utilization (AU): the computing time divided by the training time, both without the first
   // step. The training time is the time from the end of the first step to the end of the final step, minus
-  // observer_s in between. If all steps take the same time, the time computed is (steps - 1) * nominal.
+  // observer_s in between. If all steps take the same time, the computing time is (steps - 1) * nominal.
   // Absent with fewer than two steps, or if nothing computed.
   std::optional<double> utilization;
   // AU as DLIO calculates it (compute_metrics_train in its utils/statscounter.py): the mean over the epochs
@@ -160,8 +160,8 @@ struct TrainingFigures {
 };
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step);
 
-// Which share of the time that the input needs alone was hidden behind the accelerator's work: 1 -
-// input_wait_s / input_alone_s. 1: the whole time was hidden. 0: nothing was hidden.
+// The share of `input_alone_s`, the time that the input needs alone, that was hidden behind the accelerator's
+// work: 1 - input_wait_s / input_alone_s. 1: the whole time was hidden. 0: nothing was hidden.
 double input_overlap(double input_wait_s, double input_alone_s);
 
 // The wall time that an input pipeline takes for `steps` batches without an accelerator. It is calculated

@@ -28,7 +28,7 @@ StepTimes step(uint64_t epoch, int64_t handed_ms, int64_t begin_ms, int64_t dead
           .next_may_begin_ns = deadline_ms * kMs};
 }
 
-TEST(Figures, WallIsWaitingAndStepsAndTheLastOvershoot) {
+TEST(Figures, WallTimeIsWaitsAndStepsAndTheLastOvershoot) {
   TrainingRun run;
   run.batch = 8;
   run.steps = {step(0, 50, 50, 150, 151), step(0, 151, 150, 250, 250), step(0, 290, 290, 390, 393)};
@@ -41,7 +41,7 @@ TEST(Figures, WallIsWaitingAndStepsAndTheLastOvershoot) {
   EXPECT_EQ(f.payload_bytes, 3000);
 }
 
-TEST(Figures, UtilizationLeavesTheFirstStepOutOnBothSides) {
+TEST(Figures, UtilizationExcludesTheFirstStep) {
   TrainingRun run;
   run.steps = {step(0, 9000, 9000, 9100, 9100), step(0, 9100, 9100, 9200, 9200),
                step(0, 9300, 9300, 9400, 9400)};
@@ -50,7 +50,7 @@ TEST(Figures, UtilizationLeavesTheFirstStepOutOnBothSides) {
   EXPECT_NEAR(*f.utilization, 2 * 0.1 / 0.3, 1e-12);
 }
 
-TEST(Figures, UtilizationIsAtMostOneWhereTheFirstStepEndsLate) {
+TEST(Figures, UtilizationIsAtMostOneIfTheFirstStepEndsLate) {
   TrainingRun run;
   run.steps = {step(0, 0, 0, 100, 104), step(0, 104, 100, 200, 200), step(0, 200, 200, 300, 300)};
   const TrainingFigures f = figures(run, 100ms);
@@ -92,7 +92,7 @@ TEST(Figures, DlioCountsAnOvershootAsComputing) {
   EXPECT_DOUBLE_EQ(*f.step_overshoot, 0.5);
 }
 
-TEST(Figures, AreSilentAboutAnAbsentAccelerator) {
+TEST(Figures, HaveNoUtilizationWithoutAnAccelerator) {
   TrainingRun run;
   run.batch = 4;
   run.steps = {step(0, 10, 10, 10, 10), step(0, 30, 30, 30, 30)};
@@ -104,7 +104,7 @@ TEST(Figures, AreSilentAboutAnAbsentAccelerator) {
   EXPECT_DOUBLE_EQ(f.wall_s, 0.030);
 }
 
-TEST(Figures, OfStepsThatTakeWhatTheyTakeHaveAUtilizationAndNoOvershoot) {
+TEST(Figures, HaveNoOvershootWithoutANominalStepTime) {
   TrainingRun run;
   run.steps = {step(0, 50, 50, 150, 150), step(0, 150, 150, 280, 280), step(0, 300, 320, 400, 400)};
   const TrainingFigures f = figures(run, 0ns);
@@ -117,13 +117,13 @@ TEST(Figures, OfStepsThatTakeWhatTheyTakeHaveAUtilizationAndNoOvershoot) {
   EXPECT_DOUBLE_EQ(f.wall_s, 0.400);
 }
 
-TEST(Figures, OfARunThatNeverSteppedAreZero) {
+TEST(Figures, AreZeroForARunWithoutSteps) {
   const TrainingFigures f = figures({}, 10ms);
   EXPECT_EQ(f.wall_s, 0);
   EXPECT_FALSE(f.utilization);
 }
 
-TEST(InputAlone, IsScaledFromAShorterRun) {
+TEST(InputAlone, IsCalculatedFromAShorterRun) {
   TrainingRun alone;
   alone.steps = {step(0, 100, 100, 100, 100), step(0, 130, 130, 130, 130), step(0, 160, 160, 160, 160)};
   EXPECT_NEAR(input_alone_s(alone, 3), 0.160, 1e-12);
@@ -171,7 +171,7 @@ TEST(RunTraining, EndsWhenItsObserverFails) {
   EXPECT_EQ(run.steps.size(), 1U);
 }
 
-TEST(RunTraining, EndsWhenOneObserverHasEnoughAfterAllHaveSeenTheStep) {
+TEST(RunTraining, EndsAfterAllObserversHaveSeenTheStep) {
   ScriptedInput input(9);
   ScriptedObserver first;
   first.after = [](uint64_t step, const Batch&) -> Result<bool> { return step < 3; };
@@ -185,7 +185,7 @@ TEST(RunTraining, EndsWhenOneObserverHasEnoughAfterAllHaveSeenTheStep) {
   EXPECT_EQ(seen, 4U);
 }
 
-TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
+TEST(BetweenSteps, ObserversAreCalledBeforeEachStepAndAfterTheLast) {
   ScriptedInput input(3);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
   std::vector<std::pair<uint64_t, bool>> calls;
@@ -220,7 +220,7 @@ TEST(BetweenSteps, AnErrorEndsTheRun) {
   EXPECT_EQ(run.steps.size(), 2U);
 }
 
-TEST(Collectives, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
+TEST(Collectives, RunWhenDueAndCountForThePreviousStep) {
   ScriptedInput input(4);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
   std::vector<uint64_t> held;

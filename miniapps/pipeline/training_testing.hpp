@@ -37,7 +37,7 @@ class ScriptedInput final : public BatchSource {
   Batch batch_;
 };
 
-// An observer that calls those functions that are set.
+// An observer that calls those of its functions that are set.
 struct ScriptedObserver final : StepObserver {
   std::function<Result<bool>(uint64_t, const Batch*)> before{};
   std::function<Result<bool>(uint64_t, const Batch&)> after{};

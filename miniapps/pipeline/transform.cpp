@@ -23,12 +23,12 @@ void StageTimer::add_part_span(size_t part, uint64_t bytes, Clock::time_point no
 }
 
 void StageTimer::add_other_span(penstock_component component, unsigned detail, Clock::time_point begin,
-                                Clock::time_point end, bool of_sample) {
+                                Clock::time_point end, bool belongs_to_sample) {
   spans_->add({.begin_ns = span_ns(begin),
                .end_ns = span_ns(end),
-               .number = of_sample ? index_ : PENSTOCK_NO_NUMBER,
+               .number = belongs_to_sample ? index_ : PENSTOCK_NO_NUMBER,
                .bytes = 0,
-               .epoch = of_sample ? uint32_t(epoch_) : PENSTOCK_NO_EPOCH,
+               .epoch = belongs_to_sample ? uint32_t(epoch_) : PENSTOCK_NO_EPOCH,
                .thread = thread_,
                .component = uint16_t(component),
                .detail = uint16_t(detail),

@@ -50,8 +50,8 @@ class StageTimer {
   void end_failed_part() { end_part(std::min(current_part_, spent_ns_.size() - 1)); }
   // Records a span that is not one of the parts. Does nothing without a span buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
-            bool of_sample) {
-    if (spans_ != nullptr) add_other_span(component, detail, begin, end, of_sample);
+            bool belongs_to_sample) {
+    if (spans_ != nullptr) add_other_span(component, detail, begin, end, belongs_to_sample);
   }
   Clock::time_point last() const { return last_end_; }
   const std::vector<uint64_t>& spent_ns() const { return spent_ns_; }
@@ -59,7 +59,7 @@ class StageTimer {
  private:
   void add_part_span(size_t part, uint64_t bytes, Clock::time_point now);
   void add_other_span(penstock_component component, unsigned detail, Clock::time_point begin,
-                      Clock::time_point end, bool of_sample);
+                      Clock::time_point end, bool belongs_to_sample);
 
   Clock::time_point last_end_{};
   size_t current_part_ = 0;
@@ -101,7 +101,7 @@ class SampleTransform {
 // read it.
 struct Transform {
   size_t slot_bytes = 0;  // bytes of a sample's tensor in a batch; 0: samples stay as they are stored
-  std::string layout{};   // for the record: "f32 NHWC 224x224x3"
+  std::string layout{};   // for the record, such as "f32 NHWC 224x224x3"
   std::span<const std::string_view> stages{};  // names of its stages ("decode", "resize"); not owned
   // Makes the transform object of one worker. Null if slot_bytes is 0.
   std::function<Result<std::unique_ptr<SampleTransform>>()> make{};

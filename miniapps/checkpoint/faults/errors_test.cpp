@@ -37,7 +37,7 @@ TEST_F(FaultMatrix, Row19FastTierFailsAtWrite) {
 
 TEST_F(FaultMatrix, Row20SlowTierFailsToSyncOnce) {
   const Outcome outcome = train({.slow_options = ",fail=sync/rank-0:eio@#1"});
-  EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  EXPECT_TRUE(outcome.all_succeeded()) << outcome.errors_text();
   EXPECT_EQ(outcome.counts.drain_failures, 1U) << "a new file is written, the failed one is not synced again";
   EXPECT_EQ(outcome.counts.drained, 1U);
   expect_nothing_lost_without_fast_tier();
@@ -47,7 +47,7 @@ TEST_F(FaultMatrix, Row21PublishAndRenameFail) {
   for (const std::string scope : {"publish", "names/tmp/", "sync/ckpt", "sync/tmp"}) {
     for (uint64_t n = 1; n <= 12; ++n) {
       SCOPED_TRACE(scope + " " + std::to_string(n));
-      fresh();
+      reset_tiers();
       const Outcome outcome = train({.steps = {20, 40},
                                      .fast_options = ",fail=" + scope + ":eio@#" + std::to_string(n),
                                      .stops_at_error = false});
@@ -66,7 +66,7 @@ TEST_F(FaultMatrix, Row21PublishAndRenameFail) {
 
 TEST_F(FaultMatrix, Row22SlowTierIsGone) {
   const std::filesystem::path away = slow_root().parent_path() / "away";
-  ASSERT_TRUE(train({.steps = {20}}).all_well());
+  ASSERT_TRUE(train({.steps = {20}}).all_succeeded());
   std::filesystem::rename(slow_root(), away);
   const auto refused = [&] {
     const Outcome outcome = train({.steps = {40}});
@@ -80,14 +80,14 @@ TEST_F(FaultMatrix, Row22SlowTierIsGone) {
   EXPECT_TRUE(std::filesystem::is_empty(slow_root())) << "nothing is written there";
   std::filesystem::remove(slow_root());
   std::filesystem::rename(away, slow_root());
-  EXPECT_TRUE(train({.steps = {40}}).all_well());
+  EXPECT_TRUE(train({.steps = {40}}).all_succeeded());
   expect_nothing_lost_without_fast_tier();
   EXPECT_EQ(last_acknowledged(Reached::durable), 40U);
 }
 
 TEST_F(FaultMatrix, Row22SlowTierIsReadOnlyForATime) {
   const Outcome outcome = train({.steps = {20, 40}, .slow_options = ",fail=open/rank-0:erofs@#1"});
-  EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  EXPECT_TRUE(outcome.all_succeeded()) << outcome.errors_text();
   EXPECT_EQ(outcome.counts.drain_failures, 1U);
   expect_nothing_lost_without_fast_tier();
 }
@@ -119,7 +119,7 @@ TEST_F(FaultMatrix, Row25InterruptedCalls) {
   {
     const Storm storm;
     const Outcome outcome = train({.steps = {20, 40, 60}});
-    EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+    EXPECT_TRUE(outcome.all_succeeded()) << outcome.errors_text();
   }
   EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{20, 40, 60}));
   EXPECT_EQ(restart_step(), 60U);
@@ -132,18 +132,19 @@ TEST_F(FaultMatrix, Row27NoDescriptors) {
   ASSERT_EQ(outcome.saves.size(), 2U);
   EXPECT_EQ(outcome.saves[0].error().code, Errc::exhausted);
   EXPECT_TRUE(outcome.saves[1].ok());
-  fresh();
+  reset_tiers();
   const Outcome draining = train({.slow_options = ",fail=open/rank-0:emfile@#1"});
-  EXPECT_TRUE(draining.all_well()) << draining.complaint();
+  EXPECT_TRUE(draining.all_succeeded()) << draining.errors_text();
   EXPECT_EQ(draining.counts.drain_failures, 1U);
   expect_nothing_lost_without_fast_tier();
 }
 
-TEST_F(FaultMatrix, Row39BufferChangedBehindTheSave) {
+TEST_F(FaultMatrix, Row39BufferChangedAfterTheSave) {
   for (const bool snapshot : {false, true}) {
-    fresh();
+    reset_tiers();
     policy_.by_snapshot = snapshot;  // run() overwrites the saved memory as soon as save() returns
-    EXPECT_TRUE(train({.steps = {20, 40}, .slow_options = ",fail=write/rank-0:hang=20ms@1.0"}).all_well());
+    EXPECT_TRUE(
+        train({.steps = {20, 40}, .slow_options = ",fail=write/rank-0:hang=20ms@1.0"}).all_succeeded());
     EXPECT_EQ(restart_step(), 40U);
     expect_nothing_lost_without_fast_tier();
   }
@@ -171,7 +172,7 @@ TEST_F(FaultMatrix, Row40DrainingThreadDies) {
   expect_nothing_lost();
 }
 
-// Blocks every drain until the signal has come, then lets one checkpoint through, and no other until the
+// Blocks every drain until the signal has come, then lets one checkpoint pass, and no other one until the
 // grace period is over.
 class GraceTier final : public BackendWrapper {
  public:
@@ -201,11 +202,11 @@ TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
   const auto since = std::chrono::steady_clock::now();
   const Outcome outcome = train(
       {.steps = {20, 40, 60},
-       .behind =
+       .after_save =
            [](uint64_t step) {
              if (step == 60) simulate_interrupt(SIGTERM);
            },
-       .hopeless = [&] { return one_is_durable() || std::chrono::steady_clock::now() - since > kLong; }});
+       .stop_waiting = [&] { return one_is_durable() || std::chrono::steady_clock::now() - since > kLong; }});
   simulate_interrupt(0);
   wrap_ = {};
   for (const Result<CheckpointTimes>& saved : outcome.saves)
@@ -214,15 +215,15 @@ TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
   EXPECT_EQ(outcome.finalized.error().code, Errc::timed_out) << outcome.finalized.error().message();
   EXPECT_EQ(last_acknowledged(Reached::durable), 20U) << "the signal leaves the drain its grace, and no more";
   EXPECT_EQ(whole_steps(slow()), std::vector<uint64_t>{20});
-  expect_no_litter(slow_root());
+  expect_nothing_pending(slow_root());
   EXPECT_EQ(restart_step(), 60U);
   expect_nothing_lost();
   EXPECT_EQ(last_acknowledged(Reached::durable), 60U) << "the next one went on";
   EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{20, 40, 60}));
 }
 
-TEST_F(FaultMatrix, Row42ClocksAndStepsThatComeAgain) {
-  EXPECT_TRUE(train({.steps = {40, 20, 40}}).all_well());
+TEST_F(FaultMatrix, Row42RepeatedStepsGetGenerations) {
+  EXPECT_TRUE(train({.steps = {40, 20, 40}}).all_succeeded());
   const Restart chosen = restart();
   EXPECT_EQ(chosen.manifest.id, (CheckpointId{40, 1})) << "by step and generation, whatever clocks said";
   expect_bytes(chosen);

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-const Trained kTwo{.steps = {20, 40}};
+const TrainingSetup kTwo{.steps = {20, 40}};
 
 TEST_F(FaultMatrix, Row01KillInSnapshot) {
   policy_.by_snapshot = true;
@@ -31,7 +31,7 @@ TEST_F(FaultMatrix, Row04KillBeforeRename) {
   EXPECT_GE(kill_at_each("names/tmp/", true, kTwo), 4U);
 }
 
-TEST_F(FaultMatrix, Row05KillBehindRenameBeforeSync) {
+TEST_F(FaultMatrix, Row05KillAfterRenameBeforeSync) {
   EXPECT_GE(kill_at_each("sync/ckpt", true, kTwo), 2U);
   EXPECT_GE(kill_at_each("sync/tmp", true, kTwo), 2U);
 }
@@ -40,21 +40,21 @@ TEST_F(FaultMatrix, Row06KillMidDrain) {
   EXPECT_TRUE(train_is_killed({.slow_options = ",fail=write/rank-0:kill@#2"}));
   EXPECT_EQ(restart_step(), 20U) << "from the fast tier";
   const Outcome again = train({.steps = {}});
-  EXPECT_TRUE(again.all_well()) << again.complaint();
+  EXPECT_TRUE(again.all_succeeded()) << again.errors_text();
   EXPECT_EQ(whole_steps(slow()), std::vector<uint64_t>{20}) << "the drain began anew";
 }
 
-TEST_F(FaultMatrix, Row07KillBehindSlowCommit) {
+TEST_F(FaultMatrix, Row07KillAfterSlowCommit) {
   policy_.keep_on_fast = 0;
   uint64_t operation = 0;
   do {
-    fresh();
+    reset_tiers();
     ASSERT_TRUE(
         train_is_killed({.fast_options = ",fail=names/ckpt/default/:kill@#" + std::to_string(++operation)}));
   } while (last_acknowledged(Reached::durable) < 20);
   ASSERT_EQ(whole_steps(fast()), std::vector<uint64_t>{20}) << "killed when it evicts";
   const Outcome again = train({.steps = {}});
-  EXPECT_TRUE(again.all_well()) << again.complaint();
+  EXPECT_TRUE(again.all_succeeded()) << again.errors_text();
   EXPECT_EQ(again.counts.drained, 0U) << "no second copy";
   EXPECT_EQ(again.counts.evicted, 1U);
   EXPECT_TRUE(whole_steps(fast()).empty());
@@ -64,7 +64,7 @@ TEST_F(FaultMatrix, Row07KillBehindSlowCommit) {
 TEST_F(FaultMatrix, Row08KillInEvictAndPrune) {
   policy_.keep_on_slow = 2;
   policy_.keep_on_fast = 0;
-  const Trained four{.steps = {20, 40, 60, 80}};
+  const TrainingSetup four{.steps = {20, 40, 60, 80}};
   EXPECT_GE(kill_at_each("names/trash", true, four), 4U);
   EXPECT_GE(kill_at_each("names/trash", false, four), 2U);
   EXPECT_EQ(whole_steps(slow()), (std::vector<uint64_t>{60, 80})) << "retention holds";
@@ -86,10 +86,10 @@ TEST_F(FaultMatrix, Row09KillInRecovery) {
 }
 
 TEST_F(FaultMatrix, Row11NodeLoss) {
-  Trained trained{.steps = {20, 40, 60},
-                  .slow_options = ",fail=publish/MANIFEST:eio@#2..",
-                  .finalize = std::chrono::seconds(0)};
-  trained.behind = [&](uint64_t step) {
+  TrainingSetup trained{.steps = {20, 40, 60},
+                        .slow_options = ",fail=publish/MANIFEST:eio@#2..",
+                        .finalize = std::chrono::seconds(0)};
+  trained.after_save = [&](uint64_t step) {
     for (int i = 0; step == 20 && i < 2000 && last_acknowledged(Reached::durable) < 20; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   };
@@ -118,7 +118,7 @@ TEST_F(FaultMatrix, Row44DrainingProcessKilled) {
   const Outcome left = train({.steps = {20, 40},
                               .slow_options = ",fail=publish/drain.:eio@1.0",
                               .finalize = std::chrono::nanoseconds(1)});
-  ASSERT_EQ(left.saves.size(), 2U) << left.complaint();
+  ASSERT_EQ(left.saves.size(), 2U) << left.errors_text();
   EXPECT_TRUE(train_is_killed({.steps = {}, .slow_options = ",fail=write/rank-0:kill@#3"}));
   EXPECT_TRUE(train_is_killed({.steps = {}, .slow_options = ",fail=write/rank-0:kill@#1"}));
   expect_nothing_lost();

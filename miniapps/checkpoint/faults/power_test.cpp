@@ -15,11 +15,11 @@ class PowerCuts : public FaultMatrix {
     policy_.keep_on_slow = 2;
     policy_.keep_on_fast = 0;
   }
-  Trained three(std::function<bool()> off) {
-    return {.steps = {20, 40, 60}, .slow_options = "", .fast_options = "", .hopeless = std::move(off)};
+  TrainingSetup three(std::function<bool()> off) {
+    return {.steps = {20, 40, 60}, .slow_options = "", .fast_options = "", .stop_waiting = std::move(off)};
   }
-  // Checks that every acknowledged checkpoint exists after the power cut. The disk of the fast tier lost the
-  // same power. The callers then repeat the check without the fast tier.
+  // Checks that every acknowledged checkpoint exists after the power cut. The disk of the fast tier
+  // lost its power too. The callers then repeat the check without the fast tier.
   void expect_all_is_there(uint64_t operation) {
     SCOPED_TRACE("cut at operation " + std::to_string(operation));
     expect_nothing_lost();
@@ -34,7 +34,7 @@ TEST_F(PowerCuts, Row10OfADiskInMemory) {
   uint64_t last = 0;
   for (uint64_t n = 1; last == 0; ++n) {
     ASSERT_LT(n, 2000U);
-    fresh();
+    reset_tiers();
     ForgetfulMachine machine;
     wrap_ = [&](Tier& tier) { tier.backend = machine.backend(tier.name); };
     machine.cut_at(n);
@@ -55,7 +55,7 @@ TEST_F(PowerCuts, Row10OfAFileSystem) {
   uint64_t last = 0;
   for (uint64_t n = 1; last == 0; ++n) {
     ASSERT_LT(n, 2000U);
-    fresh();
+    reset_tiers();
     ASSERT_TRUE(disk()->sync().ok());
     PowerCut power(n, [&] { static_cast<void>(disk()->cut().ok()); });
     wrap_ = [&](Tier& tier) { tier.backend = cut_off(std::move(tier.backend), power); };

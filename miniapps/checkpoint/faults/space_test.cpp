@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class FullTier : public FaultMatrix {
  protected:
-  // The capacity option for a fast tier that holds `checkpoints` checkpoints and half of another one.
+  // The capacity option for a fast tier that holds `checkpoints` checkpoints and half of one more.
   std::string room_for(uint64_t checkpoints) const {
     return ",capacity=" + std::to_string(checkpoints * bytes_of_all() + bytes_of_all() / 2);
   }
@@ -25,7 +25,7 @@ class FullTier : public FaultMatrix {
   void under_each_policy(const std::string& fault) {
     for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
       SCOPED_TRACE(int(policy));
-      fresh();
+      reset_tiers();
       policy_.on_full = policy;
       policy_.block_for = 200ms;
       const Outcome outcome = train({.steps = {20, 40, 60},
@@ -35,7 +35,7 @@ class FullTier : public FaultMatrix {
                                      .finalize = 1ns});
       ASSERT_EQ(outcome.saves.size(), 3U);
       EXPECT_TRUE(outcome.saves[0].ok());
-      EXPECT_TRUE(outcome.saves[2].ok()) << "full for a time is not for ever: " << outcome.complaint();
+      EXPECT_TRUE(outcome.saves[2].ok()) << "full for a time is not for ever: " << outcome.errors_text();
       if (policy == OnFull::skip) {
         EXPECT_EQ(outcome.counts.skips, 1U);
       }
@@ -77,7 +77,7 @@ TEST_F(FullTier, Row14NoSpaceOnSlowMidDrain) {
 TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
   for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
     SCOPED_TRACE(int(policy));
-    fresh();
+    reset_tiers();
     policy_.on_full = policy;
     policy_.block_for = 200ms;
     const auto since = std::chrono::steady_clock::now();
@@ -91,7 +91,7 @@ TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
     if (policy == OnFull::block) {
       EXPECT_EQ(outcome.saves[1].error().code, Errc::timed_out);
     } else {
-      ASSERT_TRUE(outcome.saves[1].ok()) << outcome.complaint();
+      ASSERT_TRUE(outcome.saves[1].ok()) << outcome.errors_text();
       EXPECT_EQ(outcome.saves[1]->skipped, policy == OnFull::skip);
       EXPECT_EQ(restart_step(), policy == OnFull::skip ? 20U : 40U);
     }
@@ -103,19 +103,19 @@ TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
 TEST_F(FullTier, Row16LargerThanTheFastTier) {
   const std::string small = ",capacity=" + std::to_string(bytes_of_all() / 2);
   const Outcome through = train({.steps = {20}, .fast_options = small});
-  ASSERT_TRUE(through.all_well()) << through.complaint();
+  ASSERT_TRUE(through.all_succeeded()) << through.errors_text();
   EXPECT_EQ(through.saves[0]->reached, Reached::durable);
   policy_.fail_oversize = true;
   const Outcome refused = train({.steps = {40}, .fast_options = small});
   ASSERT_EQ(refused.saves.size(), 1U);
   EXPECT_EQ(refused.saves[0].error().code, Errc::no_space);
-  expect_no_litter(fast_root());
+  expect_nothing_pending(fast_root());
   EXPECT_EQ(restart_step(), 20U);
 }
 
 TEST_F(FullTier, Row17RoomForExactlyOne) {
   const Outcome outcome = train({.steps = {20, 40, 60, 80}, .fast_options = room_for(1)});
-  EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  EXPECT_TRUE(outcome.all_succeeded()) << outcome.errors_text();
   EXPECT_EQ(outcome.counts.most_backlog_bytes, bytes_of_all()) << "one at a time";
   for (size_t i = 1; i < outcome.times.size(); ++i) {
     const CheckpointTimes& before = outcome.times[i - 1];
@@ -127,14 +127,14 @@ TEST_F(FullTier, Row17RoomForExactlyOne) {
 }
 
 // A file of another program next to the stores, which leaves a given number of bytes free.
-class Hog {
+class SpaceFiller {
  public:
-  explicit Hog(const std::filesystem::path& file) : file_(file) {}
-  ~Hog() { go(); }
-  Hog(const Hog&) = delete;
-  Hog& operator=(const Hog&) = delete;
+  explicit SpaceFiller(const std::filesystem::path& file) : file_(file) {}
+  ~SpaceFiller() { remove_file(); }
+  SpaceFiller(const SpaceFiller&) = delete;
+  SpaceFiller& operator=(const SpaceFiller&) = delete;
 
-  void leave(uint64_t bytes) {
+  void leave_free(uint64_t bytes) {
     const std::filesystem::space_info space = std::filesystem::space(file_.parent_path());
     std::ofstream stream(file_, std::ios::binary | std::ios::app);
     const std::vector<char> piece(1U << 18U, 'x');
@@ -143,18 +143,18 @@ class Hog {
     stream.close();
     ASSERT_TRUE(stream.good());
   }
-  void go() { std::filesystem::remove(file_); }
+  void remove_file() { std::filesystem::remove(file_); }
 
  private:
   const std::filesystem::path file_;
 };
 
-// No checkpoint is drained, so only the training and the file of Hog use or free space.
+// No checkpoint is drained, so only the training and the file of SpaceFiller use or free space.
 TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   if (!own_file_system()) GTEST_SKIP() << "needs a file system of its own";
   const char* const stuck = ",fail=open/drain.:eio@1.0";
   policy_.on_full = OnFull::skip;
-  Hog hog(fast_root().parent_path() / "hog");
+  SpaceFiller filler(fast_root().parent_path() / "hog");
   // The free space is measured again before each save. Else the first write of the second checkpoint would
   // fail.
   const Outcome outcome = train({.steps = {20, 40},
@@ -162,17 +162,18 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
                                  .fast_options = ",fail=write/rank-0:eio@#3",
                                  .stops_at_error = false,
                                  .finalize = 1ns,
-                                 .behind = [&](uint64_t step) {
-                                   if (step == 20) hog.leave(bytes_of_all() / 2);
+                                 .after_save = [&](uint64_t step) {
+                                   if (step == 20) filler.leave_free(bytes_of_all() / 2);
                                  }});
-  ASSERT_EQ(outcome.saves.size(), 2U) << outcome.complaint();
-  EXPECT_TRUE(outcome.saves[0].ok() && !outcome.saves[0]->skipped) << outcome.complaint();
-  ASSERT_TRUE(outcome.saves[1].ok()) << "written where there was no room: " << outcome.complaint();
+  ASSERT_EQ(outcome.saves.size(), 2U) << outcome.errors_text();
+  EXPECT_TRUE(outcome.saves[0].ok() && !outcome.saves[0]->skipped) << outcome.errors_text();
+  ASSERT_TRUE(outcome.saves[1].ok()) << "written where there was no room: " << outcome.errors_text();
   EXPECT_TRUE(outcome.saves[1]->skipped);
   EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20});
 
-  // The file frees space, and most of it is then promised to another run. It must not be promised twice.
-  hog.go();
+  // Removing the file frees space, and most of that space is then reserved for another run. It must not be
+  // reserved twice.
+  filler.remove_file();
   const Tier tier = fast();
   const auto store = CheckpointStore::open(tier).value();
   std::unique_ptr<PendingCheckpoint> promised;
@@ -180,21 +181,21 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
                                .slow_options = stuck,
                                .stops_at_error = false,
                                .finalize = 1ns,
-                               .behind = [&](uint64_t step) {
+                               .after_save = [&](uint64_t step) {
                                  if (step == 60) {
-                                   hog.leave(bytes_of_all() + bytes_of_all() / 2);
+                                   filler.leave_free(bytes_of_all() + bytes_of_all() / 2);
                                    promised = store->stage("other", "save", bytes_of_all(), 0).value();
                                  } else {
                                    promised.reset();
                                  }
                                }});
-  ASSERT_EQ(later.saves.size(), 3U) << later.complaint();
+  ASSERT_EQ(later.saves.size(), 3U) << later.errors_text();
   for (const Result<CheckpointTimes>& saved : later.saves) ASSERT_TRUE(saved.ok()) << saved.error().message();
   EXPECT_FALSE(later.saves[0]->skipped) << "the file is gone";
   EXPECT_TRUE(later.saves[1]->skipped) << "it is back, and what it leaves is promised to another run";
   EXPECT_FALSE(later.saves[2]->skipped) << "which did not take it";
   EXPECT_EQ(whole_steps(fast()), (std::vector<uint64_t>{20, 60, 100}));
-  hog.go();
+  filler.remove_file();
   expect_nothing_lost();
 }
 
@@ -224,17 +225,17 @@ uint64_t peak_memory_kib() {
 TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {
   bytes_ = 100'000;
   policy_.on_full = OnFull::skip;
-  Trained trained{.slow_options = ",write_limit=" + std::to_string(bytes_of_all()) + "B/s",
-                  .fast_options = room_for(4),
-                  .finalize = 1ns};
+  TrainingSetup trained{.slow_options = ",write_limit=" + std::to_string(bytes_of_all()) + "B/s",
+                        .fast_options = room_for(4),
+                        .finalize = 1ns};
   trained.steps.clear();
   for (uint64_t step = 1; step <= 500; ++step) trained.steps.push_back(step);
   uint64_t early = 0;
-  trained.behind = [&](uint64_t step) {
+  trained.after_save = [&](uint64_t step) {
     if (step == 50) early = peak_memory_kib();
   };
   const Outcome outcome = train(trained);
-  EXPECT_EQ(outcome.saves.size(), 500U) << outcome.complaint();
+  EXPECT_EQ(outcome.saves.size(), 500U) << outcome.errors_text();
   EXPECT_GE(outcome.counts.skips, 400U);
   EXPECT_LE(outcome.counts.most_backlog_bytes, 5 * bytes_of_all()) << "bounded by the fast tier";
 #ifndef PENSTOCK_ADDRESS_SANITIZER  // the sanitizer keeps freed memory for a while
@@ -250,10 +251,10 @@ TEST_F(FullTier, Row26QuotaAndFileSizeLimit) {
 TEST_F(FullTier, Row37TwoRunsOnOneFastTier) {
   policy_.keep_on_fast = 5;
   policy_.quota = bytes_of_all();
-  ASSERT_TRUE(train({.steps = {20}, .fast_options = room_for(3)}).all_well());
+  ASSERT_TRUE(train({.steps = {20}, .fast_options = room_for(3)}).all_succeeded());
   policy_.run = "other";
   const Outcome other = train({.steps = {30, 50, 70}, .fast_options = room_for(3)});
-  EXPECT_TRUE(other.all_well()) << other.complaint();
+  EXPECT_TRUE(other.all_succeeded()) << other.errors_text();
   EXPECT_EQ(whole_steps(fast()), std::vector<uint64_t>{20}) << "of the first run: a run evicts only its own";
   policy_.run = "default";
   EXPECT_EQ(restart_step(), 20U);

@@ -33,7 +33,7 @@ std::string setting(const char* name, const char* usual) {
   return value == nullptr ? usual : value;
 }
 
-std::string complaint_of(const Result<void>& result) {
+std::string error_text(const Result<void>& result) {
   return result.ok() ? "" : result.error().message() + "; ";
 }
 
@@ -46,8 +46,9 @@ Result<void> append_synced(const std::string& file, const std::string& line) {
   return written ? success() : Result<void>(errno_error(errno, "cannot write", file));
 }
 
-// Mounts a tmpfs of 512 MiB. Without root, in a new user namespace, if the machine allows that. Root makes no
-// namespace: it would keep all existing mounts, and so the disks of tests that run in parallel.
+// Mounts a tmpfs of 512 MiB. Without root, makes a new user namespace for it, if the machine allows that.
+// Root makes no namespace: a new namespace would keep all existing mounts, including the disks of tests that
+// run in parallel.
 bool mount_tmpfs(const std::filesystem::path& folder) {
   std::filesystem::create_directory(folder);
   if (::geteuid() != 0 && (::unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0 ||
@@ -58,14 +59,14 @@ bool mount_tmpfs(const std::filesystem::path& folder) {
 
 }  // namespace
 
-bool Outcome::all_well() const {
+bool Outcome::all_succeeded() const {
   return opened.ok() && finalized.ok() &&
          std::all_of(saves.begin(), saves.end(),
                      [](const Result<CheckpointTimes>& one) { return one.ok() && !one->skipped; });
 }
 
-std::string Outcome::complaint() const {
-  std::string all = complaint_of(opened) + complaint_of(finalized);
+std::string Outcome::errors_text() const {
+  std::string all = error_text(opened) + error_text(finalized);
   for (const Result<CheckpointTimes>& one : saves)
     if (!one.ok()) all += one.error().message() + "; ";
   return all;
@@ -114,7 +115,7 @@ void FaultMatrix::forget_stores() {
   kept_tiers_.clear();
 }
 
-void FaultMatrix::fresh() {
+void FaultMatrix::reset_tiers() {
   forget_stores();
   for (const std::filesystem::path& folder : {slow_root(), fast_root()}) std::filesystem::remove_all(folder);
   std::filesystem::remove(scratch_.path() / "acknowledged");
@@ -154,7 +155,7 @@ std::vector<std::byte> FaultMatrix::state(uint64_t step, int rank) const {
   return all;
 }
 
-Outcome FaultMatrix::run(const Trained& trained) const {
+Outcome FaultMatrix::run(const TrainingSetup& trained) const {
   Outcome outcome;
   const Tier slow_tier = slow(trained.slow_options);
   const Tier fast_tier = fast(trained.fast_options);
@@ -174,7 +175,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
       std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the training continues
       const bool stop = !saved.ok() && trained.stops_at_error;
       if (all.root()) outcome.saves.push_back(std::move(saved));
-      if (all.root() && trained.behind) trained.behind(step);
+      if (all.root() && trained.after_save) trained.after_save(step);
       if (stop) break;
     }
     if (trained.finalize.count() > 0) {
@@ -188,22 +189,23 @@ Outcome FaultMatrix::run(const Trained& trained) const {
   return outcome;
 }
 
-// Collective. Calls finalize() for short times, and asks `hopeless` between these calls whether to stop.
-Result<void> FaultMatrix::finalize(Checkpointer& saver, const Trained& trained, Communicator& all) const {
-  if (!trained.hopeless) return saver.finalize(trained.finalize);
+// Collective. Calls finalize() for short times, and asks `stop_waiting` between these calls whether to stop.
+Result<void> FaultMatrix::finalize(Checkpointer& saver, const TrainingSetup& trained,
+                                   Communicator& all) const {
+  if (!trained.stop_waiting) return saver.finalize(trained.finalize);
   for (;;) {
     Result<void> over = saver.finalize(std::chrono::milliseconds(5));
-    uint64_t hopeless = all.root() && trained.hopeless() ? 1 : 0;
-    PENSTOCK_TRY(all.all_reduce(std::span(&hopeless, 1), Reduction::max));
-    if (over.ok() || over.error().code != Errc::timed_out || hopeless != 0) return over;
+    uint64_t stop_waiting = all.root() && trained.stop_waiting() ? 1 : 0;
+    PENSTOCK_TRY(all.all_reduce(std::span(&stop_waiting, 1), Reduction::max));
+    if (over.ok() || over.error().code != Errc::timed_out || stop_waiting != 0) return over;
   }
 }
 
-Outcome FaultMatrix::train(const Trained& trained) {
+Outcome FaultMatrix::train(const TrainingSetup& trained) {
   return run(trained);
 }
 
-bool FaultMatrix::train_is_killed(const Trained& trained) {
+bool FaultMatrix::train_is_killed(const TrainingSetup& trained) {
   // The child opens the stores anew. It shares with the parent only the files.
   const pid_t child = ::fork();
   if (child == 0) {
@@ -271,7 +273,7 @@ uint64_t FaultMatrix::restart_step(bool quarantine_wrong) {
   return chosen.manifest.id.step;
 }
 
-void FaultMatrix::expect_no_litter(const std::filesystem::path& store) {
+void FaultMatrix::expect_nothing_pending(const std::filesystem::path& store) {
   for (const char* const folder : {"tmp", "reserved", "trash"}) {
     if (!std::filesystem::exists(store / folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(store / folder))
@@ -282,9 +284,9 @@ void FaultMatrix::expect_no_litter(const std::filesystem::path& store) {
 void FaultMatrix::expect_nothing_lost() {
   EXPECT_GE(restart_step(), last_acknowledged(Reached::fast));
   const Outcome again = train({.steps = {}});
-  EXPECT_TRUE(again.all_well()) << again.complaint();
+  EXPECT_TRUE(again.all_succeeded()) << again.errors_text();
   if (!wrap_)
-    for (const auto& store : {slow_root(), fast_root()}) expect_no_litter(store);
+    for (const auto& store : {slow_root(), fast_root()}) expect_nothing_pending(store);
   EXPECT_GE(restart_step(), last_acknowledged(Reached::fast));
 }
 
@@ -292,8 +294,8 @@ void FaultMatrix::expect_nothing_lost_without_fast_tier() {
   wipe_fast();
   EXPECT_GE(restart_step(), last_acknowledged(Reached::durable));
   const Outcome again = train({.steps = {}});
-  EXPECT_TRUE(again.all_well()) << again.complaint();
-  expect_no_litter(slow_root());
+  EXPECT_TRUE(again.all_succeeded()) << again.errors_text();
+  expect_nothing_pending(slow_root());
 }
 
 std::vector<uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
@@ -305,10 +307,10 @@ std::vector<uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
   return all;
 }
 
-uint64_t FaultMatrix::kill_at_each(const std::string& scope, bool on_fast, Trained trained) {
+uint64_t FaultMatrix::kill_at_each(const std::string& scope, bool on_fast, TrainingSetup trained) {
   constexpr uint64_t kMost = 200;
   for (uint64_t n = 1; n <= kMost; ++n) {
-    fresh();
+    reset_tiers();
     (on_fast ? trained.fast_options : trained.slow_options) =
         ",fail=" + scope + ":kill@#" + std::to_string(n);
     const bool killed = train_is_killed(trained);

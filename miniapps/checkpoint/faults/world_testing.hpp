@@ -24,16 +24,16 @@
 
 namespace penstock {
 
-// The parts of a training that its checkpoints depend on.
-struct Trained {
+// Describes a training: when it saves, on which tiers, and when it stops.
+struct TrainingSetup {
   std::vector<uint64_t> steps{20};  // steps at which it saves, in order
   std::string slow_options{};
   std::string fast_options{};
   bool fast = true;
   bool stops_at_error = true;
   std::chrono::nanoseconds finalize = std::chrono::seconds(60);  // patience of finalize(); 0: not called
-  std::function<void(uint64_t step)> behind{};                   // called on rank 0 after each save
-  std::function<bool()> hopeless{};  // called on rank 0; true: stop waiting for the drain
+  std::function<void(uint64_t step)> after_save{};               // called on rank 0 after each save
+  std::function<bool()> stop_waiting{};  // called on rank 0; true: stop waiting for the drain
 };
 
 // The results that rank 0 saw.
@@ -44,13 +44,13 @@ struct Outcome {
   CheckpointCounts counts;
   std::vector<CheckpointTimes> times;
 
-  bool all_well() const;
-  std::string complaint() const;
+  bool all_succeeded() const;
+  std::string errors_text() const;
 };
 
 class FaultMatrix : public ::testing::Test {
  protected:
-  uint64_t bytes_ = kCheckpointChunk + 123'457;  // of one rank
+  uint64_t bytes_ = kCheckpointChunk + 123'457;  // bytes that one rank saves
   static constexpr std::chrono::seconds kLong{60};
 
   void SetUp() override;
@@ -64,17 +64,17 @@ class FaultMatrix : public ::testing::Test {
   Tier slow(const std::string& options = "") const;
   Tier fast(const std::string& options = "") const;
   LoopDisk* disk() { return disk_.get(); }       // null on tmpfs
-  bool own_file_system() const { return own_; }  // on which there are no other files
+  bool own_file_system() const { return own_; }  // whether the tiers are on a file system without other files
 
   // train() runs the training in this process. train_is_killed() runs it in a process of its own, and returns
   // whether SIGKILL ended that process.
-  Outcome train(const Trained& trained);
-  bool train_is_killed(const Trained& trained);
+  Outcome train(const TrainingSetup& trained);
+  bool train_is_killed(const TrainingSetup& trained);
 
   uint64_t last_acknowledged(Reached level) const;  // 0: none
 
-  // Check that no acknowledged checkpoint is lost. Another training opens the stores, which sweeps and
-  // drains; afterwards no pending checkpoint of the dead one may exist. A restart must then find at least
+  // Check that no acknowledged checkpoint is lost. Another training opens the stores, which sweeps and drains
+  // them; afterwards no pending checkpoint of the dead training may exist. A restart must then find at least
   // what was acknowledged, with the saved bytes: the level fast with the fast tier, the level durable without
   // it.
   void expect_nothing_lost();
@@ -86,12 +86,12 @@ class FaultMatrix : public ::testing::Test {
   void expect_bytes(const Restart& chosen);
   void wipe_fast() const { std::filesystem::remove_all(fast_root()); }
   static std::vector<uint64_t> whole_steps(const Tier& tier);
-  static void expect_no_litter(const std::filesystem::path& store);
+  static void expect_nothing_pending(const std::filesystem::path& store);
 
   // Kills the training at operation n of `scope` (faulty.hpp), for n = 1, 2 ... until it ends unharmed. Each
-  // time it starts with fresh() and then calls expect_nothing_lost(). Returns the number of kills.
-  uint64_t kill_at_each(const std::string& scope, bool on_fast, Trained trained);
-  void fresh();          // empty tiers, empty log
+  // time it starts with reset_tiers() and then calls expect_nothing_lost(). Returns the number of kills.
+  uint64_t kill_at_each(const std::string& scope, bool on_fast, TrainingSetup trained);
+  void reset_tiers();    // empty tiers, empty log
   void forget_stores();  // closes the stores that restart() keeps open
 
   std::vector<std::byte> state(uint64_t step, int rank) const;
@@ -104,8 +104,8 @@ class FaultMatrix : public ::testing::Test {
 
  private:
   Tier open(const std::filesystem::path& root, const std::string& options) const;
-  Result<void> finalize(Checkpointer& saver, const Trained& trained, Communicator& all) const;
-  Outcome run(const Trained& trained) const;
+  Result<void> finalize(Checkpointer& saver, const TrainingSetup& trained, Communicator& all) const;
+  Outcome run(const TrainingSetup& trained) const;
 
   ScratchFolder scratch_;
   std::unique_ptr<LoopDisk> disk_;

@@ -23,12 +23,13 @@ class WrongBytes : public FaultMatrix {
   // Saves these steps, durable on both tiers.
   void save(std::vector<uint64_t> steps) {
     const Outcome outcome = train({.steps = std::move(steps)});
-    ASSERT_TRUE(outcome.all_well()) << outcome.complaint();
+    ASSERT_TRUE(outcome.all_succeeded()) << outcome.errors_text();
   }
   static void write_file(const std::filesystem::path& file, const std::string& text) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
   }
-  // Replaces a word, and computes the checksum again. It is the last nine bytes: eight digits and a newline.
+  // Replaces a word, and computes the checksum again. The checksum is the last nine bytes: eight digits and a
+  // newline.
   static std::string resealed(std::string text, const std::string& from, const std::string& to) {
     const size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << text;
@@ -80,7 +81,7 @@ TEST_F(WrongBytes, Row30BitFlipOnSlowAndFastGone) {
 TEST_F(WrongBytes, Row31TornData) {
   for (const std::string torn : {"cut", "zeros", "stale"}) {
     SCOPED_TRACE(torn);
-    fresh();
+    reset_tiers();
     save({20, 40});
     for (const auto& store : {slow_root(), fast_root()}) {
       const std::filesystem::path file = file_of(store, 40, 0);
@@ -106,7 +107,7 @@ TEST_F(WrongBytes, Row32TornManifest) {
   };
   for (const std::string torn : {"cut", "empty", "gone", "future"}) {
     SCOPED_TRACE(torn);
-    fresh();
+    reset_tiers();
     save({20, 40});
     tear(torn, 40);
     EXPECT_EQ(restart_step(), 20U);
@@ -169,7 +170,7 @@ TEST_F(WrongBytes, Row36TwoTrainingsOfOneRun) {
 TEST_F(WrongBytes, Row43HostileManifest) {
   for (const std::string name : {"../../../../secret", "/etc/passwd", "..", "a/b"}) {
     SCOPED_TRACE(name);
-    fresh();
+    reset_tiers();
     save({20, 40});
     for (const bool on_fast : {false, true}) {
       const Tier tier = on_fast ? fast() : slow();
@@ -180,7 +181,7 @@ TEST_F(WrongBytes, Row43HostileManifest) {
     }
     EXPECT_EQ(restart_step(), 20U);
   }
-  fresh();
+  reset_tiers();
   save({20, 40});
   for (const auto& store : {slow_root(), fast_root()}) {
     const std::filesystem::path file = file_of(store, 40, 0);

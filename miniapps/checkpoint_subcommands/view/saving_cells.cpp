@@ -35,7 +35,7 @@ std::string spec_of(const Record& record, std::string_view role) {
 constexpr std::array<std::string_view, 1> kArm{"arm"};
 
 // Records with the same key form a group. The option `burst_buffer` is part of the key, since the records of
-// all arms have it. The fast tier is not, since the direct arm does not have it.
+// all arms have it. The fast tier is not part of the key, since records of the direct arm name none.
 std::string saving_key(const Record& record) {
   return spec_of(record, "checkpoint") + "|" + parameter_text(record, "burst_buffer") + "|" +
          environment_text(record, "host") + "|" + label_text(record) + "|" + work_key(record, kArm);
@@ -70,8 +70,8 @@ bool has_skipped(const Record& record) {
   return skips != nullptr && skips->value() > 0;
 }
 
-// Returns a row of texts for each group, by which groups may differ. `records` has the first record of each
-// group.
+// Returns for each group a row of texts in which the groups may differ. `records` has the first record of
+// each group.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kAlreadyNamed{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kAlreadyNamed);
@@ -114,14 +114,14 @@ bool is_single_save(const Record& record) {
 
 std::vector<SavingRuns> single_saves(std::span<const Record> records) {
   std::vector<SavingRuns> saves;
-  RecordList firsts;
+  RecordList first_of_each;
   for (RecordList& found : grouped(
            records, [](const Record& record) { return is_single_save(record) ? saving_key(record) : ""; })) {
     const Record& first = *found.front();
-    firsts.push_back(&first);
+    first_of_each.push_back(&first);
     saves.push_back({"", std::move(found), saved_payload(first) + " " + saved_how(first, "")});
   }
-  const std::vector<std::string> titles = titles_of(saving_texts(firsts));
+  const std::vector<std::string> titles = titles_of(saving_texts(first_of_each));
   for (size_t i = 0; i < saves.size(); ++i)
     if (!titles[i].empty()) saves[i].name += ", " + titles[i];
   return saves;
@@ -129,7 +129,7 @@ std::vector<SavingRuns> single_saves(std::span<const Record> records) {
 
 std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
   std::vector<SavingGroup> groups;
-  RecordList firsts;
+  RecordList first_of_each;
   for (RecordList& found :
        grouped(records, [](const Record& record) { return is_saving(record) ? saving_key(record) : ""; })) {
     const Record* latest = found.front();
@@ -138,10 +138,10 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     std::erase_if(found, [run = invocation_of(*latest)](const Record* record) {
       return invocation_of(*record) != run;
     });
-    firsts.push_back(found.front());
+    first_of_each.push_back(found.front());
     groups.push_back(group_of(std::move(found)));
   }
-  const std::vector<std::string> titles = titles_of(saving_texts(firsts));
+  const std::vector<std::string> titles = titles_of(saving_texts(first_of_each));
   for (size_t i = 0; i < groups.size(); ++i) {
     if (!titles[i].empty()) groups[i].name += ", " + titles[i];
     groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + tiers_text(groups[i]);

@@ -27,8 +27,8 @@ struct SavingRuns {
   double sum(const MetricInfo& metric) const;
 };
 
-// Records of `checkpoint bench` that differ only in arm and pair. If the command did this work several times,
-// the group has only the records of the latest call.
+// Records of `checkpoint bench` that differ only in arm and pair. If the command was called several times
+// with this work, the group has only the records of the latest call.
 struct SavingGroup {
   std::string name;   // "alexnet-adam, steps 40": the payload, and what differs from the other groups
   std::string title;  // `name` and the tiers: "alexnet-adam, steps 40, to root behind shm"
@@ -60,7 +60,7 @@ inline std::vector<double> samples_of(std::span<const Record* const> runs, const
 // Whether no save and no drain of the runs was faster than the ceiling of its tier.
 bool ceilings_hold(std::span<const Record* const> runs);
 // The seconds that a save needs at the ceiling of the tier for which the training waits: the fast tier or,
-// without one, the slow tier. Absent if the ceilings do not hold, and for snapshots, where the
+// without one, the slow tier. Absent if ceilings_hold() is false, and for snapshots, where the
 // training waits only for a copy in memory.
 std::optional<double> allowed_block_s(const SavingRuns& arm);
 
@@ -68,13 +68,13 @@ std::optional<double> allowed_block_s(const SavingRuns& arm);
 std::string skipped_text(const SavingRuns& arm);
 
 // Compares an arm with direct saves: the time for which a direct save blocks the training, divided by the
-// time for which a save of this arm does. 2: the arm blocks half as long. A pair gives the ratio of the
+// time for which a save of this arm blocks it. 2: the arm blocks half as long. A pair gives the ratio of the
 // median block times of its two runs.
 struct BlockTimeRatio {
   PairedRatio ratio;
   double least_ratio = 0;  // the smallest and the largest ratio of a pair
   double most_ratio = 0;
-  std::optional<double> allowed;  // for saves through a fast tier: its ceiling divided by the slow tier's
+  std::optional<double> allowed;  // only through a fast tier: its ceiling divided by the slow tier's
   bool ceiling_too_low = false;   // the measured ratio is larger than the ceilings allow
   bool is_significant() const { return least_ratio > 1 || most_ratio < 1; }
 };

@@ -9,9 +9,10 @@
 
 namespace penstock::report {
 
-// Two charts of the first run of `arm`, that of its first pair. `rates`: the bytes that the run wrote to each
-// tier over time. `steps`: the steps of its training, shown above `rates`. `until_s` is the end of x, so that
-// the charts of all arms have the same scale. Both charts have an empty x if the record has no series.
+// Two charts of the first run of `arm`, which is the run of its first pair. `rates`: the bytes that the run
+// wrote to each tier over time. `steps`: the steps of its training, shown above `rates`. The x axis ends at
+// `until_s`, so that the charts of all arms have the same scale. Both charts have no points if the record has
+// no series.
 struct SavingCharts {
   Chart steps;
   Chart rates;

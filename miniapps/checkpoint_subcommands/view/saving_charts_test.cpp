@@ -19,7 +19,7 @@ Record saved(const std::string& arm, std::vector<double> block_s) {
   return record;
 }
 
-TEST(Chart, SavesAreDrawnAsRatesOfBothTiersWithTheStepsAbove) {
+TEST(Chart, SavesAreDrawnAsRatesOfBothTiersBelowTheSteps) {
   const std::vector<Record> records{saved("burst-buffer", {0.25})};
   const SavingRuns arm{"burst-buffer", {&records[0]}};
   EXPECT_DOUBLE_EQ(saving_length_s(arm), 1.5);
@@ -36,7 +36,7 @@ TEST(Chart, SavesAreDrawnAsRatesOfBothTiersWithTheStepsAbove) {
   EXPECT_EQ(chart_json(charts.steps)["series"][0]["y"].dump(), "[8.0,0.0,4.0,null]");
 }
 
-TEST(Chart, SavesOfOddIntervalsAreNotDrawn) {
+TEST(Chart, SavesWithAnInvalidIntervalAreNotDrawn) {
   Record record = saved("direct", {1});
   record.series["slow_bytes_written"].interval_s = 0;
   record.series["steps_ended"].interval_s = 1e300;

@@ -2,8 +2,8 @@
 // which compares arms, and records of trainings.
 //
 // The rules:
-// - "X times shorter than direct saves" is the block time of direct saves divided by that of the other arm.
-//   This ratio is calculated for each pair, from the medians of both runs.
+// - "X times shorter than direct saves" is the block time of direct saves divided by the block time of the
+//   compared arm. This ratio is calculated for each pair, from the medians of both runs.
 // - If the ratios of some pairs are below 1 and others above, no difference is claimed.
 // - With one pair alone, the sentence is a caution.
 // - Ceilings are not mentioned if a save or a drain was faster than its ceiling.

@@ -112,10 +112,10 @@ void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
 // Adds a caution if a save or a drain was faster than its ceiling. Adds none if a record has the verdict
 // ceiling_invalid, which is shown anyway.
 void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
-  const bool already_told = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
+  const bool is_reported = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
     return record->verdict == Verdict::ceiling_invalid;
   });
-  if (already_told || ceilings_hold(subject.runs)) return;
+  if (is_reported || ceilings_hold(subject.runs)) return;
   add_sentence(out, Tone::caution, "saving.ceiling",
                "Checkpoints of {} were saved or drained faster than the best that was measured "
                "of their tier: nothing is said of ceilings.",
