@@ -41,8 +41,8 @@ ArgumentChoices argument_choices() {
   return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
 }
 
-// The seed of the run: the value of --seed, or a random number. Each rank would draw another number, so this
-// is called only on rank 0, which tells the others.
+// The seed of the run: the value of --seed, or a random number. Each rank would draw a different number, so
+// only rank 0 calls this function and sends the seed to the others.
 uint64_t choose_seed(const CommandInfo& command, const Options& options) {
   if (find_option(command, kSeedOption.name) == nullptr) return 0;
   if (options.given("seed")) return uint64_t(options.integer("seed"));

@@ -42,7 +42,8 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   return tiers;
 }
 
-// Returns not_found if the folder is missing: its name may be mistyped, and the measurement must not make it.
+// Returns not_found if the tier's folder is missing. Its name may be mistyped, so the measurement must not
+// create the folder.
 Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
@@ -51,9 +52,9 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                     missing->native(), option);
 }
 
-// Checks that -o may replace the file `path`: not if it is a plan that was applied. Without the plan, its
-// copies could never be removed.
-Result<void> check_replaced(const std::string& path) {
+// Checks that -o may replace the file `path`. Refuses a file that is no staging plan, and a plan that is
+// applied: without that plan, its copies could never be removed.
+Result<void> check_may_replace(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
     return success();
@@ -132,7 +133,7 @@ Result<int> run_advise(const CommandContext& context) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options, context.named_tiers));
   PENSTOCK_ASSIGN(const AdviceRequest request, request_of(context));
-  if (options.given("output")) PENSTOCK_TRY(check_replaced(options.text("output")));
+  if (options.given("output")) PENSTOCK_TRY(check_may_replace(options.text("output")));
   PENSTOCK_TRY(check_folder(tiers[0], "slow"));
   if (!options.given("speeds")) PENSTOCK_TRY(check_folder(tiers[1], "fast"));
   const std::vector<std::filesystem::path> paths(context.positionals.begin(), context.positionals.end());

@@ -81,7 +81,8 @@ void report_changed(const ApplyOutcome& outcome) {
       outcome.changed.size()));
 }
 
-// Warns if links of an earlier apply lead to copies that are out of date, and this call makes no new links.
+// Warns if links of an earlier `stage apply` lead to copies that are out of date. Called only if this `stage
+// apply` makes no new links.
 void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
   const bool copied_before =
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),

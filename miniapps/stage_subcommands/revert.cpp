@@ -57,7 +57,7 @@ int report_reverted(const CommandContext& context, const StagingPlan& plan, cons
   return outcome.complete && outcome.kept.empty() ? 0 : 1;
 }
 
-int nothing_there(const CommandContext& context, const StagingPlan& plan) {
+int report_nothing_staged(const CommandContext& context, const StagingPlan& plan) {
   note(fmt::format("nothing of this plan is on tier '{}'", plan.fast.name));
   return report_reverted(context, plan, {.complete = true});
 }
@@ -65,12 +65,12 @@ int nothing_there(const CommandContext& context, const StagingPlan& plan) {
 Result<int> run_revert(const CommandContext& context) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(context.positionals.front()));
   PENSTOCK_ASSIGN(const bool started, is_started(plan));
-  if (!started) return nothing_there(context, plan);
+  if (!started) return report_nothing_staged(context, plan);
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
   const Result<StagedState> state = load_staged_state(*tiers.fast.backend, plan.id);
   if (!state.ok() && state.error().code == Errc::not_found) {
     forget_plan(tiers, plan.id);
-    return nothing_there(context, plan);
+    return report_nothing_staged(context, plan);
   }
   PENSTOCK_TRY(state);
   // Links are removed first, so that no program finds a link without a target.

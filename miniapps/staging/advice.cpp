@@ -18,12 +18,12 @@ constexpr double kLowestPercentile = 2.5;
 constexpr double kHighestPercentile = 97.5;
 
 // How many requests per epoch are for bytes that are not in the page cache.
-double uncached(const FileThatWasRead& file) {
+double uncached_requests(const FileThatWasRead& file) {
   return file.requests * (1 - file.cached);
 }
 
-// The read times of both tiers, one for each cell (a number of threads and a read size). They are the
-// medians, the medians shifted by their errors, or means of repeats drawn at random.
+// The read times of both tiers: one time for each cell (a number of threads and a read size). The times are
+// the medians, the medians shifted by their errors, or means of repeats drawn at random.
 struct TierTimes {
   CellTimes slow;
   CellTimes fast;
@@ -44,8 +44,8 @@ class Advisor {
       StagingItem& item = items_.emplace_back();
       item.bytes = file.bytes;
       item.first_ns = file.first_ns;
-      add(item.slow, speeds_.slow.reads_of(file.request_bytes), uncached(file));
-      add(item.fast, speeds_.fast.reads_of(file.request_bytes), uncached(file));
+      add(item.slow, speeds_.slow.reads_of(file.request_bytes), uncached_requests(file));
+      add(item.fast, speeds_.fast.reads_of(file.request_bytes), uncached_requests(file));
       item.saved_s = slow_time(item.slow, medians_).seconds(program_.threads) -
                      fast_time(item.fast, medians_).seconds(program_.threads);
     }
@@ -222,14 +222,14 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   plan.policy = request.policy;
   plan.capacity_bytes = advice.capacity;
   plan.threads = unsigned(advisor.threads());
-  const PolicyOutcome& chosen = advice.outcomes.front();
-  plan.predicted = advisor.predict(chosen);
+  const PolicyOutcome& requested = advice.outcomes.front();
+  plan.predicted = advisor.predict(requested);
   plan.reason = why_not(advice, work, request);
   plan.should_stage = plan.reason.empty();
   if (!plan.should_stage) return advice;
   plan.reason = fmt::format("an epoch takes {:.4g} s in place of {:.4g} s", plan.predicted.after_s,
                             plan.predicted.before_s);
-  for (const size_t i : chosen.chosen)
+  for (const size_t i : requested.chosen)
     plan.files.push_back({work.files[i].name, work.files[i].bytes, work.files[i].mtime_ns});
   return advice;
 }

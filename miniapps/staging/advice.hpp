@@ -40,10 +40,11 @@ struct PolicyOutcome {
 };
 
 struct Advice {
-  StagingPlan plan;                     // same input, same plan: only `made` and `id` differ
+  StagingPlan plan;                     // the same input gives the same plan, except `made_at` and `id`
   std::vector<PolicyOutcome> outcomes;  // the requested policy first, then the others
-  uint64_t capacity = 0;  // bytes that may be used: the requested ones or, if less, the free ones
-  LineFit slow;           // latency and bandwidth for the program's number of threads
+  // Bytes that may be used: the requested ones or, if less, kUsableShare of the free ones.
+  uint64_t capacity = 0;
+  LineFit slow;  // latency and bandwidth for the program's number of threads
   LineFit fast;
 };
 

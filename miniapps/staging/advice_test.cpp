@@ -34,7 +34,7 @@ TierSpeeds disk_and_optane(double spread = 0) {
   return {table_of(kLatency, kDisk, spread), table_of(1e-4, kOptane, spread)};
 }
 
-// The case of the tf-Darshan paper: 40 of 100 files have 8% of the bytes.
+// The malware data set of the tf-Darshan paper: 40 of 100 files have 8% of the bytes.
 SessionWork malware() {
   SessionWork work;
   for (int i = 0; i < 100; ++i) {
@@ -100,7 +100,8 @@ TEST(Advice, TheIntervalHoldsTheGainAndGrowsWithTheSpread) {
   EXPECT_GT(width(*wide), 3 * width(*narrow));
 }
 
-// With several sizes, noise always favours one tier at some of them. That must not lead to a plan.
+// Noise makes one of two equal tiers look faster at some read sizes. Such a difference must not lead to a
+// plan.
 TEST(Advice, TwoTiersThatAreAlikeAreNotStagedBetween) {
   for (const double noise : {0.01, 0.05, 0.2}) {
     int staged = 0;

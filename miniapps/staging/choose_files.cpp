@@ -10,9 +10,12 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kMostCuts = 2048;      // the most positions at which best_cut() calculates an epoch
-constexpr double kEquallyGood = 1.001;  // an epoch at most this much longer is as good with fewer files
-constexpr double kGoodEnough = 0.995;   // if this part of the maximum is saved, best_fit() is not tried
+// The most item counts for which best_item_count() calculates an epoch.
+constexpr size_t kMostCounts = 2048;
+// Fewer files are preferred if they make the epoch longer by at most this factor.
+constexpr double kEquallyGood = 1.001;
+// best_fit() is not tried if by_density() saves this part of the maximum.
+constexpr double kGoodEnough = 0.995;
 
 // Indices of the items that save time and whose size is at most the capacity.
 std::vector<size_t> candidates(const StagingProblem& problem) {
@@ -51,25 +54,25 @@ std::vector<size_t> by_falling_density(const StagingProblem& problem) {
 }
 
 // How many items of `order` to take so that the epoch is shortest.
-size_t best_cut(const StagingProblem& problem, const Chosen& order) {
+size_t best_item_count(const StagingProblem& problem, const Chosen& order) {
   ReadDemand slow{};
   ReadDemand fast{};
   add_demands(problem.items, {}, slow, fast);
-  const size_t step = std::max<size_t>(order.size() / kMostCuts, 1);
-  std::vector<std::pair<size_t, double>> cuts{{0, problem.epoch(slow, fast)}};
+  const size_t step = std::max<size_t>(order.size() / kMostCounts, 1);
+  std::vector<std::pair<size_t, double>> epochs{{0, problem.epoch(slow, fast)}};
   for (size_t n = 0; n < order.size(); ++n) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
     // If all items are taken, nothing is left on the slow tier. So the demand on it is set to exactly 0: the
     // subtractions above leave rounding errors.
     if (n + 1 == problem.items.size()) slow = ReadDemand{};
-    if ((n + 1) % step == 0 || n + 1 == order.size()) cuts.emplace_back(n + 1, problem.epoch(slow, fast));
+    if ((n + 1) % step == 0 || n + 1 == order.size()) epochs.emplace_back(n + 1, problem.epoch(slow, fast));
   }
-  const auto shortest = std::min_element(cuts.begin(), cuts.end(),
+  const auto shortest = std::min_element(epochs.begin(), epochs.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (shortest->second >= cuts.front().second) return 0;
-  return std::find_if(cuts.begin(), cuts.end(),
-                      [&](const auto& cut) { return cut.second <= shortest->second * kEquallyGood; })
+  if (shortest->second >= epochs.front().second) return 0;
+  return std::find_if(epochs.begin(), epochs.end(),
+                      [&](const auto& epoch) { return epoch.second <= shortest->second * kEquallyGood; })
       ->first;
 }
 
@@ -78,7 +81,7 @@ double saved_seconds(const StagingProblem& problem, const Chosen& chosen) {
                          [&](double sum, size_t i) { return sum + problem.items[i].saved_s; });
 }
 
-// An upper limit of the seconds that any choice can save. Takes the items that save most per byte first, and
+// An upper limit on the seconds that any choice can save. Takes the items that save most per byte first, and
 // only a part of the item that no longer fits.
 double most_saved_seconds(const StagingProblem& problem) {
   double sum = 0;
@@ -157,7 +160,7 @@ Result<StagingPolicy> parse_policy(std::string_view text) {
 
 Chosen by_density(const StagingProblem& problem) {
   Chosen order = fill(problem, by_falling_density(problem));
-  order.resize(best_cut(problem, order));
+  order.resize(best_item_count(problem, order));
   return sorted(std::move(order));
 }
 

@@ -33,12 +33,12 @@ void add_demands(std::span<const StagingItem> items, const Chosen& chosen, ReadD
                  ReadDemand& fast);
 
 // The length of an epoch, in seconds, with these demands on the two tiers.
-using EpochOf = std::function<double(const ReadDemand& slow, const ReadDemand& fast)>;
+using EpochModel = std::function<double(const ReadDemand& slow, const ReadDemand& fast)>;
 
 struct StagingProblem {
   std::span<const StagingItem> items;
   uint64_t capacity = 0;
-  EpochOf epoch;
+  EpochModel epoch;
 
   double epoch_with(const Chosen& chosen) const;
 };
@@ -56,11 +56,11 @@ Result<StagingPolicy> parse_policy(std::string_view text);
 // most 0.1% longer.
 Chosen by_density(const StagingProblem& problem);
 Chosen best_single(const StagingProblem& problem);
+inline constexpr size_t kExactItems = 10'000;
+inline constexpr uint64_t kExactUnits = 10'000;
 // Returns the items that fit and have the greatest sum of saved_s. Exact if the capacity is at most
 // kExactUnits bytes; otherwise sizes are rounded up to 1/kExactUnits of the capacity. Chooses nothing if
 // there are more than kExactItems items.
-inline constexpr size_t kExactItems = 10'000;
-inline constexpr uint64_t kExactUnits = 10'000;
 Chosen best_fit(const StagingProblem& problem);
 
 }  // namespace penstock

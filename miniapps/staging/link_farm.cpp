@@ -40,7 +40,7 @@ class LinkFarmMaker {
                 const Tier& slow, const Tier& fast, bool progress)
       : farm_(std::move(farm)), slow_(slow.root), fast_(fast.root), progress_(progress, "links", 0, "files") {
     for (const PlannedFile& file : plan.files)
-      if (!out_of_date.contains(file.name)) names_.insert(file.name);
+      if (!out_of_date.contains(file.name)) staged_names_.insert(file.name);
   }
 
   Result<FarmOutcome> run() {
@@ -50,8 +50,8 @@ class LinkFarmMaker {
 
  private:
   bool something_staged_below(const std::string& folder) const {
-    const auto next = names_.lower_bound(folder + "/");
-    return next != names_.end() && next->starts_with(folder + "/");
+    const auto next = staged_names_.lower_bound(folder + "/");
+    return next != staged_names_.end() && next->starts_with(folder + "/");
   }
 
   Result<void> link_folder(const std::string& name) {
@@ -73,7 +73,8 @@ class LinkFarmMaker {
     std::error_code failed;
     const bool is_folder = entry.is_directory(failed);
     if (is_folder && (!entry.is_symlink(failed) || something_staged_below(name))) return link_folder(name);
-    const bool staged = !is_folder && names_.contains(name) && fs::is_regular_file(fast_ / name, failed);
+    const bool staged =
+        !is_folder && staged_names_.contains(name) && fs::is_regular_file(fast_ / name, failed);
     const fs::path target = (staged ? fast_ : slow_) / name;
     fs::create_symlink(target, farm_ / name, failed);
     if (failed) return failed_at(failed, "cannot make the link", farm_ / name);
@@ -85,7 +86,7 @@ class LinkFarmMaker {
   const fs::path farm_;
   const fs::path slow_;
   const fs::path fast_;
-  std::set<std::string> names_;
+  std::set<std::string> staged_names_;
   Progress progress_;
   FarmOutcome outcome_;
 };
@@ -97,8 +98,8 @@ bool is_link_of_ours(const fs::path& target, const Tier& slow, const Tier& fast)
   });
 }
 
-// Removes links into the two tiers, and folders that are then empty. All other entries stay, and are added to
-// `kept`.
+// Removes links that lead into the two tiers, and folders that are then empty. All other entries stay, and
+// are added to `kept`.
 void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std::vector<std::string>& kept) {
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(path, failed);

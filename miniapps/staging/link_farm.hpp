@@ -21,7 +21,7 @@ struct FarmOutcome {
 };
 
 // Checks that a farm may be made at `farm`: it does not exist, is empty, or was made by this plan
-// (`made_by_plan`); it is in neither tier; both tiers are folders. The error says what to do.
+// (`made_by_plan`); it is inside neither tier; both tiers are folders. The error says what to do.
 Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, const Tier& fast,
                         bool made_by_plan);
 
@@ -36,8 +36,8 @@ Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPl
 // Whether there is a farm, or a part of one that a killed make_farm() left.
 bool farm_is_there(const std::filesystem::path& farm);
 
-// Removes links into the two tiers, and folders that are then empty, also those of a killed make_farm().
-// Returns the names of all other entries, which stay.
+// Removes links that lead into the two tiers, and folders that are then empty. Also removes those that a
+// killed make_farm() left. Returns the names of all other entries, which stay.
 Result<std::vector<std::string>> remove_farm(const std::filesystem::path& farm, const Tier& slow,
                                              const Tier& fast);
 

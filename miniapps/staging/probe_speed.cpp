@@ -39,7 +39,8 @@ constexpr uint64_t kWrittenBytes = 16U << 20U;  // bytes written for each size, 
 constexpr uint64_t kFewestFiles = 2;
 constexpr uint64_t kMostWrittenFiles = 64;
 constexpr int kMostRepeats = 64;
-constexpr double kLongestReadBytes = 64U << 20U;  // the most bytes of a file: longer reads add no information
+// The most bytes of one read: longer reads add no information.
+constexpr double kLongestReadBytes = 64U << 20U;
 
 // The sizes that `penstock tiers --probe` reads.
 constexpr double kRandomReadBytes = 4U << 10U;
@@ -110,12 +111,12 @@ class TierProbe {
       table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
     }
     for (size_t t = 0; t < probe_.threads.size(); ++t) {
-      std::vector<SizeSeen> seen;
+      std::vector<MeasuredSize> measurements;
       for (const SampleList& part : parts) {
         note_progress(part, probe_.threads[t]);
-        PENSTOCK_ASSIGN(seen.emplace_back(), read_part(part, probe_.threads[t]));
+        PENSTOCK_ASSIGN(measurements.emplace_back(), read_part(part, probe_.threads[t]));
       }
-      const std::vector<double> times = times_at(table.sizes, seen);
+      const std::vector<double> times = times_at(table.sizes, measurements);
       for (size_t k = 0; k < parts.size(); ++k) table.read_s[t][k].push_back(times[k]);
     }
     return success();
@@ -136,7 +137,7 @@ class TierProbe {
         static_cast<void>(evict(*path).ok());
   }
 
-  Result<SizeSeen> read_part(const SampleList& part, unsigned threads) {
+  Result<MeasuredSize> read_part(const SampleList& part, unsigned threads) {
     const ReadPlan plan{.samples = part, .backend = *tier_.backend, .whole_objects = true, .order = {}};
     double seconds = 0;
     LoopDone total;
@@ -169,7 +170,7 @@ class TierProbe {
     }
     PENSTOCK_TRY(check_interrupt());
     const auto files = double(std::max<uint64_t>(total.samples, 1));
-    return SizeSeen{.bytes = double(total.bytes) / files, .seconds = seconds / files};
+    return MeasuredSize{.bytes = double(total.bytes) / files, .seconds = seconds / files};
   }
 
   Tier& tier_;
@@ -197,8 +198,8 @@ Result<void> write_file(Tier& tier, std::string_view name, uint64_t bytes, Buffe
   return writer->publish(Durability::file_and_name);
 }
 
-// Writes files of the mean size of the part `like` to the fast tier, in the way that apply writes copies.
-// Adds the seconds per file to write_s.
+// Writes files of the mean size of the part `like` to the fast tier, in the same way as `stage apply` writes
+// copies. Adds the seconds per file to write_s.
 Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like, size_t number,
                               const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
@@ -327,11 +328,11 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
   sweep_dead_probes(fast, probe.log, probe.warn);
   ProbeFolder folder(fast, probe.warn);
   folder.occupy();
-  std::vector<SampleList> written;
+  std::vector<SampleList> written_parts;
   for (const SampleList& part : parts) {
     PENSTOCK_ASSIGN(SampleList files,
-                    write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
-    written.push_back(std::move(files));
+                    write_part(fast, folder, part, written_parts.size(), probe, speeds.fast.write_s));
+    written_parts.push_back(std::move(files));
   }
   // The two tiers are measured alternately, and each round measures all sizes and numbers of threads. So a
   // slow minute affects all of them alike.
@@ -339,7 +340,7 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
   TierProbe of_fast(fast, probe);
   for (size_t repeat = 0; repeat < probe.repeats; ++repeat) {
     PENSTOCK_TRY(of_slow.read_round(parts, speeds.slow));
-    PENSTOCK_TRY(of_fast.read_round(written, speeds.fast));
+    PENSTOCK_TRY(of_fast.read_round(written_parts, speeds.fast));
   }
   return speeds;
 }

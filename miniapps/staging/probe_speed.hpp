@@ -24,7 +24,8 @@ struct SpeedProbe {
   size_t repeats = 1;
   bool cold = true;  // files are evicted from the page cache before each repeat
   uint64_t seed = 0;
-  std::function<void(std::string_view what)> note;  // called with what is measured next; may be empty
+  // Called with a text that names the next measurement; may be empty.
+  std::function<void(std::string_view what)> note;
   // log() and warn() show the user a note or a warning of one sentence.
   std::function<void(std::string_view)> log;
   std::function<void(std::string_view)> warn;

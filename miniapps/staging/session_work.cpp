@@ -92,28 +92,29 @@ Error nothing_read_error(const Tier& slow, const std::map<std::string, uint64_t>
 Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter, const Tier& slow) {
   const std::vector<std::string> roots = roots_of(slow.root);
   FoundFiles found;
-  std::map<std::string, uint64_t> elsewhere;
-  bool left_out = false;
+  std::map<std::string, uint64_t> bytes_elsewhere;
+  bool any_left_out = false;
   sums.each(
       [&](std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) {
         const bool wanted = filter.wants(path, kind, moved, process_file);
-        left_out = left_out || (!wanted && kind == PENSTOCK_REGULAR && !below_root(roots, path).empty());
+        any_left_out =
+            any_left_out || (!wanted && kind == PENSTOCK_REGULAR && !below_root(roots, path).empty());
         return wanted;
       },
       [&](const FileSum& file) {
         if (file.kind != PENSTOCK_REGULAR || (file.all.bytes_read == 0 && file.mapped_bytes == 0)) return;
         const std::string name = below_root(roots, file.path);
         if (name.empty())
-          elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
+          bytes_elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
         else if (!is_penstock_file(name))
           found[name].add(file);
       });
-  if (found.empty() && left_out)
+  if (found.empty() && any_left_out)
     return make_error(Errc::not_found,
                       "all that the session read below {}, the root of tier '{}', is left out: "
                       "mend --include or --exclude",
                       slow.root, slow.name);
-  if (found.empty()) return nothing_read_error(slow, elsewhere);
+  if (found.empty()) return nothing_read_error(slow, bytes_elsewhere);
   return found;
 }
 
@@ -173,7 +174,7 @@ void take_file(const std::string& name, const FileReads& found, const Tier& slow
   }
 }
 
-Result<void> look_into_cache(const Tier& slow, SessionWork& work) {
+Result<void> find_cached_fractions(const Tier& slow, SessionWork& work) {
   return parallel_for(work.files.size(), worker_threads(0), 16, [&](unsigned, uint64_t i) -> Result<void> {
     FileThatWasRead& file = work.files[i];
     const auto resident = residency(fs::path(slow.root) / file.name);
@@ -222,7 +223,7 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
     work.observed_s = reading.wall_s * epoch_share;
     work.think_s = std::max(reading.wall_s * work.threads - reading.busy_s, 0.0) * epoch_share;
   }
-  if (look_in_cache) PENSTOCK_TRY(look_into_cache(slow, work));
+  if (look_in_cache) PENSTOCK_TRY(find_cached_fractions(slow, work));
   return work;
 }
 

@@ -85,7 +85,8 @@ TEST_F(SessionWorkTest, ReadsHereAndThereAreManyRequests) {
 TEST_F(SessionWorkTest, CountsThreadsAndTheTimeElsewhere) {
   make("a/1", 1000);
   make("a/2", 1000);
-  // Both are from 1.001 s to 1.002 s in the session's clock, with 1 us in reads and 0.5 us in opening.
+  // Both files are used from 1 us to 2 ms after the start of the session, with 1 us in reads and 0.5 us in
+  // opens and closes.
   bytes_.add(read("a/1", 1, 1, 1, 1000));
   bytes_.add(read("a/2", 2, 1, 1, 1000));
   const auto found = work();
@@ -100,7 +101,8 @@ TEST_F(SessionWorkTest, SpansOfTheProgramGoBeforeItsCalls) {
   make("a/2", 3000);
   bytes_.add(read("a/1", 1, 2, 1, 1000));
   bytes_.add(read("a/2", 1, 2, 1, 3000));
-  // Spans cover half of the bytes: one second with three threads, of which one waited half of the time.
+  // The spans cover half of the bytes: one second with three threads, of which one reads only for half of the
+  // time.
   for (const auto& [thread, end] : {std::pair(1, 2'000'000'000), {2, 2'000'000'000}, {3, 1'500'000'000}}) {
     penstock_span span{};
     span.begin_ns = 1'000'000'000;

@@ -94,14 +94,15 @@ CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_cou
   return times;
 }
 
-std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen) {
+std::vector<double> times_at(const std::vector<double>& sizes,
+                             const std::vector<MeasuredSize>& measurements) {
   std::vector<double> times;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const SizeSeen& measured = seen[i];
+    const MeasuredSize& measured = measurements[i];
     double time = measured.seconds;
-    if (seen.size() > 1 && measured.bytes > 0) {
-      const SizeSeen& low = seen[i == 0 ? 0 : i - 1];
-      const SizeSeen& high = seen[i == 0 ? 1 : i];
+    if (measurements.size() > 1 && measured.bytes > 0) {
+      const MeasuredSize& low = measurements[i == 0 ? 0 : i - 1];
+      const MeasuredSize& high = measurements[i == 0 ? 1 : i];
       const double slope = high.bytes > low.bytes
                                ? std::max((high.seconds - low.seconds) / (high.bytes - low.bytes), 0.0)
                                : 0.0;
@@ -200,8 +201,8 @@ double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const Progr
     (needed(middle) > n ? low : high) = middle;
   }
   double seconds = needed(low) <= n ? low : high;
-  // The threads that are left all read from the tier that takes longer. With that many threads it may be
-  // slower.
+  // The threads that are left all read from the tier that takes longer. With that number of threads this tier
+  // may be slower than with fewer.
   const DemandTime& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
   const DemandTime& other = &busiest == &slow ? fast : slow;
   const double threads_left = n - other.threads_for(seconds) - program.think_s / seconds;

@@ -32,14 +32,15 @@ void add(ReadDemand& sum, const ReadDemand& more, double times = 1);
 
 // The measurements of one tier. Does not change once it is filled; then any thread may read it.
 struct SpeedTable {
-  std::vector<double> sizes;      // bytes of a read, ascending, 1 to kMostSizes of them
+  std::vector<double> sizes;      // bytes of a read, in ascending order; 1 to kMostSizes values
   std::vector<unsigned> threads;  // numbers of reading threads, ascending, each at least 1
   // read_s[thread count][size][repeat]: wall seconds divided by the number of reads of all threads.
   std::vector<std::vector<std::vector<double>>> read_s;
   // write_s[size]: seconds for a durable write of one file by the copying threads. Empty: not measured.
   std::vector<double> write_s;
 
-  // One read of `bytes` bytes as a demand. Above the largest size it extrapolates from the two largest.
+  // One read of `bytes` bytes as a demand. A size above the largest measured size is extrapolated from the
+  // two largest.
   ReadDemand reads_of(double bytes) const;
 };
 
@@ -59,14 +60,15 @@ CellTimes time_errors(const SpeedTable& table);
 CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count);
 
 // The reads of files of nearly one size: mean size and mean time.
-struct SizeSeen {
+struct MeasuredSize {
   double bytes = 0;
   double seconds = 0;  // per file
 };
-// Returns the time to read a file of each of `sizes`. `seen` has a measurement for each size, in the same
-// (ascending) order. But the measured files may have another mean size. So each time is corrected along the
-// line through this measurement and its neighbour, at most in proportion to the bytes.
-std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen);
+// Returns the time to read a file of each of `sizes`. `measurements` has one measurement for each size, in
+// the same (ascending) order. The mean size of the measured files may differ from the size in `sizes`. So
+// each time is corrected along the line through this measurement and its neighbour. The correction is at most
+// proportional to the difference in bytes.
+std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<MeasuredSize>& measurements);
 
 // The latency and bandwidth of a tier with one number of threads: those of the line, time = latency + bytes /
 // bandwidth, that fits the table with the smallest relative errors. With one size alone, the latency is set

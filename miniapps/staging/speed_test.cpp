@@ -27,7 +27,7 @@ DemandTime time_of(const SpeedTable& table, double reads, double bytes) {
   return DemandTime(table, median_times(table), demand);
 }
 
-TEST(Speed, BetweenAndBehindTheSizesALineIsTaken) {
+TEST(Speed, InterpolatesBetweenSizesAndExtrapolatesAboveThem) {
   const SpeedTable table = table_of(0.01, 1e8);
   EXPECT_NEAR(time_of(table, 1, 1e5).seconds(1), 0.011, 1e-12);
   EXPECT_NEAR(time_of(table, 1, 5e6).seconds(1), 0.06, 1e-12);
@@ -63,7 +63,8 @@ TEST(Speed, OfOneSizeNoLineIsDrawn) {
 }
 
 TEST(Speed, TimesAreTakenToTheMeanOfAllFiles) {
-  // The model is 1 ms and 1 us per byte. The large sizes were measured with more bytes than asked for.
+  // In this model a read takes 1 ms plus 1 us per byte. The measured files are smaller than the second size
+  // and larger than the third.
   const std::vector<double> times =
       times_at({1'000, 10'000, 50'000}, {{1'000, 2e-3}, {8'000, 9e-3}, {90'000, 91e-3}});
   EXPECT_NEAR(times[0], 2e-3, 1e-9);
@@ -131,7 +132,7 @@ TEST(Speed, ThreadsForIsTheWayBackOfSeconds) {
   EXPECT_TRUE(std::isinf(work.threads_for(work.least_seconds() / 2)));
 }
 
-TEST(Speed, ErrorsComeFromHowFarRepeatsLieApart) {
+TEST(Speed, ErrorsFollowFromTheSpreadOfTheRepeats) {
   SpeedTable table;
   table.sizes = {1, 2, 3};
   table.threads = {1};
@@ -147,7 +148,7 @@ TEST(Speed, ErrorsComeFromHowFarRepeatsLieApart) {
   EXPECT_EQ(shift_times(times, {{0.1, 3}}, -1), (CellTimes{{9, 2}})) << "something is left";
 }
 
-TEST(Speed, DrawnTimesLieWithinTheRepeats) {
+TEST(Speed, DrawnTimesAreWithinTheRepeats) {
   SpeedTable table = table_of(0.01, 1e8, {1});
   table.read_s[0] = {{1, 3}, {2, 4}, {5, 5}};
   const CellTimes lows = drawn_times(table, [](size_t) { return size_t{0}; });

@@ -4,8 +4,8 @@
 // Apply::mutex_ and Revert::mutex_ guard what the threads share. No file is copied or read with them held;
 // only forget_found() saves the state with Apply::mutex_ held.
 // Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
-// Ctrl-C: checked before each file and between pieces of 1 MiB. Then an apply saves its state. The call
-// succeeds, with `complete` false in its outcome.
+// Ctrl-C: checked before each file and between pieces of 1 MiB. After Ctrl-C an apply saves its state, and
+// the call succeeds with `complete` false in its outcome.
 // Crash: the state on disk has `may_have_unlisted_copies` set before the first copy. So after a kill, the
 // next process treats every file of the plan that is not in `found_files` as a copy, and compares it with the
 // original.
@@ -57,7 +57,7 @@ Result<uint32_t> read_back(Tier& tier, const std::string& name, uint64_t bytes, 
 }
 
 // The size of a file, or nothing if there is none.
-Result<std::optional<uint64_t>> bytes_there(Tier& tier, const std::string& name) {
+Result<std::optional<uint64_t>> size_if_exists(Tier& tier, const std::string& name) {
   const auto there = tier.backend->names().stat(name);
   if (!there.ok() && there.error().code == Errc::not_found) return std::optional<uint64_t>();
   if (!there.ok()) return there.error();
@@ -87,7 +87,7 @@ class Apply {
   Result<void> check_room();
   Result<void> make_folders();
   void copy_mode_owner_and_times(const std::string& name) const;
-  Result<void> save_what_is_there(bool all_inspected);
+  Result<void> save_final_state(bool all_inspected);
   Result<void> stage_file(Buffer& buffer, const PlannedFile& file);
   Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes);
   Result<void> copy(Buffer& buffer, const PlannedFile& file);
@@ -115,7 +115,7 @@ class Apply {
 Result<void> Apply::check_room() {
   uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
-    PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
+    PENSTOCK_ASSIGN(const auto existing_bytes, size_if_exists(fast_, file.name));
     if (!existing_bytes) needed += file.bytes;
   }
   if (plan_.bytes() > plan_.capacity_bytes)
@@ -129,9 +129,9 @@ Result<void> Apply::check_room() {
                     format_size(needed), fast_.name, format_size(*free));
 }
 
-// Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
-// process that is killed in between leaves a copy that only its user can read, and the next apply calls this
-// again. Any thread may call it.
+// Gives the copy the mode, the times and, as root, the owner of its original. Called after publish(). A
+// process that is killed between the two leaves a copy that only its user can read; the next apply calls this
+// function again. Any thread may call it.
 void Apply::copy_mode_owner_and_times(const std::string& name) const {
   const auto source = slow_.backend->native_path(name);
   const auto copy = fast_.backend->native_path(name);
@@ -156,7 +156,7 @@ Result<void> Apply::make_folders() {
 }
 
 // Saves the state at the end of run(). The threads have ended, so it needs no lock. Ctrl-C does not stop it.
-Result<void> Apply::save_what_is_there(bool all_inspected) {
+Result<void> Apply::save_final_state(bool all_inspected) {
   state_.may_have_unlisted_copies = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> heed_signals{false};
   const IgnoreInterrupt ignore_signals(heed_signals);
@@ -280,13 +280,13 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   return success();
 }
 
-// Stages one file, on any thread of parallel_for(). An error stops the others before their next file.
+// Stages one file, on any thread of parallel_for(). An error stops the other threads before their next file.
 Result<void> Apply::stage_file(Buffer& buffer, const PlannedFile& file) {
   if (const std::string why = describe_change(slow_, file); !why.empty()) {
     report_changed(file, why);
     return success();
   }
-  PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
+  PENSTOCK_ASSIGN(const auto existing_bytes, size_if_exists(fast_, file.name));
   return existing_bytes ? inspect_copy(buffer, file, *existing_bytes) : copy(buffer, file);
 }
 
@@ -312,7 +312,7 @@ Result<ApplyOutcome> Apply::run() {
     });
   }
   // The state is saved even after a failure: otherwise no file would list the copies that were made.
-  const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
+  const Result<void> saved = save_final_state(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
     error.what +=
@@ -341,7 +341,7 @@ Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, St
   for (const PlannedFile& file : plan.files) {
     if (state.copied.contains(file.name)) continue;
     if (state.may_have_unlisted_copies && !state.was_found(file.name)) continue;
-    PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(tiers.fast, file.name));
+    PENSTOCK_ASSIGN(const auto existing_bytes, size_if_exists(tiers.fast, file.name));
     if (existing_bytes) found.push_back(file.name);
   }
   std::sort(found.begin(), found.end());
@@ -350,8 +350,8 @@ Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, St
 }
 
 // One revert. The main thread calls run() once; the threads of parallel_for() call revert_file(). state_ does
-// not change, so it needs no lock. An interrupted revert keeps no record: the next call does not find the
-// removed copies.
+// not change, so it needs no lock. An interrupted revert does not record what it removed: the next revert
+// counts those copies as not there.
 class Revert {
  public:
   Revert(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state)
@@ -381,14 +381,14 @@ class Revert {
   }
 
  private:
-  // Why the file is not the copy that was made; "" if it is. Reads it without the lock.
+  // Why the file is not the copy that was made; "" if it is that copy. Reads the file without the lock.
   Result<std::string> difference(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
     const auto known = state_.copied.find(file.name);
     if (bytes != file.bytes) return fmt::format("{} bytes in place of {}", bytes, file.bytes);
     PENSTOCK_ASSIGN(const uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
       return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
-    // A killed apply may have copied it. If it has the original's bytes, it can be removed without a loss.
+    // A killed apply may have copied the file. With the original's bytes, it can be removed without loss.
     const auto original = crc_of(slow_, file.name, bytes, buffer);
     if (original.ok() && *original == crc) return std::string();
     return std::string("other bytes than the original, and nobody knows what was copied");
@@ -400,7 +400,7 @@ class Revert {
   }
 
   Result<void> revert_file(Buffer& buffer, const PlannedFile& file) {
-    PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
+    PENSTOCK_ASSIGN(const auto existing_bytes, size_if_exists(fast_, file.name));
     if (existing_bytes && is_ours(file.name)) {
       PENSTOCK_ASSIGN(const std::string why, difference(buffer, file, *existing_bytes));
       if (why.empty()) PENSTOCK_TRY(fast_.backend->names().remove(file.name));
@@ -463,7 +463,7 @@ Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
   state.plan_id = plan.id;
   std::set<std::string> folders;
   for (const PlannedFile& file : plan.files) {
-    PENSTOCK_ASSIGN(const auto there, bytes_there(tiers.fast, file.name));
+    PENSTOCK_ASSIGN(const auto there, size_if_exists(tiers.fast, file.name));
     if (there) state.found_files.push_back(file.name);
     add_folders_above(file.name, folders);
   }

@@ -25,7 +25,7 @@ class StagedTiers {
 
   Tier slow;
   Tier fast;
-  std::unique_ptr<Lock> lock;  // last: destroyed before the tier that it locks
+  std::unique_ptr<Lock> lock;  // declared last, so that it is destroyed before the tier that it locks
 };
 
 struct ApplyOutcome {
@@ -35,7 +35,7 @@ struct ApplyOutcome {
   double seconds = 0;
   // Originals that changed after the plan was made, with reasons. They are not copied.
   std::vector<std::string> changed{};
-  std::set<std::string> changed_names{};  // names of those files; copies of an earlier apply are out of date
+  std::set<std::string> changed_names{};  // their names; copies of them by an earlier apply are out of date
   bool complete = false;                  // false: interrupted; all existing copies are complete
 };
 
@@ -44,7 +44,7 @@ struct ApplyOutcome {
 // hidden one) and syncs it. Then it gives the file its name, syncs its folder, reads the copy back and
 // compares.
 // `state` is new, or from an earlier apply. It is saved before the first copy and after the last one, also
-// after a failure, so that the same call can continue. Any thread calls `warn`, with one sentence.
+// after a failure, so that a later call can continue. Any thread may call `warn`, with one sentence.
 //
 // no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file of
 // the same name has other bytes. corrupt: the tier returned other bytes than were written.
@@ -60,8 +60,8 @@ struct RevertOutcome {
   uint64_t removed = 0;
   uint64_t bytes_removed = 0;
   uint64_t not_there = 0;
-  uint64_t found_before = 0;        // existed before and not copied by this plan: they stay
-  std::vector<std::string> kept{};  // changed after the copy: they stay; with reasons
+  uint64_t found_before = 0;        // files that this plan found and did not copy; they stay
+  std::vector<std::string> kept{};  // files that changed after they were copied, with reasons; they stay
   bool complete = false;            // false: interrupted; the same call continues
 };
 
@@ -72,7 +72,7 @@ Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, c
                                   unsigned threads, bool progress);
 
 // Whether an apply of this plan has started and was not reverted: its state or its lock file exists. Call it
-// before taking the lock, since taking it makes folders.
+// before taking the lock, since taking the lock makes folders.
 Result<bool> is_started(const StagingPlan& plan);
 
 // Removes the state, the lock file, and the folders that contained them, if these are then empty. The caller

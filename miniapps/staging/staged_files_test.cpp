@@ -82,8 +82,8 @@ class StagedFiles : public testing::Test {
     return revert_plan(plan, tiers, state, kThreads, false);
   }
 
-  // Stores the staging state after `change`, as an apply that ended or was killed leaves it.
-  static void leave_notes(const StagingPlan& plan, const std::function<void(StagedState&)>& change) {
+  // Saves the staging state after `change` has changed it, like an apply that ended or was killed.
+  static void save_changed_state(const StagingPlan& plan, const std::function<void(StagedState&)>& change) {
     StagedTiers tiers = StagedTiers::open(plan).value();
     StagedState state = begin_state(plan, tiers).value();
     change(state);
@@ -237,17 +237,17 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
   write(fast() / "top", "mine");
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
   fs::remove(fast() / "top");
-  leave_notes(plan(), [](StagedState& state) { state.may_have_unlisted_copies = true; });
+  save_changed_state(plan(), [](StagedState& state) { state.may_have_unlisted_copies = true; });
   write(fast() / "top", content("top"));  // the copy got its name, and then apply was killed
   ASSERT_OK(revert(plan()));
   expect_nothing_left();
 }
 
-// An earlier version left such a state: it lists a copy of ours also as a found file.
+// A state of an earlier version may list a file that apply copied also as a found file.
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
-  leave_notes(all, [](StagedState& state) { state.found_files = {"top"}; });
+  save_changed_state(all, [](StagedState& state) { state.found_files = {"top"}; });
   ASSERT_OK(revert(all));
   expect_nothing_left();
 }
@@ -301,7 +301,7 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
 TEST_F(StagedFiles, ACopyThatIsInNoStateIsComparedWithItsOriginal) {
   const StagingPlan all = plan();
   // This is the state that a killed apply leaves.
-  leave_notes(all, [](StagedState& state) { state.may_have_unlisted_copies = true; });
+  save_changed_state(all, [](StagedState& state) { state.may_have_unlisted_copies = true; });
   write(fast() / "a/1", content("a/1"));
   write(fast() / "top", "not what the original is");
   const auto reverted = revert(all);

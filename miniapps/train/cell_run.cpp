@@ -173,7 +173,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
 
 // Runs the input without an accelerator, to measure how long it needs alone, and adds the run to `runs`. The
 // measurement is divided into `parts` calls. Each call makes `steps` steps. It makes fewer if its part of
-// kLongestAloneRun ends before, but at least kLeastAloneBatches / parts.
+// kLongestAloneRun ends earlier, but at least kLeastAloneBatches / parts.
 // With a cold cache and several epochs it always makes all steps: later epochs read from the warm cache, so
 // fewer steps would not be comparable.
 Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
@@ -290,7 +290,8 @@ Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool
   PENSTOCK_TRY(all_ok(*plan.ranks, cache));
   CellRun cell(plan, tier, pool, **cache, trial);
   const Result<void> measured = cell.measure();
-  trial.tier("data", tier);  // set after the run, to count its calls to the tier
+  // Set after the run, so that the record includes the calls that the run made to the tier.
+  trial.tier("data", tier);
   if (plan.checkpoint_tier) trial.tier("checkpoint", *plan.checkpoint_tier);
   if (!cell.stuck()) return measured.ok() ? Result<bool>(true) : measured.error();
   if (!measured.ok()) trial.fail(measured.error());

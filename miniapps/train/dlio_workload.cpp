@@ -310,14 +310,14 @@ Result<void> take_section(DlioWorkload& workload, const std::string& section, co
   return success();
 }
 
-Result<void> take_override(DlioWorkload& workload, const std::string& word) {
+Result<void> take_override(DlioWorkload& workload, const std::string& argument) {
   constexpr std::string_view kPrefix = "++workload.";
-  const size_t equals = word.find('=');
-  if (!word.starts_with(kPrefix) || equals == std::string::npos)
+  const size_t equals = argument.find('=');
+  if (!argument.starts_with(kPrefix) || equals == std::string::npos)
     return make_error(Errc::invalid_argument,
-                      "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
-  const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
-  const Value value = YAML::Load(word.substr(equals + 1));
+                      "'" + argument + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
+  const std::string name = argument.substr(kPrefix.size(), equals - kPrefix.size());
+  const Value value = YAML::Load(argument.substr(equals + 1));
   // An override may set one part of a value. So train.computation_time.mean sets the part `mean` of the key
   // train.computation_time.
   if (const size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
@@ -338,7 +338,7 @@ Result<DlioWorkload> parse_workload(const std::string& file, const std::vector<s
                       "'" + file + "' is no workload: it has no sections such as 'dataset:'");
   for (const auto& section : document)
     PENSTOCK_TRY(take_section(workload, section.first.as<std::string>(), section.second));
-  for (const std::string& word : overrides) PENSTOCK_TRY(take_override(workload, word));
+  for (const std::string& argument : overrides) PENSTOCK_TRY(take_override(workload, argument));
   std::sort(workload.notes.begin(), workload.notes.end());
   workload.notes.erase(std::unique(workload.notes.begin(), workload.notes.end()), workload.notes.end());
   return workload;

@@ -17,23 +17,23 @@ class DlioWorkloadTest : public ::testing::Test {
     std::ofstream(file_) << text;
     return read_dlio_workload(file_, overrides);
   }
-  void refused(const std::string& text, const std::string& said,
+  void refused(const std::string& text, const std::string& expected,
                const std::vector<std::string>& overrides = {}) {
     const Result<DlioWorkload> got = read(text, overrides);
     ASSERT_FALSE(got.ok()) << text;
     EXPECT_EQ(got.error().code, Errc::invalid_argument);
-    EXPECT_NE(got.error().what.find(said), std::string::npos) << got.error().what;
+    EXPECT_NE(got.error().what.find(expected), std::string::npos) << got.error().what;
   }
-  bool noted(const DlioWorkload& workload, const std::string& said) {
+  bool noted(const DlioWorkload& workload, const std::string& expected) {
     return std::any_of(workload.notes.begin(), workload.notes.end(),
-                       [&](const std::string& note) { return note.find(said) != std::string::npos; });
+                       [&](const std::string& note) { return note.find(expected) != std::string::npos; });
   }
 
   ScratchFolder folder_;
   std::string file_ = (folder_.path() / "it.yaml").string();
 };
 
-// Workload files in DLIO's format.
+// A workload file in DLIO's format.
 constexpr const char* kUnet = R"(
 model:
   name: unet3d

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-constexpr uint64_t kModel = (uint64_t{1} << 20) + 7;  // more than one piece
+// Larger than kPieceBytes, so that each save makes two writes.
+constexpr uint64_t kModel = (uint64_t{1} << 20) + 7;
 
 std::string content(const Tier& tier) {
   const auto reader = tier.backend->open("a.ckpt").value();

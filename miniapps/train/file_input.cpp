@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-// Converts the run's limit in steps to a limit in files that upstream loads. This is possible only if all
-// files hold the same number of samples, bad samples are not skipped, and the run does not resume. In other
-// cases there is no limit in files, and FileBatches ends the run after the right number of steps.
+// Converts the run's limit in steps to a limit in files that the BatchLoader loads. This is possible only if
+// all files hold the same number of samples, bad samples are not skipped, and the run does not resume. In
+// other cases there is no limit in files, and FileBatches ends the run after the right number of steps.
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
   PlanLimits file_limits{.epochs = limits.epochs};

@@ -122,7 +122,7 @@ Error too_few_samples(const TrainPlan& plan) {
 
 }  // namespace
 
-Result<uint64_t> most_fed(uint64_t most, const FeedsThem& feeds) {
+Result<uint64_t> most_fed(uint64_t most, const KeepsBusy& feeds) {
   uint64_t fed_number = 0;
   uint64_t unfed_number = most + 1;
   while (unfed_number - fed_number > 1) {
@@ -138,7 +138,7 @@ Result<uint64_t> most_fed(uint64_t most, const FeedsThem& feeds) {
   return fed_number;
 }
 
-Result<uint64_t> most_fed_in_a_row(uint64_t from, unsigned in_a_row, const FeedsThem& feeds) {
+Result<uint64_t> most_fed_in_a_row(uint64_t from, unsigned in_a_row, const KeepsBusy& feeds) {
   for (uint64_t accelerators = from; accelerators > 0; --accelerators) {
     unsigned fed_runs = 0;
     while (fed_runs < in_a_row) {

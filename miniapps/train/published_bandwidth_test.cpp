@@ -44,9 +44,10 @@ void expect_published(const Row& row, uint64_t bytes, double digit) {
   EXPECT_NEAR(rate, row.gb_per_s, digit / 2 + by_seconds) << row.nodes << " nodes, " << row.reads << " reads";
 }
 
-// The number of reads that the programs' code makes, which the published counts match. HEPCNNB with N ranks,
-// five epochs and F training files: 9F + N if it shuffles within ranks, 10F + N if over all. CDB makes per
-// rank ten steps and a whole validation per "epoch": 3 * (validation files / N) + 29.
+// The numbers of reads that follow from the programs' code; the published counts match them. HEPCNNB with N
+// ranks, five epochs and F training files makes 9F + N reads if it shuffles within each rank, and 10F + N if
+// it shuffles over all ranks. In each "epoch" of CDB, a rank makes ten steps and a whole validation. In all,
+// each rank makes 3 * (validation files / N) + 29 reads.
 uint64_t hepcnn_expected_reads(uint64_t training_files, uint64_t ranks, bool global_shuffle) {
   return (global_shuffle ? 10 : 9) * training_files + ranks;
 }

@@ -79,7 +79,8 @@ Error no_checkpoint_error(const StepSaving& saving, const Restart& restart) {
   return make_error(Errc::not_found, what);
 }
 
-Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read, Communicator& ranks) {
+Result<Restart> choose_checkpoint(const StepSaving& saving, const Stores& stores, bool read,
+                                  Communicator& ranks) {
   PENSTOCK_ASSIGN(Restart restart, choose_restart(stores.all, saving.policy.run,
                                                   {.read_files = read, .quarantine_wrong = read}, ranks));
   if (restart.store == nullptr) return no_checkpoint_error(saving, restart);
@@ -88,7 +89,7 @@ Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read
 
 // Reads this rank's files of the checkpoint and checks every byte. If the run has fewer ranks than when the
 // checkpoint was saved, a rank also reads the files of ranks that no longer exist.
-Result<void> prove(const Restart& restart, const Communicator& ranks) {
+Result<void> prove_own_files(const Restart& restart, const Communicator& ranks) {
   const CheckpointManifest& manifest = restart.manifest;
   for (const CheckpointFile& file : manifest.files) {
     const auto size = uint64_t(ranks.size());
@@ -160,11 +161,11 @@ Result<void> check_resumable(const TrainPlan& plan) {
 
 Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
   PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
-  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, false, ranks));
+  PENSTOCK_ASSIGN(const Restart restart, choose_checkpoint(saving, stores, false, ranks));
   return restart.manifest.trainer.seed;
 }
 
-Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
+Result<ResumePoint> resume_run(const StepSaving& saving, Communicator& ranks) {
   const Clock::time_point since = Clock::now();
   PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
   std::vector<std::unique_ptr<Lock>> locks;
@@ -172,10 +173,10 @@ Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
     PENSTOCK_ASSIGN(locks, lock_all(stores, saving.policy.run));
     return success();
   }));
-  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, true, ranks));
-  Resumed resumed;
+  PENSTOCK_ASSIGN(const Restart restart, choose_checkpoint(saving, stores, true, ranks));
+  ResumePoint resumed;
   resumed.find_s = seconds_since(since);
-  PENSTOCK_TRY(all_ok(ranks, prove(restart, ranks)));
+  PENSTOCK_TRY(all_ok(ranks, prove_own_files(restart, ranks)));
   resumed.restore_s = seconds_since(since);
   resumed.manifest = restart.manifest;
   resumed.tier = restart.store->tier().name;

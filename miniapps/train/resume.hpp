@@ -15,10 +15,10 @@ namespace penstock {
 // resume_run(). Collective.
 Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
-// Finds the newest complete checkpoint of the run, on the fast or the slow tier. The ranks share its files,
-// and check every byte of them. not_found if there is no such checkpoint; busy if another process trains this
-// run. Collective.
-Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks);
+// Finds the newest complete checkpoint of the run, on the fast or the slow tier. The ranks divide its files
+// among themselves, and check every byte. not_found if there is no such checkpoint; busy if another process
+// trains this run. Collective.
+Result<ResumePoint> resume_run(const StepSaving& saving, Communicator& ranks);
 
 // Checks that the name of a new run is not in use. If the run already has checkpoints, the error is
 // invalid_argument and advises --resume or another --run. busy if another process trains this run.

@@ -72,11 +72,11 @@ Result<void> keep_steps(const std::string& path, uint64_t steps) {
   return success();
 }
 
-Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank, uint64_t made) {
+Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank, uint64_t steps_before) {
   SampleLog log;
   log.path_ = std::move(path);
   log.rank_ = rank;
-  log.steps_before_ = made;
+  log.steps_before_ = steps_before;
   log.file_.reset(std::fopen(log.path_.c_str(), mode));
   if (!log.file_) return errno_error(errno, "cannot write the sample log", log.path_);
   return log;

@@ -14,16 +14,16 @@
 
 namespace penstock {
 
-// Writes one line "epoch step rank index" for each sample. Epochs and steps count from 0, and steps count on
-// through all processes of a run. The index is the sample's index in the manifest. The lines of a batch are
+// Writes one line "epoch step rank index" for each sample. Epochs and steps count from 0. A resumed run
+// continues the count of steps. The index is the sample's index in the manifest. The lines of a batch are
 // written after its step, in the order of slots. Only the training loop's thread uses it, without a lock.
 class SampleLog final : public StepObserver {
  public:
   // Opens the log file of the rank and empties it. The file is `path`, or with several ranks `path`.RANK.
   static Result<SampleLog> open(const std::string& path, int rank, int ranks);
-  // Opens the log of a run that continues. The run made `steps` steps before, with `ranks_before` ranks. Cuts
-  // the log after these steps by keep_steps(); lines are then appended. If there are fewer ranks now, it also
-  // cuts the files of the ranks that no longer exist.
+  // Opens the log of a run that continues. Its earlier processes made `steps` steps, with `ranks_before`
+  // ranks. Truncates the log after these steps by keep_steps(); lines are then appended. If there are fewer
+  // ranks now, it also truncates the files of the ranks that no longer exist.
   static Result<SampleLog> continue_log(const std::string& path, int rank, int ranks, uint64_t steps,
                                         int ranks_before = 1);
 
@@ -36,7 +36,7 @@ class SampleLog final : public StepObserver {
   Result<void> close();  // writes all lines to the kernel and closes the file
 
  private:
-  static Result<SampleLog> open_as(const char* mode, std::string path, int rank, uint64_t made);
+  static Result<SampleLog> open_as(const char* mode, std::string path, int rank, uint64_t steps_before);
   Result<void> write(uint64_t step, const Batch& batch);
   std::string path_;
   int rank_ = 0;
@@ -46,8 +46,8 @@ class SampleLog final : public StepObserver {
   std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 
-// Cuts a log after the lines of the run's first `steps` steps. A training that was killed may have written
-// lines of later steps, and a part of a line. Does nothing if the file does not exist.
+// Truncates a log after the lines of the run's first `steps` steps. A training that was killed may have
+// written lines of later steps, and a part of a line. Does nothing if the file does not exist.
 // The error is invalid_argument, and the file is not changed, if it is no sample log or has fewer than
 // `steps` steps.
 Result<void> keep_steps(const std::string& path, uint64_t steps);

@@ -53,7 +53,7 @@ TEST_F(SampleLogTest, GoesOnWhereThereIsNone) {
   ASSERT_OK(log.after_step(0, batch(1, {4})));
   ASSERT_OK(log.close());
   EXPECT_EQ(text(), "1 2 0 4\n");
-  ASSERT_OK(keep_steps(path(), 1));  // a training that starts later
+  ASSERT_OK(keep_steps(path(), 1));  // the log begins with a later step, so no line is kept
   EXPECT_EQ(text(), "");
 }
 

@@ -18,8 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSignalPoll{200};  // how often drain() tests for signals
 
-// Returns for each step when it began and ended. Observers that work between two steps are not part of a
-// step.
+// Returns when each step began and ended. The work of observers between two steps is not part of a step.
 std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
   std::vector<Period> periods;
   int64_t may_begin_ns = 0;
@@ -33,19 +32,22 @@ std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
 
 }  // namespace
 
-StepCheckpoints::StepCheckpoints(const StepSaving& saving, uint64_t made, const TrainerState& at,
-                                 Communicator& ranks)
-    : saving_(saving), ranks_(ranks), steps_before_(made), trainer_state_(at) {}
+StepCheckpoints::StepCheckpoints(const StepSaving& saving, uint64_t steps_before,
+                                 const TrainerState& end_state, Communicator& ranks)
+    : saving_(saving), ranks_(ranks), steps_before_(steps_before), trainer_state_(end_state) {}
 
-Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving& saving, uint64_t made,
-                                                               const TrainerState& at, Communicator& ranks) {
-  std::unique_ptr<StepCheckpoints> opened(new StepCheckpoints(saving, made, at, ranks));
+Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving& saving,
+                                                               uint64_t steps_before,
+                                                               const TrainerState& end_state,
+                                                               Communicator& ranks) {
+  std::unique_ptr<StepCheckpoints> opened(new StepCheckpoints(saving, steps_before, end_state, ranks));
   StepCheckpoints& self = *opened;
   Checkpointer::OnReached on_reached;
   const auto prepare = [&]() -> Result<void> {
     const auto rank = uint64_t(ranks.rank());
-    PENSTOCK_ASSIGN(self.state_,
-                    PayloadState::make(saving.payload.shard(rank, uint64_t(ranks.size())), rank, at.seed));
+    PENSTOCK_ASSIGN(
+        self.state_,
+        PayloadState::make(saving.payload.shard(rank, uint64_t(ranks.size())), rank, end_state.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
     PENSTOCK_ASSIGN(on_reached, log_acknowledgements(saving.ack_log));
     return success();
@@ -83,12 +85,12 @@ Result<void> StepCheckpoints::do_collective_work(uint64_t steps) {
   return error;
 }
 
-// Says whether drain() may wait longer. If so, returns success. If not, it returns `last_result`, which is
-// what the last call of Checkpointer::finalize() returned.
+// Returns success if drain() may wait longer. Otherwise returns `last_result`, which is what the last call of
+// Checkpointer::finalize() returned.
 Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
-  // Bytes that are written to the slow tier usually count as progress. But not if a drain has failed since
-  // the last drained checkpoint: the next try writes all bytes again.
+  // Bytes that are written to the slow tier usually count as progress. They do not count if a drain has
+  // failed since the last checkpoint was drained, because the next try writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
   const uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
   if (counts.drained != drained_count_ ||

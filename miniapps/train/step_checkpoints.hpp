@@ -18,15 +18,15 @@
 
 namespace penstock {
 
-// The checkpoints of one rank. Only the training loop's thread uses it. A save is first written to the
-// --ack-log; only then is it reported as done anywhere else.
+// The checkpoints of one rank. Only the training loop's thread uses it. When a save is done, its line is
+// written to the --ack-log first. Only then is the save reported anywhere else.
 class StepCheckpoints final : public StepObserver {
  public:
-  // Opens the checkpoints of a run. `made` is the number of steps that earlier processes of the run made, and
-  // `at` the state in which they ended. Borrows `saving` and `ranks`. The errors are those of
-  // Checkpointer::open(), and `exhausted` if there is no memory for the payload. Collective.
-  static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, uint64_t made,
-                                                       const TrainerState& at, Communicator& ranks);
+  // Opens the checkpoints of a run. `steps_before` is the number of steps that earlier processes of the run
+  // made, and `end_state` is the state in which they ended. Borrows `saving` and `ranks`. The errors are
+  // those of Checkpointer::open(), and `exhausted` if there is no memory for the payload. Collective.
+  static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, uint64_t steps_before,
+                                                       const TrainerState& end_state, Communicator& ranks);
 
   Result<bool> after_step(uint64_t step, const Batch& batch) override;
   bool collective_work_due(uint64_t steps) const override {
@@ -38,9 +38,8 @@ class StepCheckpoints final : public StepObserver {
 
   // Waits, when the training has ended, until every save is durable on the slow tier. After a signal it waits
   // for at most --grace.
-  // The error is timed_out if a save is not durable when --grace ends, or if the slow tier has received no
-  // bytes for as long as a save may wait. The next process of the run can then continue the drain.
-  // Collective.
+  // The error is timed_out if a save is not durable when --grace ends, or if the slow tier receives no bytes
+  // for CheckpointPolicy::block_for. The next process of the run can then continue the drain. Collective.
   Result<void> drain();
   // Waits as drain() does; called at the end of the process. If a save is not durable when --grace ends, that
   // is only a warning (CheckpointPolicy::log) and no error. The save is kept on the fast tier.
@@ -52,7 +51,8 @@ class StepCheckpoints final : public StepObserver {
   void record(const TrainingRun& run, SteadyTime start, bool steps_are_work, Trial& trial) const;
 
  private:
-  StepCheckpoints(const StepSaving& saving, uint64_t made, const TrainerState& at, Communicator& ranks);
+  StepCheckpoints(const StepSaving& saving, uint64_t steps_before, const TrainerState& end_state,
+                  Communicator& ranks);
   Result<void> may_wait(const Result<void>& last_result);
 
   const StepSaving& saving_;

@@ -32,8 +32,8 @@ Batch batch_of(uint64_t epoch, size_t samples) {
   return batch;
 }
 
-// Makes the steps of a training like run_training(): `of_first` steps of epoch 0, then `of_second` of epoch
-// 1.
+// Makes the steps of a training, as run_training() does: `of_first` steps of epoch 0, then `of_second` steps
+// of epoch 1.
 Result<void> make_steps(StepCheckpoints& saves, uint64_t of_first, uint64_t of_second) {
   for (uint64_t step = 1; step <= of_first + of_second; ++step) {
     PENSTOCK_TRY(saves.after_step(step - 1, batch_of(step <= of_first ? 0 : 1, 4)));
@@ -60,7 +60,7 @@ TEST(StepCheckpoints, ContainThePositionOfTheTraining) {
   for (const char* level : {"2 fast\n", "2 durable\n", "6 fast\n", "6 durable\n"})
     EXPECT_NE(text_at(saving.ack_log).find(level), std::string::npos) << level;
   EXPECT_EQ(seed_of_run(saving, *ranks).value(), kSeed);
-  const Resumed resumed = resume_run(saving, *ranks).value();
+  const ResumePoint resumed = resume_run(saving, *ranks).value();
   EXPECT_EQ(resumed.manifest.id.step, 6U);
   EXPECT_EQ(resumed.manifest.trainer,
             (TrainerState{.epoch = 1, .step_of_epoch = 3, .consumed = 12, .seed = kSeed}));
@@ -72,7 +72,7 @@ TEST(StepCheckpoints, GoOnCounting) {
   const auto ranks = single_process();
   const StepSaving saving = saving_to(folder.path());
   ASSERT_OK(make_steps(*StepCheckpoints::open(saving, 0, {.seed = kSeed}, *ranks).value(), 3, 1));
-  const Resumed first = resume_run(saving, *ranks).value();
+  const ResumePoint first = resume_run(saving, *ranks).value();
   ASSERT_EQ(first.manifest.id.step, 4U);
   {
     const auto saves = StepCheckpoints::open(saving, 4, first.manifest.trainer, *ranks).value();
@@ -83,7 +83,7 @@ TEST(StepCheckpoints, GoOnCounting) {
     ASSERT_OK(saves->do_collective_work(2));
     ASSERT_OK(saves->drain());
   }
-  const Resumed second = resume_run(saving, *ranks).value();
+  const ResumePoint second = resume_run(saving, *ranks).value();
   EXPECT_EQ(second.start(), (PlanStart{.batches = 6, .epoch = 1, .used_samples = 12}));
   EXPECT_EQ(second.manifest.trainer.step_of_epoch, 3U);
 }
@@ -97,12 +97,12 @@ TEST(StepCheckpoints, RanksEachSaveAndProveTheirPart) {
       EXPECT_OK(make_steps(*saves, 2, 0));
       EXPECT_OK(saves->drain());
     }
-    const Result<Resumed> resumed = resume_run(saving, ranks);
+    const Result<ResumePoint> resumed = resume_run(saving, ranks);
     ASSERT_OK(resumed);
     EXPECT_EQ(resumed->manifest.ranks, 3U);
     EXPECT_EQ(resumed->manifest.trainer.consumed, 2U * 4 * 3) << "over all ranks";
   });
-  // Another number of ranks reads and verifies all of it too.
+  // A single rank also reads and verifies the files of all three ranks.
   EXPECT_OK(resume_run(saving, *single_process()));
 }
 

@@ -61,7 +61,7 @@ std::string_view on_full_name(OnFull on_full) {
 
 }  // namespace
 
-PlanStart Resumed::start() const {
+PlanStart ResumePoint::start() const {
   return {.batches = manifest.id.step,
           .epoch = manifest.trainer.epoch,
           .used_samples = manifest.trainer.consumed};

@@ -24,12 +24,12 @@ namespace penstock {
 class StepCheckpoints;  // defined in step_checkpoints.hpp
 
 // The checkpoint from which an interrupted training continues.
-struct Resumed {
+struct ResumePoint {
   CheckpointManifest manifest;
-  std::string tier;        // the tier that it was read from
+  std::string tier;        // the tier that the checkpoint was read from
   double find_s = 0;       // seconds until rank 0 had found it and had read all its files
   double restore_s = 0;    // seconds until every rank had also read and checked its files
-  nlohmann::json restart;  // how the checkpoint was chosen, as restart_json(), for the record
+  nlohmann::json restart;  // how the checkpoint was chosen, for the record: the result of restart_json()
 
   PlanStart start() const;
 };
@@ -46,7 +46,7 @@ struct StepSaving {
   std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
 
-  std::optional<Resumed> resumed{};  // set by find_run() with --resume
+  std::optional<ResumePoint> resumed{};  // set by find_run() with --resume
   // Set by open_checkpoints(). The StepCheckpoints borrow this StepSaving.
   std::shared_ptr<StepCheckpoints> checkpoints{};
 };

@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kPieceSpans = size_t{1} << 15;  // most spans that a rank sends in one message
-// A buffer has space for this many more spans than the calculated number.
+// Each worker's buffer has space for this many spans in addition to those of the samples.
 constexpr double kExtraSpans = 1024;
 constexpr size_t kMostOrderSpans = 4096;  // at most this many epochs get a span for making their order
 
@@ -101,8 +101,8 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   int64_t free_ns = 0;
   for (size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
-    // The span ends at the deadline even if this machine woke up later: the accelerator computed only until
-    // then.
+    // The span of the step ends at the deadline even if this machine woke up later: the accelerator computed
+    // only until the deadline.
     const int64_t end_ns = std::min(step.deadline_ns, step.next_may_begin_ns);
     add(i, free_ns, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
     const int64_t collective_end_ns = free_ns + step.collective_ns;
@@ -214,12 +214,12 @@ TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock
 
 std::vector<std::span<const penstock_span>> Timeline::pieces() const {
   std::vector<std::span<const penstock_span>> pieces;
-  const auto cut = [&](std::span<const penstock_span> all) {
+  const auto split = [&](std::span<const penstock_span> all) {
     for (; !all.empty(); all = all.subspan(std::min(kPieceSpans, all.size())))
       pieces.push_back(all.first(std::min(kPieceSpans, all.size())));
   };
-  cut(steps_);
-  for (size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
+  split(steps_);
+  for (size_t i = 0; i < log_->buffers(); ++i) split(std::as_const(*log_)[i].spans());
   return pieces;
 }
 
@@ -272,7 +272,7 @@ Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piec
 }
 
 // Writes the file on rank 0. If rank 0 cannot write, it still makes all collective calls and returns the
-// error at the end. Otherwise the other ranks would wait for it for ever.
+// error at the end. Otherwise the other ranks would wait for rank 0 forever.
 Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   clock_offset_ns_ = offset.offset_ns;

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr SteadyTime kStart{std::chrono::seconds(100)};
 constexpr int64_t kStartNs = 100'000'000'000;
 
-StepTimes step(int64_t begin, int64_t deadline, int64_t end, int64_t over) {
+StepTimes step(int64_t begin, int64_t deadline, int64_t end, int64_t next_step) {
   return {.epoch = 1,
           .payload_bytes = 1000,
           .handed_ns = begin,
@@ -31,7 +31,7 @@ StepTimes step(int64_t begin, int64_t deadline, int64_t end, int64_t over) {
           .deadline_ns = deadline,
           .end_ns = end,
           .busy_ns = deadline - begin,
-          .next_may_begin_ns = over};
+          .next_may_begin_ns = next_step};
 }
 
 penstock_span reading(int64_t begin, int64_t end, uint64_t bytes) {
@@ -125,7 +125,7 @@ TEST(TimelineFigures, CountWhatSeveralDoAtATimeOnce) {
 }
 
 // One process whose clock is 500 ns ahead of rank 0's clock.
-class Ahead final : public Communicator {
+class ClockAheadCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -174,7 +174,7 @@ class TimelineTest : public ::testing::Test {
 };
 
 TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
-  constexpr int kReads = 40000;  // more than one piece
+  constexpr int kReads = 40000;  // more spans than one message of Timeline::write() holds
   RankThreads::run(2, [&](Communicator& ranks) {
     auto timeline = Timeline::make(request("run.csv"), ranks).value();
     const int mine = ranks.root() ? 3 : kReads;
@@ -199,7 +199,7 @@ TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
 }
 
 TEST_F(TimelineTest, MovesTimesToRankZerosClock) {
-  Ahead ahead;
+  ClockAheadCommunicator ahead;
   const auto timeline = Timeline::make(request("run.json"), ahead).value();
   timeline->log()[0].add(reading(1000, 3000, 10));
   static_cast<void>(timeline->end({}, kStart));

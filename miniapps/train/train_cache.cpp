@@ -13,9 +13,9 @@ double fraction_of(const EpochBytes& bytes) {
   return double(bytes.fetched) / double(bytes.consumed);
 }
 
-// Returns the bytes that devices and servers delivered / the bytes that all epochs consumed. Absent if the
-// tier's bytes are not counted. Also absent if nothing was counted although the data were not in the page
-// cache: some file systems never count.
+// Returns the bytes that devices and servers delivered, divided by the bytes that all epochs consumed. Absent
+// if the tier's bytes are not counted. Also absent if nothing was counted although the data were not in the
+// page cache: some file systems never count.
 std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache) {
   constexpr double kMostlyCached = 0.5;
   EpochBytes all;
@@ -52,8 +52,8 @@ std::vector<EpochBytes> EpochCounter::finish() {
   return fetched_before_ ? std::move(epochs_) : std::vector<EpochBytes>();
 }
 
-// Bytes that devices or servers have delivered so far. For a back end with network connections of its own,
-// the back end's count: the kernel does not count those bytes.
+// Bytes that devices or servers have delivered so far. For a back end with its own network connections, this
+// is the back end's count, since the kernel does not count those bytes.
 std::optional<uint64_t> EpochCounter::fetched() const {
   if (tier_.backend->caps().on_network) return tier_.backend->moved_bytes().read;
   return device_bytes_read();
@@ -79,23 +79,23 @@ Result<std::unique_ptr<TrainCache>> TrainCache::make(const TrainPlan& plan, cons
 }
 
 Result<void> TrainCache::prepare() {
-  PENSTOCK_ASSIGN(prepared_, prepare_together(*plan_.ranks, control_));
+  PENSTOCK_ASSIGN(prepare_outcome_, prepare_together(*plan_.ranks, control_));
   return success();
 }
 
 void TrainCache::record(Trial& trial) const {
-  trial.cache(cache_json(prepared_.state));
-  trial.verdict(prepared_.verdict, prepared_.reason);
+  trial.cache(cache_json(prepare_outcome_.state));
+  trial.verdict(prepare_outcome_.verdict, prepare_outcome_.reason);
 }
 
 // Adds the fraction of bytes from devices, for the whole run and for each epoch. The record of
 // --find-accelerators is about several runs, so values of single epochs are left out there.
 void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const {
-  const std::optional<double> fraction = device_bytes_fraction(epochs, prepared_.state);
+  const std::optional<double> fraction = device_bytes_fraction(epochs, prepare_outcome_.state);
   const bool in_memory = tier_.facts.memory || tier_.backend->caps().volatile_memory;
   if (!fraction || in_memory || plan_.in_memory()) return;
   if (!tier_.backend->caps().on_network) {
-    CacheState state = prepared_.state;
+    CacheState state = prepare_outcome_.state;
     state.device_bytes_fraction = fraction;
     trial.cache(cache_json(state));
   }
@@ -110,7 +110,7 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
 // cache warm. Then half of the steps would not read as much from the devices as half of a whole run.
 bool TrainCache::keeps_cache_state() const {
   if (plan_.cache == CacheRequest::cold) return plan_.planned_steps() <= plan_.steps_an_epoch();
-  const CacheState& state = prepared_.state;
+  const CacheState& state = prepare_outcome_.state;
   return plan_.cache == CacheRequest::warm || state.client_data == "memory" ||
          state.client_data == "bypassed" || state.resident_fraction_before.value_or(0) >= kLeastCachedIfWarm;
 }

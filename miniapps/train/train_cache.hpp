@@ -1,5 +1,5 @@
 // Brings the caches into the requested state before a training, and counts the bytes that devices delivered
-// during it.
+// during the training.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct EpochBytes {
 };
 
 // Counts the bytes that devices and servers deliver in each epoch. For this count an epoch begins at the end
-// of its first step: bytes that came before were at least in part read ahead, so they count in the epoch
-// before. The first epoch begins at the start.
+// of its first step: bytes that came before were at least in part read ahead, so they count in the previous
+// epoch. The first epoch begins at the start.
 // Only the training loop's thread uses it.
 class EpochCounter final : public StepObserver {
  public:
@@ -81,7 +81,7 @@ class TrainCache {
   const Tier& tier_;
   const SampleList samples_;
   CacheControl control_;  // borrows samples_, which is therefore declared before it
-  CacheOutcome prepared_;
+  CacheOutcome prepare_outcome_;
 };
 
 }  // namespace penstock

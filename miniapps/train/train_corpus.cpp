@@ -45,9 +45,9 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
                     app.recipe));
 }
 
-// Checks an option --decode that decodes less than the whole picture. A PNG cannot be decoded in part. If all
-// pictures are PNG, the option would have no effect, and that is an error. If some are JPEG, a note tells the
-// user that PNG is decoded whole.
+// Checks a value of --decode that decodes less than the whole picture. A PNG cannot be decoded in part. If
+// all pictures are PNG, the option would have no effect, and that is an error. If some are JPEG, a note tells
+// the user that PNG is decoded whole.
 Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus,
                           std::vector<std::string>& notes) {
   if (!app.takes_pictures || decode == "full") return success();

@@ -9,14 +9,15 @@
 namespace penstock {
 Result<bool> StepCounter::after_step(uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
-  // Tells the profiler only that a step has ended. Its span follows at the end of the run, by
+  // Tells the profiler only that a step has ended. The spans of all steps follow at the end of the run, from
   // profile_steps().
   if (marks_steps_ && penstock_profile_step != nullptr) penstock_profile_step();
   return end_steps_ == 0 || step + 1 < end_steps_ || std::chrono::steady_clock::now() < end_time_;
 }
 
-// Returns the path of a file that each tier has for itself. For the corpus's own tier that is `path`. For
-// another tier its name is inserted into `path` at `position`.
+// Returns the path of an output file, such as the sample log, that exists once for each measured tier. For
+// the corpus's own tier this is `path`. For any other tier, the tier's name is inserted into `path` at
+// `position`.
 std::string TrainObservers::path_of_tier(const std::string& path, size_t position) const {
   if (&tier_ == &plan_.corpus.tier) return path;
   return path.substr(0, position) + "." + tier_.name + path.substr(position);
@@ -69,15 +70,15 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   SampleLog* const log = sample_log_ ? &*sample_log_ : nullptr;
   if (log != nullptr && step_checkpoints_ != nullptr) log->flush_before(*step_checkpoints_);
   // The order matters. Validation comes before checkpoints, since its result decides what a program saves.
-  // The log flushes its lines before step checkpoints save them as used: it does so in after_step(), and they
-  // save later, in do_collective_work().
+  // The log flushes its lines before a step checkpoint saves their samples as used: the log does so in
+  // after_step(), and step checkpoints save later, in do_collective_work().
   observers_ = {validating_.get(),       &*step_counter_, &*epoch_counter_, step_checkpoints_, log,
                 epoch_checkpoints_.get()};
   std::erase(observers_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiler_spans = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
     profiler_spans = SpanLog::make(std::vector<size_t>(size_t(plan_.threads) + 1));
-  PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // every rank calls it, since some may run without profiler
+  PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // every rank makes this call, also without profiler
   profiler_spans_ = *std::move(profiler_spans);
   return success();
 }
@@ -126,7 +127,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
     PENSTOCK_ASSIGN(const ValidationFigures validation, joined(ranks, validation_figures_));
     record_files(plan_, outcome, validation, trial);
   }
-  if (plan_.checkpoint_tier) {  // all ranks need the number of saves, whose times only rank 0 has
+  if (plan_.checkpoint_tier) {  // all ranks need the number of saves, but only rank 0 has it
     std::vector<double> seconds = epoch_saves_s_;
     uint64_t count = seconds.size();
     PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));
@@ -147,11 +148,11 @@ Result<void> TrainObservers::close_log() {
   return sample_log_ ? all_ok(*plan_.ranks, sample_log_->close()) : success();
 }
 
-std::span<StepObserver* const> TrainObservers::make_alone(uint64_t steps, uint64_t least,
-                                                          SteadyTime longest) {
+std::span<StepObserver* const> TrainObservers::make_alone(uint64_t steps, uint64_t least_steps,
+                                                          SteadyTime end_time) {
   step_counter_.emplace(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name,
                         steps, false);
-  step_counter_->end_after(least, longest);
+  step_counter_->end_after(least_steps, end_time);
   observers_ = {&*step_counter_};
   return observers_;
 }

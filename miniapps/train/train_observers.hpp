@@ -76,8 +76,8 @@ class TrainObservers {
   // Call these two functions when all steps are made. They are also allowed before make().
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
-  // Waits until all saves are durable. If a save does not become durable, that is a failure in `mine`, the
-  // outcome of this rank.
+  // Waits until all saves are durable. If a save does not become durable, that becomes the failure of `mine`,
+  // the outcome of this rank.
   Result<void> end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial);
   // Adds the figures of the observers to the trial. `outcome` is the joined outcome of all ranks.
   Result<void> record(const TrainOutcome& outcome, Trial& trial) const;
@@ -85,9 +85,9 @@ class TrainObservers {
   Result<void> close_log();
 
   // Makes the observers for a run of the input without an accelerator: only a progress line. The run ends
-  // once it has made `least` steps and the clock has reached `longest`, at the latest after `steps` steps.
-  // Call it before make() or after end(), and call end_alone() after the run. Not collective.
-  std::span<StepObserver* const> make_alone(uint64_t steps, uint64_t least, SteadyTime longest);
+  // once it has made `least_steps` steps and the clock has reached `end_time`, at the latest after `steps`
+  // steps. Call it before make() or after end(), and call end_alone() after the run. Not collective.
+  std::span<StepObserver* const> make_alone(uint64_t steps, uint64_t least_steps, SteadyTime end_time);
   void end_alone();
 
   // Leaks the observers. Call it instead of the destructor if a worker hangs: that worker may still use them.
@@ -106,7 +106,7 @@ class TrainObservers {
   std::optional<SampleLog> sample_log_;
   std::unique_ptr<Validating> validating_;
   std::unique_ptr<EpochCheckpoints> epoch_checkpoints_;
-  std::vector<double> epoch_saves_s_;   // set by end(): the times of epoch_checkpoints_
+  std::vector<double> epoch_saves_s_;   // set by end(): the save times of epoch_checkpoints_
   std::unique_ptr<Timeline> timeline_;  // null without --timeline
   // Used under the profiler if there is no --timeline: it forwards the spans to the profiler and stores none.
   std::unique_ptr<SpanLog> profiler_spans_;

@@ -31,7 +31,7 @@ TrainOutcome of_rank(int rank) {
   outcome.stages = {{"read", 1, 2, 3}, {"accelerator", 4, 5, 6}};
   outcome.lost = {{"read", 2 + r}, {"straggler", 1}, {"barrier", 0.5}};
   outcome.losses = {.skipped = 6, .dropped_tail = 1, .named = {}};
-  for (uint64_t i = 0; i < 6; ++i)  // both ranks have the first of them
+  for (uint64_t i = 0; i < 6; ++i)  // both ranks name the first object, "shard"
     outcome.losses.named.push_back({.name = i == 0 ? "shard" : std::to_string(rank) + std::to_string(i),
                                     .is_one_sample = false,
                                     .offset = uint64_t(100 - rank),

@@ -28,13 +28,13 @@ constexpr size_t kUsualQueueDepth = 16;
 // For an app that loads all samples first: the prefetch depth of that loading.
 constexpr uint64_t kLoadPrefetch = 255;
 
-Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
+Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& assignments) {
   std::vector<OptionWord> pairs;
-  for (const std::string& word : words) {
-    const size_t equals = word.find('=');
+  for (const std::string& assignment : assignments) {
+    const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos)
-      return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + word + "'");
-    pairs.push_back({word.substr(0, equals), word.substr(equals + 1)});
+      return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + assignment + "'");
+    pairs.push_back({assignment.substr(0, equals), assignment.substr(equals + 1)});
   }
   return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }
@@ -199,8 +199,8 @@ double TrainPlan::planned_loads() const {
   return (double(planned_steps()) / double(steps_an_epoch()) + 1) * epoch_units;
 }
 
-// The value of --depth. Without it: 1 for whole files, and for a back end without a queue of its own, for
-// which a queue only costs time. Otherwise kUsualQueueDepth.
+// Returns the value of --depth. Without that flag, returns 1 for whole files, and for a back end without a
+// queue of its own, where more reads in flight only cost time. Otherwise returns kUsualQueueDepth.
 size_t TrainPlan::queue_depth(const Tier& tier) const {
   if (depth != 0) return depth;
   return tier.backend->caps().async && files() == nullptr ? kUsualQueueDepth : 1;
@@ -257,7 +257,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     PENSTOCK_TRY(check_cache_request(tier, request.cache));
     in_place |= tier.backend->caps().zero_copy;
   }
-  // For samples in place many objects stay open, so raise the limit of file descriptors.
+  // If samples are used in place, many objects stay open, so raise the limit of file descriptors.
   if (in_place) raise_descriptor_limit();
   TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
   PENSTOCK_TRY(try_epoch_checkpoints(plan));

@@ -1,5 +1,5 @@
-// What a `train` run is asked for (TrainRequest), and its plan (TrainPlan): the request together with the
-// opened data and the values that follow from both.
+// The request of a `train` run (TrainRequest), and its plan (TrainPlan): the request together with the opened
+// data and the values that follow from both.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,8 @@
 
 namespace penstock {
 
-// What one call of `train` asks for: the values of its flags. A flag that is not given has the value of the
-// workload file or of the app. The values are checked as far as possible without the data.
+// The values of the flags of one call of `train`. A flag that is not given has the value of the workload file
+// or of the app. The values are checked as far as possible without the data.
 struct TrainRequest {
   const MiniAppInfo* app = nullptr;
   Options app_options{};      // options of the app (--set)
@@ -72,7 +72,7 @@ struct TrainRequest {
   uint64_t timeline_memory_bytes = 0;
   bool progress = false;
 
-  uint64_t described_samples = 0;  // samples in the workload's description; 0 and "": it describes none
+  uint64_t described_samples = 0;  // samples that the workload file describes; 0 and "": none
   std::string described_format{};
 
   std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add to them
@@ -81,20 +81,20 @@ struct TrainRequest {
   std::function<void(std::string_view)> warn{};
 
   uint64_t step_samples() const { return batch * accelerators; }
-  bool burns() const { return accelerator.find("burn=") != std::string::npos; }
+  bool burns_processors() const { return accelerator.find("burn=") != std::string::npos; }
   // Whether the steps use processors, so that other programs can make them longer. False if the steps only
   // sleep.
-  bool steps_are_work() const { return burns() || !accelerator.starts_with("emulated"); }
+  bool steps_are_work() const { return burns_processors() || !accelerator.starts_with("emulated"); }
   // The largest allowed median overshoot of an emulated accelerator, as a share of the step. A larger
   // overshoot means that this machine was too busy to emulate it. With burn= the allowed overshoot is larger,
   // since processors are not always as fast as during the calibration.
-  double overshoot_tolerance() const { return burns() ? 0.05 : 0.01; }
+  double overshoot_tolerance() const { return burns_processors() ? 0.05 : 0.01; }
 };
 
 // Everything that a run needs to know. Nothing in it changes while a cell runs. --find-accelerators changes
 // `accelerators` between its runs.
 struct TrainPlan : TrainRequest {
-  // Has a tier of its own. With FileInput each of its samples is a file to train on.
+  // The corpus includes its tier. With FileInput, each sample of the corpus is a file to train on.
   Corpus corpus;
   std::vector<Tier> other_tiers;  // the tiers of --tier, which have the same objects as the corpus
   std::optional<Corpus> validation_corpus{};
@@ -115,7 +115,7 @@ struct TrainPlan : TrainRequest {
   uint64_t steps_an_epoch() const;
   // How many steps the run makes if nothing fails. After --resume: how many steps remain.
   uint64_t planned_steps() const;
-  double planned_loads() const;  // how many samples or files the workers try to load at most
+  double planned_loads() const;  // the most samples or files that the workers try to load
 
   // Reads in flight for each thread.
   size_t queue_depth(const Tier& tier) const;

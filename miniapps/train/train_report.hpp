@@ -1,4 +1,5 @@
-// Prints the results of `train`: a table over the tiers, the times of each stage, and sentences about them.
+// Prints the results of `train`: a table with a row for each tier, the times of each stage, and sentences
+// about them.
 #pragma once
 
 #include <span>

@@ -18,15 +18,15 @@
 namespace penstock {
 namespace {
 
-// Joins the options that describe the work to one text. All ranks must have the same text.
+// Joins the options that describe the work into one text. All ranks must have the same text.
 std::string work_text(const TrainPlan& plan, const Options& options) {
-  std::string words = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
-  for (const std::string& word : options.texts("set")) words += "|" + word;
+  std::string text = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
+  for (const std::string& value : options.texts("set")) text += "|" + value;
   for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
-    words += "|" + options.text(name);
+    text += "|" + options.text(name);
   if (plan.files() != nullptr && plan.files()->validation)
-    words += "|" + plan.files()->validation->set.files.manifest.checksum();
-  return words;
+    text += "|" + plan.files()->validation->set.files.manifest.checksum();
+  return text;
 }
 
 // Returns those values of an outcome that joined() needs from each single rank, as JSON.
@@ -97,8 +97,8 @@ Result<void> join_figures(Communicator& ranks, TrainingFigures& figures) {
 }  // namespace
 
 Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
-  const std::string words = work_text(plan, options);
-  const std::vector<uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
+  const std::string text = work_text(plan, options);
+  const std::vector<uint64_t> numbers{crc32c(std::as_bytes(std::span(text))),
                                       plan.batch,
                                       plan.accelerators,
                                       plan.prefetch,

@@ -1,5 +1,5 @@
 // Joins the results of all ranks of one training, and checks that all ranks do the same work. All functions
-// but record_ranks() are collective.
+// except record_ranks() are collective.
 #pragma once
 
 #include <vector>

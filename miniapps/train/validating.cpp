@@ -64,8 +64,8 @@ Result<void> Validating::start_pass() {
   losses_ = losses();
   batches_.reset();
   // With reload_each_pass, batches_ is made anew for each pass, which always has the order of epoch 0.
-  // Otherwise batches_ is made once and starts at `epoch_`: then each pass is a new epoch, with another order
-  // of the samples in a file (file_order()).
+  // Otherwise batches_ is made once and starts at `epoch_`: then each pass is a new epoch, in which the
+  // samples of a file have a different order (file_order()).
   const PlanLimits limits =
       plan_.reload_each_pass ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,

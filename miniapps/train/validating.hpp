@@ -28,7 +28,8 @@ struct ValidatingSettings {
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
   // If a run continues after --resume: how many steps the earlier processes made, and in which epoch they
-  // stopped. They made no pass after that step. For a new run made_steps is 0 and epoch is empty.
+  // stopped. They made no validation pass after their last step. For a new run made_steps is 0 and epoch is
+  // empty.
   uint64_t made_steps = 0;
   std::optional<uint64_t> epoch{};
 };
@@ -42,7 +43,7 @@ struct ValidationFigures {
 };
 
 // Runs the validation passes between steps. Only the training loop's thread uses it, without a lock. That
-// thread is also the one that calls next() of its batches.
+// thread also calls next() of batches_.
 class Validating final : public StepObserver {
  public:
   // Makes the validation. `accelerator` describes the accelerator for its batches, as text for

@@ -35,7 +35,8 @@ class CopySampleTransform final : public SampleTransform {
   std::vector<uint64_t>& epochs_;
 };
 
-// Copies files unchanged. Notes the epoch in which each was read, which decides the order of its samples.
+// Copies files unchanged. Adds to `epochs` the epoch in which each file is read; it decides the order of the
+// samples in the file.
 Transform copy_transform(size_t bytes, std::vector<uint64_t>& epochs) {
   static constexpr std::array<std::string_view, 1> kStages{"copy"};
   return {.slot_bytes = bytes,
@@ -46,20 +47,21 @@ Transform copy_transform(size_t bytes, std::vector<uint64_t>& epochs) {
           }};
 }
 
-// Has `files` validation files with `held` samples each.
-struct Place {
+// A corpus of `files` validation files with `samples_per_file` samples each.
+struct ValidationData {
   ScriptedBackend backend;
   Manifest samples;
 
-  Place(uint64_t files, uint32_t held) : samples(fill(files, held)) {}
+  ValidationData(uint64_t files, uint32_t samples_per_file) : samples(fill(files, samples_per_file)) {}
 
-  Manifest fill(uint64_t files, uint32_t held) {
+  Manifest fill(uint64_t files, uint32_t samples_per_file) {
     ManifestBuilder builder(ManifestFacts{});
     for (uint64_t file = 0; file < files; ++file) {
       const std::string name = "v" + std::to_string(file);
-      backend.put(name, std::vector<std::byte>(held * kSampleBytes, static_cast<std::byte>(file)));
-      const uint32_t object = builder.add_object(name, held * kSampleBytes);
-      for (uint32_t i = 0; i < held; ++i)
+      backend.put(name,
+                  std::vector<std::byte>(samples_per_file * kSampleBytes, static_cast<std::byte>(file)));
+      const uint32_t object = builder.add_object(name, samples_per_file * kSampleBytes);
+      for (uint32_t i = 0; i < samples_per_file; ++i)
         builder.add_sample({.offset = i * kSampleBytes, .length = kSampleBytes, .object = object});
     }
     return Manifest::from_bytes(builder.finish().value()).value();
@@ -80,7 +82,7 @@ struct Place {
   }
 
  private:
-  std::vector<uint64_t> passes_;  // the pass in which each file was read, by one worker in order
+  std::vector<uint64_t> passes_;  // the pass in which each file was read, in reading order (with one worker)
 };
 
 // The first batch of training epoch `epoch`.
@@ -91,14 +93,14 @@ Batch of_epoch(uint64_t epoch) {
 }
 
 TEST(Validating, IsDueWhenAnEpochIsOver) {
-  Place place(3, 4);
-  const Validation how = place.validation();
-  const auto validating = place.start(how, {.batch = 2});
+  ValidationData data(3, 4);
+  const Validation how = data.validation();
+  const auto validating = data.start(how, {.batch = 2});
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
   EXPECT_FALSE(validating->before_step(0, &first).value());
   EXPECT_FALSE(validating->before_step(1, &first).value());
-  EXPECT_TRUE(place.backend.reads().empty());
+  EXPECT_TRUE(data.backend.reads().empty());
   EXPECT_TRUE(validating->before_step(2, &second).value());
   EXPECT_FALSE(validating->before_step(3, &second).value());
   EXPECT_FALSE(validating->before_step(4, nullptr).value()) << "no other epoch follows";
@@ -109,12 +111,12 @@ TEST(Validating, IsDueWhenAnEpochIsOver) {
   EXPECT_GT(figures.read_s, 0.0);
 }
 
-TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
+TEST(Validating, HasReadTheFirstFileOfTheNextPass) {
   for (const uint64_t prefetch : {0U, 1U}) {
-    Place place(3, 4);
-    Validation how = place.validation();
+    ValidationData data(3, 4);
+    Validation how = data.validation();
     how.at_the_end = true;
-    const auto validating = place.start(how, {.batch = 8, .prefetch = prefetch});
+    const auto validating = data.start(how, {.batch = 8, .prefetch = prefetch});
     const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
     for (uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(validating->before_step(i, &epochs[size_t(i)]));
     ASSERT_OK(validating->before_step(3, nullptr));
@@ -124,85 +126,85 @@ TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
   }
 }
 
-// A checkpoint is after a step and before the validation that follows the step.
-TEST(Validating, GoesOnAsIfNothingHadEnded) {
+// A checkpoint is saved after a step and before the validation that follows the step.
+TEST(Validating, ContinuesAfterAResume) {
   const std::array<Batch, 4> epochs{of_epoch(0), of_epoch(1), of_epoch(2), of_epoch(3)};
-  Place place(3, 4);
-  const Validation how = place.validation();
-  const auto whole = place.start(how, {.batch = 4});
+  ValidationData data(3, 4);
+  const Validation how = data.validation();
+  const auto whole = data.start(how, {.batch = 4});
   for (uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(whole->before_step(i, &epochs[size_t(i)]));
   ASSERT_EQ(whole->figures().passes, 3U);
-  const std::vector<uint64_t> in_whole = place.passes_read();
-  place.forget_passes();
-  // With one step per epoch, saved after the second step.
-  const auto rest = place.start(how, {.batch = 4, .made_steps = 2, .epoch = 1});
+  const std::vector<uint64_t> in_whole = data.passes_read();
+  data.forget_passes();
+  // The run has one step per epoch, and was saved after the second step.
+  const auto rest = data.start(how, {.batch = 4, .made_steps = 2, .epoch = 1});
   ASSERT_OK(rest->before_step(0, &epochs[2]));
   EXPECT_EQ(rest->figures().passes, 1U);
   ASSERT_OK(rest->before_step(1, &epochs[3]));
   EXPECT_EQ(rest->figures().passes, 2U);
-  EXPECT_EQ(place.passes_read(), std::vector<uint64_t>(in_whole.begin() + 3, in_whole.end()))
+  EXPECT_EQ(data.passes_read(), std::vector<uint64_t>(in_whole.begin() + 3, in_whole.end()))
       << "each file in the order that it has in that pass";
 }
 
-TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
-  Place place(3, 1);
-  Validation how = place.validation();
+TEST(Validating, ByStepsContinuesAfterAResume) {
+  ValidationData data(3, 1);
+  Validation how = data.validation();
   how.every_steps = 10;
   how.at_the_end = how.reload_each_pass = true;
-  const auto rest = place.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
+  const auto rest = data.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
   const Batch batch = of_epoch(0);
   for (uint64_t step = 0; step < 15; ++step)
     EXPECT_EQ(rest->before_step(step, &batch).value(), step == 0 || step == 10) << step;
   EXPECT_TRUE(rest->before_step(15, nullptr).value());
-  const auto nothing = place.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
+  const auto nothing = data.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
   EXPECT_FALSE(nothing->before_step(0, nullptr).value()) << "nothing was trained since";
 }
 
-TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {
-  Place place(3, 1);
-  Validation how = place.validation();
+TEST(Validating, WithReloadLoadsAllFilesInEachPass) {
+  ValidationData data(3, 1);
+  Validation how = data.validation();
   how.every_steps = 10;
   how.at_the_end = how.reload_each_pass = true;
-  const auto validating = place.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
+  const auto validating = data.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
   const Batch batch = of_epoch(0);
   for (uint64_t step = 0; step < 29; ++step)
     EXPECT_EQ(validating->before_step(step, &batch).value(), step == 10 || step == 20) << step;
   EXPECT_TRUE(validating->before_step(29, nullptr).value());
   EXPECT_EQ(validating->figures().files, 9U);
-  EXPECT_EQ(place.backend.reads().size(), 9U);
+  EXPECT_EQ(data.backend.reads().size(), 9U);
   EXPECT_EQ(validating->figures().samples, 9U);
 }
 
 TEST(Validating, RanksShareTheFiles) {
-  Place place(5, 2);
-  const Validation how = place.validation();
+  ValidationData data(5, 2);
+  const Validation how = data.validation();
   std::vector<std::string> read;
   for (int rank = 0; rank < 2; ++rank) {
-    place.backend.forget_reads();
-    const auto validating = place.start(how, {.batch = 100, .rank = rank, .ranks = 2});
+    data.backend.forget_reads();
+    const auto validating = data.start(how, {.batch = 100, .rank = rank, .ranks = 2});
     const Batch first = of_epoch(0);
     const Batch second = of_epoch(1);
     ASSERT_OK(validating->before_step(0, &first));
     ASSERT_OK(validating->before_step(1, &second));
     EXPECT_EQ(validating->figures().samples, 4U) << "batches are as small as a pass";
-    const std::vector<std::string> mine = place.backend.reads();
+    const std::vector<std::string> mine = data.backend.reads();
     read.insert(read.end(), mine.begin(), mine.begin() + 2);
   }
   EXPECT_EQ(read, (std::vector<std::string>{"v0", "v2", "v1", "v3"}));
-  const auto none = Validating::make(how, place.backend, place.samples, "none", {.rank = 0, .ranks = 6});
+  const auto none = Validating::make(how, data.backend, data.samples, "none", {.rank = 0, .ranks = 6});
   EXPECT_ERRC(Errc::invalid_argument, none, "fewer than the 6 ranks");
 }
 
 TEST(Validating, ABadFileFailsOrIsSkipped) {
-  Place place(3, 2);
-  place.backend.fail_on("v1");
-  const Validation how = place.validation();
+  ValidationData data(3, 2);
+  data.backend.fail_on("v1");
+  const Validation how = data.validation();
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
-  const auto failing = place.start(how, {.batch = 2});
+  const auto failing = data.start(how, {.batch = 2});
   ASSERT_OK(failing->before_step(0, &first));
   EXPECT_FALSE(failing->before_step(1, &second).ok());
-  const auto skipping = place.start(how, {.batch = 2, .bad_sample = BadSample::skip});
+  const auto skipping = data.start(how, {.batch = 2, .bad_sample = BadSample::skip});
   ASSERT_OK(skipping->before_step(0, &first));
   ASSERT_OK(skipping->before_step(1, &second));
   EXPECT_EQ(skipping->figures().samples, 4U);
@@ -211,13 +213,13 @@ TEST(Validating, ABadFileFailsOrIsSkipped) {
   EXPECT_NE(skipping->losses().named[0].why.find("v1"), std::string::npos);
 }
 
-// Samples that were read ahead since the last pass do not make its steps start earlier.
+// Samples that were read ahead since the previous pass do not make the steps of a pass start earlier.
 TEST(Validating, PassesTakeTheirTime) {
   using namespace std::chrono_literals;
-  Place place(2, 4);
-  const Validation how = place.validation();
+  ValidationData data(2, 4);
+  const Validation how = data.validation();
   const auto validating =
-      Validating::make(how, place.backend, place.samples, "emulated:step=4ms", {.batch = 4, .prefetch = 1})
+      Validating::make(how, data.backend, data.samples, "emulated:step=4ms", {.batch = 4, .prefetch = 1})
           .value();
   const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
   ASSERT_OK(validating->before_step(0, &epochs[0]));

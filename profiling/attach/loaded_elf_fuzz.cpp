@@ -1,5 +1,5 @@
 // Fuzz target: the input is the memory of another process from address 0, with a loaded ELF file at its
-// begin.
+// start.
 #include <cstdint>
 #include <cstring>
 

@@ -93,7 +93,7 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
     case SYS_openat:
       return ThreadState::running;  // the thread probably waits only for a device, and continues soon
     default:
-      return ThreadState::other;  // not to be stopped: epoll_wait(), for example, would fail with EINTR
+      return ThreadState::other;  // must not be stopped: epoll_wait(), for example, would fail with EINTR
   }
 }
 
@@ -159,15 +159,15 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
                       "threads; begin it with 'penstock profile run'",
                       target.pid());
   const auto until = Clock::now() + patience;
-  for (bool any_thread = false; Clock::now() < until; any_thread = true) {
+  for (bool try_running_threads = false; Clock::now() < until; try_running_threads = true) {
     PENSTOCK_TRY(target.reread_mappings());
-    for (const pid_t thread_id : threads_to_try(target.pid(), any_thread)) {
+    for (const pid_t thread_id : threads_to_try(target.pid(), try_running_threads)) {
       PENSTOCK_TRY(check_interrupt());
       Result<Tracee> tracee = Tracee::seize(target, thread_id);
       if (!tracee.ok() && tracee.error().code != Errc::busy) return tracee.error();
       if (!tracee.ok()) continue;
       const Result<bool> is_at_safe_point =
-          tracee->stop_at_safe_point(std::chrono::milliseconds(20), any_thread ? 64 : 8);
+          tracee->stop_at_safe_point(std::chrono::milliseconds(20), try_running_threads ? 64 : 8);
       if (!is_at_safe_point.ok() || !*is_at_safe_point) continue;
       const Result<uint64_t> memory = create_thread_with(*tracee, target, thread, create_function->address);
       tracee->detach();
@@ -183,7 +183,7 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
                     target.pid());
 }
 
-// What the helper reports to the command. One write() sends this struct and the text of the error after it.
+// What the helper reports to the command. One write() sends this struct, followed by the text of the error.
 struct HelperReport {
   StartedThread started;
   Errc code = Errc::internal;

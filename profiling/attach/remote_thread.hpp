@@ -12,7 +12,8 @@ namespace penstock {
 
 struct RemoteThread {
   RemoteThread() = default;
-  RemoteThread(uint64_t runs, uint64_t on) : function(runs), argument(on) {}
+  RemoteThread(uint64_t function_address, uint64_t argument_value)
+      : function(function_address), argument(argument_value) {}
 
   uint64_t function = 0;  // address of the new thread's function: void* (*)(void*)
   uint64_t argument = 0;
@@ -36,7 +37,7 @@ struct StartedThread {
 // (setsid) of its own. So it still finishes if a terminal or a user kills the calling process. Otherwise a
 // thread of the target could keep changed registers, and the target would crash.
 // The calling process must have no other thread that can hold a lock. The helper is a fork of it and
-// allocates memory, so it would wait for such a lock for ever.
+// allocates memory, so it would wait for such a lock forever.
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience);
 

@@ -1,4 +1,4 @@
-// Inspects a target process by /proc, and reads and writes its memory.
+// Inspects a target process through /proc, and reads and writes its memory.
 //
 // Threads: any thread, but only one thread at a time may use a Target. Most calls come from a command's main
 // thread. The thread that updates the live page (profiling/serve/live_view.cpp) calls running_session().

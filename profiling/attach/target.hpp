@@ -66,7 +66,7 @@ class Target {
   std::vector<TargetMapping> mappings_;
 };
 
-// The file of a session, with its header if it was read.
+// The file of a session, with its header if the header was read.
 struct SessionFile {
   std::string file;
   penstock_session_header header{};

@@ -60,7 +60,7 @@ constexpr int64_t kRestartBlockResult = -516;
 constexpr std::array kRestartableCalls{SYS_restart_syscall, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll,
                                        SYS_ppoll,           SYS_select,    SYS_pselect6,        SYS_wait4,
                                        SYS_waitid};
-// A thread can be stopped only at the begin of one of these system calls, before the kernel has done
+// A thread can be stopped only at the entry of one of these system calls, before the kernel has done
 // anything. An interruption would make the call return early or with EINTR. malloc and the loader never make
 // these calls.
 constexpr std::array kCallsStoppedAtEntry{
@@ -68,7 +68,7 @@ constexpr std::array kCallsStoppedAtEntry{
     SYS_preadv,      SYS_preadv2,  SYS_readv,     SYS_lseek,      SYS_fstat,    SYS_newfstatat,
     SYS_statx,       SYS_fsync,    SYS_fdatasync, SYS_getdents64, SYS_sendfile, SYS_epoll_wait,
     SYS_epoll_pwait, SYS_recvfrom, SYS_sendto,    SYS_accept4,    SYS_getppid,  SYS_unlink};
-// A system call at whose begin a thread can be stopped, but only if this function of libc makes the call.
+// A system call at whose entry a thread can be stopped, but only if this function of libc makes the call.
 // malloc and the loader make the same system call, but from functions of their own.
 struct CallOfFunction {
   long number;
@@ -175,12 +175,12 @@ Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
   }
 }
 
-// Continues the thread to the next begin or end of a system call. The kernel reports the begin and the end
+// Continues the thread to the next entry or exit of a system call. The kernel reports entry and exit
 // alternately, so at_call_entry_ changes each time.
-// Signals: they are delivered on the way, and the thread also stops at the system calls of their handlers. If
-// another process stops the thread (SIGSTOP), this function continues it. If the thread makes a call for us
-// (prepared_) and causes a fault, this function returns an error instead of delivering the signal, because
-// the program's handler does not expect the fault.
+// Signals: pending signals are delivered meanwhile, and the thread also stops at the system calls of their
+// handlers. If another process stops the thread (SIGSTOP), this function continues it. If the thread makes a
+// call for us (prepared_) and causes a fault, this function returns an error instead of delivering the
+// signal, because the program's handler does not expect the fault.
 Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
@@ -199,8 +199,8 @@ Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   }
 }
 
-// Replaces a system call by sched_yield, so that it does not happen, and lets the thread continue to the end
-// of sched_yield. Called when the thread is stopped at the begin of a system call.
+// Replaces a system call by sched_yield, so that it does not happen, and lets the thread continue to the exit
+// of sched_yield. Called when the thread is stopped at the entry of a system call.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
@@ -337,7 +337,7 @@ Result<void> Tracee::prepare() {
 }
 
 // Lets the thread run until the called function returns, and returns the function's result. The function
-// returns to the `syscall` instruction at the saved rip. So the thread then stops at the begin of a system
+// returns to the `syscall` instruction at the saved rip. So the thread then stops at the entry of a system
 // call, with the stack pointer `stack`, and orig_rax has the function's result. This system call is skipped.
 // If the thread stops at the same address with another stack pointer, the function itself makes a system call
 // there.
@@ -355,7 +355,7 @@ Result<uint64_t> Tracee::run_until_return(uint64_t stack, Clock::time_point unti
 }
 
 // Sets the thread's registers for the system call, and makes the thread execute the `syscall` instruction at
-// the saved rip. The thread stops twice: at the begin and at the end of the system call.
+// the saved rip. The thread stops twice: at the entry and at the exit of the system call.
 Result<uint64_t> Tracee::system_call(long number, std::span<const uint64_t> arguments) {
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 6> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};

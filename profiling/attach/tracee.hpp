@@ -2,10 +2,10 @@
 // then made to call functions, and continues where it was. The other threads of the process run all the time.
 // Only for x86-64.
 //
-// Threads: one thread must make all calls, because the kernel binds a tracee to the thread that seized it. It
-// is the only thread of the helper process (remote_thread.cpp).
+// Threads: one thread must make all calls, because the kernel binds a tracee to the thread that seized it.
+// That thread is the only thread of the helper process (remote_thread.cpp).
 // Signals: tracee.cpp says which signals the stopped thread gets.
-// Crash: if the helper dies, the kernel detaches, and the thread continues with its present registers. That
+// Crash: if the helper dies, the kernel detaches, and the thread continues with its current registers. That
 // is harmless before prepare() and after detach(). Between them the thread may be inside a call that it makes
 // for us, and then the target may crash.
 #pragma once
@@ -35,9 +35,9 @@ class Tracee {
   Tracee(const Tracee&) = delete;
   ~Tracee();
 
-  // Stops the thread at a safe point (is_safe()). While it is not at one, it continues to its next system
-  // call, at most `most_calls` times. False if no safe point was reached within `patience`. In that case the
-  // thread may still be stopped; detach() lets it continue.
+  // Stops the thread at a safe point (is_safe()). As long as the thread is not at a safe point, it continues
+  // to its next system call, at most `most_calls` times. False if no safe point was reached within
+  // `patience`. In that case the thread may still be stopped; detach() lets it continue.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int most_calls);
 
   // Makes the thread make a system call with up to six arguments, and returns the result. The thread must be
@@ -63,9 +63,9 @@ class Tracee {
   // stopped by the time `until`. The message of timed_out ends with `timeout_text`, for example "makes no
   // call".
   Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text);
-  // the thread stops again at the next begin or end of a system call
+  // the thread stops again at the next entry or exit of a system call
   Result<void> continue_to_system_call(Clock::time_point until);
-  Result<void> skip_system_call();  // continues from the begin of a call to its end, without making the call
+  Result<void> skip_system_call();  // continues from the entry of a call to its exit, without the call
   bool is_safe() const;
   bool is_in_handler() const;
   Result<void> prepare();  // saves the thread's state, so that it can make calls for us
@@ -75,7 +75,7 @@ class Tracee {
   const Target* target_;
   pid_t thread_ = -1;
   bool stopped_ = false;
-  bool at_call_entry_ = false;  // stopped at the begin of a system call, which is not made yet
+  bool at_call_entry_ = false;  // stopped at the entry of a system call, before the kernel makes it
   bool prepared_ = false;
   Clock::time_point stopped_at_{};
   std::chrono::nanoseconds stopped_for_{0};

@@ -15,8 +15,8 @@ void put_number(std::string& out, int64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Cuts the text to at most `bytes` bytes, but never inside a UTF-8 character.
-std::string_view cut_to_bytes(std::string_view text, size_t bytes) {
+// Truncates the text to at most `bytes` bytes, but never inside a UTF-8 character.
+std::string_view truncate_to_bytes(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
   return text.substr(0, bytes);
@@ -48,7 +48,7 @@ std::string job_text(const Job& job) {
                               end_ns / kNsPerSecond, end_ns % kNsPerSecond, job.rank_count, job.id})
     put_number(text, value);
   text += notes_text(job);
-  text += cut_to_bytes(without_newlines(job.command), kMostCommandBytes);
+  text += truncate_to_bytes(without_newlines(job.command), kMostCommandBytes);
   for (const auto& [type, point] : job.mounts) {
     // Readers divide the line at white space into file system type and mount point. So a mount is left out if
     // one of the two contains white space.
@@ -93,7 +93,7 @@ void LogWriter::begin_names() {
 }
 
 Result<void> LogWriter::add_name(uint64_t id, std::string_view text) {
-  const std::string line = std::string(cut_to_bytes(without_newlines(text), kMostNameBytes)) + '\0';
+  const std::string line = std::string(truncate_to_bytes(without_newlines(text), kMostNameBytes)) + '\0';
   PENSTOCK_TRY(add(id));
   return add(std::as_bytes(std::span<const char>(line)));
 }

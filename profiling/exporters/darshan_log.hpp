@@ -29,8 +29,8 @@ inline constexpr uint64_t kPosixHeatmapId = 16592106915301738621ULL;
 inline constexpr uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 
 // What one rank did to one file with calls that use descriptors: 69 counters and 17 times, in Darshan's
-// order. All times are in seconds. Begins and ends are counted from the begin of the job; 0 means that there
-// was no such call.
+// order. All times are in seconds. Start and end times are counted from the start of the job; 0 means that
+// there was no such call.
 struct PosixRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -73,7 +73,7 @@ struct PosixRecord {
 };
 
 // What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order. The
-// times are as in PosixRecord: seconds, from the begin of the job.
+// times are as in PosixRecord: seconds, counted from the start of the job.
 struct StdioRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -159,7 +159,8 @@ class LogWriter {
   // pipe), because finish() must go back to write the header.
   Result<void> begin();
 
-  // Writes the job's region. Texts are cut if they are too long: the format has 4 KiB for the whole job.
+  // Writes the job's region. Texts are truncated if they are too long: the format has 4 KiB for the whole
+  // job.
   Result<void> write_job(const Job& job);
   void begin_names();
   Result<void> add_name(uint64_t id, std::string_view text);

@@ -23,7 +23,7 @@ uint64_t record_id(uint64_t key, uint64_t name = 0);
 
 struct FileOfRank {
   uint64_t id = 0;
-  std::string_view path;  // points into a mapping; "" if the name is unknown
+  std::string_view path;  // points into a mapped session file; "" if the name is unknown
   uint32_t rank = 0;
   std::optional<PosixRecord> posix;  // includes io_uring and libaio, as Darshan's POSIX module does
   std::optional<StdioRecord> stdio;
@@ -37,9 +37,9 @@ std::span<const Entry> equal_head(std::span<const Entry> entries, const auto& sa
   return entries.first(size_t(end - entries.begin()));
 }
 
-// Calls `each` once for each rank and each file that this rank used, if the filter wants the file. The calls
-// for one file follow one another. Times of begins and ends are seconds since `begin_ns`.
 using EachFileOfRank = std::function<void(const FileOfRank&)>;
+// Calls `each` once for each rank and each file that this rank used, if the filter wants the file. The calls
+// for one file follow one another. Start and end times are seconds since `begin_ns`.
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
                        int64_t begin_ns, const EachFileOfRank& each);
 

@@ -59,14 +59,14 @@ class ChromeWriter {
     if (named_tracks_.insert(pid << 40U | track).second)
       write_metadata("thread_name", kFilePidOffset + pid, track, file->path);
     event_count_ += 2;
-    for (const bool of_file : {false, true}) {
+    for (const bool on_file_track : {false, true}) {
       write_event_head(
           kCallNames[segment.call], kLayerNames[segment.layer], clock.realtime_at(segment.begin_ticks),
           segment.end_ticks > segment.begin_ticks ? clock.duration_ns(segment.end_ticks - segment.begin_ticks)
                                                   : 0);
       fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{",
-                     of_file ? kFilePidOffset + pid : pid, of_file ? track : segment.thread);
-      if (of_file) {
+                     on_file_track ? kFilePidOffset + pid : pid, on_file_track ? track : segment.thread);
+      if (on_file_track) {
         fmt::format_to(std::back_inserter(text_), "\"thread\":{}", segment.thread);
       } else {
         text_ += "\"file\":";

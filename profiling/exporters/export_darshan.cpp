@@ -74,7 +74,7 @@ class DarshanExporter {
     darshan::Job job;
     job.uid = has_status ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
-    // Limits the length of the job: the times in a damaged or forged file may be any numbers.
+    // Limits the length of the job: the times in a damaged or forged file may have any value.
     constexpr double kMostSeconds = 4e9;
     const auto span_ns = int64_t(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
@@ -124,8 +124,8 @@ class DarshanExporter {
     return write_module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
   }
 
-  // True if the log has a name for this id. Records without a name are left out. They exist if the session is
-  // still being recorded, and a new file appears after the names were written to the log.
+  // True if the log has a name for this id. Records without a name are left out. Such records exist if the
+  // session is still being recorded and a new file appears after the names were written to the log.
   bool is_named(uint64_t id) const { return std::binary_search(name_ids_.begin(), name_ids_.end(), id); }
 
   template <class Record>
@@ -183,8 +183,8 @@ class DarshanExporter {
     return log_.end_region();
   }
 
-  // Writes the recorded calls of one rank on one file: first the writes, then the reads, each sorted by
-  // begin.
+  // Writes the recorded calls of one rank on one file: first the writes, then the reads, each sorted by start
+  // time.
   Result<void> write_segments_of(std::span<const SegmentPosition> positions) {
     std::vector<darshan::DxtSegment> segments;
     segments.reserve(positions.size());

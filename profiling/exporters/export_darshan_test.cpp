@@ -1,4 +1,4 @@
-// Reads logs back by the offsets of Darshan's headers, not by the structs that wrote them.
+// Reads logs back by the offsets in Darshan's header files, not by the structs that wrote the logs.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -34,7 +34,7 @@ std::string as_text(std::span<const std::byte> bytes) {
 }
 
 // The content of a zlib stream that has only stored blocks, which begin at byte boundaries.
-std::string unstored(std::string_view stream) {
+std::string content_of_stored_blocks(std::string_view stream) {
   std::string out;
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(stream.at(at)); };
   EXPECT_EQ((byte(0) * 256U + byte(1)) % 31, 0U) << "a zlib header";
@@ -69,7 +69,7 @@ std::string inflated(std::string_view stream) {
   out.resize(length);
   return out;
 #else
-  return unstored(stream);
+  return content_of_stored_blocks(stream);
 #endif
 }
 
@@ -222,15 +222,15 @@ TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {
   third.header().rank = 2;
   third.header().ranks = 3;
   third.add_file("/data/a", 13, 1, 100);
-  SessionBytes child(14);  // a child of the same rank
+  SessionBytes child(14);  // a child process of the same rank
   child.header().rank = 2;
   child.header().ranks = 3;
   child.add_file("/data/a", 14, 1, 1000);
-  SessionBytes liar(15);
-  liar.header().rank = UINT32_MAX - 1;
-  liar.header().ranks = UINT32_MAX;
-  liar.add_file("/data/a", 15, 1, 10000);
-  const Log log = export_of({&launcher, &third, &child, &liar});
+  SessionBytes forged(15);
+  forged.header().rank = UINT32_MAX - 1;
+  forged.header().ranks = UINT32_MAX;
+  forged.add_file("/data/a", 15, 1, 10000);
+  const Log log = export_of({&launcher, &third, &child, &forged});
   EXPECT_EQ(Log::at<int64_t>(log.job(), 40), 5) << "three ranks, and two that have none";
   const std::string posix = log.module(1);
   std::map<int64_t, int64_t> read;
@@ -378,7 +378,7 @@ TEST(ZlibStream, HoldsWhatItWasGivenHoweverItIsCut) {
           ASSERT_TRUE(stream.add(std::as_bytes(std::span<const char>(text.substr(at, piece)))).ok());
         ASSERT_TRUE(stream.end().ok());
         if (packing == ZlibStream::Packing::stored) {
-          EXPECT_EQ(unstored(packed), text);
+          EXPECT_EQ(content_of_stored_blocks(packed), text);
         }
         EXPECT_EQ(inflated(packed), text);
       }

@@ -22,8 +22,8 @@ constexpr double kMostPoints = 300;
 constexpr size_t kTableRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
-// Returns the end of a size bucket in bytes, for a histogram. The last bucket has no end; for it, returns a
-// large value that TensorBoard can still draw.
+// Returns the upper end of a size bucket in bytes, for a histogram. The last bucket has no upper end; for it,
+// returns a large value that TensorBoard can still draw.
 double bucket_end_to_draw(size_t bucket) {
   constexpr uint64_t kLastBucketEnd = uint64_t{1} << 40U;
   return double(std::min(size_bucket_end(bucket), kLastBucketEnd));
@@ -148,8 +148,8 @@ class EventExporter {
     return write_scalars("operations_per_s/metadata", series, operations[2], 1);
   }
 
-  // Writes one value for each interval of `series`. As "step" of the value TensorBoard gets the end of the
-  // interval, in milliseconds since the session's begin.
+  // Writes one value for each interval of `series`. The "step" of each value is the end of its interval, in
+  // milliseconds since the start of the session.
   Result<void> write_scalars(std::string_view tag, const TransferSeries& series,
                              const std::vector<double>& amounts, double unit) {
     for (size_t i = 0; i < amounts.size(); ++i) {
@@ -200,8 +200,8 @@ std::string safe_file_name(std::string_view name) {
   return safe_name.empty() ? "host" : safe_name;
 }
 
-// Creates folders for output. The destructor removes those of them that are still empty, so that a failed
-// export leaves no empty folders.
+// Creates folders for output. The destructor removes those that are still empty, so that a failed export
+// leaves no empty folders.
 class NewFolders {
  public:
   NewFolders() = default;

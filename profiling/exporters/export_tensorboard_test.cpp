@@ -30,7 +30,7 @@ T number_at(std::string_view text, size_t offset = 0) {
   return value;
 }
 
-// The fields of a message by number: numbers as eight bytes, everything else unchanged.
+// The fields of a message by number: integers as eight bytes, everything else unchanged.
 struct Message {
   explicit Message(std::string_view text) {
     while (!text.empty()) {

@@ -25,7 +25,7 @@ struct ExportRequest {
   std::string_view output;  // --output; "" if the exporter chooses the file itself
   std::span<const std::string> sessions;
   const SessionFilter& filter;
-  // opens the given sessions and makes one Session of them
+  // opens the given sessions as one Session
   Result<Session> (*open)(std::span<const std::string> sessions);
 };
 

@@ -24,8 +24,8 @@ struct ExportCounts {
 Result<uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
 
 // Writes a trace for Chrome and Perfetto ("traceEvents") and returns the number of its events. Times are in
-// microseconds since the session's begin. Each recorded call (`profile run --trace`) appears twice: on the
-// track of its thread, and on the track of its file, which is in a process "files of ...". Spans of the
+// microseconds since the start of the session. Each recorded call (`profile run --trace`) appears twice: on
+// the track of its thread, and on the track of its file, which is in a process "files of ...". Spans of the
 // program are on the tracks of their threads.
 Result<uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                WholeFile& to);
@@ -38,11 +38,11 @@ Result<uint64_t> export_chrome(const Session& session, const FileSums& sums, con
 Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                     WholeFile& to);
 
+inline constexpr uint64_t kMostTracedCalls = 1'000'000;
 // Writes files for TensorBoard. `events` gets bandwidth and operations over time, histograms of the sizes of
 // reads, writes and files, and tables as text. `trace` gets an XSpace for the profile plugin: a line of calls
 // for each thread and each file, with the kMostTracedCalls longest calls. If `trace` is null, no XSpace is
 // written.
-inline constexpr uint64_t kMostTracedCalls = 1'000'000;
 Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
                                         const SessionFilter& filter, WholeFile& events, WholeFile* trace);
 

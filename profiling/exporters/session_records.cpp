@@ -135,8 +135,8 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   return record;
 }
 
-// Returns the reason why the figures of a record may be too small: data that are missing. "" if no data are
-// known to be missing.
+// Returns the reason why the figures of a record may be too small, because data are missing. "" if no data
+// are known to be missing.
 std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",

@@ -29,13 +29,13 @@ Result<NamedTier> parse_named_tier(std::string_view text);
 // time. Threads with less than 1% of the tier's bytes are not counted.
 //
 // Metrics of the tier:
-// - wall_s is the time from the begin of the first read to the end of the last read.
+// - wall_s is the time from the start of the first read to the end of the last read.
 // - payload_bytes and payload_bytes_per_s are the bytes that were read in this time, and their rate.
 // - read_s is the time in reads, added over threads.
 // - Others: read_call_bytes_per_s, tier_bytes_read, tier_bytes_mapped, tier_bytes_written, reads, files.
 //
-// Some programs report spans of reading, as our mini-apps do. If such a program reads from one tier only,
-// payload, wall_s and threads are those of the spans: reads outside spans, such as preparations, do not
+// Some programs report spans of reading, as Penstock's mini-apps do. If such a program reads from one tier
+// only, payload, wall_s and threads are those of the spans: reads outside spans, such as preparations, do not
 // count. If the spans have no sample numbers, they belong to repeats of a measurement, and their epoch is the
 // number of the repeat. The record then has a rate for each repeat, and the time between repeats does not
 // count.

@@ -56,14 +56,14 @@ struct Event {
   uint64_t offset = UINT64_MAX;
   uint64_t number = PENSTOCK_NO_NUMBER;
   uint32_t name_number = 0;
-  uint32_t line_of_thread = kNoLine;  // index of the line of its thread
+  uint32_t line_of_thread = kNoLine;  // index of the line of the event's thread
   uint32_t line_of_file = kNoLine;
   uint32_t thread = 0;
   uint16_t error_number = 0;
 };
 
-// Converts a time to picoseconds since the begin, the unit of the format. Times later than kMostPs (about
-// half a year) become kMostPs, because the number has 64 bits.
+// Converts a time to picoseconds, the unit of the format, counted from `begin_ns`. Times later than kMostPs
+// (about half a year) become kMostPs, because the number has 64 bits.
 uint64_t picoseconds(int64_t ns, int64_t begin_ns) {
   constexpr double kMostPs = 1.6e19;
   const double ns_since_begin = double(ns) - double(begin_ns);
@@ -225,7 +225,7 @@ class LongestCalls {
  private:
   // All calls longer than this are selected, and also ties_left_ calls of exactly this duration.
   uint64_t selection_border_ = 0;
-  uint64_t ties_left_;  // how many calls of exactly this duration may still be selected
+  uint64_t ties_left_;  // how many calls of the duration selection_border_ may still be selected
 };
 
 }  // namespace

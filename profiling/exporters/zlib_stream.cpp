@@ -87,7 +87,7 @@ struct ZlibStream::ZlibPacker : ZlibStream::Packer {
   ~ZlibPacker() override { deflateEnd(&stream); }
 
   Result<void> add(std::span<const std::byte> bytes) override {
-    // zlib takes at most this many bytes at once, because it counts in 32 bits
+    // zlib gets at most this many bytes at once, because it counts them in 32 bits
     constexpr size_t kMostInputBytes = size_t{1} << 30U;
     while (!bytes.empty()) {
       const size_t input_bytes = std::min(bytes.size(), kMostInputBytes);

@@ -1,5 +1,6 @@
-// Packs bytes into zlib streams (RFC 1950), one stream after another. If the build has zlib, it compresses
-// them. Otherwise it writes them uncompressed in stored blocks, which every reader of zlib streams accepts.
+// Packs bytes into zlib streams (RFC 1950), one stream after another. If the build has zlib, the bytes are
+// compressed. Otherwise they are written uncompressed in stored blocks, which every reader of zlib streams
+// accepts.
 #pragma once
 
 #include <cstddef>

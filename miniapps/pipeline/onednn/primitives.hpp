@@ -13,15 +13,15 @@ using dnnl::memory;
 using PoolForward = dnnl::pooling_forward;
 using PoolBackward = dnnl::pooling_backward;
 
-template <class Primitive, class... Words>
-typename Primitive::primitive_desc forward_desc(const engine& cpu, const Words&... words) {
-  return typename Primitive::primitive_desc(cpu, words...);
+template <class Primitive, class... Args>
+typename Primitive::primitive_desc forward_desc(const engine& cpu, const Args&... args) {
+  return typename Primitive::primitive_desc(cpu, args...);
 }
 // Describes a backward pass. oneDNN needs the description of the forward pass for it.
-template <class Primitive, class Forward, class... Words>
+template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc backward_desc(const Forward& forward, const engine& cpu,
-                                                 const Words&... words) {
-  return typename Primitive::primitive_desc(cpu, words..., forward);
+                                                 const Args&... args) {
+  return typename Primitive::primitive_desc(cpu, args..., forward);
 }
 
 inline dnnl::eltwise_forward::primitive_desc relu_forward(const engine& cpu, const memory::desc& layout) {
@@ -43,15 +43,15 @@ inline dnnl::sum::primitive_desc scaled_sum(const engine& cpu, const memory::des
 using PoolForward = dnnl::pooling_v2_forward;
 using PoolBackward = dnnl::pooling_v2_backward;
 
-template <class Primitive, class... Words>
-typename Primitive::primitive_desc forward_desc(const engine& cpu, const Words&... words) {
-  return typename Primitive::primitive_desc(typename Primitive::desc(words...), cpu);
+template <class Primitive, class... Args>
+typename Primitive::primitive_desc forward_desc(const engine& cpu, const Args&... args) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(args...), cpu);
 }
 // Describes a backward pass. oneDNN needs the description of the forward pass for it.
-template <class Primitive, class Forward, class... Words>
+template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc backward_desc(const Forward& forward, const engine& cpu,
-                                                 const Words&... words) {
-  return typename Primitive::primitive_desc(typename Primitive::desc(words...), cpu, forward);
+                                                 const Args&... args) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(args...), cpu, forward);
 }
 
 inline dnnl::eltwise_forward::primitive_desc relu_forward(const engine& cpu, const memory::desc& layout) {

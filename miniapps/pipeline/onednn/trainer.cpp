@@ -35,7 +35,7 @@ struct Tensor {
   memory value;
   memory gradient;
 
-  bool learns() const { return gradient.get(true) != nullptr; }
+  bool has_gradient() const { return gradient.get(true) != nullptr; }
 };
 
 struct LayerJobs {
@@ -50,7 +50,7 @@ memory::desc any_desc(const Dims& dims) {
   return layout(dims, Tag::any);
 }
 
-// The width and height, in pixels, of the output of a sliding window.
+// Returns the width or height of the output of a sliding window, in pixels, for an input with this `side`.
 memory::dim window_output_side(memory::dim side, const Layer& layer) {
   return (side + 2 * static_cast<memory::dim>(layer.padding) - static_cast<memory::dim>(layer.kernel)) /
              static_cast<memory::dim>(layer.stride) +
@@ -84,7 +84,7 @@ class OneDnnTrainer final : public NetworkTrainer {
                     const typename BackWeights::primitive_desc& back_weights);
 
   memory zeroed(const memory::desc& desc);
-  memory drawn_weights(const Dims& dims, const memory::desc& desc);
+  memory random_weights(const Dims& dims, const memory::desc& desc);
   memory in_layout(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted);
   void add_weight_update(std::vector<Job>& jobs, const memory& weights, const memory& gradient);
   Result<void> run(const std::vector<Job>& jobs);
@@ -94,7 +94,7 @@ class OneDnnTrainer final : public NetworkTrainer {
   const RandomStream random_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  memory input_;             // the current batch, in its caller's memory
+  memory input_;             // the current batch, in the memory of step()'s caller
   Tensor output_;            // the output of the last of layers_
   size_t layer_number_ = 0;  // number of the layer that is being made now
   std::vector<LayerJobs> layers_;
@@ -124,15 +124,15 @@ OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
   stream_.wait();
 }
 
-// Allocates memory for this description and fills it with zeros. The zeros also touch its pages, so that no
-// step pays for the first touch.
+// Allocates memory with the layout `desc` and fills it with zeros. Writing the zeros also maps its pages, so
+// that no training step has these page faults.
 memory OneDnnTrainer::zeroed(const memory::desc& desc) {
   memory result(desc, engine_);
   std::memset(result.get_data_handle(), 0, desc.get_size());
   return result;
 }
 
-memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) {
+memory OneDnnTrainer::random_weights(const Dims& dims, const memory::desc& desc) {
   memory plain_weights(layout(dims, dims.size() == 4 ? Tag::oihw : Tag::oi), engine_);
   const auto bound = std::sqrt(3.0F / float(product(dims, 1)));
   const RandomStream stream = random_.substream(layer_number_);
@@ -144,8 +144,8 @@ memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) 
   return weights;
 }
 
-// Returns `from` itself if it has the wanted layout. Otherwise returns new memory in that layout, and adds
-// the job that copies `from` into it to `jobs`.
+// Returns `from` itself if it has the wanted layout. Otherwise returns new memory in that layout, and adds to
+// `jobs` the job that copies `from` into this memory.
 memory OneDnnTrainer::in_layout(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted) {
   if (from.get_desc() == wanted) return from;
   memory copy = zeroed(wanted);
@@ -169,7 +169,7 @@ void OneDnnTrainer::add_weighted(const Layer& layer, const Dims& weight_dims, co
                                  const typename BackWeights::primitive_desc& back_weights) {
   const Tensor in = output_;
   LayerJobs jobs;
-  const memory weights = drawn_weights(weight_dims, forward.weights_desc());
+  const memory weights = random_weights(weight_dims, forward.weights_desc());
   const memory bias = zeroed(forward.bias_desc());
   const Tensor out{dims, zeroed(forward.dst_desc()), zeroed(forward.dst_desc())};
 
@@ -188,7 +188,7 @@ void OneDnnTrainer::add_weighted(const Layer& layer, const Dims& weight_dims, co
         {dnnl::eltwise_backward(onednn::relu_backward(relu, engine_, forward.dst_desc())),
          {{DNNL_ARG_DST, out.value}, {DNNL_ARG_DIFF_DST, out.gradient}, {DNNL_ARG_DIFF_SRC, out.gradient}}});
   }
-  if (in.learns()) {
+  if (in.has_gradient()) {
     const bool same_layout = in.gradient.get_desc() == back_data.diff_src_desc();
     const memory target_gradient = same_layout ? in.gradient : zeroed(back_data.diff_src_desc());
     const memory source_gradient = in_layout(backward, out.gradient, back_data.diff_dst_desc());
@@ -256,7 +256,7 @@ void OneDnnTrainer::add_max_pool(const Layer& layer) {
   jobs.forward.push_back(
       {onednn::PoolForward(forward),
        {{DNNL_ARG_SRC, output_.value}, {DNNL_ARG_DST, out.value}, {DNNL_ARG_WORKSPACE, workspace}}});
-  if (output_.learns()) {
+  if (output_.has_gradient()) {
     const auto backward = onednn::backward_desc<onednn::PoolBackward>(
         forward, engine_, algorithm::pooling_max, from, forward.dst_desc(), stride, kernel, dense, padding,
         padding);
@@ -269,7 +269,7 @@ void OneDnnTrainer::add_max_pool(const Layer& layer) {
   layers_.push_back(std::move(jobs));
 }
 
-// Makes one row of numbers for each sample, in the order channel, height, width.
+// Turns the output so far into one row of numbers for each sample, in the order channel, height, width.
 void OneDnnTrainer::flatten() {
   const Dims rows{output_.dims[0], product(output_.dims, 1)};
   const memory value = zeroed(layout(output_.dims, Tag::nchw));
@@ -280,7 +280,7 @@ void OneDnnTrainer::flatten() {
   jobs.forward.push_back(
       {dnnl::reorder(output_.value, value), {{DNNL_ARG_FROM, output_.value}, {DNNL_ARG_TO, value}}});
   Tensor out{rows, as_rows(value), {}};
-  if (output_.learns()) {
+  if (output_.has_gradient()) {
     const memory gradient = zeroed(value.get_desc());
     jobs.backward.push_back({dnnl::reorder(gradient, output_.gradient),
                              {{DNNL_ARG_FROM, gradient}, {DNNL_ARG_TO, output_.gradient}}});
@@ -355,7 +355,7 @@ auto catch_dnnl_errors(Action action) -> decltype(action()) {
 
 Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<const uint32_t> labels) {
   return catch_dnnl_errors([&]() -> Result<double> {
-    input_.set_data_handle(const_cast<float*>(pictures.data()));  // the primitives only read it
+    input_.set_data_handle(const_cast<float*>(pictures.data()));  // the primitives only read the pictures
     for (const LayerJobs& layer : layers_) PENSTOCK_TRY(run(layer.forward));
     const double loss = loss_and_gradient(labels);
     for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) PENSTOCK_TRY(run(layer->backward));
@@ -363,8 +363,8 @@ Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<co
   });
 }
 
-// Sets how many threads oneDNN uses. It usually computes with OpenMP threads, and every OpenMP library has
-// the function omp_set_num_threads().
+// Sets how many threads oneDNN uses. oneDNN usually computes with OpenMP threads, and every OpenMP library
+// has the function omp_set_num_threads().
 Result<void> set_threads(unsigned threads) {
   void* const set_num_threads = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   if (set_num_threads == nullptr)

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Makes the trainer for make_network_trainer(), which calls it through the module.
+// Makes a trainer. make_network_trainer() calls this function through the NetworkTrainerModule.
 Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request);
 
 }  // namespace penstock

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Lists the tiers with other roles than "data", such as "checkpoint root". Each has its role and its
+// Lists the tiers with other roles than "data", such as "checkpoint root". Each is shown as its role and its
 // `member`, which is "name" or "spec". The spec also has the tier's options.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;

@@ -24,7 +24,7 @@ TEST(TrainCells, TrainingFromMemoryIsNotCalledCold) {
   EXPECT_EQ(groups[1].title, "alexnet on root, cache cold");
 }
 
-TEST(TrainCells, TrainingsByOtherThreadsAreListedFewestFirst) {
+TEST(TrainCells, GroupsAreListedByAscendingThreads) {
   std::vector<Record> records;
   for (const auto& [app, threads] :
        {std::pair{"alexnet", 10}, {"stream", 1}, {"alexnet", 2}, {"alexnet", 1}, {"stream", 4}}) {

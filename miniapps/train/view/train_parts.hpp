@@ -1,12 +1,12 @@
 // Writes the sentences and the parts of the report page about records of `train`.
 //
 // They follow these rules:
-//  - Which share of the wait for input prefetching removed: 1 - (input wait per step with prefetch K) /
+//  - The share of the wait for input that prefetching removed is 1 - (input wait per step with prefetch K) /
 //    (input wait per step with prefetch 0). If prefetch 0 was not measured, a sentence says instead that
 //    prefetching hid `input_overlap` of the time that the input needs alone.
 //  - The fewest threads that are enough: a grid has a cell for each number of threads and prefetch depth. Of
 //    the cells whose value is within 5% of the best cell, the sentence names the one with the fewest threads.
-//    If several have as few threads, it names the one with the smallest prefetch depth.
+//    If several such cells have that number of threads, it names the one with the smallest prefetch depth.
 #pragma once
 
 #include <span>

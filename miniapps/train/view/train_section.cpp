@@ -1,5 +1,5 @@
-// Writes the report's section about training: what prefetching hid, and the times of each stage of the
-// pipeline.
+// Writes the report's section about training: the wait for input that prefetching removed, and the times of
+// each stage of the pipeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,8 +91,8 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
   return out;
 }
 
-// Draws bars for four shares of the wall time: with steps, with reading, with both at the same time, and with
-// neither.
+// Draws bars for four parts of the wall time: only steps, steps and reading at the same time, only reading,
+// and neither.
 std::string overlap_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
@@ -156,9 +156,9 @@ std::string waterfalls_html(const TrainGroup& group, PageState& state) {
 
 // A heat map of the grid: accelerator utilization, or samples/s if no record has a nominal step time.
 std::string grid_html(const TrainGrid& grid, PageState& state) {
-  const bool is_utilization = grid_shows_utilization(grid);
+  const bool shows_utilization = grid_shows_utilization(grid);
   HeatMap map;
-  map.title = grid.title + (is_utilization ? ": how busy the accelerator was" : ": samples/s");
+  map.title = grid.title + (shows_utilization ? ": how busy the accelerator was" : ": samples/s");
   map.row_label = "threads";
   double largest = 0;
   for (const uint64_t prefetch : grid.prefetches)
@@ -170,16 +170,17 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
       HeatCell cell;
       if (const auto at = row.find(prefetch); at != row.end()) {
         cell.record = at->second;
-        cell.value = metric_value(*at->second, is_utilization ? kUtilization : kSampleRate);
+        cell.value = metric_value(*at->second, shows_utilization ? kUtilization : kSampleRate);
       }
-      if (cell.value) cell.text = is_utilization ? format_percent(*cell.value) : format_number(*cell.value);
+      if (cell.value)
+        cell.text = shows_utilization ? format_percent(*cell.value) : format_number(*cell.value);
       largest = std::max(largest, cell.value.value_or(0));
       map.cells.back().push_back(std::move(cell));
     }
   }
-  map.highest = is_utilization ? 1 : largest;
-  map.lowest_text = is_utilization ? "0%" : "0";
-  map.highest_text = is_utilization ? "100%" : format_number(largest);
+  map.highest = shows_utilization ? 1 : largest;
+  map.lowest_text = shows_utilization ? "0%" : "0";
+  map.highest_text = shows_utilization ? "100%" : format_number(largest);
   return heat_map_html(map, state);
 }
 

@@ -1,5 +1,5 @@
-// Writes the sentences about train records: what prefetching hid, how busy the accelerator was, and which
-// stage is the bottleneck.
+// Writes the sentences about train records: the wait for input that prefetching removed, how busy the
+// accelerator was, and which stage is the bottleneck.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,8 +86,8 @@ std::string slowest_rank(const Record& record) {
 
 // The name of a cause of lost time, for the user. With burn=, steps get longer if other programs use the
 // processors. The additional time is recorded as lost at the "barrier", so this cause gets another name.
-std::string loss_name(const std::string& place, const Record& record) {
-  if (place != "barrier" || !burns_processors(record)) return place;
+std::string loss_name(const std::string& cause, const Record& record) {
+  if (cause != "barrier" || !burns_processors(record)) return cause;
   return several_accelerators(record) ? "barrier and longer steps" : "longer steps";
 }
 
@@ -129,7 +129,7 @@ std::string with_one_more(const Record& record) {
   return utilization ? fmt::format("; with one more it was {}", format_percent(*utilization)) : "";
 }
 
-// Describes how many accelerators were fed. Only a record of --find-accelerators has this.
+// Describes how many accelerators were fed. Only a record of --find-accelerators has this number.
 void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& record,
                   std::vector<Sentence>& out) {
   const auto fed_number = metric_value(record, kAcceleratorsFed);
@@ -138,14 +138,14 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
   const Metric* const utilization = find_metric(record, kUtilization);
   if (!fed_number || !threshold || !step || utilization == nullptr) return;
   if (*fed_number < 1) {
-    const bool machine_missed = parameter_text(record, "one_more_missed_by") == "client";
+    const bool missed_by_machine = parameter_text(record, "one_more_missed_by") == "client";
     const double least = *std::min_element(utilization->samples.begin(), utilization->samples.end());
     add_sentence(out, Tone::caution, "fed",
                  "With prefetch {}, not even one accelerator with steps of {} is known to be fed by {}: {}.",
                  prefetch, format_seconds(*step), group.title,
-                 machine_missed ? "this machine was too busy to emulate it"
-                                : fmt::format("it was busy {} of the time where {} was asked for",
-                                              format_percent(least), format_percent(*threshold)));
+                 missed_by_machine ? "this machine was too busy to emulate it"
+                                   : fmt::format("it was busy {} of the time where {} was asked for",
+                                                 format_percent(least), format_percent(*threshold)));
     return;
   }
   const std::string limited_by = parameter_text(record, "one_more_missed_by");
@@ -191,8 +191,8 @@ void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record&
                format_percent(*required_au), group.title, au_difference_text(record, *dlio_utilization));
 }
 
-// Mentions the samples at the ends of epochs that were left out because they are too few for a step, if they
-// are many.
+// Says which share of the samples was left out at the ends of epochs, because they were too few for a step.
+// Says nothing if the share is small.
 void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kLeastTailShare = 0.1;
@@ -257,8 +257,8 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   };
   const auto busiest = std::max_element(stages.begin(), stages.end(),
                                         [&](const auto& a, const auto& b) { return share(a) < share(b); });
-  // The accelerator counts as the bottleneck only from this utilization on. Its busy share alone is no good
-  // measure: the wait for the first batch and the work between steps lower it.
+  // The accelerator counts as the bottleneck only if its utilization is at least this. Its busy share alone
+  // is no good measure: the wait for the first batch and the work between steps lower it.
   constexpr double kNearlyAlways = 0.9;
   if (share(*busiest) <= 0.5 ||
       (busiest->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
@@ -362,14 +362,14 @@ void describe_timeline(const TrainGroup& group, uint64_t prefetch, const Record&
 }  // namespace
 
 void describe_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
-  const auto each = [&](const auto& say) { describe_each("training", groups, out, say); };
+  const auto each = [&](const auto& describe) { describe_each("training", groups, out, describe); };
   each([&](const TrainGroup& group) { describe_prefetch(group, out); });
   each([&](const TrainGroup& group) { describe_utilization(group, out); });
-  for (const auto say :
+  for (const auto describe :
        {describe_fed, describe_dlio, describe_lost, describe_validation, describe_checkpoints, describe_files,
         describe_loss, describe_cached_epochs, describe_timeline, describe_tail})
     each([&](const TrainGroup& group) {
-      for (const auto& [prefetch, record] : group.at) say(group, prefetch, *record, out);
+      for (const auto& [prefetch, record] : group.at) describe(group, prefetch, *record, out);
     });
   each([&](const TrainGroup& group) { describe_bottleneck(group, out); });
 }

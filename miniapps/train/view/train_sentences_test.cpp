@@ -178,7 +178,7 @@ TEST(Sentences, HowLongReadingWentOnAndUnderSteps) {
   EXPECT_TRUE(has(only_sentence({record}, "timeline"), "lacks 10% of its spans"));
 }
 
-Record searched(double fed) {
+Record record_of_search(double fed) {
   Record record = train_cell(2, 0.06);
   record.parameters["au"] = 0.9;
   record.parameters["step_s"] = 0.05;
@@ -188,7 +188,7 @@ Record searched(double fed) {
 }
 
 TEST(Sentences, HowManyAcceleratorsAreFedAndWhatOneMoreCameTo) {
-  Record record = searched(7);
+  Record record = record_of_search(7);
   EXPECT_EQ(only_sentence({record}, "fed"),
             "With prefetch 2, alexnet on disk feeds 7 accelerators with steps of 50 ms: all were busy at "
             "least 90% of "
@@ -211,7 +211,7 @@ TEST(Sentences, HowManyAcceleratorsAreFedAndWhatOneMoreCameTo) {
 }
 
 TEST(Sentences, NoneFedSaysWhy) {
-  Record record = searched(0);
+  Record record = record_of_search(0);
   run_metric(record, "accelerator_utilization", {0.92, 0.89});
   record.parameters["one_more_missed_by"] = "input";
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "it was busy 89% of the time where 90% was asked for"));

@@ -80,7 +80,7 @@ Waterfall waterfall_of(const Record& record) {
            {loss_text(name.substr(prefix.size()), record), metric_value(record, name).value_or(0)}});
   if (lost.empty()) return {};
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [place, loss] : lost) waterfall.losses.push_back(std::move(loss));
+  for (auto& [index, loss] : lost) waterfall.losses.push_back(std::move(loss));
   waterfall.losses.push_back({"validating", metric_value(record, kValidation).value_or(0)});
   double rest_s = waterfall.wall_s - waterfall.computing_s;
   for (const LostTime& loss : waterfall.losses) rest_s -= loss.seconds;
@@ -98,12 +98,12 @@ std::string waterfall_html(const std::string& title, const Record& record, PageS
                           {"of the wall", HtmlTable::Kind::number, ""},
                           {"what is left of it", HtmlTable::Kind::words, ""}});
   std::vector<std::vector<std::string>> rows;
-  const auto add = [&](const std::string& words, double seconds, double before_s, std::string_view kind) {
-    table.row({text(words),
+  const auto add = [&](const std::string& label, double seconds, double before_s, std::string_view kind) {
+    table.row({text(label),
                text(format_seconds(seconds)),
                text(format_percent(seconds / waterfall.wall_s)),
                {bar(before_s, seconds, waterfall.wall_s, kind)}});
-    rows.push_back({words, plain_number(seconds), plain_number(seconds / waterfall.wall_s)});
+    rows.push_back({label, plain_number(seconds), plain_number(seconds / waterfall.wall_s)});
   };
   add("from the start to the end of the last step", waterfall.wall_s, 0, "whole");
   double left_s = waterfall.wall_s;

@@ -11,7 +11,7 @@
 namespace penstock::report {
 namespace {
 
-Record trained(int threads, int prefetch, double busy) {
+Record training_record(int threads, int prefetch, double busy) {
   Record record = train_cell(prefetch, 1);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
   record.parameters["threads"] = threads;
@@ -20,7 +20,7 @@ Record trained(int threads, int prefetch, double busy) {
 }
 
 TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
-  Record record = trained(4, 4, 0.5);
+  Record record = training_record(4, 4, 0.5);
   const auto put = [&](const char* name, std::vector<double> samples) {
     record.metrics[name] = {"s", Better::lower, "run", std::move(samples)};
   };
@@ -36,12 +36,12 @@ TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
   const Waterfall fall = waterfall_of(record);
   EXPECT_DOUBLE_EQ(fall.computing_s, 11.8);
   ASSERT_EQ(fall.losses.size(), 4U) << "what took no time is left out";
-  const char* const words[] = {"opening and reading", "decoding", "other ranks at work",
-                               "saving checkpoints"};
+  const char* const causes[] = {"opening and reading", "decoding", "other ranks at work",
+                                "saving checkpoints"};
   const double seconds[] = {2, 4, 1, 1.2};
   double left = fall.wall_s;
   for (size_t i = 0; i < fall.losses.size(); ++i) {
-    EXPECT_EQ(fall.losses[i].cause, words[i]);
+    EXPECT_EQ(fall.losses[i].cause, causes[i]);
     EXPECT_NEAR(fall.losses[i].seconds, seconds[i], 1e-9);
     left -= fall.losses[i].seconds;
   }
