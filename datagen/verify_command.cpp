@@ -159,9 +159,9 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   summary["bytes_read"] = findings.bytes_read;
   summary["wall_s"] = findings.seconds;
   summary["verdict"] = findings.wrong_objects() > 0 ? "failed"
-                       : !findings.complete ? "interrupted"
-                       : !has_checksums     ? "skipped"
-                                            : "ok";
+                       : !findings.complete         ? "interrupted"
+                       : !has_checksums             ? "skipped"
+                                                    : "ok";
   print_json(summary);
 }
 

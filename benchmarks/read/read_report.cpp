@@ -35,7 +35,7 @@ std::string cache_text(const Record& record) {
     if (method == "evict") line += "; eviction was asked for";
     if (record.cache.contains("device_bytes_fraction") && record.cache["device_bytes_fraction"].is_number())
       line += fmt::format("; {:.0f}% of the bytes came from the device",
-                           100 * record.cache["device_bytes_fraction"].get<double>());
+                          100 * record.cache["device_bytes_fraction"].get<double>());
     line += ")";
   }
   if (text("client_metadata") == "cold") line += "; client metadata cold";

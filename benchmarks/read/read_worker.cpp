@@ -30,9 +30,8 @@ constexpr int64_t kWatchIntervalNs = kSecondNs / 10;
 ReadRun::ReadRun(uint64_t samples, const ReadOptions& options, const RankShare& share,
                  const ReadSpec& run_spec, uint64_t first_pass_number, ReadWorkers all_workers)
     : source(samples, run_spec.threads, run_spec.max_passes,
-             time_limit(run_spec.end).count() != 0
-                 ? INT64_MAX
-                 : (shortest_time(run_spec.end) + run_spec.ramp).count()),
+             time_limit(run_spec.end).count() != 0 ? INT64_MAX
+                                                   : (shortest_time(run_spec.end) + run_spec.ramp).count()),
       spec(run_spec),
       workers(all_workers),
       first_pass(first_pass_number),

@@ -209,8 +209,8 @@ class ContentReader {
     if (index == 0 || manifest_.sample(index - 1).object != sample.object) range.begin = 0;
     const bool is_last =
         index + 1 == manifest_.samples() || manifest_.sample(index + 1).object != sample.object;
-    range.end = std::max(range.end, is_last ? manifest_.object_bytes(sample.object)
-                                            : manifest_.sample(index + 1).offset);
+    range.end = std::max(
+        range.end, is_last ? manifest_.object_bytes(sample.object) : manifest_.sample(index + 1).offset);
     return range;
   }
 

@@ -103,7 +103,7 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
 // Lists the stores once and tries their checkpoints. Returns nothing if a listed copy has disappeared:
 // another process has removed it, and may have added others. The caller then tries again.
 Result<std::optional<Restart>> choose_once(std::span<CheckpointStore* const> stores, std::string_view run,
-                                         const RestartRequest& request) {
+                                           const RestartRequest& request) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   Restart restart;
   restart.run = run;

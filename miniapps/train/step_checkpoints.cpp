@@ -45,9 +45,8 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
   Checkpointer::OnReached on_reached;
   const auto prepare = [&]() -> Result<void> {
     const auto rank = uint64_t(ranks.rank());
-    PENSTOCK_ASSIGN(
-        self.state_,
-        PayloadState::make(saving.payload.shard(rank, uint64_t(ranks.size())), rank, end_state.seed));
+    PENSTOCK_ASSIGN(self.state_, PayloadState::make(saving.payload.shard(rank, uint64_t(ranks.size())), rank,
+                                                    end_state.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
     PENSTOCK_ASSIGN(on_reached, log_acknowledgements(saving.ack_log));
     return success();

@@ -30,11 +30,11 @@ std::string recording_folder_of(uint32_t pid) {
 
 std::vector<std::string> recording_folders() {
   std::set<std::string> folders;
-  std::error_code failed;
-  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+  std::error_code error;
+  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const auto pid = parse_digits<uint32_t>(at->path().filename().native());
     if (!pid) continue;
-    if (std::string folder = recording_folder_of(*pid); !folder.empty() && fs::is_directory(folder, failed))
+    if (std::string folder = recording_folder_of(*pid); !folder.empty() && fs::is_directory(folder, error))
       folders.insert(std::move(folder));
   }
   return {folders.begin(), folders.end()};

@@ -1,8 +1,8 @@
 // Finds recording processes and switches their traces.
 //
 // A recorded process has its session file mapped and writes to it. The code here runs in a penstock command:
-// it reads the file with pread(), and writes to it only in set_trace(). How the recorded process reads the
-// switch is in profiling/interpose/writer/session_lifetime.cpp.
+// it reads the file with pread(), and writes to it only in set_trace().
+// profiling/interpose/writer/session_lifetime.cpp shows how the recorded process reads the switch.
 //
 // Threads: any thread of a penstock command may call these functions, also the live view's inspecting thread
 // (profiling/serve/live_view.hpp).

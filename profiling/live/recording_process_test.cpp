@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using RecordingProcessTest = RunningTest;
 
-TEST_F(RecordingProcessTest, KnowsWhatRuns) {
-  SessionBytes mine = of_this_process();
+TEST_F(RecordingProcessTest, ListsRunningProcesses) {
+  SessionBytes mine = session_of_this_process();
   mine.header().trace_limit = 4096;
   mine.write(folder_.path());
   SessionBytes ended(200);
@@ -26,12 +26,12 @@ TEST_F(RecordingProcessTest, KnowsWhatRuns) {
   std::memcpy(killed.header().host, mine.header().host, sizeof killed.header().host);
   killed.write(folder_.path());
   for (const unsigned rank : {1U, 0U}) {
-    SessionBytes away(300 + rank);
-    away.header().state = PENSTOCK_RUNNING;
-    away.header().rank = rank;
-    away.header().ranks = 2;
-    away.header().control = rank;
-    away.write(folder_.path());
+    SessionBytes remote(300 + rank);
+    remote.header().state = PENSTOCK_RUNNING;
+    remote.header().rank = rank;
+    remote.header().ranks = 2;
+    remote.header().control = rank;
+    remote.write(folder_.path());
   }
   std::ofstream(folder_.path() / "7-7.session") << "torn";
   ASSERT_EQ(::mkfifo((folder_.path() / "8-8.session").c_str(), 0600), 0);
@@ -51,11 +51,11 @@ TEST_F(RecordingProcessTest, KnowsWhatRuns) {
   EXPECT_ERRC(Errc::not_found, recording_processes(folder_.path() / "none"));
 }
 
-TEST_F(RecordingProcessTest, TheNewestFileOfAProcessIsItsOwn) {
-  SessionBytes before = of_this_process();
+TEST_F(RecordingProcessTest, AProcessIsDescribedByItsNewestFile) {
+  SessionBytes before = session_of_this_process();
   before.header().state = PENSTOCK_STOPPED;
   before.write(folder_.path());
-  SessionBytes after = of_this_process();
+  SessionBytes after = session_of_this_process();
   after.header().begin.monotonic_ns += 5;
   const fs::path newest = after.write(folder_.path());
   ASSERT_EQ(running().size(), 1U);
@@ -65,8 +65,8 @@ TEST_F(RecordingProcessTest, TheNewestFileOfAProcessIsItsOwn) {
   EXPECT_TRUE(running().empty());
 }
 
-TEST_F(RecordingProcessTest, SwitchesOneWord) {
-  SessionBytes bytes = of_this_process();
+TEST_F(RecordingProcessTest, ChangesOnlyTheTraceBit) {
+  SessionBytes bytes = session_of_this_process();
   bytes.header().control = 6;  // bits that a later version may use
   const fs::path file = bytes.write(folder_.path());
   ASSERT_TRUE(set_trace(running()[0], true).ok());
@@ -75,12 +75,12 @@ TEST_F(RecordingProcessTest, SwitchesOneWord) {
   ASSERT_TRUE(set_trace(running()[0], false).ok());
   bytes.header().control = 6;
   std::ifstream in(file, std::ios::binary);
-  const std::string now{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(now, std::string(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size()));
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(content, std::string(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size()));
 }
 
-TEST_F(RecordingProcessTest, WritesToNothingButASessionOfAProcessThatRuns) {
-  SessionBytes bytes = of_this_process();
+TEST_F(RecordingProcessTest, WritesOnlyToSessionFilesOfRunningProcesses) {
+  SessionBytes bytes = session_of_this_process();
   const fs::path file = bytes.write(folder_.path());
   const RecordingProcess process = running()[0];
   RecordingProcess other = process;
@@ -99,25 +99,25 @@ TEST_F(RecordingProcessTest, WritesToNothingButASessionOfAProcessThatRuns) {
   other.file = folder_.path() / "pipe.session";
   ASSERT_EQ(::mkfifo(other.file.c_str(), 0600), 0);
   EXPECT_ERRC(Errc::corrupt, set_trace(other, true));
-  EXPECT_FALSE(is_on(file));
+  EXPECT_FALSE(is_trace_on(file));
   bytes.header().state = PENSTOCK_ENDED;
   bytes.write(folder_.path());
   EXPECT_ERRC(Errc::not_found, set_trace(process, true));
-  EXPECT_FALSE(is_on(file));
+  EXPECT_FALSE(is_trace_on(file));
   bytes.header().control = 1;
   bytes.write(folder_.path());
   EXPECT_ERRC(Errc::not_found, set_trace(process, false));
-  EXPECT_FALSE(is_on(file));  // switched off for children that inherit it
+  EXPECT_FALSE(is_trace_on(file));  // switched off for children that inherit the switch
   fs::remove(file);
   EXPECT_ERRC(Errc::not_found, set_trace(process, true));
 }
 
-TEST_F(RecordingProcessTest, AnotherUsersIsLeftAlone) {
+TEST_F(RecordingProcessTest, DoesNotWriteToFilesOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
-  const fs::path file = of_this_process().write(folder_.path());
+  const fs::path file = session_of_this_process().write(folder_.path());
   const RecordingProcess process = running()[0];
   fs::permissions(folder_.path(), fs::perms(0755));
-  fs::permissions(file, fs::perms(0666));  // writable by its mode
+  fs::permissions(file, fs::perms(0666));  // the mode lets everyone write
   ASSERT_EQ(::seteuid(65534), 0);
   const Result<void> open_to_all = set_trace(process, true);
   ASSERT_EQ(::seteuid(0), 0);
@@ -127,7 +127,7 @@ TEST_F(RecordingProcessTest, AnotherUsersIsLeftAlone) {
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_TRUE(fails_with(Errc::permission_denied, open_to_all, "another user's"));
   EXPECT_ERRC(Errc::permission_denied, closed);
-  EXPECT_FALSE(is_on(file));
+  EXPECT_FALSE(is_trace_on(file));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-inline SessionBytes of_this_process() {
+inline SessionBytes session_of_this_process() {
   SessionBytes bytes(static_cast<uint32_t>(::getpid()));
   bytes.header().process_start = process_start(bytes.header().pid);
   bytes.header().state = PENSTOCK_RUNNING;
@@ -40,7 +40,7 @@ class IdleChild {
   IdleChild(const IdleChild&) = delete;
   IdleChild& operator=(const IdleChild&) = delete;
   SessionBytes session() const {
-    SessionBytes bytes = of_this_process();
+    SessionBytes bytes = session_of_this_process();
     bytes.header().pid = uint32_t(pid_);
     bytes.header().process_start = process_start(bytes.header().pid);
     return bytes;
@@ -59,7 +59,7 @@ class IdleChild {
 class RunningTest : public testing::Test {
  protected:
   std::vector<RecordingProcess> running() const { return recording_processes(folder_.path()).value(); }
-  bool is_on(const std::filesystem::path& file) const {
+  bool is_trace_on(const std::filesystem::path& file) const {
     return (ProcessFile::open(file).value()->header().control & 1U) != 0;
   }
   ScratchFolder folder_;

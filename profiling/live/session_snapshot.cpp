@@ -46,8 +46,8 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   std::optional<SessionView> view;
   if (::fstat(fd, &status) != 0) return errno_error(errno, "cannot look at", path);
   if (status.st_size == 0) return view;
-  if (const int failed = file.map(fd, size_t(status.st_size)); failed != 0)
-    return errno_error(failed, "cannot map", path);
+  if (const int error = file.map(fd, size_t(status.st_size)); error != 0)
+    return errno_error(error, "cannot map", path);
   if (Result<SessionView> parsed = SessionView::parse(file.bytes()); parsed.ok()) view = *std::move(parsed);
   return view;
 }
@@ -73,9 +73,10 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
     const auto found = counts.find(offset);
     return found == counts.end() ? 0 : found->second;
   };
-  PENSTOCK_ASSIGN(const EmptiedCounts copies, emptied_counts(copy, to));
-  for (const auto& [offset, copied] : copies) {
-    if (count_at(counts_before, offset) == copied && count_at(counts_after, offset) == copied) continue;
+  PENSTOCK_ASSIGN(const EmptiedCounts counts_in_copy, emptied_counts(copy, to));
+  for (const auto& [offset, count_in_copy] : counts_in_copy) {
+    if (count_at(counts_before, offset) == count_in_copy && count_at(counts_after, offset) == count_in_copy)
+      continue;
     uint64_t used = 0;
     const off_t used_offset = off_t(offset + offsetof(penstock_block, used));
     const uint64_t zero = 0;
@@ -83,7 +84,7 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
         ::pwrite(copy, &zero, sizeof zero, used_offset) != ssize_t(sizeof zero))
       return errno_error(errno, "cannot write", to);
     // If the block was emptied once more after it was copied, `dropped` already counts its segments.
-    if (count_at(counts_after, offset) == copied) dropped += used / sizeof(penstock_segment);
+    if (count_at(counts_after, offset) == count_in_copy) dropped += used / sizeof(penstock_segment);
   }
   if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
       ssize_t(sizeof dropped))
@@ -91,18 +92,18 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
   return success();
 }
 
-uint64_t dropped_in(int fd, uint64_t otherwise) {
+uint64_t dropped_in(int fd, uint64_t default_count) {
   penstock_session_header header{};
-  return read_header(fd, header) ? header.dropped_segments : otherwise;
+  return read_header(fd, header) ? header.dropped_segments : default_count;
 }
 
 Result<void> write_at(int to, const void* bytes, size_t count, uint64_t offset, const std::string& target) {
   const auto* from = static_cast<const char*>(bytes);
-  for (size_t done = 0; done < count;) {
-    const ssize_t written_bytes =
-        retry_eintr([&] { return ::pwrite(to, from + done, count - done, off_t(offset + done)); });
+  for (size_t done_bytes = 0; done_bytes < count;) {
+    const ssize_t written_bytes = retry_eintr(
+        [&] { return ::pwrite(to, from + done_bytes, count - done_bytes, off_t(offset + done_bytes)); });
     if (written_bytes <= 0) return errno_error(written_bytes < 0 ? errno : ENOSPC, "cannot write", target);
-    done += size_t(written_bytes);
+    done_bytes += size_t(written_bytes);
   }
   return success();
 }
@@ -145,15 +146,17 @@ Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& 
   if (!view) return success();
   const std::span<const std::byte> bytes = file.bytes();
   for (const SessionBlock& block : view->blocks()) {
-    const bool is_segments = block.kind == PENSTOCK_BLOCK_SEGMENTS;
-    if (is_segments != (part == CopyPart::segments)) continue;
-    penstock_block copied{};
-    const bool is_same =
-        is_segments && ::pread(copy, &copied, sizeof copied, off_t(block.offset)) == ssize_t(sizeof copied) &&
-        copied.magic == PENSTOCK_BLOCK_MAGIC && copied.used == block.entries.size() &&
-        copied.renewed == block.times_emptied;
+    const bool has_segments = block.kind == PENSTOCK_BLOCK_SEGMENTS;
+    if (has_segments != (part == CopyPart::segments)) continue;
+    penstock_block copied_block{};
+    const bool is_same = has_segments &&
+                         ::pread(copy, &copied_block, sizeof copied_block, off_t(block.offset)) ==
+                             ssize_t(sizeof copied_block) &&
+                         copied_block.magic == PENSTOCK_BLOCK_MAGIC &&
+                         copied_block.used == block.entries.size() &&
+                         copied_block.renewed == block.times_emptied;
     if (!is_same)
-      PENSTOCK_TRY(write_at(copy, bytes.data() + block.offset, sizeof copied + block.entries.size(),
+      PENSTOCK_TRY(write_at(copy, bytes.data() + block.offset, sizeof copied_block + block.entries.size(),
                             block.offset, target));
   }
   if (part == CopyPart::segments) return success();
@@ -231,7 +234,7 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
       PENSTOCK_TRY(write_at(out.get(), &header.kernel_begin, sizeof header.kernel_begin,
                             offsetof(penstock_session_header, kernel_begin), to.string()));
   }
-  if (const int failed = out.close(); failed != 0) return errno_error(failed, "cannot write", to.string());
+  if (const int error = out.close(); error != 0) return errno_error(error, "cannot write", to.string());
   return kernel ? complete_file(to, *kernel, now_ns) : success();
 }
 

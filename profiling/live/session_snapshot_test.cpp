@@ -1,5 +1,6 @@
-// Tests snapshots of sessions. Renewing has a thread that writes to a session's file while the test copies
-// it. The two share the file's mapping, through atomic stores, and atomics; no lock.
+// Tests snapshots of sessions. BlockRenewer has a thread that writes to a session's file while the test
+// copies it. The thread and the test share the mapped file, to which the thread makes atomic stores, and
+// atomic members. No lock is used.
 #include "profiling/live/session_snapshot.hpp"
 
 #include <fcntl.h>
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 using SnapshotTest = RunningTest;
 
 TEST_F(SnapshotTest, ASnapshotIsASession) {
-  SessionBytes mine = of_this_process();
+  SessionBytes mine = session_of_this_process();
   mine.add_file("/data/a", 1, 3, 100);
   mine.write(folder_.path());
   SessionBytes ended(200);
@@ -36,35 +37,35 @@ TEST_F(SnapshotTest, ASnapshotIsASession) {
   note.command = {"job"};
   note.started = "2026-01-01T00:00:00Z";
   ASSERT_TRUE(write_note(folder_.path(), note).ok());
-  const ScratchFolder place;
-  const fs::path to = place.path() / "copy";
+  const ScratchFolder parent_folder;
+  const fs::path to = parent_folder.path() / "copy";
   ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
-  struct stat about {};
-  ASSERT_EQ(::stat(to.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777U, 0700U);
+  struct stat status {};
+  ASSERT_EQ(::stat(to.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0700U);
   const fs::path paths[] = {to};
   const Session session = open_session(paths).value();
   EXPECT_TRUE(session.problems.empty());
   ASSERT_EQ(session.processes.size(), 2U);
   EXPECT_EQ(read_note(to).command, std::vector<std::string>{"job"});
   for (const auto& process_file : session.process_files) {
-    ASSERT_EQ(::stat(process_file->path().c_str(), &about), 0);
-    EXPECT_EQ(about.st_mode & 0777U, 0600U);
+    ASSERT_EQ(::stat(process_file->path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
     if (process_file->header().pid == 200) continue;
     EXPECT_EQ(process_file->header().kernel_end_known, 1U);  // known at the time of the copy
   }
   EXPECT_ERRC(Errc::already_exists, snapshot_session(folder_.path(), to));
-  EXPECT_ERRC(Errc::not_found, snapshot_session(place.path(), place.path() / "never"));
-  EXPECT_FALSE(fs::exists(place.path() / "never"));
+  EXPECT_ERRC(Errc::not_found, snapshot_session(parent_folder.path(), parent_folder.path() / "never"));
+  EXPECT_FALSE(fs::exists(parent_folder.path() / "never"));
 }
 
-TEST_F(SnapshotTest, ASnapshotTellsHostsApart) {
-  SessionBytes mine = of_this_process();
+TEST_F(SnapshotTest, ASnapshotDistinguishesHosts) {
+  SessionBytes mine = session_of_this_process();
   mine.write(folder_.path());
-  SessionBytes away(mine.header().pid);
-  away.header().state = PENSTOCK_RUNNING;
-  away.header().begin.monotonic_ns += 7;
-  away.write(folder_.path());
+  SessionBytes remote(mine.header().pid);
+  remote.header().state = PENSTOCK_RUNNING;
+  remote.header().begin.monotonic_ns += 7;
+  remote.write(folder_.path());
   const fs::path to = folder_.path() / "copy";
   ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
   const fs::path paths[] = {to};
@@ -74,7 +75,7 @@ TEST_F(SnapshotTest, ASnapshotTellsHostsApart) {
 }
 
 TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
-  of_this_process().write(folder_.path());
+  session_of_this_process().write(folder_.path());
   const fs::path to = folder_.path() / "copy";
   simulate_interrupt(SIGINT);
   EXPECT_ERRC(Errc::interrupted, snapshot_session(folder_.path(), to));
@@ -83,16 +84,16 @@ TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
 }
 
 // Imitates a process that empties the block of its oldest calls and fills it again, all the time. All calls
-// in a block have the same offset: the number of this filling. So a test can see a block that is half old and
-// half new.
-class Renewing {
+// in a block have the same offset: the number of this filling. So a test can detect a block that is half old
+// and half new.
+class BlockRenewer {
  public:
   static constexpr uint64_t kBlocks = 16;
   static constexpr uint64_t kCalls =
       (PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block)) / sizeof(penstock_segment);
 
-  explicit Renewing(const fs::path& folder) {
-    SessionBytes bytes = of_this_process();
+  explicit BlockRenewer(const fs::path& folder) {
+    SessionBytes bytes = session_of_this_process();
     for (uint64_t i = 0; i < kBlocks * kCalls; ++i) bytes.add(penstock_segment{});
     const fs::path file = bytes.write(folder);
     bytes_ = bytes.bytes().size();
@@ -101,14 +102,14 @@ class Renewing {
     ::close(fd);
     thread_ = std::thread([this] { run(); });
   }
-  ~Renewing() {
+  ~BlockRenewer() {
     stop_ = true;
     thread_.join();
     ::munmap(base_, bytes_);
   }
-  Renewing(const Renewing&) = delete;
-  Renewing& operator=(const Renewing&) = delete;
-  uint64_t made() const { return made_; }
+  BlockRenewer(const BlockRenewer&) = delete;
+  BlockRenewer& operator=(const BlockRenewer&) = delete;
+  uint64_t segment_count() const { return segment_count_; }
 
  private:
   void run() {
@@ -122,25 +123,25 @@ class Renewing {
       auto* const calls = reinterpret_cast<penstock_segment*>(at + sizeof(penstock_block));
       for (uint64_t i = 0; i < kCalls; ++i) calls[i].offset = number;
       __atomic_store_n(&block.used, kCalls * sizeof(penstock_segment), __ATOMIC_SEQ_CST);
-      made_ += kCalls;
+      segment_count_ += kCalls;
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
 
   char* base_ = nullptr;
   size_t bytes_ = 0;
-  std::atomic<uint64_t> made_{kBlocks * kCalls};
+  std::atomic<uint64_t> segment_count_{kBlocks * kCalls};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
-TEST_F(SnapshotTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
-  const Renewing process(folder_.path());
+TEST_F(SnapshotTest, ASnapshotCountsSegmentsDroppedDuringTheCopy) {
+  const BlockRenewer process(folder_.path());
   for (int i = 0; i < 30; ++i) {
-    const uint64_t before = process.made();
+    const uint64_t before = process.segment_count();
     const fs::path to = folder_.path() / std::to_string(i);
     ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
-    const uint64_t after = process.made();
+    const uint64_t after = process.segment_count();
     const fs::path paths[] = {to};
     const Session session = open_session(paths).value();
     const SessionView& view = session.process_files.at(0)->view();
@@ -154,7 +155,7 @@ TEST_F(SnapshotTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
       });
     }
     EXPECT_GE(all, before);
-    EXPECT_LE(all, after + 2 * Renewing::kCalls);  // a block that is being emptied is counted twice
+    EXPECT_LE(all, after + 2 * BlockRenewer::kCalls);  // a block that is being emptied is counted twice
   }
 }
 

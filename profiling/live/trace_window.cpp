@@ -59,15 +59,15 @@ bool is_in_target_folder(const TraceTargets& targets, const RecordingProcess& pr
 }
 
 // Lists the running processes of the targets' folders, and of the folders into which the single target
-// processes record. If a folder cannot be read, this is an error in the first listing (`is_first`); later
-// listings skip the folder.
-Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_first) {
+// processes record. If a folder cannot be read, this is an error in the first listing (`is_first_listing`);
+// later listings skip the folder.
+Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_first_listing) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
   SessionProcesses result;
   for (const fs::path& folder : folders) {
     Result<SessionProcesses> found = session_processes(folder);
-    if (!found.ok() && is_first) return found.error();
+    if (!found.ok() && is_first_listing) return found.error();
     if (!found.ok()) continue;
     for (RecordingProcess& process : found->recording) {
       // trace_targets() has found the single target processes on this machine
@@ -98,7 +98,7 @@ bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
 class SwitchRounds {
  public:
   // True if another round is needed. `nothing_changed`: the last round changed nothing. `between_files`: some
-  // process has stopped its file and may begin another.
+  // process has ended its file and may begin another one.
   bool needs_another(bool nothing_changed, bool between_files) {
     // At least this many rounds are made, even if they take longer than kMostWait on a slow machine.
     constexpr int kLeastRounds = 3;
@@ -146,10 +146,10 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
       targets.processes.push_back(std::move(process));
       continue;
     }
-    std::error_code failed;
-    fs::path folder = fs::absolute(argument, failed).lexically_normal();
+    std::error_code error;
+    fs::path folder = fs::absolute(argument, error).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
-    if (failed || !fs::is_directory(folder, failed))
+    if (error || !fs::is_directory(folder, error))
       return make_error(Errc::not_found, "'{}' is neither a process's number nor a session's folder",
                         argument);
     targets.folders.push_back(std::move(folder));
@@ -182,7 +182,7 @@ bool TraceWindow::inherited_from_traced(const RecordingProcess& process) const {
   });
 }
 
-void TraceWindow::add_or_rearm(const RecordingProcess& process) {
+void TraceWindow::add_or_switch_on_again(const RecordingProcess& process) {
   TracedProcess* traced = find_traced(traced_, process);
   if (traced == nullptr) {
     const bool inherited = process.trace && !is_first_update_ && inherited_from_traced(process);
@@ -226,7 +226,7 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
 
 Result<void> TraceWindow::update() {
   PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets_, is_first_update_));
-  for (const RecordingProcess& process : found.recording) add_or_rearm(process);
+  for (const RecordingProcess& process : found.recording) add_or_switch_on_again(process);
   note_ended(found.recording);
   if (is_first_update_ && traced_.empty()) return no_target_error(targets_);
   is_first_update_ = false;
@@ -241,7 +241,7 @@ size_t TraceWindow::running_count() const {
 
 // Switches the trace off in the running processes in which this object switched it on, and in their children.
 // Returns true if there was nothing to switch off.
-bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
+bool TraceWindow::switch_off_running(const std::vector<RecordingProcess>& running) {
   bool nothing_changed = true;
   for (const RecordingProcess& process : running) {
     if (!process.trace) continue;
@@ -266,7 +266,7 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
 // Switches the trace off in the files of processes that have ended: a child that has not recorded anything
 // yet will copy the trace switch from its parent's file, even if the parent has ended. Returns true if there
 // was nothing to switch off.
-bool TraceWindow::disarm_ended() {
+bool TraceWindow::switch_off_ended() {
   bool nothing_changed = true;
   for (TracedProcess& traced : traced_) {
     if (!traced.ended || traced.was_on || traced.from_ns == 0 || !traced.process.trace) continue;
@@ -286,9 +286,9 @@ void TraceWindow::end() {
   do {
     const Result<SessionProcesses> found = list_processes(targets_, false);
     if (!found.ok()) break;
-    nothing_changed = disarm_all(found->recording);
+    nothing_changed = switch_off_running(found->recording);
     note_ended(found->recording);
-    nothing_changed = disarm_ended() && nothing_changed;
+    nothing_changed = switch_off_ended() && nothing_changed;
     between_files = std::any_of(
         found->between_files.begin(), found->between_files.end(), [&](const RecordingProcess& process) {
           const TracedProcess* traced = find_traced(traced_, process);

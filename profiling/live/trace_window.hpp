@@ -41,7 +41,7 @@ struct TracedProcess {
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
-// its begin. Programs that are executed or started in another way are traced after the next update(). end()
+// its start. Programs that are executed or started in another way are traced after the next update(). end()
 // (also called by the destructor) switches tracing off in all processes in which this object switched it on,
 // and in their children. Processes that were traced before stay traced. Not thread-safe.
 class TraceWindow {
@@ -64,13 +64,13 @@ class TraceWindow {
   bool inherited_from_traced(const RecordingProcess& process) const;
   // Adds `process` to traced_ and switches its trace on, if it is a target or a child of a traced process. If
   // it is in traced_ already and has begun another file, switches the trace on in that file.
-  void add_or_rearm(const RecordingProcess& process);
+  void add_or_switch_on_again(const RecordingProcess& process);
   // Notes when the processes that are not in `running` stopped recording, and which of them have ended.
   void note_ended(const std::vector<RecordingProcess>& running);
-  // disarm_all() switches the trace off in running processes, disarm_ended() in the files of processes that
-  // have ended. They return true if there was nothing to switch off.
-  bool disarm_all(const std::vector<RecordingProcess>& running);
-  bool disarm_ended();
+  // switch_off_running() switches the trace off in running processes, switch_off_ended() in the files of
+  // processes that have ended. They return true if there was nothing to switch off.
+  bool switch_off_running(const std::vector<RecordingProcess>& running);
+  bool switch_off_ended();
 
   TraceTargets targets_;
   std::vector<TracedProcess> traced_;  // in the order in which update() found them

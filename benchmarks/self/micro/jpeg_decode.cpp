@@ -97,7 +97,7 @@ void compare(benchmark::State& state, size_t count) {
       const bool composed_first = turn++ % 2 == 0;
       for (const bool is_composed : {composed_first, !composed_first}) {
         const auto done = is_composed ? decode(decoder, pair.composed, image, composed)
-                                       : decode(decoder, pair.plain, image, plain);
+                                      : decode(decoder, pair.plain, image, plain);
         if (!done.ok()) return give_up(state, done.error());
       }
       pixels += double(image.width) * image.height;

@@ -19,10 +19,10 @@ inline void count_finished_async_io() noexcept {
   count_finished_kernel_aio();
   count_finished_rings();
 }
-// These functions forget all operations. They are called in a fork's child, because its parent's operations
-// do not belong to it, and when recording begins. They reset the locks of the tables without taking them,
-// because waiting for a lock could block for ever: its owner may not exist in the child, or may itself wait
-// for the thread that begins recording.
+// These functions empty the tables of operations. They are called in a fork's child, because its parent's
+// operations do not belong to it, and when recording begins. They reset the locks of the tables without
+// taking them, because waiting for a lock could block for ever: its owner may not exist in the child, or may
+// itself wait for the thread that begins recording.
 void forget_aio() noexcept;
 void forget_kernel_aio() noexcept;
 void forget_rings() noexcept;

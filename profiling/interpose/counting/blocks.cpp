@@ -7,8 +7,8 @@
 // another thread changes the session. So the thread that changes the session must not wait for lock_ while
 // session.is_changing is set.
 // Memory: from the kernel, at the first operation.
-// Signals: any handler may call these functions. If its own thread holds lock_, has_lock() is false. In that
-// case a new operation counts as dropped, and the end of an operation is not counted.
+// Signals: any handler may call these functions. If the handler's own thread holds lock_, has_lock() is
+// false. In that case a new operation counts as dropped, and the end of an operation is not counted.
 // Forks: a child frees the lock and empties the table (forget_all()).
 #include "profiling/interpose/counting/blocks.hpp"
 
@@ -99,7 +99,7 @@ void AsyncOperations::drop(const void* block) noexcept {
 }
 
 void AsyncOperations::count_ended(ThreadLog& log,
-                                  bool (*ended)(const Pending& pending, int64_t& result)) noexcept {
+                                  bool (*has_ended)(const Pending& pending, int64_t& result)) noexcept {
   const LockGuard lock(lock_);
   if (!lock.has_lock()) {
     return;
@@ -109,7 +109,7 @@ void AsyncOperations::count_ended(ThreadLog& log,
       continue;
     }
     int64_t result = 0;
-    if (ended(pending_.at(i), result)) {
+    if (has_ended(pending_.at(i), result)) {
       count_result(log, pending_.at(i), result);
     } else {
       count_drop(session.header->dropped_operations);

@@ -24,10 +24,10 @@ class AsyncOperations {
   void end(ThreadLog& log, const void* block, int64_t result) noexcept;
   // Removes an operation whose submission has failed.
   void drop(const void* block) noexcept;
-  // Counts the operations that have ended, and empties the table. `ended` returns whether an operation has
-  // ended; if so, it also stores the result. Operations that have not ended count as dropped. Called before
-  // the process ends or executes another program, and before recording ends.
-  void count_ended(ThreadLog& log, bool (*ended)(const Pending& pending, int64_t& result)) noexcept;
+  // Counts the operations that have ended, and empties the table. `has_ended` returns whether an operation
+  // has ended; if so, it also stores the result. Operations that have not ended count as dropped. Called
+  // before the process ends or executes another program, and before recording ends.
+  void count_ended(ThreadLog& log, bool (*has_ended)(const Pending& pending, int64_t& result)) noexcept;
   // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
   // parent's, and when recording begins.
   void forget_all() noexcept;

@@ -45,8 +45,8 @@ constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 // Waits while another thread changes the session, and then moves the log to the new session. Called by the
 // constructor of an outermost Update, after it has set `update_mark`.
 // Order: `update_mark` is cleared during the wait, because the thread that changes the session waits until no
-// log is marked. Then it is set again (sequentially consistent) before `changes` is read again; Update
-// explains why.
+// log is marked. Then it is set again (sequentially consistent) before session.is_changing is read again. The
+// comment of class Update explains why.
 // The thread that changes the session never calls this while session.is_changing is set: it makes no Update
 // then, and it has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
@@ -97,8 +97,8 @@ void Update::defer(int fd, const Operation& operation) noexcept {
                                .fd = fd,
                                .device = status.st_dev,
                                .inode = status.st_ino};
-  const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
-  if (moves && operation.offset < 0) {
+  const bool transfers_data = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
+  if (transfers_data && operation.offset < 0) {
     // The call has moved the position already, so its bytes begin `length` before the present position.
     const long end_offset = system_call(SYS_lseek, fd, 0, SEEK_CUR);
     deferred.operation.offset = end_offset < operation.length ? 0 : end_offset - operation.length;
@@ -109,7 +109,7 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 namespace {
 
 // Counts an operation on a descriptor, and returns the counters. Null if the descriptor has no file (a pipe,
-// for example) or is not in /proc. Null also if there is no room; in that case the operation counts as
+// for example) or is not in /proc. Null also if the session has no room; in that case the operation counts as
 // dropped. Called within an update.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
@@ -129,8 +129,8 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& deferred) noexcep
   const Operation& operation = deferred.operation;
   if (deferred.by_descriptor) {
     struct stat status {};
-    // A retired log writes to a file that has ended, so no description may be made with it: its name would be
-    // in that file, but other threads would look for the name in their current file.
+    // A retired log writes to the file of an ended session, so no description may be made with this log: the
+    // name would be in the old file, but other threads would look for it in the current file.
     if (!log.is_retired && inspect(deferred.fd, "", status) && status.st_dev == deferred.device &&
         status.st_ino == deferred.inode) {
       count_of_descriptor(log, deferred.fd, operation);
@@ -158,13 +158,13 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
 }
 
 // Counts the operations that handlers deferred. Called by the destructors of Update and OuterUpdate, after
-// they have cleared the mark. It makes an Update of its own. So handlers that run meanwhile only add entries
-// behind those that are read here. deferred_count is set to 0 only if it did not change meanwhile; otherwise
-// the loop counts the new entries too.
+// they have cleared the mark. This function makes an Update of its own, so handlers that run meanwhile only
+// add entries after those that are read here. deferred_count is set to 0 only if it did not change meanwhile;
+// otherwise the loop counts the new entries too.
 void count_all_deferred(ThreadLog& log) noexcept {
-  const Update update(log);  // if it moves the log to another session, begin_in_session() drops the entries
+  const Update update(log);  // if this moves the log to another session, begin_in_session() drops the entries
   uint32_t count = log.deferred_count;
-  for (uint32_t i = 0; !update.nested() && count != 0;) {
+  for (uint32_t i = 0; !update.is_nested() && count != 0;) {
     for (; i < count; ++i) {
       count_deferred(log, log.deferred[i]);
     }
@@ -194,7 +194,7 @@ penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& c
 // such a handler only finds the descriptor's description, which needs no lock, and defers the operation.
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
-  if (update.nested()) {
+  if (update.is_nested()) {
     const Description* description = description_of(fd);
     if (description == nullptr) {
       update.defer(fd, operation);
@@ -206,16 +206,17 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return count_of_descriptor(log, fd, operation);
 }
 
-// Finds the counters for a close, and forgets the descriptor. Called by close_and_count(), before the
-// program's call. In a handler that interrupted an update of its own thread, the update may be using
-// log.spare. So there forget() gives the description back to the shared lists, and null is returned.
+// Finds the counters to which a close will be added, and forgets the descriptor. Called by close_and_count(),
+// before the program's call. In a handler that interrupted an update of its own thread, the update may be
+// using log.spare_description. So in such a handler forget() gives the description back to the shared lists,
+// and null is returned.
 penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept {
   const Description* description = description_of(fd);
   if (description == nullptr) [[unlikely]] {
     return nullptr;
   }
   Update update(log);
-  if (update.nested()) [[unlikely]] {
+  if (update.is_nested()) [[unlikely]] {
     forget(fd);
     return nullptr;
   }
@@ -226,7 +227,7 @@ penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept {
       [[unlikely]] {
     c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   }
-  log.spare.forget(fd);
+  log.spare_description.forget(fd);
   return c;
 }
 
@@ -283,7 +284,7 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
     return;
   }
   Update update(log);
-  if (update.nested()) {
+  if (update.is_nested()) {
     count_drop(session.header->dropped_operations);
     return;
   }
@@ -303,7 +304,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     return;
   }
   Update update(log);
-  if (update.nested()) [[unlikely]] {
+  if (update.is_nested()) [[unlikely]] {
     count_drop(session.header->dropped_operations);
     forget(fd);
     return;
@@ -328,7 +329,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   if (is_named) [[likely]] {
     log.files.prefetch(name.file, operation.layer);
   }
-  Description* description = log.spare.make();
+  Description* description = log.spare_description.make();
   if (description == nullptr) [[unlikely]] {
     forget(fd);
     count_drop(session.header->dropped_operations);
@@ -373,7 +374,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
                                     penstock_call call) noexcept {
   Update update(log);
-  return update.nested() ? nullptr : find_counters(log, fd, layer, call);
+  return update.is_nested() ? nullptr : find_counters(log, fd, layer, call);
 }
 
 namespace {
@@ -403,12 +404,12 @@ bool still_refers_to(ThreadLog& log, int fd, const Description& description) noe
 
 }  // namespace
 
-// Stores that the descriptor's file is not a regular file. Called after fstat() has shown that. Does nothing
+// Stores that the descriptor's file is not a regular file. Called after fstat() has shown this. Does nothing
 // in a handler that interrupted an update of its own thread.
 void note_not_regular(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = description_of(fd);
-  if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
+  if (update.is_nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
     return;
   }
   if (!still_refers_to(log, fd, *description)) {
@@ -429,7 +430,7 @@ Description* description_from_proc(ThreadLog& log, int fd) noexcept {
     return nullptr;
   }
   const Update update(log);
-  if (!update.nested()) {
+  if (!update.is_nested()) {
     // Makes the description, if there is none.
     find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_OTHER);
   }

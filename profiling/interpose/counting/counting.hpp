@@ -6,8 +6,8 @@
 // program's call.
 // Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
 // I/O is counted, and Control (recording.hpp) when recording ends. The rare paths take file_lock.
-// Memory: the common path (count(), count_moved(), count_in_counters()) only adds to memory that is mapped
-// already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
+// Memory: the common path (count(), count_read_or_write(), count_in_counters()) only adds to memory that is
+// mapped already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
 // malloc, or uses a FILE or the locale. errno does not change.
 // Signals: a handler may run at any instruction, and its I/O is counted in the same log. Update detects that
 // a handler has interrupted an update, and the handler's operation is deferred. Counters are not atomic: only
@@ -35,8 +35,8 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// Gives the bucket of all sizes with the same number of binary digits. At most one limit of a bucket is among
-// these sizes, so they are in one bucket or in two.
+// Gives the histogram bucket of all sizes with the same number of binary digits. At most one limit of a
+// bucket is among these sizes, so the sizes are in one bucket or in two.
 struct SizeBucket {
   uint64_t limit = 0;  // larger sizes are in the bucket after `bucket`
   uint64_t bucket = 0;
@@ -67,10 +67,10 @@ inline const penstock_brief& as_brief(const penstock_counters& c) noexcept {
   return work(c);
 }
 
-// Adds one to the counter if `is_so`. The caller has checked can_count(), so that no counter overflows.
+// Adds one to the counter if `condition`. The caller has checked can_count(), so that no counter overflows.
 template <typename Count>
-[[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
-  count = static_cast<Count>(count + (is_so ? 1U : 0U));
+[[gnu::always_inline]] inline void add_one(Count& count, bool condition = true) noexcept {
+  count = static_cast<Count>(count + (condition ? 1U : 0U));
 }
 
 // Stores the file's size if it is larger than the size that was stored before.
@@ -88,7 +88,7 @@ template <typename Count>
     fields.last_read = uint64_t(offset + bytes - 1);
     fields.bytes_read += uint64_t(bytes);
     const auto end_offset = uint64_t(offset + bytes);
-    if (end_offset > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
+    if (end_offset > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may begin past the end
       fields.size = end_offset;
     }
     add_one(fields.read_sizes[size_bucket(uint64_t(bytes))]);
@@ -196,11 +196,11 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
 // - A handler in the same thread sees the mark. The handler's own update is then called nested: the handler
 //   defers its operation, because the log's data may be half changed. A signal fence is enough here. It keeps
 //   the compiler from moving stores to the log's data to before the mark is set or after it is cleared.
-// - The thread that changes the session (recording.cpp) waits until no log is marked. It sets `changes`,
-//   makes all threads run a barrier (membarrier), and then reads the marks. Because of that barrier, this
-//   class needs none: it stores the mark and then loads `changes`. The order matters: if the load came first,
-//   each thread could miss what the other one has stored, and this update would write to a file that has
-//   ended.
+// - The thread that changes the session (recording.cpp) waits until no log is marked. It sets
+//   session.is_changing, makes all threads run a barrier (membarrier), and then reads the marks. Because of
+//   that barrier, this class needs no barrier of its own: it stores the mark and then loads
+//   session.is_changing. The order matters: if the load came first, each thread could miss what the other one
+//   has stored, and this update would write to the file of an ended session.
 class Update {
  public:
   explicit Update(ThreadLog& log) noexcept : log_(log) {
@@ -235,7 +235,7 @@ class Update {
   Update& operator=(const Update&) = delete;
   // True if this update is made in a handler that interrupted another update of the same thread. In that case
   // only defer() may be called.
-  bool nested() const noexcept { return is_nested_; }
+  bool is_nested() const noexcept { return is_nested_; }
   // Stores an operation of a handler, to be counted after the interrupted update. Takes no lock and allocates
   // no memory. If there is no room for it, the operation is dropped.
   void defer(uint64_t file, uint64_t name, const Operation& operation) noexcept;
@@ -251,9 +251,9 @@ class Update {
   bool is_nested_;
 };
 
-// A cheaper Update, which does not check session.is_changing. It is allowed if log.update_mark is null, and
-// if only memory is written that is mapped already. The session's file may have ended meanwhile, but it stays
-// mapped while a log refers to it.
+// A cheaper Update, which does not check session.is_changing. The caller must know that log.update_mark is
+// null, and must write only to memory that is mapped already. The session may have ended meanwhile, but its
+// file stays mapped while a log refers to it.
 class OuterUpdate {
  public:
   explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
@@ -293,8 +293,8 @@ inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer lay
 }
 
 // After this many calls of one kind, new counters are started for the file, so that no counter overflows.
-// kMostBriefCalls is the limit of brief counters, kMostOperations that of whole ones. The counters could hold
-// more: after can_count() has returned true, handlers may still add to the same counters.
+// kMostBriefCalls is the limit of brief counters, kMostOperations that of whole ones. The counters can hold
+// more than these limits, because handlers may still add to them after can_count() has returned true.
 constexpr uint32_t kMostOperations = 1U << 31U;
 constexpr uint32_t kMostBriefCalls = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
@@ -370,20 +370,21 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
-// Called within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
+// Called within an update: counts an operation on a file. Null if the session has no room; the operation then
+// counts as dropped.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // Returns the descriptor's counters to which a call of the kind `call` can be added; null if there are none.
 // Used for an operation that is counted after the descriptor is closed.
 penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
                                     penstock_call call) noexcept;
-// Returns the counters to which the close of a descriptor will be added; null: none. Also removes the
-// descriptor from the table. Called before the close, because after it another thread may get the same number
-// for another file.
+// Returns the counters to which the close of a descriptor will be added; null if there are none. Also removes
+// the descriptor from the table. Called before the close, because after it another thread may get the same
+// number for another file.
 penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in_counters(ThreadLog& log, penstock_counters& counters,
                                                      const Operation& operation) noexcept {
   Update update(log);
-  if (update.nested()) [[unlikely]] {
+  if (update.is_nested()) [[unlikely]] {
     const Operation copy = operation;
     update.defer(counters.file, counters.name, copy);
     return;
@@ -394,8 +395,9 @@ penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept;
 
 // Does what count() does for a read or a write, but builds no Operation on the common path.
 template <penstock_call kCall>
-[[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer, int64_t offset,
-                                               int64_t bytes, uint64_t begin, uint64_t end) noexcept {
+[[gnu::always_inline]] inline void count_read_or_write(ThreadLog& log, int fd, penstock_layer layer,
+                                                       int64_t offset, int64_t bytes, uint64_t begin,
+                                                       uint64_t end) noexcept {
   const Description* description = description_of(fd);
   const ThreadLog::Cached& cached = cache_entry(log, fd, layer);
   penstock_counters* counters = cached.counters;
@@ -437,12 +439,12 @@ inline void add_kernel_written(ThreadLog& log, int64_t bytes) noexcept {
 // operation has failed, it is counted only if this thread has counters for the file.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
                 penstock_file_kind kind = PENSTOCK_REGULAR, int64_t size = -1) noexcept;
-// Counts an open() or similar call, which made `fd` (-1: it failed). The descriptor is described from now on,
-// and its position is 0.
+// Counts an open() or similar call, which made `fd` (-1: the call failed). The descriptor is described from
+// now on, and its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
-// Stores that a descriptor's file is not a regular file. It was taken for one when it was opened by name, but
-// is a pipe, a socket or a device.
+// Stores that a descriptor's file is not a regular file. The file was taken for a regular one when it was
+// opened by name, but is a pipe, a socket or a device.
 [[gnu::cold]] void note_not_regular(ThreadLog& log, int fd) noexcept;
 // Makes the description of a descriptor from /proc, and returns it; null if that fails. In a handler that
 // interrupted an update of its own thread, only the table of descriptors is read.

@@ -17,7 +17,7 @@ namespace {
 
 using Deferred = InSession;
 
-TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
+TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedAfterTheUpdate) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/nested";
@@ -55,7 +55,7 @@ class HandlersDescriptor : public InSession {
     fd_ = open(name_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(description_of(fd_), nullptr);
-    dropped_ = dropped();
+    dropped_before_ = dropped();
   }
   void TearDown() override {
     forget(fd_);
@@ -82,34 +82,35 @@ class HandlersDescriptor : public InSession {
 
   ThreadLog* log_ = nullptr;
   int fd_ = -1;
-  uint64_t dropped_ = 0;
+  uint64_t dropped_before_ = 0;
   const std::string name_ = testing::TempDir() + "penstock-unseen-" + std::to_string(getpid()) +
                             testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(HandlersDescriptor, IsAskedOfBehindTheUpdate) {
+TEST_F(HandlersDescriptor, IsLookedUpAfterTheUpdate) {
   read_in_handler(0);
   end_update();
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(as_brief(*c).reads, 1U);
   EXPECT_EQ(c->bytes_read, 5U);
-  EXPECT_EQ(dropped(), dropped_);
+  EXPECT_EQ(dropped(), dropped_before_);
 }
 
-TEST_F(HandlersDescriptor, IsAskedOfBehindAnUpdateThatKnowsItsCounters) {
-  constexpr int kKnown = 701;
-  count_open(*log_, AT_FDCWD, "/known", O_RDONLY, kKnown, {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+TEST_F(HandlersDescriptor, IsLookedUpAfterAnUpdateWithCachedCounters) {
+  constexpr int kKnownDescriptor = 701;
+  count_open(*log_, AT_FDCWD, "/known", O_RDONLY, kKnownDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
   read_in_handler(0);
-  ASSERT_NE(count(*log_, kKnown, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3}), nullptr);
+  ASSERT_NE(count(*log_, kKnownDescriptor, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3}), nullptr);
   EXPECT_EQ(log_->deferred_count, 0U);
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(as_brief(*c).reads, 1U);
-  EXPECT_NE(forget_before_close(*log_, kKnown), nullptr);
+  EXPECT_NE(forget_before_close(*log_, kKnownDescriptor), nullptr);
 }
 
-TEST_F(HandlersDescriptor, ReadFromItsPosition) {
+TEST_F(HandlersDescriptor, IsReadAtItsPosition) {
   ASSERT_EQ(lseek(fd_, 105, SEEK_SET), 105);  // the file position after the read
   read_in_handler(-1);
   end_update();
@@ -124,38 +125,38 @@ TEST_F(HandlersDescriptor, ReadFromItsPosition) {
   EXPECT_EQ(as_brief(*c).last_read, 104U);
 }
 
-TEST_F(HandlersDescriptor, WhichIsAnotherFilesByThenIsADrop) {
+TEST_F(HandlersDescriptor, CountsAsDroppedIfItRefersToAnotherFileByThen) {
   read_in_handler(0);
-  const int other = open("/", O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(other, 0);
-  ASSERT_EQ(dup2(other, fd_), fd_);
-  close(other);
+  const int other_fd = open("/", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(other_fd, 0);
+  ASSERT_EQ(dup2(other_fd, fd_), fd_);
+  close(other_fd);
   end_update();
   EXPECT_EQ(description_of(fd_), nullptr);
-  EXPECT_EQ(dropped(), dropped_ + 1);
+  EXPECT_EQ(dropped(), dropped_before_ + 1);
 }
 
-TEST_F(HandlersDescriptor, WhichIsClosedByThenIsADrop) {
+TEST_F(HandlersDescriptor, CountsAsDroppedIfItIsClosedByThen) {
   read_in_handler(0);
   close(fd_);
   end_update();
-  EXPECT_EQ(dropped(), dropped_ + 1);
+  EXPECT_EQ(dropped(), dropped_before_ + 1);
 }
 
-TEST_F(HandlersDescriptor, WhichIsAPipeIsNoFiles) {
+TEST_F(HandlersDescriptor, IsNotCountedIfItIsAPipe) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(pipe(ends), 0);
   ASSERT_EQ(dup2(ends[0], fd_), fd_);
   read_in_handler(-1);
   end_update();
-  EXPECT_EQ(dropped(), dropped_);
+  EXPECT_EQ(dropped(), dropped_before_);
   close(ends[0]);
   close(ends[1]);
 }
 
 // The session of the log has ended and no new session runs. So there is no file to which a name could be
 // written.
-TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
+TEST_F(HandlersDescriptor, CountsAsDroppedIfTheSessionEndsMeanwhile) {
   read_in_handler(0);
   log_->is_retired = true;
   session.state.store(SessionState::off);
@@ -163,15 +164,15 @@ TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   session.state.store(SessionState::running);
   log_->is_retired = false;
   EXPECT_EQ(description_of(fd_), nullptr);
-  EXPECT_EQ(dropped(), dropped_ + 1);
+  EXPECT_EQ(dropped(), dropped_before_ + 1);
 }
 
-TEST_F(HandlersDescriptor, ThereIsRoomForThatNumberOfCalls) {
+TEST_F(HandlersDescriptor, DefersUpToTheMaximumNumberOfCalls) {
   log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<uintptr_t>::max());
   for (size_t i = 0; i < ThreadLog::kMaxDeferred + 3; ++i)
     count(*log_, fd_, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2});
   EXPECT_EQ(log_->deferred_count, ThreadLog::kMaxDeferred);
-  EXPECT_EQ(dropped(), dropped_ + 3);
+  EXPECT_EQ(dropped(), dropped_before_ + 3);
   log_->update_mark = nullptr;
   end_update();
   ASSERT_NE(counters(), nullptr);

@@ -3,9 +3,10 @@
 // Threads: any thread, in wrappers.
 // Locks: the table has none: each entry is one atomic pointer. A store has release order and a load has
 // acquire order, so a thread that finds a description finds it filled. The locks of the pool's lists are held
-// for a few instructions. No thread waits for a list: it takes another one (FreeListLock).
+// for a few instructions. No thread waits for a locked list: it takes another list (FreeListLock).
 // Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
-// Signals: a handler may call these functions. If its own thread has locked a list, it takes another list.
+// Signals: a handler may call these functions. If the handler's own thread has locked a list, the handler
+// takes another list.
 // Forks: if a thread of the parent held a list's lock at the fork, the child uses the other lists, until
 // for_each_description_in_child() resets the lock.
 #include "profiling/interpose/counting/descriptors.hpp"
@@ -32,16 +33,16 @@ struct alignas(64) FreeList {
   Description* first = nullptr;
 };
 FreeList free_lists[kFreeLists];
-thread_local size_t last_list __attribute__((tls_model("initial-exec"))) = 0;
+thread_local size_t last_list_index __attribute__((tls_model("initial-exec"))) = 0;
 
 // Holds the lock of one list as long as this object exists. The constructor first tries the list that the
 // thread used last, and then the next ones.
 class FreeListLock {
  public:
   FreeListLock() noexcept {
-    for (size_t i = last_list;; i = (i + 1) % kFreeLists) {
+    for (size_t i = last_list_index;; i = (i + 1) % kFreeLists) {
       if (!free_lists[i].is_locked.test_and_set(std::memory_order_acquire)) {
-        last_list = i;
+        last_list_index = i;
         list_ = &free_lists[i];
         return;
       }
@@ -111,7 +112,7 @@ void add_to_free_list(Description* description) noexcept {
 // this description, and must then find 0 references. The acquire order is needed for the next use of the
 // memory, which must come after all that other threads did with the description. The serial becomes 0, so
 // that no thread uses its cached counters of this description any more.
-bool drop_was_last(Description* description) noexcept {
+bool decrement_and_test(Description* description) noexcept {
   if (description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return false;
   }
@@ -119,7 +120,7 @@ bool drop_was_last(Description* description) noexcept {
   return true;
 }
 
-// The page with that number; null if it does not exist. Pages are never freed.
+// Returns the page of the table with this number; null if there is no such page. Pages are never freed.
 DescriptorPage* find_page(unsigned number) noexcept {
   if (number == 0) {
     return &first_descriptors;
@@ -191,10 +192,10 @@ Description* SpareDescription::make() noexcept {
 }
 
 // Removes `fd` from the table. If its description has no reference left, that description becomes the spare
-// one, unless there is one already. Called only within an update, like make().
+// one, unless there is a spare one already. Called only within an update, like make().
 void SpareDescription::forget(int fd) noexcept {
   Description* removed = remove_description(fd);
-  if (removed == nullptr || !drop_was_last(removed)) {
+  if (removed == nullptr || !decrement_and_test(removed)) {
     return;
   }
   if (spare_description_ == nullptr) [[likely]] {
@@ -207,14 +208,14 @@ void SpareDescription::forget(int fd) noexcept {
 // Drops a reference. If it was the last one, the description goes back into a free list. Any thread and any
 // handler may call this.
 void drop_reference(Description* description) noexcept {
-  if (drop_was_last(description)) {
+  if (decrement_and_test(description)) {
     add_to_free_list(description);
   }
 }
 
-// Stores the description in the table, as that of `fd`. The caller's reference becomes the table's reference.
-// If there is no memory for the table's page, the reference is dropped, and `fd` is looked up in /proc at its
-// next use.
+// Stores the description in the table, as the description of `fd`. The caller's reference becomes the table's
+// reference. If there is no memory for the table's page, the reference is dropped, and `fd` is looked up in
+// /proc at its next use.
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : find_or_make_page(unsigned(fd));
   if (page == nullptr) [[unlikely]] {
@@ -223,8 +224,8 @@ void describe(int fd, Description* description) noexcept {
   }
   std::atomic<Description*>& slot = (*page)[unsigned(fd) % kDescriptorsPerPage];
   if (slot.load(std::memory_order_acquire) == nullptr) [[likely]] {
-    // If two threads describe the same free number at the same time, the first description is overwritten
-    // here, and its memory is never used again.
+    // If two threads describe the same unused descriptor number at the same time, the first description is
+    // overwritten here, and its memory is never used again.
     slot.store(description, std::memory_order_release);
     return;
   }
@@ -239,12 +240,12 @@ void forget(int fd) noexcept {
   }
 }
 
-// Makes `to` refer to the description of `from`, after dup() has succeeded. If it finds no description, it
-// gives `to` none, and `to` is looked up in /proc at its next use.
+// Makes `to` refer to the description of `from`, after dup() has succeeded. If `from` has no description,
+// `to` gets none either, and is looked up in /proc at its next use.
 // Another thread may close `from` at any moment, and the caller has no reference that keeps the description.
-// So a reference is added only if the description has at least one, because 0 means that it is free. Then the
-// table is read again. If `from` has another description by now, the memory may describe another file
-// already, and the new reference is dropped.
+// So a reference is added only if the description has at least one already: a count of 0 means that the
+// description is free. Then the table is read again. If `from` has another description by now, the memory may
+// describe another file already, and the new reference is dropped.
 void describe_duplicate(int from, int to) noexcept {
   Description* description = description_of(from);
   uint32_t count = description == nullptr ? 0 : description->references.load(std::memory_order_relaxed);
@@ -282,22 +283,23 @@ void forget_range(unsigned first, unsigned last) noexcept {
 
 // Visits all descriptions. Called in a fork's child, at its first counted call. First it resets the locks of
 // the free lists: the parent's other threads may have held them at the fork, and do not exist in the child.
-void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept {
+void for_each_description_in_child(void (*visit)(Description& description, void* context),
+                                   void* context) noexcept {
   for (FreeList& free_list : free_lists) {
     free_list.is_locked.clear();
   }
-  for_each_description_concurrently(visit, with);
+  for_each_description_concurrently(visit, context);
 }
 
 // Visits all descriptions while other threads run. During a visit the description may be freed and used for
 // another file, so `visit` must accept the old contents and the new ones.
-void for_each_description_concurrently(void (*visit)(Description& description, void* with),
-                                       void* with) noexcept {
+void for_each_description_concurrently(void (*visit)(Description& description, void* context),
+                                       void* context) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
     if (DescriptorPage* page = find_page(number); page != nullptr) {
       for (std::atomic<Description*>& slot : *page) {
         if (Description* description = slot.load(std::memory_order_acquire); description != nullptr) {
-          visit(*description, with);
+          visit(*description, context);
         }
       }
     }

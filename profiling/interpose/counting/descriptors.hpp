@@ -1,10 +1,10 @@
-// A table that has the file of each descriptor of the process. A Description corresponds to what the kernel
-// calls an open file description: it has the file and the position. A descriptor and its duplicates (dup())
-// have the same Description.
+// A table that stores the file of each descriptor of the process. A Description corresponds to what the
+// kernel calls an open file description: it has the file and the position. A descriptor and its duplicates
+// (dup()) share one Description.
 //
 // Threads: any thread, in a wrapper.
-// Locks: finding a description by its descriptor takes none. Making and dropping a description takes the lock
-// of a free list (descriptors.cpp) for a few instructions.
+// Locks: finding a description by its descriptor takes no lock. Making and dropping a description takes the
+// lock of a free list (descriptors.cpp) for a few instructions.
 // Memory: from the kernel. Nothing calls malloc or stdio, and errno does not change. Descriptions are never
 // unmapped, so a pointer stays readable when another thread closes the descriptor. If the memory is then used
 // for another description, its serial changes.
@@ -34,7 +34,7 @@ struct alignas(64) Description {
   std::atomic<uint32_t> references{0};
   uint16_t kind = PENSTOCK_REGULAR;
   bool appends = false;           // opened with O_APPEND
-  uint32_t last_copy_number = 0;  // NameCopy::number of the last copy of its name (thread_lives.cpp)
+  uint32_t last_copy_number = 0;  // NameCopy::number of the copy that last handled this (thread_lives.cpp)
   Description* next_free = nullptr;
 
   // Adds `bytes` to the position. If two threads do so at the same instant, one addition may be lost. This is
@@ -54,14 +54,15 @@ extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 // The description of a descriptor whose number is at least kDescriptorsPerPage; null if it is not described
 // (yet).
 Description* description_in_later_page(unsigned fd) noexcept;
-// The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
+// The description of `fd`; null if it is not described (yet). Any thread and any handler may call this. It
+// takes no lock.
 inline Description* description_of(int fd) noexcept {
   const auto number = unsigned(fd);
   return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)
                                       : description_in_later_page(number);
 }
 
-// A new description, with one reference; null if there is no memory. `serial` is set.
+// A new description, with one reference; null if there is no memory. The description's serial is set.
 Description* make_description() noexcept;
 // Gives one reference back. When no reference is left, the memory is free for another description.
 void drop_reference(Description* description) noexcept;
@@ -85,7 +86,7 @@ class SpareDescription {
 // Makes fd refer to `description`. The caller's reference becomes the table's reference. The description that
 // fd had before loses a reference.
 void describe(int fd, Description* description) noexcept;
-// Removes fd from the table; its description loses a reference. Called before close(), because after it
+// Removes fd from the table; its description loses a reference. Called before close(), because after close()
 // another thread may get the same number.
 void forget(int fd) noexcept;
 // Makes `to` refer to the description of `from`. Called after dup() or a similar call has made `to`.
@@ -94,11 +95,12 @@ void describe_duplicate(int from, int to) noexcept;
 void forget_range(unsigned first, unsigned last) noexcept;
 
 // Calls `visit` for each descriptor that is described, while other threads continue.
-void for_each_description_concurrently(void (*visit)(Description& description, void* with),
-                                       void* with) noexcept;
+void for_each_description_concurrently(void (*visit)(Description& description, void* context),
+                                       void* context) noexcept;
 // Calls `visit` for each descriptor that is described. Called in a fork's child, whose other threads must not
 // use the table meanwhile. It first resets the locks of the free lists, because their owners may not exist in
 // the child.
-void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept;
+void for_each_description_in_child(void (*visit)(Description& description, void* context),
+                                   void* context) noexcept;
 
 }  // namespace penstock::interpose

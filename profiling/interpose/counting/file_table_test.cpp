@@ -31,7 +31,8 @@ void insert(FileTable& table, const Entry& entry) {
   table.set(slot, counters(entry));
 }
 
-// With more than two million slots, the hash bits in a slot are too few to find its place in a larger table.
+// In a table of more than two million slots, a slot has too few hash bits to find its index in a larger
+// table.
 TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
   // Just above three quarters of 2^21 (a table is full at three quarters), so that the table grows to 2^22
   // slots.

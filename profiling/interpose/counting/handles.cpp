@@ -6,7 +6,7 @@
 // is counted.
 // Memory: static memory only.
 // Signals: a handler whose own thread holds handles_lock gets has_lock() == false and does nothing.
-// Forks: a child resets the lock (free_handles_after_fork()).
+// Forks: a child resets the lock (reset_handles_lock_after_fork()).
 #include "profiling/interpose/counting/handles.hpp"
 
 #include <fcntl.h>
@@ -71,7 +71,7 @@ HandleFile find_handle(unsigned kind, uint64_t handle) noexcept {
 // Called in a fork's child, which has one thread: frees the lock, because its owner may not exist in the
 // child. If a thread of the parent was writing an entry at the fork, that entry may have a wrong file. The
 // child uses it only if it uses that handle of the parent.
-void free_handles_after_fork() noexcept {
+void reset_handles_lock_after_fork() noexcept {
   handles_lock.reset();
 }
 
@@ -93,7 +93,7 @@ HandleFile forget_handle(unsigned kind, uint64_t handle) noexcept {
 HandleFile count_named_file(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
-  if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {
+  if (update.is_nested() || !absolute_name(AT_FDCWD, path, name)) {
     return {};
   }
   const penstock_counters* c =
@@ -108,7 +108,7 @@ void count_handle(ThreadLog& log, const HandleFile& file, const Operation& opera
     return;
   }
   Update update(log);
-  if (update.nested()) {
+  if (update.is_nested()) {
     update.defer(file.file, file.name, operation);
     return;
   }

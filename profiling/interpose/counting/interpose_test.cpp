@@ -30,7 +30,7 @@
 namespace penstock::interpose {
 namespace {
 
-size_t bucket_by_hand(uint64_t bytes) {
+size_t expected_bucket(uint64_t bytes) {
   size_t bucket = 0;
   for (const uint64_t limit :
        {100ULL, 1024ULL, 10240ULL, 102400ULL, 1ULL << 20, 4ULL << 20, 10ULL << 20, 100ULL << 20, 1ULL << 30})
@@ -38,62 +38,62 @@ size_t bucket_by_hand(uint64_t bytes) {
   return bucket;
 }
 
-TEST(SizeBucket, IsThatOfTheLimits) {
+TEST(SizeBucket, MatchesTheLimits) {
   for (uint64_t bytes = 0; bytes < 200'000; ++bytes)
-    ASSERT_EQ(size_bucket(bytes), bucket_by_hand(bytes)) << bytes;
+    ASSERT_EQ(size_bucket(bytes), expected_bucket(bytes)) << bytes;
   for (unsigned bit = 17; bit < 64; ++bit)
     for (const uint64_t near : {(uint64_t{1} << bit) - 1, uint64_t{1} << bit, (uint64_t{1} << bit) + 1})
-      EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
+      EXPECT_EQ(size_bucket(near), expected_bucket(near)) << near;
   for (const uint64_t limit : {10ULL << 20, 100ULL << 20})
     for (const uint64_t near : {limit - 1, limit, limit + 1})
-      EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
+      EXPECT_EQ(size_bucket(near), expected_bucket(near)) << near;
   EXPECT_EQ(size_bucket(std::numeric_limits<uint64_t>::max()), 9U);
 }
 
-// Counters in whole or in brief form, and the results of reads from them.
+// Counters in whole or in brief form, with access to fields that both forms have.
 struct CountersOfForm {
   explicit CountersOfForm(penstock_form form) { c.form = uint8_t(form); }
   template <typename Work>
-  uint64_t ask(Work work) {
-    return visit_counters(c, [&work](auto& kept) { return uint64_t{work(kept)}; });
+  uint64_t visit(Work work) {
+    return visit_counters(c, [&work](auto& fields) { return uint64_t{work(fields)}; });
   }
   uint64_t sequential() {
-    return ask([](auto& kept) { return kept.sequential_reads; });
+    return visit([](auto& fields) { return fields.sequential_reads; });
   }
   uint64_t consecutive() {
-    return ask([](auto& kept) { return kept.consecutive_reads; });
+    return visit([](auto& fields) { return fields.consecutive_reads; });
   }
   uint64_t size() {
-    return ask([](auto& kept) { return kept.size; });
+    return visit([](auto& fields) { return fields.size; });
   }
   penstock_counters c{};
 };
 
-TEST(ReadRules, AreDarshans) {
+TEST(ReadRules, AreThoseOfDarshan) {
   for (const penstock_form form : {PENSTOCK_WHOLE, PENSTOCK_BRIEF}) {
-    CountersOfForm kept(form);
-    penstock_counters& c = kept.c;
+    CountersOfForm form_counters(form);
+    penstock_counters& c = form_counters.c;
     add_read(c, 0, 100, 10, 20);  // not sequential and not consecutive, because last_read is 0 at first
-    EXPECT_EQ(kept.sequential(), 0U);
-    EXPECT_EQ(kept.consecutive(), 0U);
+    EXPECT_EQ(form_counters.sequential(), 0U);
+    EXPECT_EQ(form_counters.consecutive(), 0U);
     add_read(c, 100, 0, 20, 25);  // at the end of the first read
-    EXPECT_EQ(kept.sequential(), 1U);
-    EXPECT_EQ(kept.consecutive(), 1U);
+    EXPECT_EQ(form_counters.sequential(), 1U);
+    EXPECT_EQ(form_counters.consecutive(), 1U);
     add_read(c, 500, 10, 30, 31);  // after a gap
-    EXPECT_EQ(kept.sequential(), 2U);
-    EXPECT_EQ(kept.consecutive(), 1U);
+    EXPECT_EQ(form_counters.sequential(), 2U);
+    EXPECT_EQ(form_counters.consecutive(), 1U);
     add_read(c, 40, 10, 40, 41);  // at a lower offset
-    EXPECT_EQ(kept.sequential(), 2U);
+    EXPECT_EQ(form_counters.sequential(), 2U);
     EXPECT_EQ(c.bytes_read, 120U);
-    EXPECT_EQ(kept.size(), 510U);
+    EXPECT_EQ(form_counters.size(), 510U);
     EXPECT_EQ(c.read_ticks, 10U + 5 + 1 + 1);
-    EXPECT_EQ(kept.ask([](auto& one) { return one.reads; }), 4U);
-    EXPECT_EQ(kept.ask([](auto& one) { return one.first_read_ticks; }), 10U);
-    EXPECT_EQ(kept.ask([](auto& one) { return one.last_read_ticks; }), 41U);
+    EXPECT_EQ(form_counters.visit([](auto& fields) { return fields.reads; }), 4U);
+    EXPECT_EQ(form_counters.visit([](auto& fields) { return fields.first_read_ticks; }), 10U);
+    EXPECT_EQ(form_counters.visit([](auto& fields) { return fields.last_read_ticks; }), 41U);
   }
 }
 
-TEST(ReadRules, KnowOfWritesBetween) {
+TEST(ReadRules, CountSwitchesBetweenReadsAndWrites) {
   penstock_counters c{};
   c.form = PENSTOCK_WHOLE;
   add_read(c, 40, 10, 40, 41);
@@ -104,7 +104,7 @@ TEST(ReadRules, KnowOfWritesBetween) {
   EXPECT_EQ(c.bytes_written, 10U);
 }
 
-TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
+TEST(ReadRules, CallsOfZeroBytesDoNotChangeTheSize) {
   penstock_counters c{};
   c.form = PENSTOCK_WHOLE;
   add_read(c, 0, 100, 10, 20);
@@ -115,7 +115,7 @@ TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
   EXPECT_EQ(c.size, 250U);
 }
 
-TEST(Descriptors, ShareWhatDupMadeOfOne) {
+TEST(Descriptors, ShareTheDescriptionAfterDup) {
   Description* description = make_description();
   ASSERT_NE(description, nullptr);
   describe(900, description);
@@ -134,7 +134,7 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
 
 // When a handle is closed, its entry is removed before the close: afterwards another thread may get the same
 // number.
-TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
+TEST(Handles, ForgettingAHandleReturnsItsFileAndItsNumberMayBeUsedAgain) {
   constexpr unsigned kKind = 7;
   remember_handle(kKind, 41, {.file = 5, .name = 64});
   EXPECT_EQ(find_handle(kKind, 41).file, 5U);
@@ -148,8 +148,9 @@ TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
   EXPECT_EQ(forget_handle(kKind, 41).file, 0U);
 }
 
-// While another thread opens and closes kFrom, its duplicate kTo must keep its description, or have none.
-TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
+// While another thread opens and closes kFrom, its duplicate kTo must keep the description that it got, or
+// have none.
+TEST(Descriptors, ADuplicateOfADescriptorClosedMeanwhileNeverGetsAnotherFile) {
   constexpr int kFrom = 920;
   constexpr int kTo = 921;
   std::atomic<bool> done{false};
@@ -174,7 +175,7 @@ TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
   EXPECT_EQ(changed, 0);
 }
 
-TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
+TEST(Descriptors, ASpareDescriptionIsReusedWithANewSerial) {
   SpareDescription spare;
   Description* first = spare.make();
   ASSERT_NE(first, nullptr);
@@ -199,13 +200,13 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
   spare.forget(910);  // it is already forgotten
 }
 
-TEST(WatchedEnvironment, AddsWhatIsMissing) {
+TEST(WatchedEnvironment, AddsMissingVariables) {
   ::setenv("PENSTOCK_PROFILE_SESSION", "/nowhere", 1);
   save_environment();
   const auto environment = [](std::vector<const char*> given) {
     given.push_back(nullptr);
-    char* const* words = const_cast<char* const*>(given.data());
-    PENSTOCK_WATCHED_ENVIRONMENT(watched, words);
+    char* const* variables = const_cast<char* const*>(given.data());
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, variables);
     std::vector<std::string> all;
     for (char* const* at = watched.get(); *at != nullptr; ++at) all.emplace_back(*at);
     return all;
@@ -224,7 +225,7 @@ TEST(WatchedEnvironment, AddsWhatIsMissing) {
 }
 
 // From here on, the tests use a session in a folder of its own (interpose_testing.hpp).
-TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
+TEST_F(InSession, CountsEachOfManyFiles) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   constexpr uint64_t kFiles = 100'000;
@@ -248,20 +249,22 @@ TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
   EXPECT_EQ(log->files.find(12345, PENSTOCK_POSIX), nullptr);
 }
 
-TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
+TEST_F(InSession, FullCountersAreContinuedInNewCounters) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/full";
   const FileRecord file{.file = 4711, .text = text, .length = sizeof(text) - 1};
-  const auto now = [&] { return counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1); };
-  penstock_counters* brief = now();
+  const auto current_counters_of_file = [&] {
+    return counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
+  };
+  penstock_counters* brief = current_counters_of_file();
   ASSERT_NE(brief, nullptr);
   ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
   for (unsigned i = 0; i < kMostBriefCalls; ++i) {
-    EXPECT_EQ(now(), brief);
+    EXPECT_EQ(current_counters_of_file(), brief);
     add_read(*brief, i * int64_t{100}, 100, 1, 2);
   }
-  penstock_counters* whole = now();
+  penstock_counters* whole = current_counters_of_file();
   ASSERT_NE(whole, brief);
   EXPECT_EQ(whole->form,
             PENSTOCK_WHOLE_CONTINUATION);  // `brief` has reads, so these are not the thread's first reads of
@@ -274,14 +277,14 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
            4);  // begins where the last read in `brief` ended
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
-  penstock_counters* another = now();
-  ASSERT_NE(another, whole);
-  EXPECT_EQ(another->name, whole->name);
-  EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), another);
-  EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), another);
+  penstock_counters* second_continuation = current_counters_of_file();
+  ASSERT_NE(second_continuation, whole);
+  EXPECT_EQ(second_continuation->name, whole->name);
+  EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), second_continuation);
+  EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), second_continuation);
 }
 
-TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
+TEST_F(InSession, BriefCountersAcceptOnlyCallsThatTheyCanCount) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   uint64_t file = 5000;
@@ -312,17 +315,18 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
   }
 }
 
-TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
+TEST_F(InSession, AFileHasBriefCountersUntilItIsWritten) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/read, then written";
   const FileRecord file{.file = 815, .text = text, .length = sizeof(text) - 1};
   penstock_counters* part = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_OPEN, 1);
-  penstock_counters* behind =
+  penstock_counters* next_file_counters =
       counters_of(*log, {.file = 816, .name = 64}, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
   ASSERT_NE(part, nullptr);
-  ASSERT_NE(behind, nullptr);
-  EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), sizeof(penstock_brief));
+  ASSERT_NE(next_file_counters, nullptr);
+  EXPECT_EQ(reinterpret_cast<char*>(next_file_counters) - reinterpret_cast<char*>(part),
+            sizeof(penstock_brief));
   EXPECT_EQ(part->form, PENSTOCK_BRIEF);
   add_read(*part, 0, 100, 1, 2);
   EXPECT_TRUE(can_count(*part, PENSTOCK_CALL_READ));
@@ -339,11 +343,11 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
   EXPECT_EQ(whole->consecutive_reads, 1U);
   add_write(*whole, 0, 10, 6, 7);
   EXPECT_EQ(whole->read_write_switches, 1U);
-  EXPECT_EQ(behind->bytes_read, 0U);
-  EXPECT_EQ(behind->writes, 0U);
+  EXPECT_EQ(next_file_counters->bytes_read, 0U);
+  EXPECT_EQ(next_file_counters->writes, 0U);
 }
 
-TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
+TEST_F(InSession, ADescriptorsCountersFitItsCalls) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   constexpr int kDescriptor = 950;
@@ -353,7 +357,8 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 2, .end = 3});
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(c->form, PENSTOCK_BRIEF);
-  count_moved<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3, 4);  // for example by an ioctl
+  // A descriptor that was opened to be read may be written to nevertheless, for example by an ioctl.
+  count_read_or_write<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3, 4);
   const penstock_counters* later =
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
   ASSERT_NE(later, nullptr);
@@ -374,7 +379,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
 
 // The name of a description is copied to the new session only once, even if several descriptors refer to it.
 // A second copy would look for the name in the old file at the new offset.
-TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
+TEST_F(InSession, ADescriptionsNameIsCopiedOnce) {
   constexpr int kDescriptor = 703;
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
@@ -388,32 +393,34 @@ TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
   std::vector<char> before(session.header->file_end + (size_t{4} << 20));
   memcpy(before.data() + description->name, name, sizeof(*name) + name->length);
   for (int i = 0; i < 2; ++i) {
-    const uint64_t old_place = description->name;
+    const uint64_t old_offset = description->name;
     copy_names_to_session(i == 0 ? before.data() : session.base);
-    ASSERT_NE(description->name, old_place);
-    const auto* taken = at_offset<penstock_name>(description->name);
-    EXPECT_EQ(taken->file, description->file);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(taken + 1), taken->length), "/taken/along");
+    ASSERT_NE(description->name, old_offset);
+    const auto* copied_name = at_offset<penstock_name>(description->name);
+    EXPECT_EQ(copied_name->file, description->file);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(copied_name + 1), copied_name->length),
+              "/taken/along");
   }
   forget(kDescriptor);
   forget(kDescriptor + 1);
 }
 
-TEST(TraceLimit, IsANumberOrWhatIsUsual) {
+TEST(TraceLimit, IsANumberOrTheDefault) {
   const auto limit = [](const char* text) {
     ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);
     const uint64_t bytes = trace_limit_from_environment();
     ::unsetenv("PENSTOCK_PROFILE_TRACE_LIMIT");
     return bytes;
   };
-  const uint64_t usual = trace_limit_from_environment();
-  EXPECT_GT(usual, 0U);
+  const uint64_t default_limit = trace_limit_from_environment();
+  EXPECT_GT(default_limit, 0U);
   EXPECT_EQ(limit("131072"), 131072U);
   EXPECT_EQ(limit("0"), 0U);
-  for (const char* odd : {"", "abc", "12abc", "-1", " 1"}) EXPECT_EQ(limit(odd), usual) << odd;
+  for (const char* invalid_text : {"", "abc", "12abc", "-1", " 1"})
+    EXPECT_EQ(limit(invalid_text), default_limit) << invalid_text;
 }
 
-TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
+TEST_F(InSession, TheOldestSegmentsOfAllThreadsAreDropped) {
   constexpr uint64_t kThreads = 4;
   constexpr uint64_t kCalls = 20'000;
   constexpr uint64_t kLimit = 128U << 10U;
@@ -431,7 +438,7 @@ TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
       });
   }
   session.header->trace_limit = limit;
-  std::vector<std::vector<uint64_t>> kept(kThreads + 1);
+  std::vector<std::vector<uint64_t>> kept_offsets(kThreads + 1);
   uint64_t bytes = 0;
   for (uint64_t at = PENSTOCK_HEADER_BYTES; at < session.header->file_end;) {
     const auto* block = at_offset<penstock_block>(at);
@@ -440,27 +447,27 @@ TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
     bytes += block->bytes;
     const auto* calls = reinterpret_cast<const penstock_segment*>(block + 1);
     for (uint64_t i = 0; i < block->used / sizeof(penstock_segment); ++i)
-      kept.at(calls[i].file).push_back(calls[i].offset);
+      kept_offsets.at(calls[i].file).push_back(calls[i].offset);
   }
   EXPECT_LE(bytes, kLimit + kThreads * PENSTOCK_BLOCK_GRANULE);
   uint64_t all = session.header->dropped_segments;
   for (uint64_t number = 1; number <= kThreads; ++number) {
-    std::vector<uint64_t>& of_thread = kept[number];
-    all += of_thread.size();
-    ASSERT_FALSE(of_thread.empty());
-    std::sort(of_thread.begin(), of_thread.end());
-    for (size_t i = 0; i < of_thread.size(); ++i)
-      ASSERT_EQ(of_thread[i], kCalls - of_thread.size() + i) << "the last ones, and no gap";
+    std::vector<uint64_t>& thread_offsets = kept_offsets[number];
+    all += thread_offsets.size();
+    ASSERT_FALSE(thread_offsets.empty());
+    std::sort(thread_offsets.begin(), thread_offsets.end());
+    for (size_t i = 0; i < thread_offsets.size(); ++i)
+      ASSERT_EQ(thread_offsets[i], kCalls - thread_offsets.size() + i) << "the last ones, and no gap";
   }
   EXPECT_EQ(all, kThreads * kCalls);
 }
 
-TEST_F(InSession, TheFolderIsItsOwnersAlone) {
+TEST_F(InSession, OnlyTheOwnerMayReadTheFiles) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-    struct stat about {};
-    ASSERT_EQ(::stat(entry.path().c_str(), &about), 0);
-    EXPECT_EQ(about.st_mode & 0777U, 0600U);
+    struct stat status {};
+    ASSERT_EQ(::stat(entry.path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
     ++files;
   }
   EXPECT_EQ(files, 1U);

@@ -1,4 +1,4 @@
-// For tests only: parts of the library with a running session.
+// For tests only: a fixture for parts of the library that need a running session.
 #pragma once
 
 #include <gtest/gtest.h>

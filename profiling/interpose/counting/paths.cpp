@@ -30,15 +30,15 @@ namespace penstock::interpose {
 namespace {
 
 // The name of the working directory is in the newest of eight buffers; each chdir() fills the next buffer. So
-// a thread can copy the name while another thread calls chdir(): the copy is right unless there are eight
-// calls meanwhile. A limit: two threads that call chdir() at the same instant may write to the same buffer.
-// Then the name may be wrong until the program's next chdir().
+// a thread can copy the name while another thread calls chdir(): the copy is right unless eight chdir() calls
+// are made meanwhile. A limit: two threads that call chdir() at the same instant may write to the same
+// buffer. Then the name may be wrong until the program's next chdir().
 constexpr size_t kDirectoryBuffers = 8;
 constexpr size_t kDirectoryBytes = 4096;
 char directories[kDirectoryBuffers][kDirectoryBytes];
 std::atomic<unsigned> newest_directory{0};
 
-// Computes the key of the name. The key is never 0, because 0 means "no file".
+// Computes name.file, the key of the name. The key is never 0, because 0 means "no file".
 void compute_key(AbsoluteName& name) noexcept {
   name.file = XXH3_64bits(name.text, name.length);
   name.file = name.file == 0 ? 1 : name.file;
@@ -75,8 +75,8 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
 // Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
 bool copy_simple_path(char* to, const char* path, size_t length) noexcept {
   SixteenBytes odd_bytes{};
-  // For each group of 16 bytes the byte after it is read as well. That is safe: after the last group it is
-  // the NUL.
+  // For each group of 16 bytes the byte after it is read as well. That is safe: the byte after the last group
+  // is the NUL.
   each_group(length, [&](size_t at) {
     const SixteenBytes bytes = sixteen_at(path + at);
     const SixteenBytes next_bytes = sixteen_at(path + at + 1);
@@ -136,8 +136,8 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 }  // namespace
 
 // Stores the absolute name of `path` in `name`, which is the log's buffer. Called within an update. `path`
-// can be read safely, because the kernel has read it before. Only for a request of io_uring it has not: there
-// the caller has checked the pointer (is_readable_path()).
+// can be read safely, because the kernel has read it before. The path of an io_uring request is an exception,
+// because the kernel reads it later: there the caller has checked the pointer (is_readable_path()).
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   name.length = 0;
   name.had_parent_parts = false;

@@ -53,20 +53,20 @@ std::string by_parts(const std::string& path) {
   return text.empty() ? "/" : text;
 }
 
-// Long names are copied in pieces of sixteen bytes. Parts across the border of two pieces must be handled,
-// and no byte after the end may be read.
-TEST(AbsoluteName, IsTheSameWhereverItsPartsLie) {
+// Long names are copied in pieces of sixteen bytes. A part may begin in one piece and end in the next. No
+// byte after the end of the name may be read.
+TEST(AbsoluteName, IsRightForPartsAtEveryOffset) {
   const auto page = size_t(::sysconf(_SC_PAGESIZE));
   void* memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   char* const end = static_cast<char*>(memory) + page;
   ASSERT_EQ(::mprotect(end, page, PROT_NONE), 0);
   for (size_t length = 1; length <= 50; ++length) {
-    for (const char* odd : {"", "//", "/./", "/../", "/.x", "/..x", "x."}) {
-      const size_t bytes = std::string_view(odd).size();
+    for (const char* odd_part : {"", "//", "/./", "/../", "/.x", "/..x", "x."}) {
+      const size_t bytes = std::string_view(odd_part).size();
       for (size_t at = 1; at + bytes <= length; ++at) {
         std::string path = "/" + std::string(length - 1, 'a');
-        path.replace(at, bytes, odd);
+        path.replace(at, bytes, odd_part);
         char* text = end - path.size() - 1;
         memcpy(text, path.c_str(), path.size() + 1);
         ASSERT_EQ(absolute(text), by_parts(path)) << path;
@@ -85,7 +85,7 @@ TEST(AbsoluteName, BeginsInTheWorkingDirectory) {
   EXPECT_EQ(absolute("../a"), std::filesystem::path(here).parent_path() / "a");
 }
 
-TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
+TEST(AbsoluteName, EqualTextsHaveEqualKeysAndOtherTextsDoNot) {
   AbsoluteName a;
   AbsoluteName b;
   ASSERT_TRUE(absolute_name(AT_FDCWD, "/a//b", a));
@@ -95,17 +95,17 @@ TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
   EXPECT_NE(a.file, b.file);
 }
 
-// Two pages of memory; the second one cannot be read.
-class CutMemory {
+// A page of memory that is followed by a guard page, which cannot be read.
+class GuardedMemory {
  public:
-  CutMemory()
+  GuardedMemory()
       : at_(static_cast<char*>(
             ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     ::mprotect(at_ + kPage, kPage, PROT_NONE);
   }
-  ~CutMemory() { ::munmap(at_, 2 * kPage); }
-  CutMemory(const CutMemory&) = delete;
-  CutMemory& operator=(const CutMemory&) = delete;
+  ~GuardedMemory() { ::munmap(at_, 2 * kPage); }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
   char* end() const { return at_ + kPage; }
 
  private:
@@ -114,7 +114,7 @@ class CutMemory {
 };
 
 TEST(ProgramsMemory, IsReadUpToItsEndAndNoFurther) {
-  const CutMemory memory;
+  const GuardedMemory memory;
   std::memcpy(memory.end() - 6, "/file", 6);
   EXPECT_TRUE(is_readable_path(memory.end() - 6));
   memory.end()[-1] = 'x';

@@ -14,20 +14,20 @@
 
 namespace penstock::interpose {
 
-void PendingTable::allocate(uint32_t room) noexcept {
+void PendingTable::allocate(uint32_t capacity) noexcept {
   if (nodes_ != nullptr) {
     return;
   }
-  bucket_bits_ = uint32_t(std::bit_width(room));
+  bucket_bits_ = uint32_t(std::bit_width(capacity));
   const size_t bucket_count = size_t{1} << bucket_bits_;
-  nodes_ = static_cast<Pending*>(private_memory((size_t{room} + 1) * sizeof(Pending)));
+  nodes_ = static_cast<Pending*>(private_memory((size_t{capacity} + 1) * sizeof(Pending)));
   buckets_ = static_cast<uint32_t*>(private_memory(bucket_count * sizeof(uint32_t)));
-  room_ = nodes_ == nullptr || buckets_ == nullptr ? 0 : room;
+  capacity_ = nodes_ == nullptr || buckets_ == nullptr ? 0 : capacity;
 }
 
 void PendingTable::free_memory() noexcept {
   if (nodes_ != nullptr && buckets_ != nullptr) {
-    free_private_memory(nodes_, (size_t{room_} + 1) * sizeof(Pending));
+    free_private_memory(nodes_, (size_t{capacity_} + 1) * sizeof(Pending));
     free_private_memory(buckets_, (size_t{1} << bucket_bits_) * sizeof(uint32_t));
   }
   new (this) PendingTable;
@@ -41,7 +41,7 @@ uint32_t PendingTable::add(uint64_t key) noexcept {
   uint32_t index = first_free_;
   if (index != 0) {
     first_free_ = nodes_[index].next_in_bucket;
-  } else if (used_nodes_ < room_) {
+  } else if (used_nodes_ < capacity_) {
     index = ++used_nodes_;
   } else {
     return 0;
@@ -57,7 +57,7 @@ uint32_t PendingTable::add(uint64_t key) noexcept {
 }
 
 uint32_t PendingTable::find(uint64_t key) const noexcept {
-  if (room_ == 0) {
+  if (capacity_ == 0) {
     return 0;
   }
   key = key == kFreeKey ? 0 : key;

@@ -1,6 +1,6 @@
-// A table of operations in flight. It has what was known about each operation when it began (struct Pending).
-// An operation is found by its key, which its completion has as well. If several operations have the same
-// key, the oldest one is found first.
+// A table of operations in flight. For each operation it stores what was known when the operation began
+// (struct Pending). An operation is found by its key, which its completion has as well. If several operations
+// have the same key, the oldest one is found first.
 //
 // Locks: the table has none. Its owner holds a lock, so that only one thread or handler uses it at a time.
 // Memory: from the kernel.
@@ -18,7 +18,7 @@ struct Pending {
   HandleFile file;
   int64_t offset = -1;
   int64_t length = 0;  // requested bytes
-  uint64_t begin = 0;  // when it began, in ticks
+  uint64_t begin = 0;  // when the operation began, in ticks
   int fd = -1;         // the operation's descriptor; -1: none
   penstock_call call = PENSTOCK_CALL_OTHER;
   uint16_t flags = 0;       // only the owner of the table uses them
@@ -34,9 +34,9 @@ struct Pending {
 // Ring::lock.
 class PendingTable {
  public:
-  // Takes memory from the kernel for `room` operations. Does nothing if the table has memory already. If the
-  // kernel has no memory, add() will always return 0.
-  void allocate(uint32_t room) noexcept;
+  // Takes memory from the kernel for `capacity` operations. Does nothing if the table has memory already. If
+  // the kernel has no memory, add() will always return 0.
+  void allocate(uint32_t capacity) noexcept;
   void free_memory() noexcept;
   // Returns the index of a new operation; 0 if there is no room.
   uint32_t add(uint64_t key) noexcept;
@@ -56,7 +56,7 @@ class PendingTable {
 
   Pending* nodes_ = nullptr;  // index 0 is not used
   uint32_t* buckets_ = nullptr;
-  uint32_t room_ = 0;
+  uint32_t capacity_ = 0;
   uint32_t bucket_bits_ = 0;
   uint32_t used_nodes_ = 0;
   uint32_t first_free_ = 0;

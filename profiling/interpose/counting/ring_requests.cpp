@@ -5,7 +5,7 @@
 // Memory: nothing is allocated. The paths, iovecs and open_how of a request are read here just before the
 // request is submitted, so the kernel has not checked their addresses yet. is_readable() checks an address
 // first. So a bad address does not crash here, and the program gets its EFAULT.
-// Signals: a handler that interrupts this code cannot run it as well, because it does not get Ring::lock.
+// Signals: a handler that interrupts this code cannot run it too, because it does not get Ring::lock.
 // Forks: a child never uses its parent's requests again (forget_rings()).
 #include "profiling/interpose/counting/ring_requests.hpp"
 
@@ -28,13 +28,13 @@ constexpr uint16_t kOpensDescriptor = 4;  // an open whose result is a descripto
 constexpr uint16_t kOpensTableEntry = 8;
 constexpr uint16_t kAppends = 16;
 
-// Returns the file that a request will use by name. If the file has no counters yet, they are made now, so
-// that its name is in the session: when the request completes, the path's memory may be freed.
+// Returns the file that a request names by a path. If the file has no counters yet, they are made now, so
+// that the file's name is in the session: when the request completes, the path's memory may be freed.
 HandleFile file_of_path(ThreadLog& log, int at, uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
   const auto* text = reinterpret_cast<const char*>(path);
-  if (update.nested() || !is_readable_path(text) || !absolute_name(at, text, name)) {
+  if (update.is_nested() || !is_readable_path(text) || !absolute_name(at, text, name)) {
     return {};
   }
   const penstock_counters* c = counters_of(log, {.file = name.file, .text = name.text, .length = name.length},
@@ -109,7 +109,7 @@ void prepare_open(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& p
     pending.flags |= kOpensTableEntry;
   } else {
     set_table_entry(ring, entry.file_index - 1,
-                    pending.file);  // set now, because linked requests after it use this entry
+                    pending.file);  // set now, because requests that are linked after this one use the entry
   }
 }
 

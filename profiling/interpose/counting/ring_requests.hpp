@@ -28,10 +28,10 @@ struct Ring {
   const RingEntry* entries = nullptr;
   const uint32_t* cq_tail = nullptr;
   const char* completions = nullptr;
-  uint32_t sq_seen = 0;
-  uint32_t cq_seen = 0;
-  uint32_t chain_end = 0;  // index of the request to which the next request is linked; 0: none
-  HandleFile* table = nullptr;
+  uint32_t next_request = 0;     // position of the first unread request in the ring
+  uint32_t next_completion = 0;  // position of the first unread completion in the ring
+  uint32_t chain_end = 0;        // index of the request to which the next request is linked; 0: none
+  HandleFile* table = nullptr;   // copy of the ring's table of registered files
   uint32_t file_count = 0;
   PendingTable pending;
 };
@@ -41,10 +41,10 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
 // Called once for each completion: counts the completion's request, and removes a request from the table
 // after its last completion.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// Counts the requests in flight that have no completion if they succeed (IOSQE_CQE_SKIP_SUCCESS): it assumes
-// that they have succeeded. Called when the ring ends, before the process ends, before an exec, and when
-// recording ends. After a failed exec, and after recording has ended, the program may continue to use the
-// ring.
+// Counts the requests in flight that have no completion if they succeed (IOSQE_CQE_SKIP_SUCCESS). This
+// function assumes that they have succeeded. Called when the ring ends, before the process ends, before an
+// exec, and when recording ends. After a failed exec, and after recording has ended, the program may continue
+// to use the ring.
 void count_silent_requests(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

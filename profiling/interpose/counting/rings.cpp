@@ -71,8 +71,8 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   }
   ring->fd.store(kClaimedFd, std::memory_order_relaxed);
   ring->parameters = parameters;
-  const uint32_t least_room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
-  ring->pending.allocate(least_room * 4);
+  const uint32_t ring_entries = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
+  ring->pending.allocate(ring_entries * 4);
   return ring;
 }
 
@@ -107,22 +107,22 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
   if (ring.cq_tail == nullptr) {
     return;
   }
-  const uint32_t room = ring.parameters.cq_entries;
+  const uint32_t entry_count = ring.parameters.cq_entries;
   const size_t stride = sizeof(RingCompletion)
                         << ((ring.parameters.flags & kSetupWideCompletions) != 0 ? 1U : 0U);
   uint32_t tail = tail_of(ring.cq_tail);
-  while (ring.cq_seen != tail) {
-    if (tail - ring.cq_seen > room) {
-      count_drop(session.header->dropped_operations, tail - ring.cq_seen - room);
-      ring.cq_seen = tail - room;
+  while (ring.next_completion != tail) {
+    if (tail - ring.next_completion > entry_count) {
+      count_drop(session.header->dropped_operations, tail - ring.next_completion - entry_count);
+      ring.next_completion = tail - entry_count;
     }
-    const RingCompletion completion =
-        *reinterpret_cast<const RingCompletion*>(ring.completions + (ring.cq_seen & (room - 1)) * stride);
+    const RingCompletion completion = *reinterpret_cast<const RingCompletion*>(
+        ring.completions + (ring.next_completion & (entry_count - 1)) * stride);
     // The tail is read again after the copy. If it is now more than the ring's size ahead of this entry, the
     // kernel may have overwritten the entry during the copy, and the copy is discarded.
     tail = tail_of(ring.cq_tail);
-    if (tail - ring.cq_seen <= room) {
-      ring.cq_seen += 1;
+    if (tail - ring.next_completion <= entry_count) {
+      ring.next_completion += 1;
       complete_request(log, ring, completion);
     }
   }
@@ -143,13 +143,13 @@ void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   if (ring.is_of_liburing || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
   }
-  const uint32_t room = ring.parameters.sq_entries;
+  const uint32_t entry_count = ring.parameters.sq_entries;
   const uint32_t tail = tail_of(ring.sq_tail);
-  if (tail - ring.sq_seen > room) {
-    ring.sq_seen = tail - room;  // the skipped requests count as dropped when they complete
+  if (tail - ring.next_request > entry_count) {
+    ring.next_request = tail - entry_count;  // the skipped requests count as dropped when they complete
   }
-  for (; ring.sq_seen != tail; ++ring.sq_seen) {
-    const uint32_t slot = ring.sq_seen & (room - 1);
+  for (; ring.next_request != tail; ++ring.next_request) {
+    const uint32_t slot = ring.next_request & (entry_count - 1);
     count_request(log, ring, ring.sq_array == nullptr ? slot : ring.sq_array[slot]);
   }
   ring.chain_end = 0;
@@ -171,16 +171,16 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   ring.sq_tail = ring.sq_array = ring.cq_tail = nullptr;
   ring.sq_memory = ring.cq_memory = ring.completions = nullptr;
   ring.entries = nullptr;
-  ring.sq_seen = ring.cq_seen = ring.chain_end = 0;
+  ring.next_request = ring.next_completion = ring.chain_end = 0;
   ring.is_of_liburing = false;
   ring.fd.store(kFreeFd, std::memory_order_release);
 }
 
-// Calls `action` under the lock of the ring with this descriptor. Any thread may call this; it holds no lock.
-// thread_log() may make the thread's log, with memory from the kernel. The descriptor is compared again under
-// the lock, because before that the ring may have ended and been used for another descriptor.
-template <typename Do>
-void with_ring(int fd, Do action) noexcept {
+// Calls `action` under the lock of the ring with this descriptor. Any thread that holds no lock may call
+// this. thread_log() may make the thread's log, with memory from the kernel. The descriptor is compared again
+// under the lock, because before that the ring may have ended and been used for another descriptor.
+template <typename Action>
+void with_ring(int fd, Action action) noexcept {
   ThreadLog* log = fd < 0 || !has_rings() ? nullptr : thread_log();
   Ring* ring = log == nullptr ? nullptr : find_ring(fd);
   if (ring == nullptr) {
@@ -195,10 +195,10 @@ void with_ring(int fd, Do action) noexcept {
 // Calls `action` under the lock of a ring of liburing. The caller holds no lock. The ring is found by the
 // address of its memory, because liburing may have closed the descriptor and use a registered number instead.
 // A limit: `cq_tail` is read without the lock, and is not compared again under it. If another thread ends the
-// ring between these two moments, `action` may get an empty ring, or one that was given to another ring of
-// the program.
-template <typename Do>
-void with_library_ring(const LibraryRing& library, Do action) noexcept {
+// ring between these two moments, `action` may get an empty Ring, or a Ring that now describes another ring
+// of the program.
+template <typename Action>
+void with_library_ring(const LibraryRing& library, Action action) noexcept {
   ThreadLog* log = has_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
@@ -214,8 +214,8 @@ void with_library_ring(const LibraryRing& library, Do action) noexcept {
 
 // Calls `action` for each ring that has a descriptor, under its lock. The locks are taken one after the
 // other, never two at once.
-template <typename Do>
-void with_all_rings(Do action) noexcept {
+template <typename Action>
+void with_all_rings(Action action) noexcept {
   ThreadLog* log = has_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
@@ -240,8 +240,8 @@ void add_library_ring(const LibraryRing& library, const RingParameters& paramete
   ring->completions = reinterpret_cast<const char*>(library.cq.completions);
   // The completions that are already in the ring are skipped: they belong to requests that this library has
   // not seen.
-  ring->cq_seen = *library.cq.tail;
-  session.rings_seen = true;
+  ring->next_completion = *library.cq.tail;
+  session.program_used_rings = true;
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
@@ -259,7 +259,7 @@ void add_program_ring(int fd, const RingParameters& parameters) noexcept {
     set_cq_memory(*ring, memory);
     ring->entries = reinterpret_cast<const RingEntry*>(parameters.sq.address);
   }
-  session.rings_seen = true;
+  session.program_used_rings = true;
   ring->fd.store(fd, std::memory_order_release);
 }
 
@@ -290,8 +290,8 @@ bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept {
 }
 
 // Ends the rings that have memory in this range, except those of liburing, which end in
-// io_uring_queue_exit() (remove_ring()). Called before munmap(): this library must not read the memory
-// after that, because that would crash the program.
+// io_uring_queue_exit() (remove_ring()). Called before munmap(): a later read of that memory by this library
+// would crash the program.
 void remove_rings_in(const void* memory, size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* begin = static_cast<const char*>(memory);
@@ -394,7 +394,7 @@ void note_ring_registration(int fd, unsigned operation, const void* argument, un
   }
 }
 
-// Counts what is not counted yet of the requests and completions of all rings. Called before the process
+// Counts those requests and completions of all rings that are not counted yet. Called before the process
 // ends, before it executes another program, and before recording ends, in the thread that does so. Other
 // threads may be using their rings, and the program may use them again if an exec fails.
 // Order: completions are read before the requests and once more after them, because a request that is read
@@ -421,7 +421,7 @@ void forget_rings() noexcept {
     ring->lock.reset();
     ring->fd.store(kForgottenFd, std::memory_order_relaxed);
   }
-  session.rings_seen = false;
+  session.program_used_rings = false;
 }
 
 }  // namespace penstock::interpose

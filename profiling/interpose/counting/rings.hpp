@@ -1,19 +1,19 @@
-// Counts operations that a program makes by io_uring.
+// Counts operations that a program makes through io_uring.
 //
 // A program writes requests into one ring and takes completions from another. It shares the memory of both
 // with the kernel and makes a call only to let the kernel process them. So this library reads the requests
-// before each such call, and the completions before and after it. It reads both rings once more when they or
-// the process end. A completion stays in memory until newer ones overwrite it. Completions that were
+// before each such call, and the completions before and after it. It reads both rings once more when they end
+// or the process ends. A completion stays in memory until newer ones overwrite it. Completions that were
 // overwritten before this library read them, and completions whose requests it has not seen, count as dropped
 // operations.
 //
-// A request with IOSQE_CQE_SKIP_SUCCESS has no completion if it succeeds. That it has succeeded is known once
-// a later request in its chain of linked requests has a completion.
+// A request with IOSQE_CQE_SKIP_SUCCESS has no completion if it succeeds. This library knows that the request
+// has succeeded when a later request of the same chain of linked requests has a completion.
 //
 // Threads: wrappers call these functions in any thread of the program.
 // Locks: the caller holds none of this library's locks. Each function takes the lock of its ring.
-// add_library_ring() and add_program_ring() take the lock of the list of rings, and that of an older ring
-// with the same descriptor. has_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks
+// add_library_ring() and add_program_ring() take the lock of the list of rings, and the lock of an older ring
+// with the same descriptor. has_rings() takes no lock. forget_rings() (asynchronous.hpp) resets the locks
 // without taking them.
 // Memory: from the kernel, not from the program's heap. errno does not change.
 // Signals: a handler may call these functions. If it has interrupted one of them in its own thread, it cannot
@@ -32,17 +32,18 @@ namespace penstock::interpose {
 
 // Adds a ring to the list of rings whose requests are counted. Called after liburing has set it up.
 void add_library_ring(const LibraryRing& ring, const RingParameters& parameters) noexcept;
-// Counts what is not counted yet in the ring, and forgets the ring. Called before liburing unmaps it.
+// Counts the ring's requests and completions that are not counted yet, and forgets the ring. Called before
+// liburing unmaps it.
 void remove_ring(const LibraryRing& ring) noexcept;
-// Counts what is not counted yet in the ring with descriptor `fd`, and forgets the ring. Called before the
-// descriptor is closed. Does nothing if `fd` is not a ring.
+// Counts the requests and completions that are not counted yet in the ring with descriptor `fd`, and forgets
+// the ring. Called before the descriptor is closed. Does nothing if `fd` is not a ring.
 void remove_ring(int fd) noexcept;
 // Adds a ring that the program has set up without liburing (io_uring_setup()). The address of its memory is
 // known once the program maps it (note_ring_memory()).
 void add_program_ring(int fd, const RingParameters& parameters) noexcept;
 
 inline bool has_rings() noexcept {
-  return session.rings_seen;
+  return session.program_used_rings;
 }
 
 // Reads completions and then requests. Called before a call that submits requests or waits for completions.

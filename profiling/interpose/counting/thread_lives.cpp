@@ -6,9 +6,10 @@
 //   (wait_for_updates(), retire_logs(), copy_names_to_session(), is_written_to());
 // - in a fork's child its only thread (forget_parents_logs()), or the one that makes the first counted call
 //   (copy_names_of_parent()).
-// Locks: logs_lock is for the lists of logs and for threads_block. begin_lock is for the begin of a fork
-// child's session. No thread holds both at once. The session's file_lock may be taken under either of them.
-// wait_for_updates() releases logs_lock between two checks, because updates of other threads may need it.
+// Locks: logs_lock is for the lists of logs and for threads_block. begin_lock is for the start of a fork
+// child's session. No thread holds both locks at once. The session's file_lock may be taken under either of
+// them. wait_for_updates() releases logs_lock between two checks, because updates of other threads may need
+// it.
 // Memory: from the kernel; logs are never freed. malloc and stdio are not used, because malloc itself may
 // call a wrapper. All thread-local variables are "initial-exec", because other models may allocate memory at
 // the first access.
@@ -37,14 +38,14 @@ thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec")))
 // The number of vforks that this thread has called and whose child still runs. It may exceed 1, because the
 // child may call vfork() itself.
 thread_local unsigned suspend_depth __attribute__((tls_model("initial-exec"))) = 0;
-// While this is set, begin_log() returns null. So wrapped calls are not counted that a handler or begin_log()
-// itself makes meanwhile.
+// While this is set, begin_log() returns null. So the wrapped calls that a handler or begin_log() itself
+// makes meanwhile are not counted.
 thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = false;
 // This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* former_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
-pthread_key_t ended_key;
-bool has_thread_key = false;
+pthread_key_t thread_end_key;
+bool has_thread_end_key = false;
 
 constinit OwnedLock logs_lock;
 constinit OwnedLock begin_lock;
@@ -53,8 +54,8 @@ constinit ThreadLog* all_logs = nullptr;  // all logs that were ever made; no lo
 constinit penstock_block* threads_block = nullptr;
 
 // Adds an entry for the thread's totals to the session's file, and returns it. Takes logs_lock and, for a new
-// block, file_lock. Null if there is no room, and in a handler whose own thread holds logs_lock. If it is
-// null, the thread tries again at its next call.
+// block, file_lock. Null if there is no room, and in a handler whose own thread holds logs_lock. If the
+// result is null, the thread tries again at its next call.
 penstock_thread* add_thread(uint32_t thread) noexcept {
   const LockGuard guard(logs_lock);
   if (!guard.has_lock()) {
@@ -102,13 +103,13 @@ void add_to_free_logs(ThreadLog& log) noexcept {
   free_logs = &log;
 }
 
-// Gives back the log of an ending thread, for the next thread. This is the destructor of ended_key, so it
-// runs in the ending thread, after the thread's own function has returned, with no lock held. Destructors of
-// other keys may run later and do I/O; in that case the thread gets another log.
+// Gives back the log of an ending thread, for the next thread. This is the destructor of thread_end_key, so
+// it runs in the ending thread, after the thread's own function has returned, with no lock held. Destructors
+// of other keys may run later and do I/O; in that case the thread gets another log.
 // Signals: they are not blocked, but handlers find no log while `is_beginning_log` is set.
-// Forks: while the state is `forked`, this process has no file yet, so nothing is written.
-void end_thread(void* ended) noexcept {
-  auto* log = static_cast<ThreadLog*>(ended);
+// Forks: while the state is `forked`, this process has no session file yet, so nothing is written.
+void end_thread(void* key_value) noexcept {
+  auto* log = static_cast<ThreadLog*>(key_value);
   is_beginning_log = true;  // set first: otherwise a handler would begin a log after the next line
   own_log = nullptr;
   former_log = nullptr;
@@ -117,7 +118,7 @@ void end_thread(void* ended) noexcept {
     return;
   }
   log->update_mark = nullptr;  // longjmp() may have left a mark
-  log->is_ending = true;       // keeps follow_session() from giving it a new session
+  log->is_ending = true;       // keeps follow_session() from moving the log to a new session
   {
     const Update update(*log);
     log->totals->end_ticks = ticks();
@@ -162,7 +163,7 @@ ThreadLog* take_unowned_log() noexcept {
   return log;
 }
 
-// Whether the log's thread exists. `owner` does not show that: if a thread ends by a direct exit system call,
+// Whether the log's thread exists. `owner` does not show this: if a thread ends by a direct exit system call,
 // end_thread() does not run, and `owner` stays set.
 bool thread_exists(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), long(log.thread), 0) == 0;
@@ -192,12 +193,12 @@ void clear_own_log(const ThreadLog& log) noexcept {
 struct NameCopy {
   const char* from;  // the old session's mapping; null if it cannot be read any more
   ThreadLog* log;
-  uint32_t number = ++copies;  // marks the descriptions that are done: several descriptors may share one
+  uint32_t number = ++copy_count;  // marks handled descriptions, which several descriptors may share
 
-  static inline uint32_t copies = 0;
+  static inline uint32_t copy_count = 0;
 };
-void copy_name_of(Description& description, void* with) noexcept {
-  const auto& copy = *static_cast<const NameCopy*>(with);
+void copy_name_of(Description& description, void* context) noexcept {
+  const auto& copy = *static_cast<const NameCopy*>(context);
   if (description.name == 0 || description.last_copy_number == copy.number) {
     return;
   }
@@ -226,7 +227,7 @@ void copy_names_of_parent(const char* parents_base) noexcept {
 // Copies the names of all descriptors to the new session. Called by the thread that changes the session. It
 // writes the names with a log that no thread owns, and gives that log back afterwards, so that the next
 // thread fills its blocks. Meanwhile other threads may close and duplicate descriptors. They use no name
-// meanwhile, because they would first wait in Update.
+// during the copy, because they would first wait in Update.
 void copy_names_to_session(const char* old_base) noexcept {
   ThreadLog* log = take_unowned_log();
   if (log != nullptr) {
@@ -289,7 +290,7 @@ bool is_written_to(const char* base) noexcept {
 }
 
 void watch_threads() noexcept {
-  has_thread_key = pthread_key_create(&ended_key, &end_thread) == 0;
+  has_thread_end_key = pthread_key_create(&thread_end_key, &end_thread) == 0;
 }
 
 namespace {
@@ -360,8 +361,8 @@ ThreadLog* begin_log() noexcept {
     }
   }
   log = own_log;
-  if (has_thread_key && log != nullptr) {
-    pthread_setspecific(ended_key, log);
+  if (has_thread_end_key && log != nullptr) {
+    pthread_setspecific(thread_end_key, log);
   }
   errno = saved_errno;
   is_beginning_log = false;
@@ -378,10 +379,10 @@ ThreadLog* begin_log() noexcept {
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
-  if (has_thread_key) {
+  if (has_thread_end_key) {
     // The key's value is cleared. Otherwise end_thread() would give this log back at the thread's end,
     // although another thread may have taken it from free_logs by then.
-    pthread_setspecific(ended_key, nullptr);
+    pthread_setspecific(thread_end_key, nullptr);
   }
   ThreadLog* log = own_log != nullptr ? own_log : former_log;
   own_log = nullptr;

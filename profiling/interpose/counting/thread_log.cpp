@@ -26,7 +26,7 @@ namespace penstock::interpose {
 
 namespace {
 constexpr uint64_t kFirstSlotCount = 512;
-constexpr uint64_t kDoubleFromSlotCount = 1U << 20U;
+constexpr uint64_t kDoubleFromSlotCount = 1U << 20U;  // smaller tables grow to four times their size
 }  // namespace
 
 void FileTable::clear() noexcept {
@@ -48,8 +48,8 @@ bool FileTable::grow() noexcept {
     if (marks_[i] == 0) {
       continue;
     }
-    // The slot contains some bits of the hash. Only for the largest tables they are too few to find the new
-    // place.
+    // The slot contains some bits of the hash. In the largest tables these bits are too few to find the
+    // slot's new index.
     const uint64_t slot = slots_[i];
     uint64_t hash = slot >> kAddressBits;
     if (count > kTagMask + 1) {
@@ -81,11 +81,11 @@ bool FileTable::grow() noexcept {
 namespace {
 
 constexpr uint64_t kMostBlockBytes = 256U << 10U;
-constexpr uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
+constexpr uint64_t kUsualNameBytes = 128;  // prefetched for the next name, whose length is not known yet
 
-// Adds a block with room for `bytes` bytes of entries. It is twice as large as the last block, but at most
-// kMostBlockBytes. Null if there is no room. Null also for a retired log: the log's file has ended, and a new
-// block would be in the next file.
+// Adds a block with room for `bytes` bytes of entries. The block is twice as large as `block`, but at most
+// kMostBlockBytes, unless `bytes` needs more. Null if there is no room. Null also for a retired log: its
+// session has ended, and a new block would be in the next session's file.
 [[gnu::cold]] penstock_block* add_block_of_thread(const ThreadLog& log, penstock_block*& block,
                                                   penstock_block_kind kind, uint16_t entry_bytes,
                                                   uint64_t bytes) noexcept {
@@ -94,12 +94,12 @@ constexpr uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
   }
   uint64_t size = block == nullptr ? PENSTOCK_BLOCK_GRANULE : block->bytes * 2;
   size = size > kMostBlockBytes ? kMostBlockBytes : size;
-  penstock_block* added = new_block(
+  penstock_block* added_block = new_block(
       kind, entry_bytes, (size > bytes + sizeof(penstock_block) ? size - sizeof(penstock_block) : bytes));
-  if (added != nullptr) {
-    block = added;
+  if (added_block != nullptr) {
+    block = added_block;
   }
-  return added;
+  return added_block;
 }
 // Returns `block` if it has room for `bytes` bytes, otherwise a new block; null if there is no room.
 [[gnu::always_inline]] inline penstock_block* block_with_room(const ThreadLog& log, penstock_block*& block,
@@ -303,8 +303,8 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
 }  // namespace
 
 // Finds or makes the counters of a descriptor's file. Called within an update. If two threads describe the
-// same descriptor at the same time, the later description replaces the earlier one (describe()). It has
-// another serial, so counters that were cached for the earlier one are not used any more.
+// same descriptor at the same time, the later description replaces the earlier one (describe()). Its serial
+// differs, so counters that were cached for the earlier description are not used any more.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = description_of(fd);
   if (description == nullptr) {

@@ -3,14 +3,14 @@
 //
 // Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
 // (recording.cpp) holds Control; it reads the logs of all threads and marks them as retired.
-// Locks: taken only for a new block of the session's file or a new log, which is less than once in thousands
-// of operations.
+// Locks: taken only for a new block of the session's file or a new log, which happens less than once in
+// thousands of operations.
 // Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
 // Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
 // Signals: a handler may run at any instant and do I/O of its own. If it has interrupted an update of its own
 // thread, its operation is deferred and counted after that update (Update, counting.hpp).
-// Forks: the child calls forget_parents_logs(). It uses the memory of the log of the thread that forked
-// again, and does not use the logs of the parent's other threads.
+// Forks: the child calls forget_parents_logs(). It reuses the memory of the forking thread's log, and does
+// not use the logs of the parent's other threads.
 #pragma once
 
 #include <sys/types.h>
@@ -31,13 +31,13 @@ struct Operation {
   penstock_call call = PENSTOCK_CALL_OTHER;
   penstock_layer layer = PENSTOCK_POSIX;
   int failed = 0;       // errno; 0: the call succeeded
-  int64_t offset = -1;  // offset in the file where the call began; -1: it has none
+  int64_t offset = -1;  // offset in the file where the call began; -1: the call has none
   int64_t length = 0;   // bytes that were read, written or mapped
-  uint64_t begin = 0;   // in ticks, as `end`
+  uint64_t begin = 0;   // in ticks, like `end`
   uint64_t end = 0;
 };
 
-// Finds a thread's counters by file and layer. It is a hash table with open addressing; a slot has the
+// Finds a thread's counters by file and layer. It is a hash table with open addressing; a slot stores the
 // address of counters in the session's mapped file. Only the log's own thread uses it, within an update, so
 // no handler uses it at the same time.
 class FileTable {
@@ -122,10 +122,10 @@ struct ThreadLog {
     uint64_t tag = 0;  // cache_tag(): a description's serial, and the layer
     penstock_counters* counters = nullptr;
   };
-  // An operation of a handler that interrupted an update. If `by_descriptor` is false, it was made on `file`.
-  // If it is true, it was made on the descriptor `fd`, which was not described; `device` and `inode` are
-  // those of the file to which `fd` referred. `file` is the key of the file, `name` the offset of its name in
-  // the session.
+  // An operation of a handler that interrupted an update. If `by_descriptor` is false, the operation was made
+  // on `file`. If it is true, the operation was made on the descriptor `fd`, which was not described;
+  // `device` and `inode` are those of the file to which `fd` referred. `file` is the key of the file, `name`
+  // the offset of its name in the session.
   struct Deferred {
     Operation operation;
     uint64_t file = 0;
@@ -151,7 +151,7 @@ struct ThreadLog {
   penstock_block* segments = nullptr;
   penstock_block* spans = nullptr;
 
-  SpareDescription spare;
+  SpareDescription spare_description;
 
   // `base` is the address of the session's mapping. All blocks and counters of the log are in it, and it
   // stays mapped as long as `base` does not change. `is_retired`: that session has ended. The thread's next
@@ -248,9 +248,9 @@ inline void publish_entries(penstock_block* block, uint64_t bytes) noexcept {
 // update, or for a log that no thread uses.
 uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
                   penstock_file_kind kind) noexcept;
-// Called within an update: adds one traced call. If there is no room, it counts as dropped.
+// Called within an update: adds one traced call. If there is no room, the call counts as dropped.
 void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept;
-// Called within an update: adds one span of the program. If there is no room, it counts as dropped.
+// Called within an update: adds one span of the program. If there is no room, the span counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 
 }  // namespace penstock::interpose

@@ -33,27 +33,27 @@ namespace penstock::interpose {
 namespace {
 
 uint64_t step_calls = 0;  // number of calls of penstock_profile_step(); guarded by Control
-std::atomic<bool> steps_are_called{false};
+std::atomic<bool> program_called_step{false};
 
-// Writes the absolute path of `given` to `to`, without "/" at its end. Returns false if `given` is empty, if
+// Writes the absolute path of `path` to `to`, without "/" at its end. Returns false if `path` is empty, if
 // the working directory is not known, or if the path is too long.
-bool make_absolute(const char* given, char* to, size_t room) noexcept {
-  const size_t length = strlen(given);
+bool make_absolute(const char* path, char* to, size_t to_bytes) noexcept {
+  const size_t length = strlen(path);
   if (length == 0) {
     return false;
   }
   size_t end = 0;
-  if (given[0] != '/') {
-    if (system_call(SYS_getcwd, as_argument(to), long(room)) <= 0) {
+  if (path[0] != '/') {
+    if (system_call(SYS_getcwd, as_argument(to), long(to_bytes)) <= 0) {
       return false;
     }
     end = strlen(to);
     to[end++] = '/';
   }
-  if (end + length >= room) {
+  if (end + length >= to_bytes) {
     return false;
   }
-  memcpy(to + end, given, length + 1);
+  memcpy(to + end, path, length + 1);
   for (end += length; end > 1 && to[end - 1] == '/'; --end) {
     to[end - 1] = 0;
   }
@@ -71,12 +71,12 @@ int start_recording(const char* folder) noexcept {
   if (chosen_folder == nullptr || !make_absolute(chosen_folder, full_path, sizeof(full_path))) {
     return EINVAL;
   }
-  int failed = make_folder(full_path);
-  failed = failed != 0 ? failed : begin_recording(full_path, PENSTOCK_START_REASON_CALLED, wants_segments());
-  if (failed == 0 && !is_preloaded()) {
+  int error = make_folder(full_path);
+  error = error != 0 ? error : begin_recording(full_path, PENSTOCK_START_REASON_CALLED, wants_segments());
+  if (error == 0 && !is_preloaded()) {
     redirect_calls();
   }
-  return failed;
+  return error;
 }
 
 // Begins a window, and returns 0 or an errno value. If nothing is being recorded, recording begins now;
@@ -85,22 +85,22 @@ int start_window(const char* folder, const char* label) noexcept {
   if (recording.window_is_open) {
     return EALREADY;
   }
-  int failed = 0;
+  int error = 0;
   if (!is_running()) {
-    failed = start_recording(folder);
+    error = start_recording(folder);
   } else {
     char full_path[sizeof(session.folder)] = {};
     if (folder != nullptr &&
         (!make_absolute(folder, full_path, sizeof(full_path)) || strcmp(full_path, session.folder) != 0)) {
       return EBUSY;
     }
-    failed = switch_file(PENSTOCK_START_REASON_CALLED);
+    error = switch_file(PENSTOCK_START_REASON_CALLED);
   }
-  if (failed == 0) {
+  if (error == 0) {
     recording.window_is_open = true;
     set_program_label(label);
   }
-  return failed;
+  return error;
 }
 
 // Ends the window, and returns 0 or an errno value. If recording began with this window, recording ends too.
@@ -110,13 +110,13 @@ int stop_window() noexcept {
     recording.window_is_open = false;
     return EINVAL;
   }
-  if (recording.began_here && !recording.is_attached) {
+  if (recording.began_at_run_time && !recording.is_attached) {
     restore_slots();
     return end_recording();
   }
-  const int failed = switch_file(PENSTOCK_START_REASON_BETWEEN);
-  recording.window_is_open = failed != 0;
-  return failed;
+  const int error = switch_file(PENSTOCK_START_REASON_BETWEEN);
+  recording.window_is_open = error != 0;
+  return error;
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ void step_ended(uint64_t number) noexcept {
 }
 
 bool program_reports_steps() noexcept {
-  return steps_are_called.load(std::memory_order_relaxed);
+  return program_called_step.load(std::memory_order_relaxed);
 }
 
 }  // namespace penstock::interpose
@@ -175,7 +175,7 @@ int penstock_profile_stop(void) {
 
 int penstock_profile_step(void) {
   uint64_t number = 0;
-  steps_are_called.store(true, std::memory_order_relaxed);
+  program_called_step.store(true, std::memory_order_relaxed);
   {
     const Control control;
     number = step_calls++;

@@ -11,7 +11,7 @@ void read_steps_per_window() noexcept;
 
 // Begins a new window if step `number` is the last step of the current one. Called when a span or
 // penstock_profile_step() reports that this step has ended.
-// Any thread may call it that holds no lock and is not inside an update (Update, counting.hpp). To begin the
+// Any thread that holds no lock and is not inside an update (Update, counting.hpp) may call it. To begin the
 // window, it takes Control, the lock for changing what is recorded (recording.hpp), and waits until no thread
 // is inside an update.
 void step_ended(uint64_t number) noexcept;

@@ -18,13 +18,13 @@ namespace penstock::interpose {
 // (rewrite_new_objects()).
 int open_and_count(int at, const char* path, int flags, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
-    const int saved = errno;
-    operation.failed = fd < 0 ? saved : 0;
+    const int saved_errno = errno;
+    operation.failed = fd < 0 ? saved_errno : 0;
     count_open(log, at, path, flags, fd, operation);
-    if (session.may_have_loaded.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (session.may_have_new_objects.load(std::memory_order_relaxed)) [[unlikely]] {
       rewrite_new_objects();
     }
-    errno = saved;
+    errno = saved_errno;
   });
 }
 
@@ -62,7 +62,7 @@ int close_and_count(int fd, auto call) noexcept {
 // not change.
 inline int note_duplicate(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
-    const int saved = errno;
+    const int saved_errno = errno;
     ThreadLog* log =
         session.state.load(std::memory_order_relaxed) == SessionState::running ? thread_log() : nullptr;
     if (log != nullptr) {
@@ -72,7 +72,7 @@ inline int note_duplicate(int from, int to) noexcept {
       describe_duplicate(from, to);
       forget_stream(to);
     }
-    errno = saved;
+    errno = saved_errno;
   }
   return to;
 }

@@ -1,5 +1,5 @@
-// Counts the kernel's asynchronous I/O (io_submit(), io_getevents()). The program may use it by libaio or by
-// syscall(). The structs here have the layouts that the kernel defines.
+// Counts the kernel's asynchronous I/O (io_submit(), io_getevents()). The program may use it through libaio
+// or by syscall(). The structs here have the layouts that the kernel defines.
 //
 // Threads: any thread, in a wrapper.
 // Locks: none is held on entry. The table of operations has a lock of its own (blocks.hpp).
@@ -58,12 +58,12 @@ auto submit_blocks(long count, const KernelAioBlock* const* blocks, auto call) n
   for (long i = 0; i < count; ++i) {
     add_kernel_operation(*log, *blocks[i]);
   }
-  const auto accepted = call();
+  const auto accepted_count = call();
   inside_io_submit = false;
-  for (long i = accepted < 0 ? 0 : accepted; i < count; ++i) {
+  for (long i = accepted_count < 0 ? 0 : accepted_count; i < count; ++i) {
     remove_kernel_operation(*blocks[i]);
   }
-  return accepted;
+  return accepted_count;
 }
 
 }  // namespace penstock::interpose

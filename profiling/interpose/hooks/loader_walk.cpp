@@ -37,8 +37,8 @@ constinit std::atomic<unsigned> forks{0};
 // How many of the running walks and forks are this thread's own. A thread must not wait for itself: a signal
 // handler may fork during a walk of its own thread, and a handler of pthread_atfork() may walk during its
 // fork.
-constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
-constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local unsigned walks_of_thread __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local unsigned forks_of_thread __attribute__((tls_model("initial-exec"))) = 0;
 
 // loader_lock: the loader's lock; null until it is known. noted_pid: the process that found or inspected that
 // lock. If getpid() is another number, this process is a child of a fork that no wrapper saw, and must
@@ -47,7 +47,7 @@ constinit std::atomic<const pthread_mutex_t*> loader_lock{nullptr};
 constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
-constinit std::atomic<bool> raw_child{false};
+constinit std::atomic<bool> raw_child{false};  // no libc fork() has made this process (note_raw_fork())
 
 // Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, the child
 // resets the counter, returns from the handler, and then ends that walk.
@@ -98,8 +98,8 @@ bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 
 // Collects the mutexes of _rtld_global that this thread owns. Called once inside a walk, while this thread
 // holds the loader's lock. It only reads memory. It returns 1 to end the walk after the first object.
-int find_own_mutex(dl_phdr_info*, size_t, void* with) noexcept {
-  auto& search = *static_cast<MutexSearch*>(with);
+int find_own_mutex(dl_phdr_info*, size_t, void* context) noexcept {
+  auto& search = *static_cast<MutexSearch*>(context);
   const int self = int(system_call(SYS_gettid));
   for (uintptr_t at = search.begin; at + sizeof(pthread_mutex_t) <= search.end;
        at += alignof(pthread_mutex_t)) {
@@ -160,17 +160,17 @@ void inspect_loader_lock() noexcept {
 
 // Makes sure that this process knows the state of the loader's lock. Called before each walk and before the
 // state is read. The first call finds the lock. If the pid has changed since then, this process is a child of
-// a fork that no wrapper saw. Then this inspects the lock and notes the raw fork, as
+// a fork that no wrapper saw. In that case this function inspects the lock and notes the raw fork, as
 // after_raw_fork_in_child() does after a wrapped fork.
 void check_process() noexcept {
   const long known_pid = noted_pid.load();
   if (known_pid == 0) {
     noted_pid.store(system_call(SYS_getpid));
-    walks_here += 1;
+    walks_of_thread += 1;
     walks.fetch_add(1);
     find_loader_lock();
     subtract_one(walks);
-    walks_here -= 1;
+    walks_of_thread -= 1;
   } else if (known_pid != system_call(SYS_getpid)) {
     forget_parents_walks();
     note_raw_fork();
@@ -184,17 +184,17 @@ void check_process() noexcept {
 // may also fork here. Then the walk continues in both processes; in the child the counters have been reset,
 // so they are not decreased below 0.
 //
-// While this thread waits for a fork, it does not count as a walk; otherwise the walk and the fork would wait
-// for each other. After 5 s it walks although the fork is still running. The child of that fork may then find
-// the lock held; inspect_loader_lock() detects that.
-int walk_objects(Visit visit, void* with) noexcept {
+// While this thread waits for a fork, its walk is not counted in `walks`; otherwise the walk and the fork
+// would wait for each other. After 5 s it walks although the fork is still running. The child of that fork
+// may then find the lock held; inspect_loader_lock() detects that.
+int walk_objects(Visit visit, void* context) noexcept {
   check_process();
   if (loader.load() == LoaderState::stuck) {
     return 0;
   }
-  walks_here += 1;
+  walks_of_thread += 1;
   walks.fetch_add(1);
-  while (forks_here == 0 && forks.load() != 0) {
+  while (forks_of_thread == 0 && forks.load() != 0) {
     subtract_one(walks);
     const bool no_forks = wait_until_zero(forks);
     walks.fetch_add(1);
@@ -202,9 +202,9 @@ int walk_objects(Visit visit, void* with) noexcept {
       break;
     }
   }
-  const int result = dl_iterate_phdr(visit, with);
+  const int result = dl_iterate_phdr(visit, context);
   subtract_one(walks);
-  walks_here -= walks_here == 0 ? 0 : 1;
+  walks_of_thread -= walks_of_thread == 0 ? 0 : 1;
   return result;
 }
 
@@ -212,7 +212,7 @@ int walk_objects(Visit visit, void* with) noexcept {
 // fork.
 bool may_walk_objects() noexcept {
   check_process();
-  return loader.load() == LoaderState::usable && forks_here == 0 && forks.load() == 0;
+  return loader.load() == LoaderState::usable && forks_of_thread == 0 && forks.load() == 0;
 }
 
 // Takes no lock. Returns true also if the loader's lock was never found, because its state is not known then.
@@ -225,9 +225,9 @@ bool loader_is_stuck() noexcept {
 // pthread_atfork(), or directly before _Fork(), clone() and syscall(). Does not wait if this thread itself is
 // in a walk, which a signal handler has interrupted: the walk cannot continue before the handler ends.
 void before_fork() noexcept {
-  forks_here += 1;
+  forks_of_thread += 1;
   forks.fetch_add(1);
-  if (walks_here == 0) {
+  if (walks_of_thread == 0) {
     // After 5 s the program forks although a walk is still running. If the child then finds the loader's lock
     // held, the child never walks.
     wait_until_zero(walks);
@@ -236,7 +236,7 @@ void before_fork() noexcept {
 
 void after_fork_in_parent() noexcept {
   subtract_one(forks);
-  forks_here -= forks_here == 0 ? 0 : 1;
+  forks_of_thread -= forks_of_thread == 0 ? 0 : 1;
 }
 
 // Resets the counters, because the parent's other threads do not exist here, and inspects the loader's lock.
@@ -247,8 +247,8 @@ void after_fork_in_parent() noexcept {
 void forget_parents_walks() noexcept {
   walks.store(0);
   forks.store(0);
-  walks_here = 0;
-  forks_here = 0;
+  walks_of_thread = 0;
+  forks_of_thread = 0;
   raw_child.store(false);
   inspect_loader_lock();
 }

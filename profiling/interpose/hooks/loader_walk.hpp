@@ -13,7 +13,7 @@
 //   may_walk_objects() and loader_is_stuck() tell callers not to walk.
 //
 // Making a thread, vfork() and posix_spawn() do not count as forks here, because the new thread or child
-// shares this memory and this lock. But a child of vfork() has another process id. If it walks before it
+// shares this memory and this lock. But a child of vfork() has a process id of its own. If it walks before it
 // calls exec, check_process() takes it for a child of a fork and resets the counters, which its parent uses
 // too.
 //
@@ -29,12 +29,12 @@
 
 namespace penstock::interpose {
 
-using Visit = int (*)(dl_phdr_info* about, size_t bytes, void* with);
+using Visit = int (*)(dl_phdr_info* info, size_t bytes, void* context);
 
 // Calls `visit` for each loaded object, as dl_iterate_phdr() does, and returns what the last `visit`
 // returned. If the loader's lock is held for ever (in a fork's child), it visits nothing and returns 0.
 // `visit` runs under the loader's lock: it must not wait, call the loader or allocate.
-int walk_objects(Visit visit, void* with) noexcept;
+int walk_objects(Visit visit, void* context) noexcept;
 // True if a walk would not have to wait: no fork is running, and the loader's lock is known to be usable.
 // Wrapped calls check this first, and do not walk if it is false.
 bool may_walk_objects() noexcept;

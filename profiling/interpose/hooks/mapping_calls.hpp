@@ -11,8 +11,8 @@ namespace penstock::interpose {
 
 // Makes and counts a call that maps a file, or the memory of a ring of io_uring.
 void* map_and_count(int fd, int flags, size_t bytes, off64_t offset, auto call) noexcept {
-  // A mapping of anonymous memory is not counted, so thread_log() is not called for it: that would make the
-  // thread's first log, and an allocator may map memory while this log is being made.
+  // A mapping of anonymous memory is not counted, so thread_log() is not called for it: thread_log() would
+  // make the thread's first log, and an allocator may map memory while this log is being made.
   ThreadLog* log = fd < 0 || (flags & MAP_ANONYMOUS) != 0 ? nullptr : thread_log();
   if (log == nullptr) {
     return call();

@@ -9,8 +9,9 @@
 
 namespace penstock::interpose {
 
-// Makes a fork's child leave its parent's session, so that it adds nothing more to it. The child begins a
-// session of its own at its first counted call. Called in the child, which has only one thread.
+// Makes a fork's child leave its parent's session, so that the child adds nothing more to that session. The
+// child begins a session of its own at its first counted call. Called in the child, which has only one
+// thread.
 void after_fork_in_child() noexcept;
 // Does what after_fork_in_child() does, in a child of a raw fork: one that was not made by libc's fork(). It
 // also notes that libc has not reset its own locks in this child: libc's functions that take locks, such as

@@ -47,10 +47,10 @@ constexpr long kSignalMaskBytes = 8;
 // call (Update). Returns false if the kernel does not have this system call, or a filter forbids it.
 // A process must register once for the fast barrier. If the fast barrier fails, the slow one is used.
 bool barrier_in_all_threads() noexcept {
-  static bool registered = false;
-  registered =
-      registered || system_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  return (registered && system_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) ||
+  static bool is_registered = false;
+  is_registered =
+      is_registered || system_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return (is_registered && system_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) ||
          system_call(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
@@ -60,9 +60,9 @@ bool barrier_in_all_threads() noexcept {
 template <typename Action>
 int change_session(Action action) noexcept {
   session.is_changing.store(true, std::memory_order_seq_cst);
-  const int failed = !barrier_in_all_threads() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
+  const int error = !barrier_in_all_threads() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
   session.is_changing.store(false, std::memory_order_seq_cst);
-  return failed;
+  return error;
 }
 
 }  // namespace
@@ -94,12 +94,12 @@ void forget_parents_control() noexcept {
 
 // Forgets what is known of descriptors, streams and operations before the session begins: it may be wrong,
 // because the process has run without being recorded. Logs are retired, so each thread moves its log to the
-// new file at its next call. That comes before the file begins, so that no thread finds a log of an old file
-// while the state is already `running`.
+// new file at its next call. Logs are retired before the file begins, so that no thread finds a log of an old
+// file while the state is already `running`.
 int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept {
-  const int failed = change_session([&]() -> int {
+  const int error = change_session([&]() -> int {
     forget_range(0, ~0U);
-    stream_process += 1;
+    stream_generation += 1;
     forget_async_io();
     note_working_directory();
     retire_logs();
@@ -110,9 +110,9 @@ int begin_recording(const char* folder, penstock_start_reason reason, bool segme
     reclaim_sessions(&is_written_to);
     return 0;
   });
-  recording.began_here = failed == 0;
+  recording.began_at_run_time = error == 0;
   begin_window();
-  return failed;
+  return error;
 }
 
 // count_finished_async_io() makes Updates and takes the locks of rings, so it must be called before
@@ -124,7 +124,7 @@ int begin_recording(const char* folder, penstock_start_reason reason, bool segme
 int end_recording() noexcept {
   count_finished_async_io();
   label_with_steps();
-  const int failed = change_session([&]() -> int {
+  const int error = change_session([&]() -> int {
     stop_session();
     session.state.store(SessionState::off, std::memory_order_release);
     retire_logs();
@@ -132,10 +132,10 @@ int end_recording() noexcept {
     reclaim_sessions(&is_written_to);
     return 0;
   });
-  if (failed == 0) {
+  if (error == 0) {
     recording = {};
   }
-  return failed;
+  return error;
 }
 
 // The new file begins, and then logs are retired: each thread moves its log to the new file at its next call.
@@ -164,7 +164,7 @@ int switch_file(penstock_start_reason reason) noexcept {
 
 // Rewrites slots, and then reads the kernel's counters again. rewrite_slots() takes some milliseconds, and
 // part of what the program does meanwhile is not counted. So the kernel's counters, with which the counted
-// bytes are compared, begin only after it.
+// bytes are compared, begin only after rewrite_slots().
 SlotCounts redirect_calls() noexcept {
   const SlotCounts rewritten = rewrite_slots();
   change_session([]() -> int {
@@ -187,7 +187,7 @@ SlotCounts redirect_calls() noexcept {
 void rewrite_new_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // without the loader's lock, new objects cannot be found
+      session.may_have_new_objects.store(false);  // without the loader's lock, new objects cannot be found
     }
     return;
   }
@@ -196,7 +196,7 @@ void rewrite_new_objects() noexcept {
   }
   const Control control;
   // Checked again under Control, because the thread that held it before has probably rewritten these slots.
-  if (recording.began_here && is_running() && has_unseen_objects()) {
+  if (recording.began_at_run_time && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }
 }

@@ -13,10 +13,11 @@
 namespace penstock::interpose {
 
 // The lock for changing what is recorded. Only one thread at a time holds it. The constructor blocks all
-// signals of that thread and then takes the lock; the destructor releases the lock and then unblocks them.
+// signals of that thread and then takes the lock; the destructor releases the lock and then unblocks the
+// signals.
 //
-// Signals are blocked because a handler of the holder could hang: its I/O would wait for the end of the
-// change (Update, counting.hpp), which only the interrupted thread can bring about.
+// Signals are blocked because a handler that interrupts the holder could hang: its I/O would wait for the end
+// of the change (Update, counting.hpp), which only the interrupted thread can bring about.
 // Holders: threads of the program in penstock_profile_*() and in rewrite_new_objects(), and the thread that
 // `penstock profile attach` and `detach` start. The lock is taken before all other locks of this library. It
 // is not recursive: no thread may make a second Control while it has one.
@@ -49,8 +50,9 @@ inline bool is_running() noexcept {
 // - Any other value: a file could not be created. Nothing is recorded from now on.
 
 struct Recording {
-  bool began_here = false;   // recording began, and will end, while the program runs (not by preloading)
-  bool is_attached = false;  // recording was begun by `penstock profile attach`
+  // Recording began, and will end, while the program runs. False if the library was preloaded.
+  bool began_at_run_time = false;
+  bool is_attached = false;  // `penstock profile attach` began the recording
   bool window_is_open = false;
 };
 extern Recording recording;
@@ -63,8 +65,8 @@ int end_recording() noexcept;
 // Ends the current file and begins another one. No call is lost between them.
 int switch_file(penstock_start_reason reason) noexcept;
 // Redirects the program's calls to the wrappers from now on (rewrite_slots()). Then the kernel's counters of
-// this session begin anew, so that I/O before this does not lower the coverage. They keep their earlier begin
-// if another thread does not leave its update in time; the coverage is lower then.
+// this session begin anew, so that I/O before this does not lower the coverage. If another thread does not
+// leave its update in time, these counters keep their earlier start, and the coverage is lower.
 SlotCounts redirect_calls() noexcept;
 
 }  // namespace penstock::interpose

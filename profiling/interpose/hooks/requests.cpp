@@ -1,7 +1,7 @@
 // Serves the requests of `penstock profile attach` and `detach` in a process that has this library
 // (process_abi.h, penstock_request). attach() begins recording and detach() ends it.
 //
-// Threads: everything here runs in a thread that the requesting process started in this one.
+// Threads: everything here runs in a thread that the requesting process started in this process.
 // Locks: attach() and detach() run with Control held, the lock for changing what is recorded (recording.hpp).
 // It is taken before all other locks of this library.
 // Memory: on the stack; snprintf() is used only for numbers and texts. redirect_calls() may call malloc (in
@@ -67,7 +67,7 @@ void unmap_loader_memory(const penstock_request& request) noexcept {
 }
 
 void detach(penstock_request& request) noexcept {
-  if (!is_running() || !recording.began_here) {
+  if (!is_running() || !recording.began_at_run_time) {
     request.failed = EINVAL;
     return;
   }

@@ -53,16 +53,16 @@ uintptr_t page_begin(uintptr_t at) noexcept {
 uintptr_t SlotObject::to_address(uintptr_t pointer) const noexcept {
   // `pointer` is an address if glibc has replaced the offsets in the dynamic section by addresses. In an
   // object that is read-only (the kernel's vdso) it is still an offset.
-  return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
+  return pointer < info_.dlpi_addr ? pointer + info_.dlpi_addr : pointer;
 }
 
 // Finds the parts of the object by its program headers and its dynamic section. The object cannot be unloaded
 // meanwhile, because the loader's lock is held during a walk.
-SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
+SlotObject::SlotObject(const dl_phdr_info& info) noexcept : info_(info) {
   const ElfW(Dyn)* dynamic = nullptr;
-  for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& program_header = about.dlpi_phdr[i];
-    const uintptr_t at = about.dlpi_addr + program_header.p_vaddr;
+  for (unsigned i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& program_header = info.dlpi_phdr[i];
+    const uintptr_t at = info.dlpi_addr + program_header.p_vaddr;
     if (program_header.p_type == PT_DYNAMIC) {
       dynamic = reinterpret_cast<const ElfW(Dyn)*>(at);
     } else if (program_header.p_type == PT_GNU_RELRO) {
@@ -99,21 +99,22 @@ SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   }
 }
 
-void SlotObject::each_slot(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept {
+void SlotObject::each_slot(void (*visit)(const FoundSlot& found, void* context),
+                           void* context) const noexcept {
   if (symbols_ == 0 || strings_ == 0) {
     return;
   }
   if (relocations_ != 0) {
-    each_slot_in(relocations_, relocation_bytes_, visit, with);
+    each_slot_in(relocations_, relocation_bytes_, visit, context);
   }
   // Some linkers put the relocations of DT_JMPREL into DT_RELA as well. Those must not be visited twice.
   if (call_slots_ != 0 && !(call_slots_ >= relocations_ && call_slots_ < relocations_ + relocation_bytes_)) {
-    each_slot_in(call_slots_, call_slot_bytes_, visit, with);
+    each_slot_in(call_slots_, call_slot_bytes_, visit, context);
   }
 }
 
 void SlotObject::each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*visit)(const FoundSlot&, void*),
-                              void* with) const noexcept {
+                              void* context) const noexcept {
   const auto* entries = reinterpret_cast<const ElfW(Rela)*>(relocations);
   const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(symbols_);
   for (size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
@@ -124,7 +125,7 @@ void SlotObject::each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*vis
       continue;
     }
     const ElfW(Sym)& symbol = symbols[index];
-    const uintptr_t at = about_.dlpi_addr + entries[i].r_offset;
+    const uintptr_t at = info_.dlpi_addr + entries[i].r_offset;
     if (at % sizeof(uintptr_t) != 0) {
       continue;
     }
@@ -132,15 +133,15 @@ void SlotObject::each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*vis
            .name = reinterpret_cast<const char*>(strings_ + symbol.st_name),
            .is_call_slot = type == kCallRelocation,
            .is_undefined = symbol.st_shndx == SHN_UNDEF},
-          with);
+          context);
   }
 }
 
 // Whether the address is in code of this object, as its program headers say. Takes no lock.
 bool SlotObject::has_code_at(uintptr_t at) const noexcept {
-  for (unsigned i = 0; i < about_.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& program_header = about_.dlpi_phdr[i];
-    const uintptr_t begin = about_.dlpi_addr + program_header.p_vaddr;
+  for (unsigned i = 0; i < info_.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& program_header = info_.dlpi_phdr[i];
+    const uintptr_t begin = info_.dlpi_addr + program_header.p_vaddr;
     if (program_header.p_type == PT_LOAD && (program_header.p_flags & PF_X) != 0 && at >= begin &&
         at < begin + program_header.p_memsz) {
       return true;
@@ -180,21 +181,22 @@ bool SlotObject::is_being_loaded() const noexcept {
 void SlotObject::store(uintptr_t* at, uintptr_t value) const noexcept {
   const auto page = long(page_begin(reinterpret_cast<uintptr_t>(at)));
   const auto bytes = long(page_bytes());
-  const bool opened = is_protected(at) && system_call(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE) == 0;
-  if (is_protected(at) && !opened) {
+  const bool made_writable =
+      is_protected(at) && system_call(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE) == 0;
+  if (is_protected(at) && !made_writable) {
     return;
   }
   __atomic_store_n(at, value, __ATOMIC_RELEASE);
-  if (opened) {
+  if (made_writable) {
     system_call(SYS_mprotect, page, bytes, PROT_READ);
   }
 }
 
 // --- The wrappers of dlopen() and similar functions. These functions find out by the return address which
-// object calls them. It decides which search paths are used, and which object is the next one for RTLD_NEXT.
-// So a wrapper must jump to them as if the program had called them directly, and can do nothing after they
-// return. Therefore the objects that they loaded are looked for later: when the program calls dlsym() to get
-// functions of these objects, or opens a file.
+// object calls them. The calling object decides which search paths are used, and which object is the next one
+// for RTLD_NEXT. So a wrapper must jump to them as if the program had called them directly, and can do
+// nothing after they return. Therefore the objects that they loaded are looked for later: when the program
+// calls dlsym() to get functions of these objects, or opens a file.
 #if defined(__x86_64__)
 extern "C" {
 // Notes that an object is about to be loaded. Called by the wrappers below in the program's thread, before
@@ -208,7 +210,7 @@ __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
 // hang if the program calls dlsym() inside a dl_iterate_phdr() of its own: its thread already holds the
 // loader's lock then, but that lock is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
-  if (session.may_have_loaded.load(std::memory_order_relaxed)) {
+  if (session.may_have_new_objects.load(std::memory_order_relaxed)) {
     rewrite_new_objects();
   }
 }

@@ -27,9 +27,9 @@ struct FoundSlot {
 
 class SlotObject {
  public:
-  explicit SlotObject(const dl_phdr_info& about) noexcept;
+  explicit SlotObject(const dl_phdr_info& info) noexcept;
   // Calls `visit` for each slot.
-  void each_slot(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept;
+  void each_slot(void (*visit)(const FoundSlot& found, void* context), void* context) const noexcept;
   // Whether the address is in code of this object.
   bool has_code_at(uintptr_t address) const noexcept;
   // Whether `at` is in the part that the loader makes read-only after it has bound all slots in it (RELRO).
@@ -41,15 +41,15 @@ class SlotObject {
   // through the slot. If its page is protected, the page is made writable for the store and read-only again
   // after it.
   void store(uintptr_t* at, uintptr_t value) const noexcept;
-  const dl_phdr_info& about() const noexcept { return about_; }
+  const dl_phdr_info& info() const noexcept { return info_; }
   uintptr_t end() const noexcept { return end_; }
 
  private:
   void each_slot_in(uintptr_t relocations, uintptr_t bytes, void (*visit)(const FoundSlot&, void*),
-                    void* with) const noexcept;
+                    void* context) const noexcept;
   uintptr_t to_address(uintptr_t pointer) const noexcept;
 
-  const dl_phdr_info& about_;
+  const dl_phdr_info& info_;
   uintptr_t symbols_ = 0;
   uintptr_t strings_ = 0;
   uintptr_t relocations_ = 0;

@@ -64,7 +64,7 @@ struct Object {
   const void* headers;
   uintptr_t end;
   bool still_loaded;  // restore_slots() has found it among the loaded objects
-  bool was_visited;   // an earlier search has rewritten slots of it
+  bool was_visited;   // an earlier search has rewritten slots of this object
 };
 template <typename T>
 struct GrowingArray {
@@ -100,15 +100,16 @@ bool search_is_complete = true;
 // the object is new, and waits for Control in rewrite_new_objects(), instead of calling the object's
 // functions uncounted.
 constexpr unsigned long long kIncomplete = ~0ULL;
-std::atomic<unsigned long long> loads_seen{kIncomplete};
+std::atomic<unsigned long long> last_load_count{kIncomplete};
 // How many more times search_may_find_objects() looks for new objects after the last load. If a load takes
-// long, it looks a few more times (late searches); load_ns and late_search_ns limit these.
+// long, it looks a few more times (late searches); last_load_begin_ns and last_late_search_ns limit these.
 std::atomic<unsigned> searches_left{0};
-std::atomic<int64_t> load_ns{0};         // when the last load began
-std::atomic<int64_t> late_search_ns{0};  // when the last of these late searches began
+std::atomic<int64_t> last_load_begin_ns{0};   // when the last load began
+std::atomic<int64_t> last_late_search_ns{0};  // when the last of these late searches began
 
 // The hash of a name: the index in name_table where looking up the name begins. Written without calls of
-// other functions, because it is called under the loader's lock, where of libc only strcmp() may be called.
+// other functions, because it is called under the loader's lock, where strcmp() is the only function of libc
+// that may be called.
 size_t first_index_of(const char* name) noexcept {
   uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -167,8 +168,8 @@ uintptr_t replaced_function(const WrappedName& name) noexcept {
   return reinterpret_cast<uintptr_t>(name.wrapped->real->load(std::memory_order_relaxed));
 }
 
-bool is_own(const dl_phdr_info& about) noexcept {
-  return about.dlpi_addr == own_base;
+bool is_own(const dl_phdr_info& info) noexcept {
+  return info.dlpi_addr == own_base;
 }
 
 // --- A walk calls the functions from here to find_first_of_two() for each loaded object (loader_walk.hpp).
@@ -178,9 +179,9 @@ bool is_own(const dl_phdr_info& about) noexcept {
 // Marks the wrapped names that this object imports, and stores in `load_count` how many objects have been
 // loaded. Called in the first walk of a search. After that walk, find_real() looks up only the marked
 // functions.
-int mark_imported(dl_phdr_info* about, size_t, void* load_count) noexcept {
-  if (!is_own(*about)) {
-    SlotObject(*about).each_slot(
+int mark_imported(dl_phdr_info* info, size_t, void* load_count) noexcept {
+  if (!is_own(*info)) {
+    SlotObject(*info).each_slot(
         [](const FoundSlot& found, void*) {
           if (const size_t name = find_name(found.name); name != kMostNames) {
             names[name].is_imported = true;
@@ -188,15 +189,15 @@ int mark_imported(dl_phdr_info* about, size_t, void* load_count) noexcept {
         },
         nullptr);
   }
-  *static_cast<unsigned long long*>(load_count) = about->dlpi_adds;
+  *static_cast<unsigned long long*>(load_count) = info->dlpi_adds;
   return 0;
 }
 
 // The index of an object in `objects`; objects.count if it is not there.
-size_t find_object(const dl_phdr_info& about, uintptr_t end) noexcept {
+size_t find_object(const dl_phdr_info& info, uintptr_t end) noexcept {
   size_t i = 0;
-  while (i < objects.count && !(objects.items[i].base == about.dlpi_addr &&
-                                objects.items[i].headers == about.dlpi_phdr && objects.items[i].end == end)) {
+  while (i < objects.count && !(objects.items[i].base == info.dlpi_addr &&
+                                objects.items[i].headers == info.dlpi_phdr && objects.items[i].end == end)) {
     ++i;
   }
   return i;
@@ -204,10 +205,10 @@ size_t find_object(const dl_phdr_info& about, uintptr_t end) noexcept {
 
 // The index of an object in `objects`. Adds the object if it is not there. Returns ~0U if there is no memory
 // to add it.
-uint32_t index_of(const dl_phdr_info& about, uintptr_t end) noexcept {
-  const size_t index = find_object(about, end);
-  const Object new_object{.base = about.dlpi_addr,
-                          .headers = about.dlpi_phdr,
+uint32_t index_of(const dl_phdr_info& info, uintptr_t end) noexcept {
+  const size_t index = find_object(info, end);
+  const Object new_object{.base = info.dlpi_addr,
+                          .headers = info.dlpi_phdr,
                           .end = end,
                           .still_loaded = true,
                           .was_visited = false};
@@ -234,8 +235,8 @@ struct ObjectRewrite {
 // Rewrites one slot if it should lead to a wrapper. Threads of the program may be calling a function through
 // the slot, so the word is read once and stored once. The slot is remembered before it is changed. If there
 // is no memory to remember it, it is not changed, because it could not be restored.
-void rewrite_slot(const FoundSlot& found, void* with) noexcept {
-  auto& rewriting = *static_cast<ObjectRewrite*>(with);
+void rewrite_slot(const FoundSlot& found, void* context) noexcept {
+  auto& rewriting = *static_cast<ObjectRewrite*>(context);
   const size_t index = find_name(found.name);
   const uintptr_t replaced = index == kMostNames ? 0 : replaced_function(names[index]);
   if (replaced == 0) {
@@ -249,7 +250,7 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
   if (value != replaced && !is_unbound) {
     // If the slot still has its value from the file (an offset), another thread is loading the object. Then
     // the next search must look at the slot again.
-    const uintptr_t base = rewriting.object->about().dlpi_addr;
+    const uintptr_t base = rewriting.object->info().dlpi_addr;
     if (may_bind_later && value < base && rewriting.object->has_code_at(base + value)) {
       search_is_complete = false;
     }
@@ -262,7 +263,7 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
     return;
   }
   if (rewriting.index == ~0U) {
-    rewriting.index = index_of(rewriting.object->about(), rewriting.object->end());
+    rewriting.index = index_of(rewriting.object->info(), rewriting.object->end());
     rewriting.is_known = rewriting.index != ~0U && objects.items[rewriting.index].was_visited;
   }
   const Slot slot{.address = found.address,
@@ -278,11 +279,11 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
 }
 
 // Rewrites the slots of one object. An object that is being loaded is skipped; the next search rewrites it.
-int rewrite_object(dl_phdr_info* about, size_t, void*) noexcept {
-  if (is_own(*about)) {
+int rewrite_object(dl_phdr_info* info, size_t, void*) noexcept {
+  if (is_own(*info)) {
     return 0;
   }
-  const SlotObject object(*about);
+  const SlotObject object(*info);
   if (object.is_being_loaded()) {
     search_is_complete = false;
     return 0;
@@ -299,10 +300,10 @@ int rewrite_object(dl_phdr_info* about, size_t, void*) noexcept {
 // program may have stored something else in it. The object is looked up by its whole address range, not only
 // by its first address: the object of a slot may have been unloaded, and another one loaded to the same
 // place.
-int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
-  auto& restored = *static_cast<SlotCounts*>(with);
-  const SlotObject object(*about);
-  const size_t index = find_object(*about, object.end());
+int restore_object(dl_phdr_info* info, size_t, void* context) noexcept {
+  auto& restored = *static_cast<SlotCounts*>(context);
+  const SlotObject object(*info);
+  const size_t index = find_object(*info, object.end());
   if (index == objects.count) {
     return 0;
   }
@@ -321,7 +322,7 @@ int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
     // again at the same address.
     const uintptr_t value = __atomic_load_n(slot.address, __ATOMIC_RELAXED);
     const bool has_file_value =
-        value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
+        value == 0 || (value < info->dlpi_addr && object.has_code_at(info->dlpi_addr + value));
     const bool is_restored =
         value == slot.first_value || value == replaced_function(names[slot.name_index]) || has_file_value;
     (is_restored ? restored.slots : restored.unrestored) += 1;
@@ -331,15 +332,15 @@ int restore_object(dl_phdr_info* about, size_t, void* with) noexcept {
 
 // Reads how many objects have been loaded so far. The loader reports the same count with each object, so the
 // walk ends at the first one. Any thread may call this.
-int read_load_count(dl_phdr_info* about, size_t, void* with) noexcept {
-  *static_cast<unsigned long long*>(with) = about->dlpi_adds;
+int read_load_count(dl_phdr_info* info, size_t, void* context) noexcept {
+  *static_cast<unsigned long long*>(context) = info->dlpi_adds;
   return 1;
 }
 
 // Finds out which comes first in the list of loaded objects: our library (returns 1) or libc (returns 2).
 // Both end the walk. Returns 0 for any other object, which continues it.
-int find_first_of_two(dl_phdr_info* about, size_t, void*) noexcept {
-  const SlotObject object(*about);
+int find_first_of_two(dl_phdr_info* info, size_t, void*) noexcept {
+  const SlotObject object(*info);
   const bool is_this_library = object.has_code_at(reinterpret_cast<uintptr_t>(&find_first_of_two));
   const bool is_libc = object.has_code_at(reinterpret_cast<uintptr_t>(&gnu_get_libc_version));
   return is_this_library ? 1 : is_libc ? 2 : 0;
@@ -385,13 +386,13 @@ SlotCounts rewrite_slots() noexcept {
   // again. That is enough, because the loader binds a slot only once.
   walk_objects(&rewrite_object, nullptr);
   walk_objects(&rewrite_object, nullptr);
-  loads_seen.store(search_is_complete ? load_count : kIncomplete, std::memory_order_release);
+  last_load_count.store(search_is_complete ? load_count : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
 
 // Restores the slots that lead to wrappers, and forgets all slots. The caller holds Control. The wrappers
 // stay in memory and work without recording, because threads may still be inside them, and the program may
-// have kept their addresses. may_have_loaded is cleared, because no more searches are needed.
+// have kept their addresses. may_have_new_objects is cleared, because no more searches are needed.
 SlotCounts restore_slots() noexcept {
   SlotCounts restored;
   for (size_t i = 0; i < objects.count; ++i) {
@@ -403,22 +404,22 @@ SlotCounts restore_slots() noexcept {
   }
   slots.count = 0;
   objects.count = 0;
-  session.may_have_loaded = false;
+  session.may_have_new_objects = false;
   return restored;
 }
 
 // Notes that an object is about to be loaded, so that wrapped calls look for new objects again. Any thread
-// calls this before it loads an object. It takes no lock and only stores to atomics. may_have_loaded is
+// calls this before it loads an object. It takes no lock and only stores to atomics. may_have_new_objects is
 // stored last: a thread that sees it must also see the new value of searches_left. Otherwise that thread
-// would find no searches left and clear may_have_loaded, and the new object would never be noticed.
+// would find no searches left and clear may_have_new_objects, and the new object would never be noticed.
 void will_load() noexcept {
   constexpr unsigned kSearchesAfterLoad = 1000;  // most searches after a load that adds no object
-  load_ns.store(nanoseconds(CLOCK_MONOTONIC));
+  last_load_begin_ns.store(nanoseconds(CLOCK_MONOTONIC));
   searches_left.store(kSearchesAfterLoad);
-  session.may_have_loaded.store(true);
+  session.may_have_new_objects.store(true);
 }
 
-// Uses up one of searches_left, and says whether there are objects that no search has seen. Called in any
+// Uses up one of searches_left, and returns whether there are objects that no search has seen. Called in any
 // thread, in a wrapped call. Takes no lock of this library, but has_unseen_objects() takes the loader's lock
 // for a walk. It does not wait long: a thread that loads an object holds that lock only briefly.
 bool search_may_find_objects() noexcept {
@@ -431,16 +432,16 @@ bool search_may_find_objects() noexcept {
     constexpr int64_t kLongLoadNs = 10'000'000'000;
     constexpr int64_t kSearchIntervalNs = 100'000'000;
     const int64_t now_ns = nanoseconds(CLOCK_MONOTONIC);
-    if (now_ns - load_ns.load() < kLongLoadNs) {
-      int64_t last_search_ns = late_search_ns.load();
+    if (now_ns - last_load_begin_ns.load() < kLongLoadNs) {
+      int64_t last_search_ns = last_late_search_ns.load();
       return now_ns - last_search_ns >= kSearchIntervalNs &&
-             late_search_ns.compare_exchange_strong(last_search_ns, now_ns) && has_unseen_objects();
+             last_late_search_ns.compare_exchange_strong(last_search_ns, now_ns) && has_unseen_objects();
     }
-    session.may_have_loaded.store(false);
+    session.may_have_new_objects.store(false);
     if (searches_left.load() == 0) {
       return false;
     }
-    session.may_have_loaded.store(true);  // a load began meanwhile: continue to search
+    session.may_have_new_objects.store(true);  // a load began meanwhile: continue to search
   }
   return has_unseen_objects();
 }
@@ -448,10 +449,10 @@ bool search_may_find_objects() noexcept {
 // Whether the next search may find something: the loader's count of loaded objects has changed since the last
 // search, or that search was incomplete. Any thread may call this; the walk only reads a count.
 bool has_unseen_objects() noexcept {
-  const unsigned long long last_seen = loads_seen.load(std::memory_order_acquire);
+  const unsigned long long last_count = last_load_count.load(std::memory_order_acquire);
   unsigned long long load_count = 0;
   walk_objects(&read_load_count, &load_count);
-  return load_count != last_seen;
+  return load_count != last_count;
 }
 
 }  // namespace penstock::interpose

@@ -48,8 +48,9 @@ bool search_may_find_objects() noexcept;
 // objects.
 bool has_unseen_objects() noexcept;
 // Rewrites the slots of objects that were loaded since the last search. The wrappers of open() and dlsym()
-// call it while session.may_have_loaded is set, because the program is likely to use new objects next. Any
-// thread may call it that does not hold Control; it takes Control if there are new objects. errno may change.
+// call it while session.may_have_new_objects is set, because the program is likely to use new objects next.
+// Any thread that does not hold Control may call it; it takes Control if there are new objects. errno may
+// change.
 [[gnu::cold]] void rewrite_new_objects() noexcept;
 
 }  // namespace penstock::interpose

@@ -16,7 +16,7 @@ extern "C" void penstock_profile_span(const penstock_span* span) {
   }
   {
     Update update(*log);
-    if (update.nested()) {
+    if (update.is_nested()) {
       count_drop(session.header->dropped_spans);
       return;
     }

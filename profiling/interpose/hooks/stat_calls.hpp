@@ -11,55 +11,55 @@
 
 namespace penstock::interpose {
 
-// Returns the file size in `about`, which is a struct stat, stat64 or statx. The fields of statx have other
-// names.
-inline uint64_t size_in(const auto& about) noexcept {
-  return uint64_t(about.st_size);
+// Returns the file size in `status`, which is a struct stat, stat64 or statx. The fields of statx have other
+// names than those of stat.
+inline uint64_t size_in(const auto& status) noexcept {
+  return uint64_t(status.st_size);
 }
-inline unsigned mode_in(const auto& about) noexcept {
-  return about.st_mode;
+inline unsigned mode_in(const auto& status) noexcept {
+  return status.st_mode;
 }
-inline uint64_t size_in(const struct statx& about) noexcept {
-  return about.stx_size;
+inline uint64_t size_in(const struct statx& status) noexcept {
+  return status.stx_size;
 }
-inline unsigned mode_in(const struct statx& about) noexcept {
-  return about.stx_mode;
+inline unsigned mode_in(const struct statx& status) noexcept {
+  return status.stx_mode;
 }
 
-// Makes and counts a stat call on a descriptor. If the call returns 0, it has filled `about`.
-int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
+// Makes and counts a stat call on a descriptor. If the call returns 0, it has filled `status`.
+int stat_of_descriptor(int fd, const auto* status, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.failed = failure_of(result);
     penstock_counters* counters = count(log, fd, operation);
     if (counters == nullptr || result != 0) [[unlikely]] {
       return;
     }
-    if (S_ISREG(mode_in(*about))) [[likely]] {
-      note_size(*counters, size_in(*about));
-    } else if (!S_ISDIR(mode_in(*about)) && !S_ISLNK(mode_in(*about))) {
+    if (S_ISREG(mode_in(*status))) [[likely]] {
+      note_size(*counters, size_in(*status));
+    } else if (!S_ISDIR(mode_in(*status)) && !S_ISLNK(mode_in(*status))) {
       note_not_regular(log, fd);
     }
   });
 }
 
 // Makes and counts a stat call on a name, which is relative to the directory `at`. If the call returns 0, it
-// has filled `about`.
-int stat_of_name(int at, const char* path, const auto* about, auto call) noexcept {
+// has filled `status`.
+int stat_of_name(int at, const char* path, const auto* status, auto call) noexcept {
   if (at != AT_FDCWD && path != nullptr && *path == 0) {  // no name (AT_EMPTY_PATH): the call is on `at`
-    return stat_of_descriptor(at, about, call);
+    return stat_of_descriptor(at, status, call);
   }
   return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
-    const int saved = errno;
-    operation.failed = result < 0 ? saved : 0;
+    const int saved_errno = errno;
+    operation.failed = result < 0 ? saved_errno : 0;
     penstock_file_kind kind = PENSTOCK_REGULAR;
     int64_t size = -1;
-    if (result == 0 && !S_ISLNK(mode_in(*about))) {  // a symbolic link says nothing about its target
-      const unsigned mode = mode_in(*about);
+    if (result == 0 && !S_ISLNK(mode_in(*status))) {  // a symbolic link says nothing about its target
+      const unsigned mode = mode_in(*status);
       kind = S_ISREG(mode) ? PENSTOCK_REGULAR : S_ISDIR(mode) ? PENSTOCK_DIRECTORY : PENSTOCK_OTHER_FILE;
-      size = int64_t(size_in(*about));
+      size = int64_t(size_in(*status));
     }
     count_path(log, at, path, operation, kind, size);
-    errno = saved;
+    errno = saved_errno;
   });
 }
 

@@ -4,11 +4,11 @@
 // Threads: any thread, in wrappers of stdio. count_macro_bytes_of_all() runs in the thread that ends the
 // process, executes another program or calls fflush(NULL).
 // Locks: the members of StreamCall run under the FILE's lock if there may be other threads. stream_at() takes
-// no lock. count_macro_bytes_of_all() takes none either, and says why.
+// no lock. count_macro_bytes_of_all() takes no lock either; its comment explains why.
 // Memory: from the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might
 // wait for a lock.
 // Signals: a handler that uses the FILE of its interrupted thread may make the counts wrong (streams.hpp).
-// Forks: stream_process changes in a child, so the child knows no streams at first.
+// Forks: stream_generation changes in a child, so the child knows no streams at first.
 #include "profiling/interpose/hooks/streams.hpp"
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -16,7 +16,7 @@
 
 namespace penstock::interpose {
 
-uint32_t stream_process = 1;
+uint32_t stream_generation = 1;
 constinit std::atomic<StreamPage*> stream_pages[kStreamPages];
 
 namespace {
@@ -54,14 +54,14 @@ int64_t kernel_position(int fd) noexcept {
   return position < 0 ? -1 : position;
 }
 
-// Learns the position of a stream that is new in this process or on this descriptor. Called by StreamCall's
-// constructor, under the FILE's lock. stream_ is set here only while remember_pointers() uses it; the
-// constructor sets it later for the whole call.
+// Finds out the position of a stream that is new in this process or on this descriptor. Called by
+// StreamCall's constructor, under the FILE's lock. stream_ is set here only while remember_pointers() uses
+// it; the constructor sets it later for the whole call.
 void StreamCall::note_new_stream(Stream& stream) noexcept {
   const int64_t position = kernel_position(fd_);
   stream.file = file_;
-  stream.process = stream_process;
-  stream.pushed_back = 0;
+  stream.generation = stream_generation;
+  stream.pushed_back_bytes = 0;
   stream.last_ticks = ticks();
   stream.position = position < 0 ? 0 : position - unread_bytes(*file_) + unwritten_bytes(*file_);
   stream_ = &stream;
@@ -108,12 +108,13 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
     return;
   }
   stream.position += operation.length;
-  if (operation.call == PENSTOCK_CALL_READ && stream.pushed_back != 0) {
-    const auto pushed_back = int64_t(stream.pushed_back);
-    const int64_t received_again = pushed_back < operation.length ? pushed_back : operation.length;
-    stream.pushed_back -= uint32_t(received_again);
-    operation.offset += received_again;
-    operation.length -= received_again;
+  if (operation.call == PENSTOCK_CALL_READ && stream.pushed_back_bytes != 0) {
+    const auto pushed_back_bytes = int64_t(stream.pushed_back_bytes);
+    const int64_t bytes_received_again =
+        pushed_back_bytes < operation.length ? pushed_back_bytes : operation.length;
+    stream.pushed_back_bytes -= uint32_t(bytes_received_again);
+    operation.offset += bytes_received_again;
+    operation.length -= bytes_received_again;
     if (operation.length == 0) {
       return;
     }
@@ -164,7 +165,7 @@ void count_macro_bytes_of_all() noexcept {
       Stream& stream = page->streams[i];
       const int fd = int(page_index * kStreamsPerPage + i);
       FILE copy;
-      if (stream.file == nullptr || stream.process != stream_process ||
+      if (stream.file == nullptr || stream.generation != stream_generation ||
           !copy_memory(stream.file, &copy, sizeof(copy))) {
         continue;
       }

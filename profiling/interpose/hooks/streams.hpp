@@ -1,9 +1,9 @@
 // Counts reads and writes through libc's streams (FILE). The counted bytes are those that the program
-// received or gave. How many bytes the kernel moved is derived from the stream's own pointers, which glibc's
+// received or wrote. How many bytes the kernel moved is derived from the stream's own pointers, which glibc's
 // headers make public for their macros:
 //
 //   the kernel read   bytes that the program received + increase of the unread bytes in the buffer
-//   the kernel wrote  bytes that the program gave - increase of the unwritten bytes in the buffer
+//   the kernel wrote  bytes that the program wrote - increase of the unwritten bytes in the buffer
 //
 // getc_unlocked() and putc_unlocked() are macros that move these pointers without a call. So after each call
 // the wrapper remembers the pointers. If they have moved before the next call, the program has used macros.
@@ -17,7 +17,7 @@
 // Signals: stdio is not safe in handlers. If a handler uses the FILE of its interrupted thread nevertheless,
 // it may find the Stream half updated. Then the counts are wrong, but the program does not crash. It does not
 // hang either, because FILE locks are recursive.
-// Forks: a child knows no streams at first (stream_process).
+// Forks: a child knows no streams at first (stream_generation).
 #pragma once
 
 #include <pthread.h>
@@ -44,15 +44,15 @@ struct Stream {
   const char* read_end;
   const char* write_base;
   const char* write_ptr;
-  // The value that stream_process had when this was stored. If stream_process has changed since then, this
-  // Stream is out of date.
-  uint32_t process;
-  uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
-  uint64_t last_ticks;   // last reading of the clock for this stream
+  // The value that stream_generation had when this was stored. If stream_generation has changed since then,
+  // this Stream is out of date.
+  uint32_t generation;
+  uint32_t pushed_back_bytes;  // bytes that ungetc() pushed back; the program will receive them a second time
+  uint64_t last_ticks;         // last reading of the clock for this stream
 };
 // A number that changes in a fork's child and when recording begins. A Stream with another number in
-// `process` is out of date.
-extern uint32_t stream_process;
+// `generation` is out of date.
+extern uint32_t stream_generation;
 
 constexpr unsigned kStreamPages = 1024;
 constexpr unsigned kStreamsPerPage = 1024;
@@ -172,7 +172,7 @@ class StreamCall {
     if (stream == nullptr) [[unlikely]] {
       return;
     }
-    if (stream->file != file || stream->process != stream_process) [[unlikely]] {
+    if (stream->file != file || stream->generation != stream_generation) [[unlikely]] {
       note_new_stream(*stream);
     }
     log_ = log;
@@ -215,7 +215,7 @@ class StreamCall {
   }
 
   // after_read() and after_write() count the call after it was made. `bytes` is what the program received or
-  // gave. If it is 0, the stream's error flag shows whether the call failed, and errno why.
+  // wrote. If it is 0, the stream's error flag shows whether the call failed, and errno why.
   void after_read(int64_t bytes) noexcept {
     const int64_t kernel_bytes = bytes + unread_bytes(*file_) - unread_before_;
     if (kernel_bytes > 0) {
@@ -226,13 +226,13 @@ class StreamCall {
                         .layer = PENSTOCK_STDIO,
                         .failed = bytes == 0 ? failure() : 0,
                         .offset = stream_->position};
-    const auto pushed_back = int64_t(stream_->pushed_back);
-    if (pushed_back != 0) [[unlikely]] {
-      const int64_t received_again = pushed_back < bytes ? pushed_back : bytes;
-      stream_->pushed_back -= uint32_t(received_again);
-      operation.offset += received_again;
-      operation.length = bytes - received_again;
-      if (received_again != 0 && operation.length == 0) {
+    const auto pushed_back_bytes = int64_t(stream_->pushed_back_bytes);
+    if (pushed_back_bytes != 0) [[unlikely]] {
+      const int64_t bytes_received_again = pushed_back_bytes < bytes ? pushed_back_bytes : bytes;
+      stream_->pushed_back_bytes -= uint32_t(bytes_received_again);
+      operation.offset += bytes_received_again;
+      operation.length = bytes - bytes_received_again;
+      if (bytes_received_again != 0 && operation.length == 0) {
         stream_->position += bytes;
         remember_pointers();
         return;
@@ -300,8 +300,8 @@ class StreamCall {
   static void unlock(void* file) noexcept { funlockfile(static_cast<FILE*>(file)); }
   void note_new_stream(Stream& stream) noexcept;
   int failure() const noexcept { return (file_->_flags & kErrorSeen) != 0 ? errno : 0; }
-  void count_kernel_writes(int64_t unwritten_then) noexcept {
-    int64_t bytes = unwritten_then - unwritten_bytes(*file_);
+  void count_kernel_writes(int64_t bytes_to_write) noexcept {
+    int64_t bytes = bytes_to_write - unwritten_bytes(*file_);
     if (bytes > 0) {
       if (!had_error_ && (file_->_flags & kErrorSeen) != 0) [[unlikely]] {
         bytes = written_before_failure(bytes);

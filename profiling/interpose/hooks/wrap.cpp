@@ -4,9 +4,9 @@
 // Threads: the thread of the program that calls the function for the first time. It may be inside malloc, in
 // a handler or in a fork's child. rewrite_slots() (slots.cpp) also calls find_real(), with Control held: the
 // lock for changing what is recorded.
-// Locks: the loader's lock, which is recursive, so a handler does not wait for its own thread. Among wrapped
-// calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()), and find_loader_lock()
-// (loader_walk.cpp) does so once.
+// Locks: the loader's lock, which is recursive, so a handler does not wait for its own thread. Inside wrapped
+// calls, only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()); find_loader_lock()
+// (loader_walk.cpp) also calls it, but only once.
 // Memory: the loader's functions may call malloc. This file allocates nothing itself.
 // Signals: not blocked. If a handler interrupts a search and looks for the same function, it finds and stores
 // the same address.
@@ -32,12 +32,12 @@ struct Libraries {
   size_t count = 0;
 };
 
-// Adds the name of one library to `with`, the list. Called for each library by a walk (loader_walk.hpp),
+// Adds the name of one library to `context`, the list. Called for each library by a walk (loader_walk.hpp),
 // under the loader's lock. It copies a pointer and calls nothing.
-int add_library(dl_phdr_info* about, size_t, void* with) noexcept {
-  auto* libraries = static_cast<Libraries*>(with);
-  if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
-    libraries->names[libraries->count++] = about->dlpi_name;
+int add_library(dl_phdr_info* info, size_t, void* context) noexcept {
+  auto* libraries = static_cast<Libraries*>(context);
+  if (info->dlpi_name != nullptr && info->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
+    libraries->names[libraries->count++] = info->dlpi_name;
   }
   return 0;
 }
@@ -49,9 +49,9 @@ int add_library(dl_phdr_info* about, size_t, void* with) noexcept {
 // which libc's fork() renews.
 void list_libraries_without_lock(Libraries& libraries) noexcept {
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
-    dl_phdr_info about{};
-    about.dlpi_name = at->l_name;
-    add_library(&about, sizeof(about), &libraries);
+    dl_phdr_info info{};
+    info.dlpi_name = at->l_name;
+    add_library(&info, sizeof(info), &libraries);
   }
 }
 
@@ -107,7 +107,7 @@ bool is_of_another_library(const char* name, const void* function) noexcept {
 // call comes later.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   // In a child that libc's fork() has not made, dlsym() may wait for ever. So libc's symbol table is searched
-  // first there. Only if libc does not have the name is dlsym() called nevertheless.
+  // first there. dlsym() is called there only if libc does not have the name.
   void* function = is_raw_child() ? libc_function(name) : nullptr;
   if (function != nullptr) {
     found.store(function, std::memory_order_relaxed);

@@ -33,9 +33,9 @@ namespace penstock::interpose {
 
 // Finds the function that a wrapper calls, and stores it in `found`. Returns null if no library has it.
 // If this library was preloaded, it is the next function of that name in the libraries after this one. If
-// they have none, libraries are searched that were loaded for private use (dlopen() with RTLD_LOCAL), as
-// Python loads MPI and HDF5. If this library was loaded later (slots.hpp), it is the first function of that
-// name in any other library.
+// they have none, the search continues in libraries that were loaded for private use (dlopen() with
+// RTLD_LOCAL), as Python loads MPI and HDF5. If this library was loaded later (slots.hpp), it is the first
+// function of that name in any other library.
 //
 // Threads: any thread. Two threads that search at the same time find the same function.
 // Locks: dlsym() takes the loader's recursive lock.
@@ -46,7 +46,7 @@ namespace penstock::interpose {
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // True if libc also has a function `name`, but `function` is one of another library, such as an allocator's
-// mmap(). It matters because such a function may call syscall(), which is wrapped as well. Takes no lock.
+// mmap(). This matters because such a function may call syscall(), which is wrapped as well. Takes no lock.
 [[gnu::cold]] bool is_of_another_library(const char* name, const void* function) noexcept;
 
 // Exists while a wrapper calls another library's function (is_of_another_library()). The wrapper counts that
@@ -165,13 +165,13 @@ template <penstock_call kCall>
   if (description != nullptr) {
     description->advance(bytes);
   }
-  count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
+  count_read_or_write<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
-// Makes the call, and reads the clock before and after it. Then calls `count_it` with the thread's log, the
+// Makes the call, and reads the clock before and after it. Then calls `count_call` with the thread's log, the
 // result, and an operation of this kind with the two times. At that moment errno is still that of the call.
-// If count_it changes errno, it must restore it.
-[[gnu::always_inline]] inline auto call_and_time(penstock_call kind, auto call, auto count_it) noexcept {
+// If count_call changes errno, it must restore it.
+[[gnu::always_inline]] inline auto call_and_time(penstock_call kind, auto call, auto count_call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -179,12 +179,12 @@ template <penstock_call kCall>
   Operation operation{.call = kind, .begin = ticks()};
   const auto result = call();
   operation.end = ticks();
-  count_it(*log, result, operation);
+  count_call(*log, result, operation);
   return result;
 }
 
-// Makes and counts a call on a descriptor that moves no bytes. A negative result means that the call failed.
-// If the call returns 0, the file has at least `size` bytes; -1 if that is not known.
+// Makes and counts a call that is made on a descriptor and moves no bytes. A negative result means that the
+// call failed. If the call returns 0, the file has at least `size` bytes. A `size` of -1 means: not known.
 auto call_and_count(penstock_call kind, int fd, auto call, int64_t size = -1) noexcept {
   return call_and_time(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -199,10 +199,10 @@ auto call_and_count(penstock_call kind, int fd, auto call, int64_t size = -1) no
 // negative result means that the call failed.
 auto call_on_path_and_count(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
-    const int saved = errno;
-    operation.failed = result < 0 ? saved : 0;
+    const int saved_errno = errno;
+    operation.failed = result < 0 ? saved_errno : 0;
     count_path(log, at, path, operation, file_kind);
-    errno = saved;
+    errno = saved_errno;
   });
 }
 

@@ -29,9 +29,9 @@ int start_operation(Block* block, penstock_call call, Call start) noexcept {
   aio_blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset, int64_t(block->aio_nbytes));
   const int result = start();
   if (result != 0) {
-    const int saved = errno;
-    aio_blocks.end(*log, block, -saved);
-    errno = saved;
+    const int saved_errno = errno;
+    aio_blocks.end(*log, block, -saved_errno);
+    errno = saved_errno;
   }
   return result;
 }
@@ -58,9 +58,9 @@ int get_status(const Block* block, Call call) noexcept {
 template <typename Block, typename Call>
 ssize_t get_result(Block* block, Call call) noexcept {
   const ssize_t result = call();
-  const int saved = errno;
-  count_result(block, result < 0 ? -saved : result);
-  errno = saved;
+  const int saved_errno = errno;
+  count_result(block, result < 0 ? -saved_errno : result);
+  errno = saved_errno;
   return result;
 }
 

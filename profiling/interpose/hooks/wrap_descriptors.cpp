@@ -25,7 +25,7 @@ constexpr bool takes_mode(int flags) {
 
 }  // namespace
 
-// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+// NOLINTBEGIN(cert-dcl50-cpp): open() and its variants are variadic
 #define PENSTOCK_MODE                                     \
   mode_t mode = 0;                                        \
   if (takes_mode(flags)) {                                \
@@ -93,7 +93,7 @@ PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
   return note_duplicate(from, real_dup3(from, to, flags));
 }
 
-// NOLINTBEGIN(cert-dcl50-cpp): they are variadic
+// NOLINTBEGIN(cert-dcl50-cpp): fcntl() is variadic
 #define PENSTOCK_FCNTL(name)                                                       \
   PENSTOCK_WRAP(int, name, (int fd, int command, ...)) {                           \
     va_list values;                                                                \
@@ -106,19 +106,19 @@ PENSTOCK_FCNTL(fcntl)
 PENSTOCK_FCNTL(fcntl64)
 // NOLINTEND(cert-dcl50-cpp)
 
-#define PENSTOCK_FRESH(name, parameters, arguments)  \
-  PENSTOCK_WRAP(int, name, parameters) {             \
-    return note_without_file(real_##name arguments); \
+#define PENSTOCK_NO_FILE(name, parameters, arguments) \
+  PENSTOCK_WRAP(int, name, parameters) {              \
+    return note_without_file(real_##name arguments);  \
   }
-PENSTOCK_FRESH(socket, (int domain, int type, int protocol), (domain, type, protocol))
-PENSTOCK_FRESH(accept, (int fd, void* address, unsigned* length), (fd, address, length))
-PENSTOCK_FRESH(accept4, (int fd, void* address, unsigned* length, int flags), (fd, address, length, flags))
-PENSTOCK_FRESH(memfd_create, (const char* name, unsigned flags), (name, flags))
-PENSTOCK_FRESH(epoll_create, (int size), (size))
-PENSTOCK_FRESH(timerfd_create, (int clock, int flags), (clock, flags))
-PENSTOCK_FRESH(eventfd, (unsigned count, int flags), (count, flags))
-PENSTOCK_FRESH(epoll_create1, (int flags), (flags))
-PENSTOCK_FRESH(inotify_init1, (int flags), (flags))
+PENSTOCK_NO_FILE(socket, (int domain, int type, int protocol), (domain, type, protocol))
+PENSTOCK_NO_FILE(accept, (int fd, void* address, unsigned* length), (fd, address, length))
+PENSTOCK_NO_FILE(accept4, (int fd, void* address, unsigned* length, int flags), (fd, address, length, flags))
+PENSTOCK_NO_FILE(memfd_create, (const char* name, unsigned flags), (name, flags))
+PENSTOCK_NO_FILE(epoll_create, (int size), (size))
+PENSTOCK_NO_FILE(timerfd_create, (int clock, int flags), (clock, flags))
+PENSTOCK_NO_FILE(eventfd, (unsigned count, int flags), (count, flags))
+PENSTOCK_NO_FILE(epoll_create1, (int flags), (flags))
+PENSTOCK_NO_FILE(inotify_init1, (int flags), (flags))
 PENSTOCK_WRAP(int, pipe, (int ends[2])) {
   return note_pair_without_files(real_pipe(ends), ends);
 }
@@ -144,9 +144,9 @@ PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsi
 PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
                     call_and_count(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
-// What fallocate() tells of the file's size: the file reaches at least to the end of the allocated range.
-// Returns -1 if `mode` is not 0, because the call may then leave the size as it is. Also -1 if the range is
-// too large, which the kernel refuses.
+// Returns the least size that the file has after fallocate(): the end of the allocated range. Returns -1 if
+// `mode` is not 0, because the call may then leave the size as it is. Also -1 if the range is too large,
+// which the kernel refuses.
 static int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
   int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;

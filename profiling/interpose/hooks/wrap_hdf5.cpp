@@ -25,14 +25,14 @@ constinit RealFunction<ssize_t(H5Id, char*, size_t)> file_name{"H5Fget_name"};
 
 // Returns how many bytes a transfer moves: the number of selected points times the size of one point in
 // memory.
-int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file) noexcept {
+int64_t selected_bytes(H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space) noexcept {
   if (selected_points.pointer() == nullptr || type_size.pointer() == nullptr ||
       dataset_space.pointer() == nullptr || close_space.pointer() == nullptr) {
     return 0;
   }
   int64_t points = 0;
-  if (in_file != kAllPoints || in_memory != kAllPoints) {
-    points = selected_points(in_file != kAllPoints ? in_file : in_memory);
+  if (file_space != kAllPoints || memory_space != kAllPoints) {
+    points = selected_points(file_space != kAllPoints ? file_space : memory_space);
   } else {
     const H5Id data_space = dataset_space(dataset);
     if (data_space < 0) {
@@ -44,13 +44,13 @@ int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file) no
   return points < 0 ? 0 : points * int64_t(type_size(type));
 }
 
-int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file,
+int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space,
                        auto call) noexcept {
   return call_and_time(kind, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_HDF5;
     operation.failed = result < 0 ? EIO : 0;
     operation.offset = 0;
-    operation.length = result < 0 ? 0 : selected_bytes(dataset, type, in_memory, in_file);
+    operation.length = result < 0 ? 0 : selected_bytes(dataset, type, memory_space, file_space);
     const HandleFile file = find_handle(kHdf5Handles, uint64_t(dataset));
     if (file.file != 0) {
       count_handle(log, file, operation);
@@ -97,12 +97,15 @@ PENSTOCK_WRAP(int, H5Dclose, (H5Id dataset)) {
   return real_H5Dclose(dataset);
 }
 PENSTOCK_WRAP(int, H5Dread,
-              (H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file, H5Id transfer, void* out)) {
-  return transfer_and_count(PENSTOCK_CALL_READ, dataset, type, in_memory, in_file,
-                            [&] { return real_H5Dread(dataset, type, in_memory, in_file, transfer, out); });
+              (H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space, H5Id transfer, void* out)) {
+  return transfer_and_count(PENSTOCK_CALL_READ, dataset, type, memory_space, file_space, [&] {
+    return real_H5Dread(dataset, type, memory_space, file_space, transfer, out);
+  });
 }
 PENSTOCK_WRAP(int, H5Dwrite,
-              (H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file, H5Id transfer, const void* data)) {
-  return transfer_and_count(PENSTOCK_CALL_WRITE, dataset, type, in_memory, in_file,
-                            [&] { return real_H5Dwrite(dataset, type, in_memory, in_file, transfer, data); });
+              (H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space, H5Id transfer,
+               const void* data)) {
+  return transfer_and_count(PENSTOCK_CALL_WRITE, dataset, type, memory_space, file_space, [&] {
+    return real_H5Dwrite(dataset, type, memory_space, file_space, transfer, data);
+  });
 }

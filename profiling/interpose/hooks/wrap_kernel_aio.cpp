@@ -4,8 +4,8 @@
 // Locks: none is held on entry. kernel_blocks takes a lock of its own, which is not held during the program's
 // call.
 // Memory: from the kernel.
-// Signals: a handler may call these. If it has interrupted io_submit() in its own thread, the handler's
-// operations are made but not counted.
+// Signals: a handler may call these functions. If it has interrupted io_submit() in its own thread, the
+// handler's operations are made but not counted.
 // Forks: a child forgets its parent's operations.
 // End of the process: it is not known whether the operations still in flight have ended, so they count as
 // dropped.
@@ -73,15 +73,15 @@ PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelAioBlock** block
   return submit_blocks(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }
 PENSTOCK_WRAP(int, io_getevents,
-              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* patience)) {
-  const int event_count = real_io_getevents(context, at_least, at_most, events, patience);
+              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* timeout)) {
+  const int event_count = real_io_getevents(context, at_least, at_most, events, timeout);
   count_kernel_events(events, event_count);
   return event_count;
 }
 PENSTOCK_WRAP(int, io_pgetevents,
-              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* patience,
+              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* timeout,
                sigset_t* signals)) {
-  const int event_count = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
+  const int event_count = real_io_pgetevents(context, at_least, at_most, events, timeout, signals);
   count_kernel_events(events, event_count);
   return event_count;
 }

@@ -1,6 +1,6 @@
-// Wrappers of metadata calls: the stat family, directories, and calls that rename, link and remove. The
-// functions of old versions of libc for stat are included. Threads, locks, memory and signals: the rules of
-// wrap.hpp.
+// Wrappers of metadata calls: the stat family, directories, and calls that rename, link and remove. The stat
+// functions of old versions of libc (__xstat() and similar) are included. Threads, locks, memory and signals:
+// the rules of wrap.hpp.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -90,10 +90,10 @@ PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
   return call_and_time(
       PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },
       [&](ThreadLog& log, DIR* folder, Operation& operation) {
-        const int saved = errno;
-        operation.failed = folder == nullptr ? saved : 0;
+        const int saved_errno = errno;
+        operation.failed = folder == nullptr ? saved_errno : 0;
         count_open(log, AT_FDCWD, path, O_DIRECTORY, folder == nullptr ? -1 : dirfd(folder), operation);
-        errno = saved;
+        errno = saved_errno;
       });
 }
 namespace {

@@ -78,7 +78,7 @@ int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int coun
 }
 
 // Makes and counts a call that starts a transfer. The transfer ends in a later wait of MPI. So the requested
-// bytes are counted, not the moved ones.
+// bytes are counted, not the bytes that were moved.
 int start_transfer(penstock_call kind, Handle file, int64_t offset, int count, Handle type,
                    auto call) noexcept {
   return count_on_file(kind, file_of_handle(file), offset, call,

@@ -69,8 +69,8 @@ void after_fork_in_child() noexcept {
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
     leave_session_of_parent();
     forget_parents_logs();
-    free_handles_after_fork();
-    stream_process += 1;
+    reset_handles_lock_after_fork();
+    stream_generation += 1;
     forget_async_io();
   }
 }
@@ -82,9 +82,9 @@ void after_fork_in_child() noexcept {
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
-    const int saved = errno;
+    const int saved_errno = errno;
     add_event(PENSTOCK_EVENT_FORK, uint32_t(pid), nullptr);
-    errno = saved;
+    errno = saved_errno;
   }
   return pid;
 }
@@ -101,20 +101,20 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
 
 // clone() without CLONE_VM is a fork. With CLONE_VM and CLONE_VFORK it works like vfork(). All other calls
 // usually make threads; they are passed on and not recorded.
-// A fork's child calls begin_clone() first, on the stack that the program gave. `with` points into the
+// A fork's child calls begin_clone() first, on the stack that the program gave. `context` points into the
 // parent's stack; the child may read it, because it has a copy of that stack.
 namespace {
 struct CloneStart {
   int (*function)(void*);
   void* argument;
 };
-int begin_clone(void* with) noexcept {
-  const CloneStart clone_start = *static_cast<CloneStart*>(with);
+int begin_clone(void* context) noexcept {
+  const CloneStart clone_start = *static_cast<CloneStart*>(context);
   after_raw_fork_in_child();
   return clone_start.function(clone_start.argument);
 }
 }  // namespace
-// NOLINTBEGIN(cert-dcl50-cpp): it is variadic
+// NOLINTBEGIN(cert-dcl50-cpp): clone() is variadic
 PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void* argument, ...)) {
   va_list values;
   va_start(values, argument);
@@ -128,9 +128,9 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
     const int pid = real_clone(&begin_clone, stack, flags, &clone_start, parent_tid, tls, child_tid);
     after_fork_in_parent();
     if (pid > 0 && !log_suspended()) {
-      const int saved = errno;
+      const int saved_errno = errno;
       add_event(PENSTOCK_EVENT_FORK, uint32_t(pid), nullptr);
-      errno = saved;
+      errno = saved_errno;
     }
     return pid;
   }
@@ -226,12 +226,12 @@ bool is_watchable(const char* path) noexcept {
   if (fd < 0) {
     return true;  // the exec will fail and report the error
   }
-  struct stat about {};
+  struct stat status {};
   alignas(8) char first_bytes[1024];
   const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes), 0);
-  const bool has_stat = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
+  const bool has_stat = system_call(SYS_fstat, fd, as_argument(&status)) == 0;
   system_call(SYS_close, fd);
-  if (has_stat && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
+  if (has_stat && (status.st_mode & (S_ISUID | S_ISGID)) != 0) {
     return false;
   }
   Elf64_Ehdr header{};
@@ -276,8 +276,8 @@ void before_exec(const char* path) noexcept {
     end_session(PENSTOCK_EXECUTED);
   }
 }
-// Continues the session that before_exec() has ended. Called only if the call has failed; returns its
-// `result`. Other threads have added to the session all the time. errno does not change.
+// Continues the session that before_exec() has ended. Called only if the exec has failed; returns `result`,
+// which the exec returned. Other threads have continued to add to the session. errno does not change.
 int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
@@ -333,7 +333,7 @@ PENSTOCK_WRAP(int, execveat,
 
 // For execl() and its variants: copies the list of arguments to an array on the stack. This may run between
 // fork and exec, where malloc is not allowed.
-// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+// NOLINTBEGIN(cert-dcl50-cpp): execl() and its variants are variadic
 #define PENSTOCK_ARGUMENTS(first)                                                        \
   va_list values;                                                                        \
   va_start(values, first);                                                               \
@@ -368,8 +368,8 @@ PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
 // NOLINTEND(cert-dcl50-cpp)
 
 namespace {
-// Makes and records posix_spawn(). libc makes the child by a clone() of its own, which no wrapper sees, and
-// in the parent's memory. So only an event is recorded, if the call succeeds.
+// Makes and records posix_spawn(). libc makes the child in the parent's memory, by a clone() of its own,
+// which no wrapper sees. So only an event is recorded, if the call succeeds.
 template <typename Spawn>
 int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
@@ -413,11 +413,11 @@ pid_t wait_and_record(int* status, Wait wait) noexcept {
   int wait_status = 0;
   const pid_t pid = wait(&wait_status);
   if (pid > 0) {
-    const int saved = errno;
+    const int saved_errno = errno;
     if (has_ended(wait_status)) {
       note_reaped(pid);
     }
-    errno = saved;
+    errno = saved_errno;
     if (status != nullptr) {
       *status = wait_status;
     }
@@ -458,8 +458,8 @@ namespace {
 //
 // Locks: if a handler calls this and the interrupted code holds a lock, waiting for it would block for ever.
 // So work that needs this lock is skipped (LockGuard::has_lock()).
-// Other threads continue. What they add after this still gets into the mapped file. Operations that handlers
-// of this thread have deferred are lost.
+// Other threads continue. What they add after this call still gets into the mapped file. Operations that
+// handlers of this thread have deferred are lost.
 void before_exit() noexcept {
   if (!log_suspended()) {
     count_unseen_transfers();

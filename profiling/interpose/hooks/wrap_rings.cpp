@@ -105,12 +105,12 @@ PENSTOCK_WRAP(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count
   return call_and_inspect(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
 }
 PENSTOCK_WRAP_TWINS(int, io_uring_submit_and_wait_timeout, io_uring_wait_cqes,
-                    (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
+                    (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* timeout,
                      sigset_t* signals),
-                    call_and_inspect(*ring, [&] { return real(ring, completion, count, patience, signals); }))
+                    call_and_inspect(*ring, [&] { return real(ring, completion, count, timeout, signals); }))
 PENSTOCK_WRAP(int, io_uring_wait_cqe_timeout,
-              (LibraryRing * ring, RingCompletion** completion, timespec* patience)) {
-  return call_and_inspect(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
+              (LibraryRing * ring, RingCompletion** completion, timespec* timeout)) {
+  return call_and_inspect(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, timeout); });
 }
 PENSTOCK_WRAP(int, __io_uring_get_cqe,
               (LibraryRing * ring, RingCompletion** completion, unsigned submit, unsigned count,
@@ -123,9 +123,9 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   read_completions(*ring);
-  const unsigned found = real_io_uring_peek_batch_cqe(ring, completions, count);
+  const unsigned completion_count = real_io_uring_peek_batch_cqe(ring, completions, count);
   read_completions(*ring);
-  return found;
+  return completion_count;
 }
 
 PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {

@@ -31,24 +31,24 @@ int flags_of(const char* mode) noexcept {
 // Notes a new stream, whose pointers have not moved yet. If the stream appends, its position is the end of
 // its file.
 void note_opened_stream(FILE* file) noexcept {
-  const int saved = errno;
+  const int saved_errno = errno;
   if (file != nullptr && descriptor_of(*file) >= 0) {
     if (Stream* stream = stream_at(descriptor_of(*file))) {
       stream->file = nullptr;
     }
     const StreamCall stream_call(file);
   }
-  errno = saved;
+  errno = saved_errno;
 }
 
 FILE* open_and_count(const char* path, const char* mode, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, FILE* file, Operation& operation) {
-    const int saved = errno;
+    const int saved_errno = errno;
     operation.layer = PENSTOCK_STDIO;
-    operation.failed = file == nullptr ? saved : 0;
+    operation.failed = file == nullptr ? saved_errno : 0;
     count_open(log, AT_FDCWD, path, flags_of(mode), file == nullptr ? -1 : file->_fileno, operation);
     note_opened_stream(file);
-    errno = saved;
+    errno = saved_errno;
   });
 }
 
@@ -80,12 +80,12 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
     }
     return call();
   }
-  int64_t buffered = 0;
+  int64_t buffered_bytes = 0;
   int64_t position = 0;
   {
     const StreamCall stream_call(file);
     if (stream_call.is_counted()) {
-      buffered = stream_call.unwritten_before();
+      buffered_bytes = stream_call.unwritten_before();
       position = stream_call.stream().position;
       stream_call.stream().file = nullptr;
     }
@@ -103,18 +103,19 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .layer = PENSTOCK_STDIO, .begin = ticks()};
   const auto result = call();
   operation.end = ticks();
-  const int saved = errno;
+  const int saved_errno = errno;
   if (has_failed(result)) {
-    operation.failed = saved;
-    buffered = 0;  // how many of them were written is not known: counted as 0
+    operation.failed = saved_errno;
+    buffered_bytes = 0;  // how many of these bytes were written is not known, so none is counted
   }
   int64_t wide_bytes = 0;  // written bytes of wide characters
   if (duplicate_fd >= 0) {
     const int64_t end_position = kernel_position(int(duplicate_fd));
-    wide_bytes = end_position > begin_position + buffered ? end_position - begin_position - buffered : 0;
+    wide_bytes =
+        end_position > begin_position + buffered_bytes ? end_position - begin_position - buffered_bytes : 0;
     system_call(SYS_close, duplicate_fd);
   }
-  add_kernel_written(*log, buffered + wide_bytes);
+  add_kernel_written(*log, buffered_bytes + wide_bytes);
   if (counters != nullptr) {
     if (wide_bytes > 0) {
       count_in_counters(*log, *counters,
@@ -127,7 +128,7 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
     }
     count_in_counters(*log, *counters, operation);
   }
-  errno = saved;
+  errno = saved_errno;
   return result;
 }
 
@@ -143,8 +144,8 @@ FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call
 // Finds out how many bytes a seek has read. To reach a position, glibc reads the block of the file that has
 // this position, from the start of the block. Then it sets _offset to the end of what it read.
 // If the position is in the buffer already, glibc reads nothing and leaves the buffer and _offset as they
-// are, unless the stream was writing. If the file ends before the position, glibc reads what there is of the
-// block and discards it.
+// are, unless the stream was writing. If the file ends before the position, glibc reads the part of the block
+// that exists and discards it.
 class SeekRead {
  public:
   SeekRead(const FILE& f, int whence) noexcept
@@ -154,21 +155,22 @@ class SeekRead {
         may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
   // How many bytes the seek has read. Called after a seek that succeeded.
   int64_t bytes(const FILE& f) const noexcept {
-    const int64_t filled = f._IO_read_end - f._IO_buf_base;
+    const int64_t filled_bytes = f._IO_read_end - f._IO_buf_base;
     const int64_t block_bytes = f._IO_buf_end - f._IO_buf_base;
-    if (filled > 0) {
+    if (filled_bytes > 0) {
       // If the seek leads to the end of the buffer, glibc reads again.
       const bool at_end = f._IO_read_ptr == f._IO_read_end;
-      return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != buffer_end_ ? filled : 0;
+      return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != buffer_end_ ? filled_bytes
+                                                                                             : 0;
     }
     if (!may_read_ || f._offset < 0 || f._offset % block_bytes == 0) {
       return 0;
     }
-    struct stat about {};
+    struct stat status {};
     const int64_t begin = f._offset / block_bytes * block_bytes;
     const bool is_regular =
-        system_call(SYS_fstat, f._fileno, as_argument(&about)) == 0 && S_ISREG(about.st_mode);
-    return is_regular && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
+        system_call(SYS_fstat, f._fileno, as_argument(&status)) == 0 && S_ISREG(status.st_mode);
+    return is_regular && status.st_size > begin && status.st_size < f._offset ? status.st_size - begin : 0;
   }
 
  private:
@@ -186,20 +188,20 @@ int seek_and_count(FILE* file, int whence, auto call) noexcept {
   const SeekRead seek_read(*file, whence);
   stream_call.read_clock();
   const int result = call();
-  const int saved = errno;
+  const int saved_errno = errno;
   if (const int64_t bytes = result == 0 ? seek_read.bytes(*file) : 0; bytes > 0) {
     stream_call.note_kernel_read(bytes);
   }
-  stream_call.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
+  stream_call.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved_errno : 0);
   if (result == 0) {
     const int64_t position = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
     stream_call.stream().position = position < 0 ? 0 : position - unread_bytes(*file);
-    stream_call.stream().pushed_back = 0;
+    stream_call.stream().pushed_back_bytes = 0;
     if (Description* description = description_of(file->_fileno)) {
       description->position.store(position < 0 ? 0 : position, std::memory_order_relaxed);
     }
   }
-  errno = saved;
+  errno = saved_errno;
   return result;
 }
 
@@ -232,7 +234,7 @@ int flush_and_count(FILE* file, auto call) noexcept {
   const uint64_t begin = ticks();
   const int result = call();
   const uint64_t end = ticks();
-  const int saved = errno;
+  const int saved_errno = errno;
   if (stream_call.unwritten_before() > 0) {
     if (penstock_counters* counters =
             current_counters(stream_call.log(), file->_fileno, PENSTOCK_STDIO, PENSTOCK_CALL_WRITE)) {
@@ -246,8 +248,8 @@ int flush_and_count(FILE* file, auto call) noexcept {
       stream_call.after_write(wide_bytes);
     }
   }
-  stream_call.after_other(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
-  errno = saved;
+  stream_call.after_other(PENSTOCK_CALL_OTHER, result != 0 ? saved_errno : 0);
+  errno = saved_errno;
   return result;
 }
 

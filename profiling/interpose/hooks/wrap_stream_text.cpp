@@ -17,8 +17,8 @@ int print_and_count(FILE* file, auto call) noexcept {
   }
   stream_call.read_clock();
   const int bytes = call();
-  const int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
-  stream_call.after_write(bytes >= 0 ? bytes : buffered > 0 ? buffered : 0);
+  const int64_t buffered_bytes = unwritten_bytes(*file) - stream_call.unwritten_before();
+  stream_call.after_write(bytes >= 0 ? bytes : buffered_bytes > 0 ? buffered_bytes : 0);
   return bytes;
 }
 
@@ -30,9 +30,9 @@ int scan_and_count(FILE* file, auto call) noexcept {
   const BufferState buffer_before(*file);
   stream_call.read_clock();
   const int result = call();
-  const int saved = errno;
+  const int saved_errno = errno;
   stream_call.after_read(received_bytes(stream_call, *file, buffer_before));
-  errno = saved;
+  errno = saved_errno;
   return result;
 }
 
@@ -47,7 +47,7 @@ auto read_wide(FILE* file, auto call) noexcept {
   const int64_t begin = kernel_position(file->_fileno);
   stream_call.read_clock();
   const auto result = call();
-  const int saved = errno;
+  const int saved_errno = errno;
   const int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
   const int64_t bytes = end < begin || begin < 0
                             ? received_bytes(stream_call, *file, buffer_before)
@@ -57,7 +57,7 @@ auto read_wide(FILE* file, auto call) noexcept {
   } else {
     stream_call.after_uncounted();
   }
-  errno = saved;
+  errno = saved_errno;
   return result;
 }
 
@@ -69,7 +69,7 @@ auto write_wide(FILE* file, auto call) noexcept {
   const int64_t begin = kernel_position(file->_fileno);
   stream_call.read_clock();
   const auto result = call();
-  const int saved = errno;
+  const int saved_errno = errno;
   const int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
   const int64_t bytes =
       (end > begin ? end - begin : 0) + unwritten_bytes(*file) - stream_call.unwritten_before();
@@ -78,7 +78,7 @@ auto write_wide(FILE* file, auto call) noexcept {
   } else {
     stream_call.after_uncounted();
   }
-  errno = saved;
+  errno = saved_errno;
   return result;
 }
 
@@ -91,7 +91,7 @@ int print_to_descriptor(int fd, auto call) noexcept {
 
 // Wraps two functions that print or scan by a format. `list_name` takes the values as a va_list. `name` takes
 // them one by one and calls the function `list_name`. Both make and count the call by count_on(where, call).
-// The last parameter in `parameters` must be `format`.
+// The last parameter in `parameters` must be `format`. PENSTOCK_BARE removes the parentheses around a list.
 #define PENSTOCK_BARE(...) __VA_ARGS__
 #define PENSTOCK_FORMATTED(name, list_name, count_on, where, parameters, arguments)                        \
   PENSTOCK_WRAP(int, list_name, (PENSTOCK_BARE parameters, va_list values)) {                              \

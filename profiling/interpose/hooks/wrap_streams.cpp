@@ -59,8 +59,8 @@ class BufferFastPath {
     // The second `if` below checks that the cached counters are those of this file, and that none would
     // overflow.
     if (stream == nullptr || description == nullptr || stream->file != file ||
-        stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
-        stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
+        stream->generation != stream_generation || stream->read_ptr != file->_IO_read_ptr ||
+        stream->write_ptr != file->_IO_write_ptr || stream->pushed_back_bytes != 0 ||
         (file->_flags & kInBackupBuffer) != 0 || log->update_mark != nullptr || segments_wanted())
         [[unlikely]] {
       return;
@@ -74,7 +74,7 @@ class BufferFastPath {
     stream_ = stream;
     counters_ = cached.counters;
   }
-  bool is_open() const noexcept { return stream_ != nullptr; }
+  bool is_usable() const noexcept { return stream_ != nullptr; }
   [[gnu::always_inline]] void read(FILE* file, void* out, size_t bytes) noexcept {
     memcpy(out, file->_IO_read_ptr, bytes);
     stream_->read_ptr = file->_IO_read_ptr += bytes;
@@ -113,7 +113,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
   }
   if (bytes <= bytes_in_buffer(file)) {
     if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file);
-        fast_path.is_open() && bytes <= bytes_in_buffer(file)) [[likely]] {
+        fast_path.is_usable() && bytes <= bytes_in_buffer(file)) [[likely]] {
       fast_path.read(file, out, bytes);
       return count;
     }
@@ -123,9 +123,9 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
     return call(size, count);
   }
   stream_call.read_clock_for_read(bytes);
-  const size_t got = call(1, bytes);
-  stream_call.after_read(int64_t(got));
-  return got == bytes ? count : got / size;
+  const size_t bytes_read = call(1, bytes);
+  stream_call.after_read(int64_t(bytes_read));
+  return bytes_read == bytes ? count : bytes_read / size;
 }
 
 size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto call) noexcept {
@@ -135,7 +135,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
   }
   if (bytes <= free_in_buffer(file)) {
     if (BufferFastPath<PENSTOCK_CALL_WRITE> fast_path(file);
-        fast_path.is_open() && bytes <= free_in_buffer(file)) [[likely]] {
+        fast_path.is_usable() && bytes <= free_in_buffer(file)) [[likely]] {
       fast_path.write(file, data, bytes);
       return count;
     }
@@ -145,9 +145,9 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
     return call(size, count);
   }
   stream_call.read_clock_for_write(bytes);
-  const size_t accepted = call(1, bytes);
-  stream_call.after_write(int64_t(accepted));
-  return accepted == bytes ? count : accepted / size;
+  const size_t bytes_written = call(1, bytes);
+  stream_call.after_write(int64_t(bytes_written));
+  return bytes_written == bytes ? count : bytes_written / size;
 }
 
 // Makes and counts fgets() or a similar call, which reads a line of at most `room` - 1 bytes and puts a NUL
@@ -158,7 +158,7 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
     return call();  // the buffer is too small: the fortified function ends the program
   }
   if (room > 1 && bytes_in_buffer(file) != 0) {
-    if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_open()) [[likely]] {
+    if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_usable()) [[likely]] {
       const size_t available = bytes_in_buffer(file);
       const void* newline = memchr(file->_IO_read_ptr, '\n', available < room - 1 ? available : room - 1);
       if (newline != nullptr) [[likely]] {
@@ -241,8 +241,8 @@ int write_text(FILE* file, const char* text, size_t extra_bytes, auto call) noex
   const size_t bytes = strlen(text) + extra_bytes;
   stream_call.read_clock_for_write(bytes);
   const int result = call();
-  const int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
-  stream_call.after_write(result != EOF ? int64_t(bytes) : buffered > 0 ? buffered : 0);
+  const int64_t buffered_bytes = unwritten_bytes(*file) - stream_call.unwritten_before();
+  stream_call.after_write(result != EOF ? int64_t(bytes) : buffered_bytes > 0 ? buffered_bytes : 0);
   return result;
 }
 
@@ -287,8 +287,8 @@ PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
   StreamCall stream_call(file);
   const int byte = real___underflow(file);
   if (stream_call.is_counted()) {
-    if (const int64_t more = unread_bytes(*file) - stream_call.unread_before(); more > 0) {
-      stream_call.note_kernel_read(more);
+    if (const int64_t more_bytes = unread_bytes(*file) - stream_call.unread_before(); more_bytes > 0) {
+      stream_call.note_kernel_read(more_bytes);
     }
     stream_call.after_uncounted();
   }
@@ -299,7 +299,7 @@ PENSTOCK_WRAP(int, ungetc, (int byte, FILE* file)) {
   const int result = real_ungetc(byte, file);
   if (stream_call.is_counted()) {
     if (result != EOF) {
-      stream_call.stream().pushed_back += 1;
+      stream_call.stream().pushed_back_bytes += 1;
       stream_call.stream().position -= 1;
     }
     stream_call.after_uncounted();

@@ -2,8 +2,8 @@
 // libc's function for it.
 //
 // Each call goes directly to the kernel, not to libc's function: another library may have replaced that
-// function by one that calls syscall(), as tcmalloc does with mmap(). Then the two would call each other for
-// ever.
+// function by one that calls syscall(), as tcmalloc does with mmap(). In that case the wrapper and that
+// function would call each other for ever.
 // Threads: any thread of the program makes the call, also inside malloc.
 // Locks: none of this library is held on entry.
 // Memory: nothing here allocates from the program's heap or uses stdio or the locale.
@@ -84,9 +84,9 @@ long call_on_process(const Arguments& arguments) noexcept {
       }
       after_fork_in_parent();
       if (pid > 0 && !InOtherLibrary::is_active()) {
-        const int saved = errno;
+        const int saved_errno = errno;
         add_event(PENSTOCK_EVENT_FORK, uint32_t(pid), nullptr);
-        errno = saved;
+        errno = saved_errno;
       }
       return pid;
     }
@@ -114,9 +114,9 @@ long call_on_queue(const Arguments& arguments) noexcept {
       const int ring_fd = (arguments.d & kRingIndexFlag) != 0 ? -1 : arguments.fd();
       read_program_ring(ring_fd);
       const long result = arguments();
-      const int saved = errno;
+      const int saved_errno = errno;
       read_program_ring(ring_fd);
-      errno = saved;
+      errno = saved_errno;
       return result;
     }
     case SYS_io_uring_register: {
@@ -314,7 +314,8 @@ extern "C" {
 // Makes a system call and counts it. Called by wrap_syscall() below, in any thread and handler, on the
 // program's stack. The functions above form a chain: each one handles the numbers in its switch and passes
 // all others to the next function. The last one is call_on_process(). A table of functions is not used,
-// because it would have to be filled first, and this may be called before the library's constructor has run.
+// because it would have to be filled first, and this function may be called before the library's constructor
+// has run.
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments arguments{number, a, b, c, d, e, f};
@@ -333,13 +334,14 @@ __attribute__((used)) long penstock_syscall_failed(long result) noexcept {
 }
 constinit std::atomic<void*> penstock_real_syscall{nullptr};
 PENSTOCK_WRAPPED(syscall, &penstock_real_syscall)
-// The wrapper of syscall(). It uses only registers and changes none that the caller keeps, so a signal may
+// The wrapper of syscall(). It uses only registers, and changes no callee-saved register, so a signal may
 // come anywhere in it.
 //
 // Calls that make a thread, or a process that shares this memory, go to the kernel without a frame of ours on
 // the stack, as in libc. They return both here and in the child. A child on the same stack would overwrite
 // our frame, and a child with a new stack would not find it. Two other calls go the same way: rt_sigreturn,
-// which never returns, and clone3() without arguments, by which programs test whether the kernel has it.
+// which never returns, and clone3() without arguments, with which programs test whether the kernel has
+// clone3().
 __attribute__((visibility("default"), naked)) long wrap_syscall() __asm__("syscall");
 __attribute__((visibility("default"), naked)) long wrap_syscall() {
   __asm__(

@@ -106,7 +106,7 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
   }
   // The time of the call must be counted only once. If both descriptors are files, each file gets half of the
   // time. If one of them is a pipe or a socket, whose operations are not counted, the other one gets all of
-  // it.
+  // the time.
   const bool both_are_files = is_file(source) && is_file(destination);
   const uint64_t middle_ticks = begin + (end - begin) / 2;
   const uint64_t read_end = both_are_files ? middle_ticks : end;

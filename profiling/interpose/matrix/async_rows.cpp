@@ -1,4 +1,4 @@
-// Rows for POSIX aio, and for the kernel's aio by libaio and by system call numbers.
+// Rows for POSIX aio, and for the kernel's aio through libaio and by system call numbers.
 #include <aio.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -14,9 +14,9 @@
 #ifdef PENSTOCK_WITH_LIBAIO
 // Declared here because libaio's header may not be installed.
 extern "C" {
-int io_setup(int most, aio_context_t* context);
+int io_setup(int most_events, aio_context_t* context);
 int io_submit(aio_context_t context, long count, iocb** blocks);
-int io_getevents(aio_context_t context, long at_least, long at_most, io_event* events, timespec* patience);
+int io_getevents(aio_context_t context, long at_least, long at_most, io_event* events, timespec* timeout);
 int io_destroy(aio_context_t context);
 }
 #endif
@@ -41,7 +41,7 @@ aiocb block_of(int fd) {
   return request;
 }
 
-bool posix(const std::string& path, bool writes, bool closes_first) {
+bool transfer_by_aio(const std::string& path, bool writes, bool closes_first) {
   const int fd = open_for(path, writes);
   aiocb request = block_of(fd);
   MATRIX_CHECK((writes ? ::aio_write(&request) : ::aio_read(&request)) == 0);
@@ -53,7 +53,7 @@ bool posix(const std::string& path, bool writes, bool closes_first) {
   return true;
 }
 
-bool listed(const std::string& path, bool writes) {
+bool transfer_by_listio(const std::string& path, bool writes) {
   const int fd = open_for(path, writes);
   aiocb request = block_of(fd);
   request.aio_lio_opcode = writes ? LIO_WRITE : LIO_READ;
@@ -62,7 +62,7 @@ bool listed(const std::string& path, bool writes) {
   return ::close(fd) == 0;
 }
 
-bool never_asked_for(const std::string& path) {
+bool read_without_aio_return(const std::string& path) {
   static aiocb request;
   request = block_of(open_for(path, false));
   MATRIX_CHECK(::aio_read(&request) == 0);
@@ -81,7 +81,7 @@ iocb request_of(int fd, bool writes) {
   return request;
 }
 
-bool by_number(const std::string& path, bool writes) {
+bool transfer_by_number(const std::string& path, bool writes) {
   const int fd = open_for(path, writes);
   aio_context_t context = 0;
   if (::syscall(SYS_io_setup, 4U, &context) != 0) return false;
@@ -96,7 +96,7 @@ bool by_number(const std::string& path, bool writes) {
 }
 
 #ifdef PENSTOCK_WITH_LIBAIO
-bool by_library(const std::string& path, bool writes) {
+bool transfer_by_libaio(const std::string& path, bool writes) {
   const int fd = open_for(path, writes);
   aio_context_t context = 0;
   if (::io_setup(4, &context) != 0) return false;
@@ -109,22 +109,23 @@ bool by_library(const std::string& path, bool writes) {
   return true;
 }
 #else
-bool by_library(const std::string&, bool) {
+bool transfer_by_libaio(const std::string&, bool) {
   return false;
 }
 #endif
 
 constexpr Row kRows[] = {
-    {"aio", "aio", [](const std::string& path) { return posix(path, false, false); }},
-    {"aio", "aio_write", [](const std::string& path) { return posix(path, true, false); }},
-    {"aio", "aio_closed", [](const std::string& path) { return posix(path, false, true); }},
-    {"aio", "lio_listio", [](const std::string& path) { return listed(path, false); }},
-    {"aio", "lio_listio_write", [](const std::string& path) { return listed(path, true); }},
-    {"aio", "aio_not_asked_for", never_asked_for},
-    {"queues", "libaio", [](const std::string& path) { return by_library(path, false); }},
-    {"queues", "libaio_write", [](const std::string& path) { return by_library(path, true); }},
-    {"queues", "syscall_io_submit", [](const std::string& path) { return by_number(path, false); }},
-    {"queues", "syscall_io_submit_write", [](const std::string& path) { return by_number(path, true); }},
+    {"aio", "aio", [](const std::string& path) { return transfer_by_aio(path, false, false); }},
+    {"aio", "aio_write", [](const std::string& path) { return transfer_by_aio(path, true, false); }},
+    {"aio", "aio_closed", [](const std::string& path) { return transfer_by_aio(path, false, true); }},
+    {"aio", "lio_listio", [](const std::string& path) { return transfer_by_listio(path, false); }},
+    {"aio", "lio_listio_write", [](const std::string& path) { return transfer_by_listio(path, true); }},
+    {"aio", "aio_not_asked_for", read_without_aio_return},
+    {"queues", "libaio", [](const std::string& path) { return transfer_by_libaio(path, false); }},
+    {"queues", "libaio_write", [](const std::string& path) { return transfer_by_libaio(path, true); }},
+    {"queues", "syscall_io_submit", [](const std::string& path) { return transfer_by_number(path, false); }},
+    {"queues", "syscall_io_submit_write",
+     [](const std::string& path) { return transfer_by_number(path, true); }},
 };
 
 }  // namespace

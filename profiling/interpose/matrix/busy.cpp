@@ -4,7 +4,7 @@
 // executes commands from stdin:
 //
 //   batch N      reads N times 4,096 bytes and prints how many bytes it got
-//   plugin N     does that by a library, which it loads for it
+//   plugin N     the same as batch N, but a library that it loads makes the reads
 //   quit         ends, prints how many bytes were wrong, and writes the log
 //
 //   penstock_profile_busy FOLDER PLUGIN LOG
@@ -33,7 +33,7 @@ namespace {
 
 constexpr size_t kFileBytes = 1 << 20;
 constexpr size_t kFiles = 8;
-constexpr size_t kAtOnce = 16384;
+constexpr size_t kReadBytes = 16384;
 
 struct Call {
   int64_t begin_ns;
@@ -41,10 +41,10 @@ struct Call {
   uint64_t bytes;
 };
 
-std::atomic<bool> over{false};
-std::atomic<uint64_t> wrong{0};
-std::atomic<uint64_t> handled{0};
-int handlers_file = -1;
+std::atomic<bool> stopping{false};
+std::atomic<uint64_t> wrong_bytes{0};
+std::atomic<uint64_t> handled_signals{0};
+int handler_fd = -1;
 std::string folder;
 
 char content(size_t file, size_t at) {
@@ -72,63 +72,63 @@ void make_files() {
   }
 }
 
-void check(const char* bytes, ssize_t count, size_t wanted, size_t file, size_t at) {
-  if (count != ssize_t(wanted)) wrong += wanted;
+void check(const char* bytes, ssize_t count, size_t wanted_bytes, size_t file, size_t at) {
+  if (count != ssize_t(wanted_bytes)) wrong_bytes += wanted_bytes;
   for (size_t i = 0; count > 0 && i < size_t(count); ++i)
-    if (bytes[i] != content(file, at + i)) ++wrong;
+    if (bytes[i] != content(file, at + i)) ++wrong_bytes;
 }
 
 // Reads a file until the end of the program, in turn by a descriptor that stays open, a newly opened
 // descriptor and a stream.
-void read_on(size_t file, std::vector<Call>& log) {
-  std::vector<char> bytes(kAtOnce);
-  const int kept = open(name_of(file).c_str(), O_RDONLY);
-  for (size_t round = 0; !over; ++round) {
-    const size_t at = round * 7919 * 64 % (kFileBytes - kAtOnce);
-    Call call{now_ns(), 0, kAtOnce};
+void read_until_stopped(size_t file, std::vector<Call>& log) {
+  std::vector<char> bytes(kReadBytes);
+  const int kept_fd = open(name_of(file).c_str(), O_RDONLY);
+  for (size_t round = 0; !stopping; ++round) {
+    const size_t at = round * 7919 * 64 % (kFileBytes - kReadBytes);
+    Call call{now_ns(), 0, kReadBytes};
     if (round % 4 == 3) {
       FILE* in = fopen(name_of(file).c_str(), "r");
-      setvbuf(in, nullptr, _IOFBF, kAtOnce);
-      check(bytes.data(), ssize_t(fread(bytes.data(), 1, kAtOnce, in)), kAtOnce, file, 0);
+      setvbuf(in, nullptr, _IOFBF, kReadBytes);
+      check(bytes.data(), ssize_t(fread(bytes.data(), 1, kReadBytes, in)), kReadBytes, file, 0);
       fclose(in);
     } else if (round % 4 == 2) {
       const int fd = open(name_of(file).c_str(), O_RDONLY);
-      check(bytes.data(), read(fd, bytes.data(), kAtOnce), kAtOnce, file, 0);
+      check(bytes.data(), read(fd, bytes.data(), kReadBytes), kReadBytes, file, 0);
       close(fd);
     } else {
-      check(bytes.data(), pread(kept, bytes.data(), kAtOnce, off_t(at)), kAtOnce, file, at);
+      check(bytes.data(), pread(kept_fd, bytes.data(), kReadBytes, off_t(at)), kReadBytes, file, at);
     }
     call.end_ns = now_ns();
     log.push_back(call);
   }
-  close(kept);
+  close(kept_fd);
 }
 
 void allocate() {
-  std::vector<void*> held(64);
-  for (size_t i = 0; !over; ++i) {
-    void*& one = held[i % held.size()];
-    free(one);
-    one = malloc(i * 977 % 300'000 + 16);
-    if (one != nullptr) memset(one, 1, 16);
+  std::vector<void*> allocations(64);
+  for (size_t i = 0; !stopping; ++i) {
+    void*& allocation = allocations[i % allocations.size()];
+    free(allocation);
+    allocation = malloc(i * 977 % 300'000 + 16);
+    if (allocation != nullptr) memset(allocation, 1, 16);
   }
-  for (void* one : held) free(one);
+  for (void* allocation : allocations) free(allocation);
 }
 
 void load_and_unload(const char* plugin) {
-  while (!over) {
-    void* loaded = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
-    if (loaded == nullptr) {
-      ++wrong;
+  while (!stopping) {
+    void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      ++wrong_bytes;
       return;
     }
     usleep(500);
-    dlclose(loaded);
+    dlclose(library);
   }
 }
 
-void come_and_go() {
-  while (!over) {
+void start_short_threads() {
+  while (!stopping) {
     std::thread([] {
       char bytes[512];
       const int fd = open(name_of(kFiles - 1).c_str(), O_RDONLY);
@@ -139,39 +139,40 @@ void come_and_go() {
   }
 }
 
-// The handler of SIGALRM. It may interrupt any thread, also inside malloc or dlopen(): no lock, no memory.
+// The handler of SIGALRM. It may interrupt any thread, also inside malloc or dlopen(). So it takes no lock
+// and allocates no memory.
 void on_alarm(int) {
   char bytes[64];
-  const ssize_t count = pread(handlers_file, bytes, sizeof bytes, 0);
+  const ssize_t count = pread(handler_fd, bytes, sizeof bytes, 0);
   for (ssize_t i = 0; i < count; ++i)
-    if (bytes[i] != content(kFiles - 2, size_t(i))) wrong += 1;
-  handled += 1;
+    if (bytes[i] != content(kFiles - 2, size_t(i))) wrong_bytes += 1;
+  handled_signals += 1;
 }
 
 size_t batch(size_t count) {
   std::vector<char> bytes(4096);
   const int fd = open((folder + "/batch").c_str(), O_RDONLY);
-  size_t all = 0;
+  size_t total_bytes = 0;
   for (size_t i = 0; i < count; ++i) {
-    const ssize_t got = pread(fd, bytes.data(), bytes.size(), 0);
-    check(bytes.data(), got, bytes.size(), 0, 0);
-    all += got > 0 ? size_t(got) : 0;
+    const ssize_t bytes_read = pread(fd, bytes.data(), bytes.size(), 0);
+    check(bytes.data(), bytes_read, bytes.size(), 0, 0);
+    total_bytes += bytes_read > 0 ? size_t(bytes_read) : 0;
   }
   close(fd);
-  return all;
+  return total_bytes;
 }
 
-size_t by_plugin(const char* plugin, size_t count) {
-  void* loaded = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+size_t read_by_plugin(const char* plugin, size_t count) {
+  void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
   using Read = size_t (*)(const char* path, size_t count);
-  const auto read_it =
-      loaded == nullptr ? nullptr : reinterpret_cast<Read>(dlsym(loaded, "penstock_plugin_read"));
-  const size_t all = read_it == nullptr ? 0 : read_it((folder + "/plugin").c_str(), count);
-  if (loaded != nullptr) dlclose(loaded);
-  return all;
+  const auto read_file =
+      library == nullptr ? nullptr : reinterpret_cast<Read>(dlsym(library, "penstock_plugin_read"));
+  const size_t total_bytes = read_file == nullptr ? 0 : read_file((folder + "/plugin").c_str(), count);
+  if (library != nullptr) dlclose(library);
+  return total_bytes;
 }
 
-void copy_first(const char* to) {
+void write_first_bytes(const char* to) {
   std::vector<char> bytes(4096);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = content(0, i);
   FILE* out = fopen((folder + to).c_str(), "w");
@@ -188,21 +189,21 @@ int main(int argc, char** argv) {
   }
   folder = argv[1];
   make_files();
-  copy_first("/batch");
-  copy_first("/plugin");
-  handlers_file = open(name_of(kFiles - 2).c_str(), O_RDONLY);
+  write_first_bytes("/batch");
+  write_first_bytes("/plugin");
+  handler_fd = open(name_of(kFiles - 2).c_str(), O_RDONLY);
   struct sigaction action {};
   action.sa_handler = &on_alarm;
   action.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &action, nullptr);
-  const itimerval often{{0, 2000}, {0, 2000}};
-  setitimer(ITIMER_REAL, &often, nullptr);
+  const itimerval interval{{0, 2000}, {0, 2000}};
+  setitimer(ITIMER_REAL, &interval, nullptr);
   std::vector<std::vector<Call>> logs(3);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < logs.size(); ++i) threads.emplace_back([&, i] { read_on(i, logs[i]); });
+  for (size_t i = 0; i < logs.size(); ++i) threads.emplace_back([&, i] { read_until_stopped(i, logs[i]); });
   threads.emplace_back(&allocate);
   threads.emplace_back(&load_and_unload, argv[2]);
-  threads.emplace_back(&come_and_go);
+  threads.emplace_back(&start_short_threads);
   puts("ready");
   fflush(stdout);
   char line[64];
@@ -211,18 +212,18 @@ int main(int argc, char** argv) {
     if (sscanf(line, "batch %zu", &count) == 1) {
       printf("%zu\n", batch(count));
     } else if (sscanf(line, "plugin %zu", &count) == 1) {
-      printf("%zu\n", by_plugin(argv[2], count));
+      printf("%zu\n", read_by_plugin(argv[2], count));
     } else {
       break;
     }
     fflush(stdout);
   }
-  over = true;
+  stopping = true;
   for (std::thread& thread : threads) thread.join();
   FILE* out = fopen(argv[3], "w");
   for (const std::vector<Call>& log : logs) fwrite(log.data(), sizeof(Call), log.size(), out);
   fclose(out);
-  printf("%llu wrong, %llu handled\n", static_cast<unsigned long long>(wrong),
-         static_cast<unsigned long long>(handled));
-  return wrong == 0 ? 0 : 1;
+  printf("%llu wrong, %llu handled\n", static_cast<unsigned long long>(wrong_bytes),
+         static_cast<unsigned long long>(handled_signals));
+  return wrong_bytes == 0 ? 0 : 1;
 }

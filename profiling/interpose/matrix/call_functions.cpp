@@ -22,7 +22,7 @@ int in_child(const char* path) {
   return write(fd, "0123456789", 10) == 10 ? 0 : 20;
 }
 
-int move(int fd) {
+int write_and_read(int fd) {
   char bytes[100];
   memset(bytes, 'x', sizeof(bytes));
   for (int i = 0; i < 5; ++i) {
@@ -41,7 +41,7 @@ int move(int fd) {
   return 0;
 }
 
-int map(int fd) {
+int map_and_unmap(int fd) {
   void* at = mmap(nullptr, 600, PROT_READ, MAP_PRIVATE, fd, 0);
   if (at == MAP_FAILED || *static_cast<char*>(at) != 'x' || munmap(at, 600) != 0) {
     return 5;
@@ -50,7 +50,7 @@ int map(int fd) {
   return at != MAP_FAILED && syscall(SYS_munmap, at, 600) == 0 ? 0 : 6;
 }
 
-int fail() {
+int make_failing_calls() {
   char byte = 0;
   errno = 0;
   if (mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, 999, 0) != MAP_FAILED || errno != EBADF) {
@@ -69,12 +69,12 @@ int fail() {
     return 10;
   }
   errno = 0;
-  char* none[] = {nullptr};
-  return syscall(SYS_execve, "/nowhere/at/all", none, none) == -1 && errno == ENOENT ? 0 : 11;
+  char* no_arguments[] = {nullptr};
+  return syscall(SYS_execve, "/nowhere/at/all", no_arguments, no_arguments) == -1 && errno == ENOENT ? 0 : 11;
 }
 
 // Forks; the child executes this program again, with another file.
-int become(char* program, const char* path) {
+int execute_in_child(char* program, const char* path) {
   std::string name = std::string(path) + ".child";
   char child[] = "child";
   char* arguments[] = {program, name.data(), child, nullptr};
@@ -89,14 +89,14 @@ int become(char* program, const char* path) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** argv) {
   if (count == 3) {
-    return in_child(words[1]);
+    return in_child(argv[1]);
   }
-  const int fd = openat(AT_FDCWD, words[1], O_CREAT | O_RDWR | O_TRUNC, 0600);
-  int failed = fd < 0 ? 1 : move(fd);
-  failed = failed != 0 ? failed : map(fd);
-  failed = failed != 0 ? failed : fail();
-  failed = failed != 0 || close(fd) == 0 ? failed : 14;
-  return failed != 0 ? failed : become(words[0], words[1]);
+  const int fd = openat(AT_FDCWD, argv[1], O_CREAT | O_RDWR | O_TRUNC, 0600);
+  int failed_step = fd < 0 ? 1 : write_and_read(fd);
+  failed_step = failed_step != 0 ? failed_step : map_and_unmap(fd);
+  failed_step = failed_step != 0 ? failed_step : make_failing_calls();
+  failed_step = failed_step != 0 || close(fd) == 0 ? failed_step : 14;
+  return failed_step != 0 ? failed_step : execute_in_child(argv[0], argv[1]);
 }

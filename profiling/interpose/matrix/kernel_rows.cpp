@@ -16,10 +16,10 @@ namespace penstock::matrix {
 namespace {
 
 constexpr auto kWhole = ssize_t(kBytes);
-constexpr int kNew = O_RDWR | O_CREAT | O_TRUNC;
+constexpr int kNewFileFlags = O_RDWR | O_CREAT | O_TRUNC;
 
-bool mapped(const std::string& path, bool writes) {
-  const int fd = ::open(path.c_str(), writes ? kNew : O_RDONLY, 0600);
+bool copy_by_mapping(const std::string& path, bool writes) {
+  const int fd = ::open(path.c_str(), writes ? kNewFileFlags : O_RDONLY, 0600);
   MATRIX_CHECK(!writes || ::ftruncate(fd, kWhole) == 0);
   void* at = ::mmap(nullptr, kBytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
   MATRIX_CHECK(at != MAP_FAILED);
@@ -30,15 +30,15 @@ bool mapped(const std::string& path, bool writes) {
 
 // Copies the row's file with `move` to another file, whose name ends in ".to".
 template <typename Move>
-bool copied(const std::string& path, Move move) {
+bool copy_file(const std::string& path, Move move) {
   const int from = ::open(path.c_str(), O_RDONLY);
-  const int to = ::open((path + ".to").c_str(), kNew, 0600);
+  const int to = ::open((path + ".to").c_str(), kNewFileFlags, 0600);
   MATRIX_CHECK(from >= 0 && to >= 0 && move(from, to) == kWhole);
   MATRIX_CHECK(::close(from) == 0 && ::close(to) == 0);
   return true;
 }
 
-ssize_t spliced(int from, int to) {
+ssize_t splice_by_pipe(int from, int to) {
   int ends[2];
   MATRIX_CHECK(::pipe(ends) == 0);
   MATRIX_CHECK(::splice(from, nullptr, ends[1], nullptr, kBytes, 0) == kWhole);
@@ -48,8 +48,8 @@ ssize_t spliced(int from, int to) {
 }
 
 template <typename Move>
-bool by_number(const std::string& path, bool writes, Move move) {
-  const long fd = ::syscall(SYS_openat, AT_FDCWD, path.c_str(), writes ? kNew : O_RDONLY, 0600);
+bool transfer_by_number(const std::string& path, bool writes, Move move) {
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, path.c_str(), writes ? kNewFileFlags : O_RDONLY, 0600);
   MATRIX_CHECK(fd >= 0 && move(int(fd)) == kWhole && ::syscall(SYS_close, fd) == 0);
   return true;
 }
@@ -75,71 +75,73 @@ bool inline_read(const std::string& path) {
   return true;
 }
 
-iovec whole() {
+iovec whole_block() {
   return {.iov_base = block, .iov_len = kBytes};
 }
 
 constexpr Row kRows[] = {
-    {"kernel", "mmap", [](const std::string& path) { return mapped(path, false); }},
-    {"kernel", "mmap_write", [](const std::string& path) { return mapped(path, true); }},
+    {"kernel", "mmap", [](const std::string& path) { return copy_by_mapping(path, false); }},
+    {"kernel", "mmap_write", [](const std::string& path) { return copy_by_mapping(path, true); }},
     {"kernel", "sendfile",
      [](const std::string& path) {
-       return copied(path, [](int from, int to) { return ::sendfile(to, from, nullptr, kBytes); });
+       return copy_file(path, [](int from, int to) { return ::sendfile(to, from, nullptr, kBytes); });
      }},
     {"kernel", "copy_file_range",
      [](const std::string& path) {
-       return copied(
+       return copy_file(
            path, [](int from, int to) { return ::copy_file_range(from, nullptr, to, nullptr, kBytes, 0); });
      }},
-    {"kernel", "splice", [](const std::string& path) { return copied(path, spliced); }},
+    {"kernel", "splice", [](const std::string& path) { return copy_file(path, splice_by_pipe); }},
     {"number", "syscall_read",
      [](const std::string& path) {
-       return by_number(path, false, [](int fd) { return ::syscall(SYS_read, fd, block, kBytes); });
+       return transfer_by_number(path, false, [](int fd) { return ::syscall(SYS_read, fd, block, kBytes); });
      }},
     {"number", "syscall_read_write",
      [](const std::string& path) {
-       return by_number(path, true, [](int fd) { return ::syscall(SYS_write, fd, block, kBytes); });
+       return transfer_by_number(path, true, [](int fd) { return ::syscall(SYS_write, fd, block, kBytes); });
      }},
     {"number", "syscall_pread64",
      [](const std::string& path) {
-       return by_number(path, false, [](int fd) { return ::syscall(SYS_pread64, fd, block, kBytes, 0L); });
+       return transfer_by_number(path, false,
+                                 [](int fd) { return ::syscall(SYS_pread64, fd, block, kBytes, 0L); });
      }},
     {"number", "syscall_pread64_write",
      [](const std::string& path) {
-       return by_number(path, true, [](int fd) { return ::syscall(SYS_pwrite64, fd, block, kBytes, 0L); });
+       return transfer_by_number(path, true,
+                                 [](int fd) { return ::syscall(SYS_pwrite64, fd, block, kBytes, 0L); });
      }},
     {"number", "syscall_preadv2",
      [](const std::string& path) {
-       return by_number(path, false, [](int fd) {
-         const iovec part = whole();
+       return transfer_by_number(path, false, [](int fd) {
+         const iovec part = whole_block();
          return ::syscall(SYS_preadv2, fd, &part, 1L, 0L, 0L, 0L);
        });
      }},
     {"number", "syscall_preadv2_write",
      [](const std::string& path) {
-       return by_number(path, true, [](int fd) {
-         const iovec part = whole();
+       return transfer_by_number(path, true, [](int fd) {
+         const iovec part = whole_block();
          return ::syscall(SYS_pwritev2, fd, &part, 1L, 0L, 0L, 0L);
        });
      }},
     {"number", "syscall_dup",
      [](const std::string& path) {
-       return by_number(path, false, [](int fd) {
-         const long other = ::syscall(SYS_dup, fd);
-         const long bytes = ::syscall(SYS_read, other, block, kBytes);
-         MATRIX_CHECK(::syscall(SYS_close, other) == 0);
+       return transfer_by_number(path, false, [](int fd) {
+         const long duplicate = ::syscall(SYS_dup, fd);
+         const long bytes = ::syscall(SYS_read, duplicate, block, kBytes);
+         MATRIX_CHECK(::syscall(SYS_close, duplicate) == 0);
          return bytes;
        });
      }},
     {"number", "syscall_statx",
      [](const std::string& path) {
-       struct statx about {};
-       return ::syscall(SYS_statx, AT_FDCWD, path.c_str(), 0, STATX_SIZE, &about) == 0;
+       struct statx status {};
+       return ::syscall(SYS_statx, AT_FDCWD, path.c_str(), 0, STATX_SIZE, &status) == 0;
      }},
     {"number", "syscall_sendfile",
      [](const std::string& path) {
-       return copied(path,
-                     [](int from, int to) { return ::syscall(SYS_sendfile, to, from, nullptr, kBytes); });
+       return copy_file(path,
+                        [](int from, int to) { return ::syscall(SYS_sendfile, to, from, nullptr, kBytes); });
      }},
     {"inline", "inline_read", inline_read},
 };

@@ -1,6 +1,6 @@
 // penstock_profile_matrix list               prints the rows: group and name, one per line
-// penstock_profile_matrix run FOLDER ROW...  runs each row on FOLDER/ROW; names those that are not available
-// penstock_profile_matrix read PATH          reads the file: rows execute this program so
+// penstock_profile_matrix run FOLDER ROW...  runs each row on FOLDER/ROW; names rows that are not available
+// penstock_profile_matrix read PATH          reads the file; some rows execute this program to do so
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,8 +17,8 @@ namespace penstock::matrix {
 
 alignas(4096) char block[kBytes];
 
-void check(bool right, const char* what) {
-  if (!right) {
+void check(bool condition, const char* what) {
+  if (!condition) {
     std::perror(what);
     std::exit(1);
   }
@@ -53,22 +53,22 @@ const Row* find(std::string_view name) {
 
 }  // namespace penstock::matrix
 
-int main(int count, char** words) {
+int main(int count, char** argv) {
   using namespace penstock::matrix;
-  const std::string_view subcommand = count < 2 ? "" : words[1];
+  const std::string_view subcommand = count < 2 ? "" : argv[1];
   if (subcommand == "list") {
     find("");
     return 0;
   }
   if (subcommand == "read" && count == 3) {
-    open_and_read(words[2]);
+    open_and_read(argv[2]);
     return 0;
   }
   if (subcommand != "run" || count < 4) return 2;
   for (size_t i = 0; i < kBytes; ++i) block[i] = char(i % 64 == 63 ? '\n' : 'a' + i % 26);
-  const std::string folder = words[2];
+  const std::string folder = argv[2];
   for (int i = 3; i < count; ++i) {
-    const Row* row = find(words[i]);
+    const Row* row = find(argv[i]);
     if (row == nullptr) return 2;
     if (!row->run(folder + "/" + row->name)) std::fprintf(stderr, "left out: %s\n", row->name);
   }

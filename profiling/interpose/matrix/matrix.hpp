@@ -28,8 +28,8 @@ std::span<const Row> metadata_rows();
 std::span<const Row> process_rows();
 std::span<const Row> random_rows();
 
-// Ends the program if `right` is false.
-void check(bool right, const char* what);
+// Ends the program if `condition` is false.
+void check(bool condition, const char* what);
 #define MATRIX_CHECK(expression) ::penstock::matrix::check((expression), #expression)
 
 alignas(4096) extern char block[kBytes];  // the buffer for all reads and writes

@@ -1,7 +1,7 @@
 // Rows for metadata calls, and for the ways in which processes begin and end.
 //
-// Threads: the rows run one after the other in one thread. The row "thread" starts another one and joins it
-// at once.
+// Threads: the rows run one after the other in one thread. The row "thread" starts a second thread and joins
+// it at once.
 // Locks: none.
 // Forks: the process has one thread at each fork, so a child may call any function.
 // Signals: some children end by a signal that they send to themselves.
@@ -28,8 +28,8 @@ namespace {
 
 bool stat_of_descriptor(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
-  struct stat about {};
-  MATRIX_CHECK(::fstat(fd, &about) == 0 && about.st_size == off_t(kBytes));
+  struct stat status {};
+  MATRIX_CHECK(::fstat(fd, &status) == 0 && status.st_size == off_t(kBytes));
   return ::close(fd) == 0;
 }
 
@@ -45,24 +45,24 @@ bool list_folder(const std::string& path) {
 constexpr Row kMetadata[] = {
     {"metadata", "stat",
      [](const std::string& path) {
-       struct stat about {};
-       return ::stat(path.c_str(), &about) == 0;
+       struct stat status {};
+       return ::stat(path.c_str(), &status) == 0;
      }},
     {"metadata", "lstat",
      [](const std::string& path) {
-       struct stat about {};
-       return ::lstat(path.c_str(), &about) == 0;
+       struct stat status {};
+       return ::lstat(path.c_str(), &status) == 0;
      }},
     {"metadata", "fstat", stat_of_descriptor},
     {"metadata", "fstatat",
      [](const std::string& path) {
-       struct stat about {};
-       return ::fstatat(AT_FDCWD, path.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0;
+       struct stat status {};
+       return ::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
      }},
     {"metadata", "statx",
      [](const std::string& path) {
-       struct statx about {};
-       return ::statx(AT_FDCWD, path.c_str(), 0, STATX_SIZE, &about) == 0;
+       struct statx status {};
+       return ::statx(AT_FDCWD, path.c_str(), 0, STATX_SIZE, &status) == 0;
      }},
     {"metadata", "access", [](const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }},
     {"metadata", "readdir", list_folder},
@@ -73,7 +73,7 @@ constexpr Row kMetadata[] = {
      [](const std::string& path) { return ::mkdir((path + ".folder").c_str(), 0700) == 0; }},
 };
 
-// Runs `work` in a child, which must end by `work` itself, with this exit code or signal.
+// Runs `work` in a child. `work` must end the child, with this exit code or signal.
 template <typename Work>
 bool in_child(Work work, int expect_exit, int expect_signal = 0) {
   const pid_t child = ::fork();
@@ -90,7 +90,7 @@ bool in_child(Work work, int expect_exit, int expect_signal = 0) {
 }
 
 // The child reads by a descriptor that its parent opened.
-bool inherited(const std::string& path) {
+bool read_inherited(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   MATRIX_CHECK(fd >= 0);
   in_child(
@@ -104,10 +104,10 @@ bool inherited(const std::string& path) {
 
 // A child executes this program, which reads the file. vfork(): until execv() the child runs in this
 // process's memory, so it only calls execv() and _exit().
-bool executed(const std::string& path, bool spawns) {
+bool read_in_new_program(const std::string& path, bool spawns) {
   const std::string program = own_program();
-  std::string words[] = {program, "read", path};
-  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  std::string texts[] = {program, "read", path};
+  char* arguments[] = {texts[0].data(), texts[1].data(), texts[2].data(), nullptr};
   pid_t child = -1;
   if (spawns) {
     MATRIX_CHECK(::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ) == 0);
@@ -163,9 +163,9 @@ constexpr Row kProcesses[] = {
        return path.empty();
 #endif
      }},
-    {"processes", "inherited", inherited},
-    {"processes", "posix_spawn", [](const std::string& path) { return executed(path, true); }},
-    {"processes", "vfork_exec", [](const std::string& path) { return executed(path, false); }},
+    {"processes", "inherited", read_inherited},
+    {"processes", "posix_spawn", [](const std::string& path) { return read_in_new_program(path, true); }},
+    {"processes", "vfork_exec", [](const std::string& path) { return read_in_new_program(path, false); }},
 };
 
 }  // namespace

@@ -8,11 +8,11 @@ extern "C" __attribute__((visibility("default"))) size_t penstock_plugin_read(co
                                                                               size_t count) {
   char bytes[4096];
   const int fd = open(path, O_RDONLY);
-  size_t all = 0;
+  size_t total_bytes = 0;
   for (size_t i = 0; i < count; ++i) {
-    const ssize_t got = pread(fd, bytes, sizeof bytes, 0);
-    all += got > 0 ? size_t(got) : 0;
+    const ssize_t bytes_read = pread(fd, bytes, sizeof bytes, 0);
+    total_bytes += bytes_read > 0 ? size_t(bytes_read) : 0;
   }
   close(fd);
-  return all;
+  return total_bytes;
 }

@@ -12,11 +12,11 @@ namespace penstock::matrix {
 namespace {
 
 constexpr auto kWhole = ssize_t(kBytes);
-constexpr int kNew = O_WRONLY | O_CREAT | O_TRUNC;
+constexpr int kNewFileFlags = O_WRONLY | O_CREAT | O_TRUNC;
 
 // Opens the file with `open`, reads or writes the block with `move`, and closes it.
 template <typename Open, typename Move>
-bool moved(Open open, Move move) {
+bool transfer(Open open, Move move) {
   const int fd = open();
   MATRIX_CHECK(fd >= 0);
   MATRIX_CHECK(move(fd) == kWhole);
@@ -25,20 +25,20 @@ bool moved(Open open, Move move) {
 }
 template <typename Move>
 bool read_by(const std::string& path, Move move) {
-  return moved([&] { return ::open(path.c_str(), O_RDONLY); }, move);
+  return transfer([&] { return ::open(path.c_str(), O_RDONLY); }, move);
 }
 template <typename Move>
 bool write_by(const std::string& path, Move move) {
-  return moved([&] { return ::open(path.c_str(), kNew, 0600); }, move);
+  return transfer([&] { return ::open(path.c_str(), kNewFileFlags, 0600); }, move);
 }
-ssize_t read_it(int fd) {
+ssize_t read_block(int fd) {
   return ::read(fd, block, kBytes);
 }
-ssize_t write_it(int fd) {
+ssize_t write_block(int fd) {
   return ::write(fd, block, kBytes);
 }
 
-std::array<iovec, 2> halves() {
+std::array<iovec, 2> two_parts() {
   return {iovec{.iov_base = block, .iov_len = 1000},
           iovec{.iov_base = block + 1000, .iov_len = kBytes - 1000}};
 }
@@ -59,87 +59,90 @@ struct Folder {
 
 // Makes a duplicate of the descriptor with `copy`, and reads or writes by it.
 template <typename Copy, typename Move>
-ssize_t by_copy(int fd, Copy copy, Move move) {
-  const int other = copy(fd);
-  MATRIX_CHECK(other >= 0 && other != fd);
-  const ssize_t bytes = move(other);
-  MATRIX_CHECK(::close(other) == 0);
+ssize_t transfer_by_duplicate(int fd, Copy copy, Move move) {
+  const int duplicate = copy(fd);
+  MATRIX_CHECK(duplicate >= 0 && duplicate != fd);
+  const ssize_t bytes = move(duplicate);
+  MATRIX_CHECK(::close(duplicate) == 0);
   return bytes;
 }
-constexpr int kHigh = 900;
+constexpr int kHighDescriptor = 900;
 
 #define READ(body) [](const std::string& path) { return read_by(path, [](int fd) -> ssize_t { body; }); }
 #define WRITE(body) [](const std::string& path) { return write_by(path, [](int fd) -> ssize_t { body; }); }
-#define OPEN(expression, move) [](const std::string& path) { return moved([&] { return expression; }, move); }
-#define IN_FOLDER(expression, move)                 \
-  [](const std::string& path) {                     \
-    const Folder folder(path);                      \
-    return moved([&] { return expression; }, move); \
+#define OPEN(expression, move) \
+  [](const std::string& path) { return transfer([&] { return expression; }, move); }
+#define IN_FOLDER(expression, move)                    \
+  [](const std::string& path) {                        \
+    const Folder folder(path);                         \
+    return transfer([&] { return expression; }, move); \
   }
 
-bool direct(const std::string& path, int flags) {
+bool transfer_direct(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_DIRECT, 0600);
   if (fd < 0 && errno == EINVAL) return false;  // this file system has no direct I/O
   MATRIX_CHECK(fd >= 0);
-  MATRIX_CHECK((((flags & O_ACCMODE) == O_RDONLY) ? read_it(fd) : write_it(fd)) == kWhole);
+  MATRIX_CHECK((((flags & O_ACCMODE) == O_RDONLY) ? read_block(fd) : write_block(fd)) == kWhole);
   MATRIX_CHECK(::close(fd) == 0);
   return true;
 }
 
 constexpr Row kRows[] = {
-    {"posix", "read", READ(return read_it(fd))},
-    {"posix", "read_write", WRITE(return write_it(fd))},
-    {"posix", "open64", OPEN(::open64(path.c_str(), O_RDONLY), read_it)},
-    {"posix", "open64_write", OPEN(::open64(path.c_str(), kNew, 0600), write_it)},
-    {"posix", "openat", OPEN(::openat(AT_FDCWD, path.c_str(), O_RDONLY), read_it)},
-    {"posix", "openat_write", OPEN(::openat(AT_FDCWD, path.c_str(), kNew, 0600), write_it)},
-    {"posix", "openat_folder", IN_FOLDER(::openat(folder.fd, folder.name.c_str(), O_RDONLY), read_it)},
+    {"posix", "read", READ(return read_block(fd))},
+    {"posix", "read_write", WRITE(return write_block(fd))},
+    {"posix", "open64", OPEN(::open64(path.c_str(), O_RDONLY), read_block)},
+    {"posix", "open64_write", OPEN(::open64(path.c_str(), kNewFileFlags, 0600), write_block)},
+    {"posix", "openat", OPEN(::openat(AT_FDCWD, path.c_str(), O_RDONLY), read_block)},
+    {"posix", "openat_write", OPEN(::openat(AT_FDCWD, path.c_str(), kNewFileFlags, 0600), write_block)},
+    {"posix", "openat_folder", IN_FOLDER(::openat(folder.fd, folder.name.c_str(), O_RDONLY), read_block)},
     {"posix", "openat_folder_write",
-     IN_FOLDER(::openat(folder.fd, folder.name.c_str(), kNew, 0600), write_it)},
-    {"posix", "openat64", IN_FOLDER(::openat64(folder.fd, folder.name.c_str(), O_RDONLY), read_it)},
-    {"posix", "openat64_write", IN_FOLDER(::openat64(folder.fd, folder.name.c_str(), kNew, 0600), write_it)},
-    {"posix", "creat_write", OPEN(::creat(path.c_str(), 0600), write_it)},
-    {"posix", "creat64_write", OPEN(::creat64(path.c_str(), 0600), write_it)},
+     IN_FOLDER(::openat(folder.fd, folder.name.c_str(), kNewFileFlags, 0600), write_block)},
+    {"posix", "openat64", IN_FOLDER(::openat64(folder.fd, folder.name.c_str(), O_RDONLY), read_block)},
+    {"posix", "openat64_write",
+     IN_FOLDER(::openat64(folder.fd, folder.name.c_str(), kNewFileFlags, 0600), write_block)},
+    {"posix", "creat_write", OPEN(::creat(path.c_str(), 0600), write_block)},
+    {"posix", "creat64_write", OPEN(::creat64(path.c_str(), 0600), write_block)},
     {"posix", "pread", READ(return ::pread(fd, block, kBytes, 0))},
     {"posix", "pread_write", WRITE(return ::pwrite(fd, block, kBytes, 0))},
     {"posix", "pread64", READ(return ::pread64(fd, block, kBytes, 0))},
     {"posix", "pread64_write", WRITE(return ::pwrite64(fd, block, kBytes, 0))},
-    {"posix", "readv", READ(const auto parts = halves(); return ::readv(fd, parts.data(), 2))},
-    {"posix", "readv_write", WRITE(const auto parts = halves(); return ::writev(fd, parts.data(), 2))},
-    {"posix", "preadv", READ(const auto parts = halves(); return ::preadv(fd, parts.data(), 2, 0))},
-    {"posix", "preadv_write", WRITE(const auto parts = halves(); return ::pwritev(fd, parts.data(), 2, 0))},
-    {"posix", "preadv64", READ(const auto parts = halves(); return ::preadv64(fd, parts.data(), 2, 0))},
+    {"posix", "readv", READ(const auto parts = two_parts(); return ::readv(fd, parts.data(), 2))},
+    {"posix", "readv_write", WRITE(const auto parts = two_parts(); return ::writev(fd, parts.data(), 2))},
+    {"posix", "preadv", READ(const auto parts = two_parts(); return ::preadv(fd, parts.data(), 2, 0))},
+    {"posix", "preadv_write",
+     WRITE(const auto parts = two_parts(); return ::pwritev(fd, parts.data(), 2, 0))},
+    {"posix", "preadv64", READ(const auto parts = two_parts(); return ::preadv64(fd, parts.data(), 2, 0))},
     {"posix", "preadv64_write",
-     WRITE(const auto parts = halves(); return ::pwritev64(fd, parts.data(), 2, 0))},
-    {"posix", "preadv2", READ(const auto parts = halves(); return ::preadv2(fd, parts.data(), 2, 0, 0))},
+     WRITE(const auto parts = two_parts(); return ::pwritev64(fd, parts.data(), 2, 0))},
+    {"posix", "preadv2", READ(const auto parts = two_parts(); return ::preadv2(fd, parts.data(), 2, 0, 0))},
     {"posix", "preadv2_write",
-     WRITE(const auto parts = halves(); return ::pwritev2(fd, parts.data(), 2, 0, 0))},
+     WRITE(const auto parts = two_parts(); return ::pwritev2(fd, parts.data(), 2, 0, 0))},
     {"posix", "preadv2_position",
-     READ(const auto parts = halves(); return ::preadv2(fd, parts.data(), 2, -1, 0))},
+     READ(const auto parts = two_parts(); return ::preadv2(fd, parts.data(), 2, -1, 0))},
     {"posix", "preadv2_position_write",
-     WRITE(const auto parts = halves(); return ::pwritev2(fd, parts.data(), 2, -1, 0))},
-    {"posix", "dup", READ(return by_copy(fd, ::dup, read_it))},
-    {"posix", "dup_write", WRITE(return by_copy(fd, ::dup, write_it))},
+     WRITE(const auto parts = two_parts(); return ::pwritev2(fd, parts.data(), 2, -1, 0))},
+    {"posix", "dup", READ(return transfer_by_duplicate(fd, ::dup, read_block))},
+    {"posix", "dup_write", WRITE(return transfer_by_duplicate(fd, ::dup, write_block))},
     {"posix", "dup2",
-     READ(return by_copy(
-         fd, [](int from) { return ::dup2(from, kHigh); }, read_it))},
+     READ(return transfer_by_duplicate(
+         fd, [](int from) { return ::dup2(from, kHighDescriptor); }, read_block))},
     {"posix", "dup2_write",
-     WRITE(return by_copy(
-         fd, [](int from) { return ::dup2(from, kHigh); }, write_it))},
+     WRITE(return transfer_by_duplicate(
+         fd, [](int from) { return ::dup2(from, kHighDescriptor); }, write_block))},
     {"posix", "dup3",
-     READ(return by_copy(
-         fd, [](int from) { return ::dup3(from, kHigh, O_CLOEXEC); }, read_it))},
+     READ(return transfer_by_duplicate(
+         fd, [](int from) { return ::dup3(from, kHighDescriptor, O_CLOEXEC); }, read_block))},
     {"posix", "dup3_write",
-     WRITE(return by_copy(
-         fd, [](int from) { return ::dup3(from, kHigh, O_CLOEXEC); }, write_it))},
+     WRITE(return transfer_by_duplicate(
+         fd, [](int from) { return ::dup3(from, kHighDescriptor, O_CLOEXEC); }, write_block))},
     {"posix", "fcntl_dup",
-     READ(return by_copy(
-         fd, [](int from) { return ::fcntl(from, F_DUPFD, kHigh); }, read_it))},
+     READ(return transfer_by_duplicate(
+         fd, [](int from) { return ::fcntl(from, F_DUPFD, kHighDescriptor); }, read_block))},
     {"posix", "fcntl_dup_write",
-     WRITE(return by_copy(
-         fd, [](int from) { return ::fcntl(from, F_DUPFD_CLOEXEC, kHigh); }, write_it))},
-    {"posix", "direct", [](const std::string& path) { return direct(path, O_RDONLY); }},
-    {"posix", "direct_write", [](const std::string& path) { return direct(path, kNew); }},
+     WRITE(return transfer_by_duplicate(
+         fd, [](int from) { return ::fcntl(from, F_DUPFD_CLOEXEC, kHighDescriptor); }, write_block))},
+    {"posix", "direct", [](const std::string& path) { return transfer_direct(path, O_RDONLY); }},
+    {"posix", "direct_write", [](const std::string& path) { return transfer_direct(path, kNewFileFlags); }},
 };
 
 }  // namespace

@@ -12,20 +12,20 @@ namespace penstock::matrix {
 namespace {
 
 template <typename Move>
-bool through(std::FILE* file, Move move) {
+bool with_stream(std::FILE* file, Move move) {
   MATRIX_CHECK(file != nullptr);
   move(file);
   MATRIX_CHECK(std::fclose(file) == 0);
   return true;
 }
 
-#define READ(body)                                                                                 \
-  [](const std::string& path) {                                                                    \
-    return through(std::fopen(path.c_str(), "r"), []([[maybe_unused]] std::FILE* file) { body; }); \
+#define READ(body)                                                                                     \
+  [](const std::string& path) {                                                                        \
+    return with_stream(std::fopen(path.c_str(), "r"), []([[maybe_unused]] std::FILE* file) { body; }); \
   }
-#define WRITE(body)                                                                                \
-  [](const std::string& path) {                                                                    \
-    return through(std::fopen(path.c_str(), "w"), []([[maybe_unused]] std::FILE* file) { body; }); \
+#define WRITE(body)                                                                                    \
+  [](const std::string& path) {                                                                        \
+    return with_stream(std::fopen(path.c_str(), "w"), []([[maybe_unused]] std::FILE* file) { body; }); \
   }
 
 // Reads kBytes bytes with `get`, which returns one byte, and then the end of the file.
@@ -64,15 +64,15 @@ const char* line_of_block() {
   return line;
 }
 
-bool by_descriptor(const std::string& path, bool writes) {
+bool transfer_by_fdopen(const std::string& path, bool writes) {
   const int fd = ::open(path.c_str(), writes ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY, 0600);
-  return through(::fdopen(fd, writes ? "w" : "r"), [&](std::FILE* file) {
+  return with_stream(::fdopen(fd, writes ? "w" : "r"), [&](std::FILE* file) {
     MATRIX_CHECK((writes ? std::fwrite(block, 1, kBytes, file) : std::fread(block, 1, kBytes, file)) ==
                  kBytes);
   });
 }
 
-bool not_closed(const std::string& path) {  // bytes that were read before the process ended count too
+bool read_without_close(const std::string& path) {  // bytes that were read before the process ended count too
   std::FILE* file = std::fopen(path.c_str(), "r");
   MATRIX_CHECK(file != nullptr);
   get_all([&] { return getc_unlocked(file); });
@@ -100,7 +100,7 @@ constexpr Row kRows[] = {
     {"stdio", "getc_write", WRITE(put_all([&](char byte) { return std::putc(byte, file); }))},
     {"stdio", "getc_unlocked", READ(get_all([&] { return getc_unlocked(file); }))},
     {"stdio", "getc_unlocked_write", WRITE(put_all([&](char byte) { return putc_unlocked(byte, file); }))},
-    {"stdio", "getc_not_closed", not_closed},
+    {"stdio", "getc_not_closed", read_without_close},
     {"stdio", "fgetc", READ(get_all([&] { return std::fgetc(file); }))},
     {"stdio", "fgetc_write", WRITE(put_all([&](char byte) { return std::fputc(byte, file); }))},
     {"stdio", "ungetc", READ(get_all([&] {
@@ -118,8 +118,8 @@ constexpr Row kRows[] = {
     {"stdio", "fseek", READ(MATRIX_CHECK(std::fseek(file, 96, SEEK_SET) == 0);
                             MATRIX_CHECK(std::fread(block + 96, 1, kBytes - 96, file) == kBytes - 96);
                             std::rewind(file); MATRIX_CHECK(std::fread(block, 1, 96, file) == 96))},
-    {"stdio", "fdopen", [](const std::string& path) { return by_descriptor(path, false); }},
-    {"stdio", "fdopen_write", [](const std::string& path) { return by_descriptor(path, true); }},
+    {"stdio", "fdopen", [](const std::string& path) { return transfer_by_fdopen(path, false); }},
+    {"stdio", "fdopen_write", [](const std::string& path) { return transfer_by_fdopen(path, true); }},
     {"stdio", "iostream",
      [](const std::string& path) {
        std::ifstream file(path);

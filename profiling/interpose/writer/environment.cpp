@@ -72,7 +72,7 @@ size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
          (preload == nullptr ? 0 : strlen(preload)) + 1;
 }
 
-WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* preload) noexcept
+WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char* preload) noexcept
     : environment_(given) {
   if (library_path == nullptr || saved_count == 0) {
     return;
@@ -89,7 +89,7 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* pr
   size_t n = 0;
   for (; given != nullptr && *given != nullptr; ++given) {
     if (loads_library || *given != given_preload) {
-      room[n++] = *given;
+      entries[n++] = *given;
     }
   }
   if (!loads_library) {
@@ -98,16 +98,16 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* pr
       *end = ':';
       strcpy(end + 1, given_preload + kPreloadBytes);
     }
-    room[n++] = preload;
+    entries[n++] = preload;
   }
   for (size_t i = 0; i < saved_count; ++i) {
-    room[n] = nullptr;
-    if (find_variable(room, saved_variables[i]) == nullptr) {
-      room[n++] = saved_variables[i];
+    entries[n] = nullptr;
+    if (find_variable(entries, saved_variables[i]) == nullptr) {
+      entries[n++] = saved_variables[i];
     }
   }
-  room[n] = nullptr;
-  environment_ = room;
+  entries[n] = nullptr;
+  environment_ = entries;
 }
 
 }  // namespace penstock::interpose

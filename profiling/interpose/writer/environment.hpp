@@ -20,9 +20,9 @@ void save_environment() noexcept;
 class WatchedEnvironment {
  public:
   static constexpr size_t kMostAdded = 16;
-  // The result is written to `room`, which has space for count(given) + kMostAdded + 1 pointers. `preload`
+  // The result is written to `entries`, which has space for count(given) + kMostAdded + 1 pointers. `preload`
   // has space for preload_bytes(given) bytes.
-  WatchedEnvironment(char* const* given, char** room, char* preload) noexcept;
+  WatchedEnvironment(char* const* given, char** entries, char* preload) noexcept;
   char* const* get() const noexcept { return environment_; }
 
   static size_t count(char* const* given) noexcept;

@@ -24,7 +24,7 @@ size_t past_file_count = 0;
 
 void stop_session() noexcept {
   end_session(PENSTOCK_STOPPED);
-  const LockGuard hold(file_lock);
+  const LockGuard guard(file_lock);
   // All addresses after the end of the file are unmapped. Some of them may have pages that trim_file() has
   // cut off. No thread uses these pages, because all blocks end before file.bytes.
   system_call(SYS_munmap, as_argument(session.base + file.bytes), long(file.reserved_bytes - file.bytes));
@@ -44,16 +44,16 @@ void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   // The newest few files stay mapped, because a close() that is running now has a pointer to counters in one
   // of them.
   constexpr size_t kNewestKept = 8;
-  size_t kept_files = 0;
+  size_t kept_count = 0;
   for (size_t i = 0; i < past_file_count; ++i) {
     if (i + kNewestKept >= past_file_count || past_files[i].base == session.base ||
         is_needed(past_files[i].base)) {
-      past_files[kept_files++] = past_files[i];
+      past_files[kept_count++] = past_files[i];
     } else {
       system_call(SYS_munmap, as_argument(past_files[i].base), long(past_files[i].bytes));
     }
   }
-  past_file_count = kept_files;
+  past_file_count = kept_count;
 }
 
 }  // namespace penstock::interpose

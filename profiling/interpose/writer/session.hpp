@@ -38,18 +38,18 @@ enum class SessionState : uint32_t {
 };
 
 // The first cache line has all the words that each wrapped call reads, also words of other parts of the
-// library. So a call loads only one cache line of this struct. That matters because system calls drive out
-// most of what was in the cache.
+// library. So a call loads only one cache line of this struct. That matters because system calls evict most
+// of the processor's cache.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
   // Set while one thread, the holder of Control, switches the session from one file to another. After it has
   // set this, it waits until no thread is inside an update (Update, counting.hpp). Threads that begin an
   // update meanwhile wait until this is cleared.
   std::atomic<bool> is_changing{false};
-  bool uses_tsc = false;    // ticks() uses the time stamp counter; chosen before any call is counted
-  bool rings_seen = false;  // the program has used a ring (rings.hpp)
+  bool uses_tsc = false;            // ticks() uses the time stamp counter; chosen before any call is counted
+  bool program_used_rings = false;  // the program has used a ring (rings.hpp)
   // The program may have loaded libraries whose slots are not rewritten yet (slots.hpp).
-  std::atomic<bool> may_have_loaded{false};
+  std::atomic<bool> may_have_new_objects{false};
   char* base = nullptr;  // address where the file is mapped
   // The file's header. It is not null once recording has begun for the first time.
   penstock_session_header* header = nullptr;
@@ -112,9 +112,9 @@ inline uint64_t ticks() noexcept {
   return uint64_t(nanoseconds(CLOCK_MONOTONIC));
 }
 
-// Chooses the session's clock, and returns its ticks per second. For the time stamp counter it measures them,
-// for 0.1 ms. PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before anything is
-// counted.
+// Chooses the session's clock, and returns its ticks per second. For the time stamp counter it measures this
+// number for 0.1 ms. PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before
+// anything is counted.
 uint64_t start_ticks() noexcept;
 
 // Stores the present time in the file's header: the session's ticks and CLOCK_MONOTONIC. Takes file_lock. In

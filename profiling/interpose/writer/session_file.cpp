@@ -9,7 +9,7 @@
 // Signals: a signal may come at any instruction. A handler gets no block if its own thread holds file_lock.
 // Forks: a child that was forked by a call without a wrapper gets no block (is_own_session()).
 // Crash: the process may be killed at any moment. Zeros are written to the file before a part of it is
-// mapped, and a block's header before `file_end` (grow_to(), add_block()).
+// mapped, and a block's header is written before `file_end` (grow_to(), add_block()).
 #include "profiling/interpose/writer/session_file.hpp"
 
 #include <errno.h>
@@ -33,9 +33,10 @@ constinit int file_errno = 0;
 
 namespace {
 
-// By how many bytes the file usually grows at once, and at most. Growing by little is faster: the zeros that
-// were just written are still in the cache when the program's records overwrite them. But each growth makes
-// one more mapping, and the number of mappings of a process is limited (about 65,000).
+// kUsualGrowthBytes is the number of bytes by which the file usually grows at once, kMostGrowthBytes the
+// largest such number. Small steps are faster: the zeros that were just written are still in the cache when
+// the program's records overwrite them. But each growth makes one more mapping, and the number of mappings of
+// a process is limited (about 65,000).
 constexpr uint64_t kUsualGrowthBytes = 512U << 10U;
 constexpr uint64_t kMostGrowthBytes = 16U << 20U;
 constexpr uint64_t kMostReservedBytes = uint64_t{1} << 38U;
@@ -91,13 +92,13 @@ long open_current_file(int flags) noexcept {
   if (fd < 0) {
     return fd;
   }
-  struct stat about {};
-  const bool has_stat = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
+  struct stat status {};
+  const bool has_stat = system_call(SYS_fstat, fd, as_argument(&status)) == 0;
   if (has_stat && (flags & O_CREAT) != 0) {
-    file.device = about.st_dev;
-    file.inode = about.st_ino;
+    file.device = status.st_dev;
+    file.inode = status.st_ino;
     system_call(SYS_fchmod, fd, 0600);  // the umask may have removed some permissions
-  } else if (!has_stat || file.device != about.st_dev || file.inode != about.st_ino) {
+  } else if (!has_stat || file.device != status.st_dev || file.inode != status.st_ino) {
     system_call(SYS_close, fd);
     return -ENOENT;
   }
@@ -111,14 +112,14 @@ bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
   static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
   constexpr size_t kPiecesPerWrite = 64;
   iovec pieces[kPiecesPerWrite];
-  for (uint64_t done = 0; done < bytes;) {
+  for (uint64_t done_bytes = 0; done_bytes < bytes;) {
     size_t count = 0;
-    for (uint64_t left = bytes - done; left != 0 && count < kPiecesPerWrite; ++count) {
-      const uint64_t piece_bytes = left < sizeof(zeros) ? left : sizeof(zeros);
+    for (uint64_t left_bytes = bytes - done_bytes; left_bytes != 0 && count < kPiecesPerWrite; ++count) {
+      const uint64_t piece_bytes = left_bytes < sizeof(zeros) ? left_bytes : sizeof(zeros);
       pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece_bytes};
-      left -= piece_bytes;
+      left_bytes -= piece_bytes;
     }
-    const long n = system_call(SYS_pwritev, fd, as_argument(pieces), long(count), long(from + done), 0);
+    const long n = system_call(SYS_pwritev, fd, as_argument(pieces), long(count), long(from + done_bytes), 0);
     if (n == -EINTR) {
       continue;
     }
@@ -126,7 +127,7 @@ bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
       file_errno = n < 0 ? int(-n) : ENOSPC;
       return false;
     }
-    done += uint64_t(n);
+    done_bytes += uint64_t(n);
     file.own_written_bytes += uint64_t(n);
     if (session.header != nullptr && file.bytes != 0) {
       // The kernel counts these bytes in wchar, but the program did not write them. So they are added to the
@@ -138,12 +139,12 @@ bool write_zeros(long fd, uint64_t from, uint64_t bytes) noexcept {
 }
 
 // Makes the kernel map the pages now, so that the program need not wait for each page at its first write. For
-// a file in memory (tmpfs), one read maps 64 KiB, in a quarter of the time of single pages. For other files
-// madvise() maps the pages, from Linux 5.14 on.
+// a file in memory (tmpfs), one read maps 64 KiB, which takes a quarter of the time of mapping single pages.
+// For other files madvise() maps the pages, from Linux 5.14 on.
 void fault_in_pages(char* begin, uint64_t bytes) noexcept {
   if (file.is_in_memory) {
-    // The bytes that the kernel maps at one read: its default of fault_around_bytes. They begin at a multiple
-    // of it.
+    // The bytes that the kernel maps at one read: its default of fault_around_bytes. Their address is aligned
+    // to this number.
     constexpr uint64_t kStretchBytes = 65536;
     const char* const end = begin + bytes;
     for (const char* i = begin; i < end; i += kStretchBytes - reinterpret_cast<uint64_t>(i) % kStretchBytes) {
@@ -179,8 +180,9 @@ bool grow_to(uint64_t bytes, int flags) noexcept {
   }
   if ((flags & O_CREAT) != 0) {
     constexpr decltype(statfs::f_type) kTmpfsType = 0x01021994;
-    struct statfs about {};
-    file.is_in_memory = system_call(SYS_fstatfs, fd, as_argument(&about)) == 0 && about.f_type == kTmpfsType;
+    struct statfs status {};
+    file.is_in_memory =
+        system_call(SYS_fstatfs, fd, as_argument(&status)) == 0 && status.f_type == kTmpfsType;
   }
   const uint64_t growth = bytes - file.bytes;
   char* new_part = session.base + file.bytes;
@@ -256,8 +258,8 @@ penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
 // Takes file_lock and adds a block (add_block()). Called within an update. The caller may hold logs_lock
 // (add_thread()); file_lock is always taken after logs_lock.
 penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
-  const LockGuard hold(file_lock);
-  return hold.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
+  const LockGuard guard(file_lock);
+  return guard.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
 // Stores the present time in the header: the session's ticks and CLOCK_MONOTONIC. The caller holds file_lock.
@@ -273,8 +275,8 @@ void set_moment() noexcept {
 // Takes file_lock and stores the present time (set_moment()). Called in counted calls, within an update. In a
 // handler whose own thread holds the lock, it stores nothing.
 void set_later_moment() noexcept {
-  const LockGuard hold(file_lock);
-  if (hold.has_lock()) {
+  const LockGuard guard(file_lock);
+  if (guard.has_lock()) {
     set_moment();
   }
 }
@@ -295,9 +297,9 @@ uint64_t segment_block_bytes(uint64_t last_bytes, uint64_t limit) noexcept {
   if (limit != 0 && limit / kLeastBlocksInLimit < most_bytes) {
     most_bytes = limit / kLeastBlocksInLimit / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
   }
-  const uint64_t doubled = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
-  const uint64_t want_bytes = doubled > most_bytes ? most_bytes : doubled;
-  return want_bytes < PENSTOCK_BLOCK_GRANULE ? PENSTOCK_BLOCK_GRANULE : want_bytes;
+  const uint64_t doubled_bytes = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
+  const uint64_t wanted_bytes = doubled_bytes > most_bytes ? most_bytes : doubled_bytes;
+  return wanted_bytes < PENSTOCK_BLOCK_GRANULE ? PENSTOCK_BLOCK_GRANULE : wanted_bytes;
 }
 
 penstock_block* add_segment_block(uint64_t bytes) noexcept {
@@ -351,15 +353,15 @@ uint64_t trace_limit_from_environment() noexcept {
 // one (session.hpp). Called within an update, by another_segment_block(). The list of full blocks changes
 // only under file_lock.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept {
-  const LockGuard hold(file_lock);
-  if (!hold.has_lock() || !is_own_session()) {
+  const LockGuard guard(file_lock);
+  if (!guard.has_lock() || !is_own_session()) {
     return nullptr;
   }
   uint64_t limit = session.header->trace_limit;
   limit = limit != 0 && limit < kLeastTraceLimitBytes ? kLeastTraceLimitBytes : limit;
-  const uint64_t want_bytes = segment_block_bytes(full_block == nullptr ? 0 : full_block->bytes, limit);
+  const uint64_t wanted_bytes = segment_block_bytes(full_block == nullptr ? 0 : full_block->bytes, limit);
   penstock_block* block =
-      limit == 0 || file.segment_bytes + want_bytes <= limit ? add_segment_block(want_bytes) : nullptr;
+      limit == 0 || file.segment_bytes + wanted_bytes <= limit ? add_segment_block(wanted_bytes) : nullptr;
   if (block == nullptr && file.oldest_full_block == 0) {
     if (full_block == nullptr) {
       return add_segment_block(PENSTOCK_BLOCK_GRANULE);

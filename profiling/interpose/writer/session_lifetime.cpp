@@ -54,9 +54,10 @@ uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
-// Whether the new file takes over the trace bit of the previous file. Within one process it always does. A
-// forked child takes over its parent's bit, even if the bit was switched after the fork, unless the parent
-// has begun another file since then. If the parent stores its state at this moment, either result is right.
+// Whether the new file takes over the trace bit of the previous file. Within one process the new file always
+// takes it over. A forked child takes over its parent's bit, even if the bit was switched after the fork,
+// unless the parent has begun another file since then. If the parent stores its state at this moment, either
+// result is right.
 bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked) noexcept {
   if (previous == nullptr || !forked) {
     return previous != nullptr;
@@ -112,7 +113,8 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   system_call(SYS_getcwd, as_argument(h.directory), sizeof(h.directory));
   h.command_bytes = uint32_t(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
   // kernel_begin is what readers subtract from the kernel's counters: the I/O that does not belong to the
-  // session. In a forked process the kernel counts from the fork on, so that is only this library's own I/O.
+  // session. In a forked process the kernel counts from the fork on, so kernel_begin is only this library's
+  // own I/O.
   file.own_read_bytes = forked ? file.own_read_bytes : 0;
   if (!forked && read_kernel_io(h.kernel_begin)) {
     h.kernel_begin.syscr += 2;
@@ -201,9 +203,9 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
   if (file.ticks_per_s == 0) {
     file.ticks_per_s = start_ticks();
   }
-  const LockGuard hold(file_lock);
+  const LockGuard guard(file_lock);
   copy_text(session.folder, sizeof(session.folder), folder);
-  if (!hold.has_lock() || !begin_file(previous, false, segments)) {
+  if (!guard.has_lock() || !begin_file(previous, false, segments)) {
     return false;
   }
   session.header->begun = reason;
@@ -216,15 +218,15 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
   return true;
 }
 
-// Stores the kernel's I/O counters at the begin of the session (kernel_begin). Threads may have counted calls
+// Stores the kernel's I/O counters at the start of the session (kernel_begin). Threads may have counted calls
 // since recording began. Their bytes belong to the session, so they are subtracted from the kernel's
 // counters. Called by the holder of Control, while session.is_changing is set, so that no thread changes its
 // totals meanwhile.
 void begin_kernel_counters() noexcept {
-  const LockGuard hold(file_lock);
+  const LockGuard guard(file_lock);
   penstock_kernel_io io{};
   file.own_read_bytes = 0;
-  if (!hold.has_lock() || !read_kernel_io(io)) {
+  if (!guard.has_lock() || !read_kernel_io(io)) {
     return;
   }
   io.rchar += file.own_read_bytes;
@@ -293,8 +295,8 @@ void end_session(penstock_process_state state) noexcept {
     return;
   }
   penstock_session_header& h = *session.header;
-  const LockGuard hold(file_lock);
-  if (hold.has_lock()) {
+  const LockGuard guard(file_lock);
+  if (guard.has_lock()) {
     set_moment();
   }
   penstock_kernel_io io{};
@@ -304,7 +306,7 @@ void end_session(penstock_process_state state) noexcept {
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, uint32_t(state), __ATOMIC_RELEASE);
-  if (hold.has_lock()) {
+  if (guard.has_lock()) {
     trim_file();
   }
 }
@@ -326,17 +328,18 @@ void add_event(penstock_event_kind kind, uint32_t pid, const char* text) noexcep
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;
   }
-  const LockGuard hold(file_lock);
+  const LockGuard guard(file_lock);
   const size_t length = text == nullptr ? 0 : strnlen(text, 4096);
   const uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
-  if (hold.has_lock() &&
+  if (guard.has_lock() &&
       (file.event_block == nullptr ||
        sizeof(penstock_block) + file.event_block->used + bytes > file.event_block->bytes)) {
-    if (penstock_block* fresh = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes); fresh != nullptr) {
-      file.event_block = fresh;
+    if (penstock_block* new_event_block = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes);
+        new_event_block != nullptr) {
+      file.event_block = new_event_block;
     }
   }
-  penstock_block* block = hold.has_lock() ? file.event_block : nullptr;
+  penstock_block* block = guard.has_lock() ? file.event_block : nullptr;
   if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
     count_drop(session.header->dropped_operations);
     return;

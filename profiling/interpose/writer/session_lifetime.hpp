@@ -34,8 +34,9 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
 // whether segments are recorded.
 bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
                    const penstock_session_header* previous) noexcept;
-// Stores the kernel's I/O counters at the begin of the session in the file's header (kernel_begin). Called
-// once all calls go to their wrappers, while session.is_changing is set and no thread is inside an update.
+// Stores the kernel's I/O counters at the start of the session in the file's header (kernel_begin). Called
+// after all calls have been redirected to their wrappers, while session.is_changing is set and no thread is
+// inside an update.
 void begin_kernel_counters() noexcept;
 // Ends the file (PENSTOCK_STOPPED). Called while session.is_changing is set and no thread is inside an
 // update. After that the caller begins another file, or ends recording (session.state). The file stays

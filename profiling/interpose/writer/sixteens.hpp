@@ -14,14 +14,14 @@ inline SixteenBytes sixteen_at(const char* text) noexcept {
   return bytes;
 }
 
-// Calls `piece` with the offset of each group of sixteen bytes. `length` is at least 16. The last group ends
+// Calls `visit` with the offset of each group of sixteen bytes. `length` is at least 16. The last group ends
 // at `length`, so it may overlap the group before it.
-template <typename Piece>
-[[gnu::always_inline]] inline void each_group(size_t length, Piece piece) noexcept {
+template <typename Visit>
+[[gnu::always_inline]] inline void each_group(size_t length, Visit visit) noexcept {
   for (size_t i = 0; i + sizeof(SixteenBytes) < length; i += sizeof(SixteenBytes)) {
-    piece(i);
+    visit(i);
   }
-  piece(length - sizeof(SixteenBytes));
+  visit(length - sizeof(SixteenBytes));
 }
 
 }  // namespace penstock::interpose

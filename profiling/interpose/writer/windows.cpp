@@ -1,4 +1,4 @@
-// Gives windows their numbers and labels. windows.hpp says who may call what.
+// Gives windows their numbers and labels. windows.hpp names the threads that may call each function.
 //
 // Threads: any thread uses the atomic variables. The other variables are used only by the holder of Control,
 // or when the process ends.
@@ -18,7 +18,7 @@ constinit std::atomic<uint32_t> steps_per_window{0};
 namespace {
 
 uint32_t window_count = 0;  // number of the latest window
-bool has_number = false;
+bool window_has_number = false;
 bool has_program_label = false;  // the program gave the window a label
 
 // The training steps that ended in the current file, in any thread. When the file ends, its window is
@@ -30,15 +30,15 @@ std::atomic<uint64_t> last_switch_number{kNoStep};
 }  // namespace
 
 void begin_window() noexcept {
-  has_number = has_program_label = false;
+  window_has_number = has_program_label = false;
   first_step.store(kNoStep, std::memory_order_relaxed);
   steps_done.store(0, std::memory_order_relaxed);
 }
 
 void label_window(const char* label) noexcept {
-  if (!has_number) {
+  if (!window_has_number) {
     ++window_count;
-    has_number = true;
+    window_has_number = true;
   }
   add_event(PENSTOCK_EVENT_WINDOW, window_count, label);
 }
