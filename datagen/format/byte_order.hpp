@@ -25,8 +25,8 @@ inline uint64_t number_at(std::span<const std::byte> bytes, size_t offset, size_
   return from_little_endian(bytes.subspan(offset, count));
 }
 
-// Reads the fields of a header, one after another from its first byte on. A read past the end returns 0 and
-// makes ok() false.
+// Reads the fields of a header, one after another from its first byte on. A read past the end returns 0, or
+// no bytes, and makes ok() false.
 class HeaderReader {
  public:
   explicit HeaderReader(std::span<const std::byte> bytes) : rest_(bytes) {}

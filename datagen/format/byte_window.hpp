@@ -33,7 +33,7 @@ class ByteWindow {
   virtual ~ByteWindow() = default;
 
   // The `length` bytes from `offset` on. They are valid until the next call. Fails with `truncated` if the
-  // source ends before the last of them.
+  // source does not contain all of them.
   virtual Result<std::span<const std::byte>> at(uint64_t offset, size_t length) = 0;
 
   // Makes an error with the code `code`. Its message names the object and the offset, and contains `what`,

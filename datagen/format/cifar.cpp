@@ -94,7 +94,7 @@ class Cifar final : public Format {
     return object * records_per_file_;
   }
   // Names the files as CIFAR-10 does. Of several files, the last is the one with test samples. A single file
-  // is named like one with training samples.
+  // gets the name of a file with training samples.
   std::string object_name(uint64_t object, uint64_t objects, std::string_view /*recipe*/,
                           std::string_view /*first_key*/, std::string_view /*extension*/) const override {
     if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTestName, kCifarExtension);
@@ -114,7 +114,7 @@ class Cifar final : public Format {
            base_name.find_first_not_of("0123456789", kTrainPrefix.size()) == std::string_view::npos;
   }
 
-  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     const uint64_t records = window.size() / kRecordBytes;
     if (records == 0 || window.size() % kRecordBytes != 0)
@@ -124,9 +124,9 @@ class Cifar final : public Format {
     PENSTOCK_TRY(check_sample_count(window, records));
     for (uint64_t i = 0; i < records; ++i) {
       PENSTOCK_ASSIGN(const std::span<const std::byte> label, window.at(i * kRecordBytes, 1));
-      found({.label_name = fmt::format("{}", std::to_integer<unsigned>(label[0])),
-             .placement = {i * kRecordBytes + 1, kPictureBytes},
-             .codec = "raw"});
+      visit_sample({.label_name = fmt::format("{}", std::to_integer<unsigned>(label[0])),
+                    .placement = {i * kRecordBytes + 1, kPictureBytes},
+                    .codec = "raw"});
     }
     return success();
   }

@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 const Field kPicture{.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, 32, 32}};
-constexpr size_t kRecord = 3073;
+constexpr size_t kRecordBytes = 3073;
 
 class Cifar : public ::testing::Test {
  protected:
@@ -41,9 +41,9 @@ TEST_F(Cifar, RecordsAreLabelThenPixels) {
   const auto made = make_object(backend_, *format_, "data_batch_1.bin", fields, samples);
   ASSERT_OK(made);
   const auto bytes = content(backend_, "data_batch_1.bin");
-  ASSERT_EQ(bytes.size(), 3 * kRecord);
-  EXPECT_EQ(std::to_integer<unsigned>(bytes[kRecord]), 255U);
-  EXPECT_EQ(made->placed[2].offset, 2 * kRecord + 1);
+  ASSERT_EQ(bytes.size(), 3 * kRecordBytes);
+  EXPECT_EQ(std::to_integer<unsigned>(bytes[kRecordBytes]), 255U);
+  EXPECT_EQ(made->placed[2].offset, 2 * kRecordBytes + 1);
   const auto scanned = scan_object(backend_, *format_, "data_batch_1.bin").value();
   ASSERT_EQ(scanned.size(), 3U);
   EXPECT_EQ(scanned[1].label, "255");
@@ -69,8 +69,9 @@ TEST_F(Cifar, RefusesWhatIsNoRecord) {
 }
 
 TEST_F(Cifar, PartsOfRecordsAreTruncated) {
-  const auto bytes = pattern(2 * kRecord);
-  for (const size_t length : {size_t{0}, size_t{1}, kRecord - 1, kRecord + 1, 2 * kRecord - 1}) {
+  const auto bytes = pattern(2 * kRecordBytes);
+  for (const size_t length :
+       {size_t{0}, size_t{1}, kRecordBytes - 1, kRecordBytes + 1, 2 * kRecordBytes - 1}) {
     put(backend_, "test_batch.bin", std::span(bytes).first(length));
     EXPECT_ERRC(Errc::truncated, scan_object(backend_, *format_, "test_batch.bin"), "test_batch.bin");
   }

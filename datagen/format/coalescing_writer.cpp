@@ -56,9 +56,9 @@ Result<void> CoalescingWriter::append_placeholder(std::span<const std::byte> byt
 Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> bytes) {
   if (bytes.size() != placeholder_bytes_)
     return make_error(Errc::internal, "other bytes than a draft held for");
-  // Updates the checksum without reading the object again: replaces the contribution of the old bytes by that
-  // of the new ones. This is possible because a CRC is linear and the length stays the same. The CRC of the
-  // difference must only be shifted over all bytes after the placeholder.
+  // Updates the checksum without reading the object again. A CRC is linear, so the XOR of the CRCs of the old
+  // and the new bytes is the CRC of their difference. crc32c_combine() extends it over the bytes after the
+  // placeholder. The XOR with the old checksum of the object then gives the new one.
   const uint64_t bytes_after = offset_ - placeholder_offset_ - placeholder_bytes_;
   crc32c_ ^= crc32c_combine(placeholder_crc32c_ ^ crc32c(bytes), 0, bytes_after);
   PENSTOCK_TRY(flush());

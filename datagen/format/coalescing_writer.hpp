@@ -1,7 +1,7 @@
 // Writes an object in pieces of any size, for formats that put many samples into one object. Gathers small
-// pieces and writes them together. Passes large pieces to the storage without a copy. Only the bytes after
-// the last whole page are copied: they wait for the next write, so that no page is written twice. Computes
-// the checksum of all bytes. Only one thread at a time may use it.
+// pieces and writes them together. Passes large pieces to the storage without a copy, except for the bytes
+// after their last whole page. These bytes are copied and wait for the next write, so that no page is written
+// twice. Computes the checksum of all bytes. Only one thread at a time may use it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace penstock {
 class CoalescingWriter {
  public:
   static constexpr size_t kBatchBytes = size_t{1} << 20;  // a write begins when this many bytes are gathered
-  // Fields of at least this size are passed on without a copy.
+  // Fields of at least this size are passed to the storage without a copy.
   static constexpr size_t kNotCopiedBytes = size_t{16} << 10;
   static constexpr size_t kPageBytes = 4096;
 
@@ -30,18 +30,19 @@ class CoalescingWriter {
   // Bytes appended so far, which is the offset of the next byte.
   uint64_t offset() const { return offset_; }
 
-  // Appends the bytes of `field` to the object. The caller may reuse its memory after the call. An error
-  // comes from the Writer; since bytes are gathered, it may be about the bytes of an earlier call.
+  // Appends the bytes of `field` to the object. The caller may reuse the memory of the field after the call.
+  // Errors are those of the Writer. An error may concern bytes of an earlier call, because these may have
+  // been gathered and not written.
   Result<void> append(const FieldBytes& field);
   Result<void> append(std::span<const std::byte> bytes) {
     return append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size()});
   }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // These two functions serve a part that is known only at the end, such as a header. append_placeholder()
-  // appends bytes in its place, and replace_placeholder() later writes the real bytes over them. Both must
-  // have the same number of bytes. An object can have only one placeholder, and the Writer must support
-  // write_at.
+  // These two functions are for a part of the object that is known only at the end, such as a header.
+  // append_placeholder() appends other bytes at the position of the part, and replace_placeholder() later
+  // writes the real bytes over them. Both calls must pass the same number of bytes. An object can have only
+  // one placeholder, and the Writer must support write_at.
   Result<void> append_placeholder(std::span<const std::byte> bytes);
   Result<void> replace_placeholder(std::span<const std::byte> bytes);
 
@@ -64,8 +65,8 @@ class CoalescingWriter {
 };
 
 // Creates a Writer whose write_at works on every back end, for objects whose header is known only at their
-// end. If the back end lacks Caps::write_at, the object is kept in memory until it is published. If it has
-// more than kMostBufferedBytes then, the error is `unsupported`.
+// end. If the back end lacks Caps::write_at, the object is kept in memory until it is published. It can then
+// have at most kMostBufferedBytes bytes; the error for a larger object is `unsupported`.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  uint64_t bytes_hint);
 

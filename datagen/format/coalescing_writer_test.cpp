@@ -15,39 +15,39 @@
 namespace penstock {
 namespace {
 
-// What a SeeingWriter has got: the bytes, and the addresses from which they came.
-struct Seen {
+// What a RecordingWriter has received: the bytes, and the addresses from which they came.
+struct ReceivedWrites {
   std::vector<std::byte> bytes;
   std::vector<size_t> calls;              // number of bytes of each call
   std::vector<const std::byte*> sources;  // address of each piece
   bool published = false;
 };
 
-class SeeingWriter final : public Writer {
+class RecordingWriter final : public Writer {
  public:
-  explicit SeeingWriter(Seen& seen) : seen_(seen) {}
+  explicit RecordingWriter(ReceivedWrites& received) : received_(received) {}
   Result<void> append(std::span<const std::byte> bytes) override { return append({&bytes, 1}); }
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
     size_t sum = 0;
     for (const auto piece : pieces) {
-      seen_.bytes.insert(seen_.bytes.end(), piece.begin(), piece.end());
-      seen_.sources.push_back(piece.data());
+      received_.bytes.insert(received_.bytes.end(), piece.begin(), piece.end());
+      received_.sources.push_back(piece.data());
       sum += piece.size();
     }
-    seen_.calls.push_back(sum);
+    received_.calls.push_back(sum);
     return success();
   }
   Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
-    std::copy(bytes.begin(), bytes.end(), seen_.bytes.begin() + ptrdiff_t(offset));
+    std::copy(bytes.begin(), bytes.end(), received_.bytes.begin() + ptrdiff_t(offset));
     return success();
   }
   Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override {
-    seen_.published = true;
+    received_.published = true;
     return success();
   }
 
  private:
-  Seen& seen_;
+  ReceivedWrites& received_;
 };
 
 std::vector<std::byte> some_bytes(size_t count, uint64_t stream) {
@@ -57,9 +57,9 @@ std::vector<std::byte> some_bytes(size_t count, uint64_t stream) {
   return bytes;
 }
 
-TEST(CoalescingWriter, SmallPiecesGoTogetherInOrder) {
-  Seen seen;
-  CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
+TEST(CoalescingWriter, SmallPiecesAreWrittenTogetherInOrder) {
+  ReceivedWrites received;
+  CoalescingWriter writer(std::make_unique<RecordingWriter>(received));
   std::vector<std::byte> all;
   for (uint64_t i = 0; i < 5000; ++i) {
     EXPECT_EQ(writer.offset(), all.size());
@@ -68,39 +68,39 @@ TEST(CoalescingWriter, SmallPiecesGoTogetherInOrder) {
     const std::array pieces{std::span<const std::byte>(bytes).first(bytes.size() / 2),
                             std::span<const std::byte>(bytes).subspan(bytes.size() / 2)};
     ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = bytes.size()}).ok());
-    bytes.assign(bytes.size(), std::byte{});  // the writer must not need them any more
+    bytes.assign(bytes.size(), std::byte{});  // append() must not use the bytes after it has returned
   }
-  EXPECT_FALSE(seen.published);
+  EXPECT_FALSE(received.published);
   const PublishedObject object = writer.publish(Durability::visible).value();
   EXPECT_EQ(object.bytes, all.size());
   EXPECT_EQ(object.crc32c, crc32c(all));
-  EXPECT_TRUE(seen.published);
-  EXPECT_EQ(seen.bytes, all);
-  EXPECT_EQ(seen.calls.size(), all.size() / CoalescingWriter::kBatchBytes + 1);
+  EXPECT_TRUE(received.published);
+  EXPECT_EQ(received.bytes, all);
+  EXPECT_EQ(received.calls.size(), all.size() / CoalescingWriter::kBatchBytes + 1);
 }
 
-TEST(CoalescingWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
-  Seen seen;
-  CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
+TEST(CoalescingWriter, LargePiecesAreNotCopiedAndSmallOnesAreWrittenWithThem) {
+  ReceivedWrites received;
+  CoalescingWriter writer(std::make_unique<RecordingWriter>(received));
   const std::vector<std::byte> large = some_bytes(CoalescingWriter::kNotCopiedBytes, 1);
   const std::span<const std::byte> half = std::span<const std::byte>(large).first(large.size() / 2);
   const std::array pieces{half, std::span<const std::byte>(large).subspan(half.size())};
   ASSERT_TRUE(writer.append("head").ok());
   ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = large.size(), .crc32c = crc32c(large)}).ok());
   ASSERT_TRUE(writer.append("tail").ok());
-  EXPECT_EQ(seen.calls, (std::vector<size_t>{large.size()})) << "whole pages";
-  ASSERT_EQ(seen.sources.size(), 3U);
-  EXPECT_EQ(seen.sources[1], pieces[0].data());
-  EXPECT_EQ(seen.sources[2], pieces[1].data());
+  EXPECT_EQ(received.calls, (std::vector<size_t>{large.size()})) << "whole pages";
+  ASSERT_EQ(received.sources.size(), 3U);
+  EXPECT_EQ(received.sources[1], pieces[0].data());
+  EXPECT_EQ(received.sources[2], pieces[1].data());
   const PublishedObject object = writer.publish(Durability::visible).value();
   EXPECT_EQ(object.bytes, large.size() + 8);
-  EXPECT_EQ(object.crc32c, crc32c(seen.bytes));
-  EXPECT_EQ(seen.calls.back(), 8U);
+  EXPECT_EQ(object.crc32c, crc32c(received.bytes));
+  EXPECT_EQ(received.calls.back(), 8U);
 }
 
 TEST(CoalescingWriter, LargePiecesEndWithAPage) {
-  Seen seen;
-  CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
+  ReceivedWrites received;
+  CoalescingWriter writer(std::make_unique<RecordingWriter>(received));
   std::vector<std::byte> all;
   for (uint64_t i = 0; i < 100; ++i) {
     std::vector<std::byte> bytes = some_bytes(CoalescingWriter::kNotCopiedBytes + 997 * i, i);
@@ -111,35 +111,35 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
                             whole.last(100)};
     ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = bytes.size()}).ok());
     bytes.assign(bytes.size(), std::byte{});
-    EXPECT_EQ(seen.bytes.size() % CoalescingWriter::kPageBytes, 0U);
-    EXPECT_LT(all.size() - seen.bytes.size(), CoalescingWriter::kPageBytes);
+    EXPECT_EQ(received.bytes.size() % CoalescingWriter::kPageBytes, 0U);
+    EXPECT_LT(all.size() - received.bytes.size(), CoalescingWriter::kPageBytes);
   }
   const PublishedObject object = writer.publish(Durability::visible).value();
   EXPECT_EQ(object.bytes, all.size());
   EXPECT_EQ(object.crc32c, crc32c(all));
-  EXPECT_EQ(seen.bytes, all);
+  EXPECT_EQ(received.bytes, all);
 }
 
-TEST(CoalescingWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
-  for (const size_t behind : {size_t{0}, size_t{1}, CoalescingWriter::kNotCopiedBytes}) {
-    Seen seen;
-    CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
-    const std::vector<std::byte> tail = some_bytes(behind, 1);
+TEST(CoalescingWriter, APlaceholderIsReplacedAndTheChecksumIsRight) {
+  for (const size_t bytes_after : {size_t{0}, size_t{1}, CoalescingWriter::kNotCopiedBytes}) {
+    ReceivedWrites received;
+    CoalescingWriter writer(std::make_unique<RecordingWriter>(received));
+    const std::vector<std::byte> tail = some_bytes(bytes_after, 1);
     ASSERT_TRUE(writer.append("head").ok());
     ASSERT_TRUE(writer.append_placeholder(some_bytes(100, 2)).ok());
     ASSERT_TRUE(writer.append(tail).ok());
     EXPECT_EQ(writer.replace_placeholder(some_bytes(99, 3)).error().code, Errc::internal);
     ASSERT_TRUE(writer.replace_placeholder(some_bytes(100, 3)).ok());
     const PublishedObject object = writer.publish(Durability::visible).value();
-    EXPECT_EQ(object.bytes, 104 + behind);
-    ASSERT_EQ(seen.bytes.size(), object.bytes);
-    EXPECT_EQ(object.crc32c, crc32c(seen.bytes)) << behind;
-    std::vector<std::byte> draft(seen.bytes.begin() + 4, seen.bytes.begin() + 104);
-    EXPECT_EQ(draft, some_bytes(100, 3));
+    EXPECT_EQ(object.bytes, 104 + bytes_after);
+    ASSERT_EQ(received.bytes.size(), object.bytes);
+    EXPECT_EQ(object.crc32c, crc32c(received.bytes)) << bytes_after;
+    std::vector<std::byte> placeholder(received.bytes.begin() + 4, received.bytes.begin() + 104);
+    EXPECT_EQ(placeholder, some_bytes(100, 3));
   }
 }
 
-TEST(ObjectWindow, ReadsNearLooksTogetherAndFarOnesSparsely) {
+TEST(ObjectWindow, ReadsNearOffsetsTogetherAndFarOffsetsInSmallPieces) {
   constexpr size_t kBytes = 16 << 20;
   ScriptedBackend backend;
   const std::vector<std::byte> content = some_bytes(kBytes, 9);

@@ -69,8 +69,8 @@ class Files final : public ShardedFormat {
 
   bool claims(std::string_view object_name) const override { return types_.accepts(object_name); }
 
-  Result<void> scan(Backend& /*backend*/, const Entry& object, const Visit& found) const override {
-    found({.label_name = {}, .placement = {0, object.bytes}});
+  Result<void> scan(Backend& /*backend*/, const Entry& object, const Visit& visit_sample) const override {
+    visit_sample({.label_name = {}, .placement = {0, object.bytes}});
     return success();
   }
 

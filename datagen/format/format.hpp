@@ -18,14 +18,14 @@
 
 namespace penstock {
 
-// Describes an object to write: what is known about it before its first sample.
+// What is known about an object before its first sample is written.
 struct ObjectPlan {
   std::string_view name;
   uint64_t samples = 0;           // number of samples that the object will contain
   std::span<const Field> fields;  // the fields of every sample
-  // If set, the caller needs only the size of the object, and the bytes of its samples are placeholders
-  // without meaning. A format that compresses may then write them uncompressed. Compression can make some
-  // samples larger, so the format must add padding for the most that it could add.
+  // If set, the caller needs only the size of the object, and the bytes of its samples have no meaning. A
+  // format that compresses may then write them uncompressed. Since compression can also make a sample larger,
+  // the format must then add padding: the most bytes that compression could add.
   bool size_only = false;
 };
 
@@ -37,13 +37,13 @@ struct SampleBytes {
   std::span<const FieldBytes> fields;  // same order as ObjectPlan::fields
 };
 
-// Where a stored sample is in its object. The bytes there are the sample's payload in the wrapping that
-// Format::wrapping() names.
+// The position of a stored sample in its object. The bytes there are the payload of the sample, in the
+// wrapping that Format::wrapping() names.
 struct Placement {
   uint64_t offset = 0;
   uint64_t length = 0;
-  // CRC32C of these bytes. It is not set if they are the payload alone: the caller knows the payload's
-  // checksum.
+  // CRC32C of the stored bytes. It is not set if there is no wrapping: the stored bytes are then the payload,
+  // whose checksum the caller knows.
   std::optional<uint32_t> crc32c = {};
 };
 
@@ -63,17 +63,16 @@ using Approval = std::function<Result<void>(const PublishedObject& written)>;
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
-  // Adds a sample. The caller may reuse the sample's memory after the call. If a field comes with its CRC32C,
-  // the writer uses it for the object's checksum and does not read the bytes for it.
+  // Adds a sample. The caller may reuse the sample's memory after the call. If FieldBytes::crc32c of a field
+  // is set, the writer computes the object's checksum from it, without reading the field's bytes again.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  // Gives the object its name, so that it appears. If `approve` is set, calls it before that. If `approve`
-  // returns an error, publish() returns it too, and the object does not appear.
+  // Gives the object its name, so that it appears. If `approve` is set, publish() calls it first. If
+  // `approve` returns an error, publish() returns the same error, and the object does not appear.
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
 // The most samples that a scan accepts from one object; objects of real data sets have fewer. The limit
-// protects memory: each sample takes 32 bytes of it, and a short damaged header can claim any number of
-// samples.
+// protects memory: each sample takes 32 bytes, and a short damaged header can claim any number of samples.
 inline constexpr uint64_t kMostSamplesPerObject = uint64_t{1} << 26;
 
 // A format with its options. It is immutable, so any thread may use it.
@@ -85,7 +84,7 @@ class Format {
   virtual Result<void> check(std::span<const Field> fields) const = 0;
 
   // The wrapping around each stored sample, as a suffix of its codec, such as ".tfrecord.gz". "" if payloads
-  // are stored without one. SampleOpener (sample_opener.hpp) removes the wrapping.
+  // are stored without a wrapping. SampleOpener (sample_opener.hpp) removes the wrapping.
   virtual std::string_view wrapping() const { return {}; }
 
   // objects() returns how many objects `samples` samples take. Object o contains the samples from
@@ -100,31 +99,33 @@ class Format {
 
   // The command option --scan finds the samples of existing objects with these two functions.
   // claims() returns whether an object of this name belongs to this format.
-  // scan() calls `found` for every sample in the object, with its label name, placement and codec. The label
-  // name is "" if the object contains none; if labels are the names of folders, the caller finds them. All
-  // placements are inside the object, even if it is damaged.
-  // Errors: `corrupt` or `truncated` for damage, with the object and the offset in the message. `unsupported`
-  // if an object claims more than kMostSamplesPerObject samples. `interrupted` when the user stops the
-  // program.
-  // Memory: less than a few MiB or a small multiple of the object's size, whichever is larger.
+  // scan() calls `visit_sample` for every sample in the object, with its label name, placement and codec. The
+  // label name is "" if the object contains none; if labels are the names of folders, the caller finds them.
+  // All placements are inside the object, even if it is damaged. Errors: `corrupt` or `truncated` for damage,
+  // with the object and the offset in the message. `unsupported` if an object claims more than
+  // kMostSamplesPerObject samples. `interrupted` when the user stops the program. Memory: at most the larger
+  // of a few MiB and a small multiple of the object's size.
   virtual bool claims(std::string_view object_name) const = 0;
   struct LeftOutParts {  // parts of an object that belong to no sample
     uint64_t count = 0;
-    std::string first_name{};  // name of the first such part
-    std::string reason{};      // "", or the reason, such as "whose 7 labels do not fit ..."
+    std::string first_name{};  // name of the first of these parts
+    // Why they are left out, to print after the name: "whose 7 labels do not fit ..."; "": no reason is
+    // given.
+    std::string reason{};
   };
   struct FoundSample {
     std::string_view label_name;
     Placement placement;
-    std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
+    // Such as "jpeg" or "jpeg.tfrecord.gz"; "": the caller takes it from the object's name.
+    std::string_view codec = {};
     // True if the sample's name in the object says that it contains statistics. If such a sample is alone in
     // its object and other objects contain samples, the caller does not count it.
     bool is_statistics = false;
-    LeftOutParts arrays_left_out{};  // set in only one of the object's samples
-    LeftOutParts files_left_out{};   // files of an archive; set in only one of its samples
+    LeftOutParts arrays_left_out{};  // reported with only one of the object's samples
+    LeftOutParts files_left_out{};   // files of an archive; reported with only one of its samples
   };
   using Visit = std::function<void(const FoundSample&)>;
-  virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;
+  virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const = 0;
 };
 
 struct FormatInfo {

@@ -41,7 +41,7 @@ Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
   const std::array pieces{bytes.first(bytes.size() / 3), bytes.subspan(bytes.size() / 3, bytes.size() / 2),
                           bytes.subspan(bytes.size() / 3 + bytes.size() / 2)};
   FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
-  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // as from a maker that knows the checksum
+  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // as a SampleMaker does that knows the checksum
   return writer.add(
       {.key = sample.key, .label = sample.label, .label_name = sample.label_name, .fields = {&field, 1}});
 }
@@ -65,8 +65,8 @@ std::vector<Sample> make_samples(const Field& field) {
   return samples;
 }
 
-// Returns the options with which the format is tested: none, other numbers of samples per object, and
-// compression, as far as the format has them.
+// Returns the sets of options with which the format is tested: no options, two numbers of samples per object,
+// and compression with both. Leaves out options that the format does not have.
 std::vector<std::vector<OptionWord>> variants() {
   std::vector<std::vector<OptionWord>> words{{}};
   const OptionTable table = (*format_registry().find(g_format))->options;
@@ -137,7 +137,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Format> format_;
 };
 
-// Writes all samples into objects and reads them back, by their placements and by a scan.
+// Writes all samples into objects and reads them back: first at their placements, then by a scan.
 void FormatContract::round_trip(const Field& field) {
   const std::vector<Sample> samples = make_samples(field);
   const uint64_t objects = format_->objects(samples.size());
@@ -163,15 +163,15 @@ void FormatContract::round_trip(const Field& field) {
       placed.push_back(*placement);
     }
     EXPECT_FALSE(tier_->backend->open(name).ok()) << "visible before it was published";
-    const auto object_made = (*writer)->publish(Durability::visible);
-    ASSERT_TRUE(object_made.ok()) << object_made.error().message();
+    const auto published_object = (*writer)->publish(Durability::visible);
+    ASSERT_TRUE(published_object.ok()) << published_object.error().message();
 
     const auto reader = tier_->backend->open(name);
     ASSERT_TRUE(reader.ok()) << reader.error().message();
-    ASSERT_EQ((*reader)->size().value_or(0), object_made->bytes);
-    std::vector<std::byte> whole(object_made->bytes);
+    ASSERT_EQ((*reader)->size().value_or(0), published_object->bytes);
+    std::vector<std::byte> whole(published_object->bytes);
     ASSERT_TRUE((*reader)->read_at(0, whole).ok());
-    EXPECT_EQ(crc32c(whole), object_made->crc32c);
+    EXPECT_EQ(crc32c(whole), published_object->crc32c);
     auto opener = SampleOpener::make(std::string(field.codec) + std::string(format_->wrapping()));
     ASSERT_TRUE(opener.ok()) << opener.error().message();
     for (uint64_t i = begin; i < end; ++i) {
@@ -187,7 +187,7 @@ void FormatContract::round_trip(const Field& field) {
     EXPECT_TRUE(format_->claims(name)) << name;
     std::vector<Placement> scanned;
     std::vector<std::string> labels;
-    const auto found = format_->scan(*tier_->backend, {.name = name, .bytes = object_made->bytes},
+    const auto found = format_->scan(*tier_->backend, {.name = name, .bytes = published_object->bytes},
                                      [&](const Format::FoundSample& sample) {
                                        scanned.push_back(sample.placement);
                                        labels.emplace_back(sample.label_name);
@@ -197,7 +197,7 @@ void FormatContract::round_trip(const Field& field) {
     for (size_t i = 0; i < placed.size(); ++i) {
       EXPECT_EQ(scanned[i].offset, placed[i].offset);
       EXPECT_EQ(scanned[i].length, placed[i].length);
-      // A format that stores only numbers of labels cannot return the names.
+      // A format that stores only label numbers cannot return label names.
       if (!labels[i].empty() && labels[i] != std::to_string(samples[begin + i].label)) {
         EXPECT_EQ(labels[i], samples[begin + i].label_name);
       }
@@ -206,7 +206,7 @@ void FormatContract::round_trip(const Field& field) {
   }
 }
 
-TEST_P(FormatContract, SamplesGoInAndComeOut) {
+TEST_P(FormatContract, StoredSamplesAreReadBack) {
   for (const std::vector<OptionWord>& words : variants()) {
     SCOPED_TRACE(words.empty() ? "by itself" : words[0].key + "=" + words[0].value);
     format_ = make_format(words);
@@ -246,9 +246,9 @@ TEST_P(FormatContract, AnObjectIsApprovedBeforeItAppears) {
         format_->create(*tier_->backend, {.name = "approved.jpg", .samples = 1, .fields = {&field, 1}});
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE(add(**writer, samples[7]).ok());
-    PublishedObject asked;
+    PublishedObject approved_object;
     const auto made = (*writer)->publish(Durability::visible, [&](const PublishedObject& written) {
-      asked = written;
+      approved_object = written;
       EXPECT_FALSE(tier_->backend->open("approved.jpg").ok());
       return approved ? success() : Result<void>(make_error(Errc::corrupt, "not approved"));
     });
@@ -258,8 +258,8 @@ TEST_P(FormatContract, AnObjectIsApprovedBeforeItAppears) {
       EXPECT_EQ(made.error().code, Errc::corrupt);
       continue;
     }
-    EXPECT_EQ(asked.bytes, made->bytes);
-    EXPECT_EQ(asked.crc32c, made->crc32c);
+    EXPECT_EQ(approved_object.bytes, made->bytes);
+    EXPECT_EQ(approved_object.crc32c, made->crc32c);
   }
 }
 
@@ -280,7 +280,7 @@ TEST_P(FormatContract, AFullTierIsNoSpaceAndLeavesNothing) {
   EXPECT_FALSE(full->backend->open("full.jpg").ok());
 }
 
-TEST_P(FormatContract, DoesNotClaimWhatIsHidden) {
+TEST_P(FormatContract, DoesNotClaimHiddenObjects) {
   EXPECT_FALSE(format_->claims(".penstock/manifest"));
   EXPECT_FALSE(format_->claims("a/.hidden.jpg"));
 }

@@ -1,5 +1,5 @@
-// For tests only: writes objects of any fields with a format and reads them back, and checks that damage is
-// found or harmless.
+// For tests only: writes objects with any fields in a given format and reads them back. Also checks that
+// damage gives an error or does no harm.
 #pragma once
 
 #include <cstddef>

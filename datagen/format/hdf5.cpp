@@ -101,12 +101,12 @@ class Hdf5 final : public ShardedFormat {
            (has_extension(object_name, ".h5") || has_extension(object_name, ".hdf5"));
   }
 
-  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     Hdf5Reader reader(window);
     PENSTOCK_TRY(reader.open());
     return scan_arrays(
-        window, reader.arrays(), [&](size_t array) { return reader.locate(array); }, found);
+        window, reader.arrays(), [&](size_t array) { return reader.locate(array); }, visit_sample);
   }
 };
 

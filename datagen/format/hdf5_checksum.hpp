@@ -1,4 +1,4 @@
-// The checksum of HDF5's metadata: Bob Jenkins's lookup3 (hashlittle, May 2006), started with 0.
+// The checksum of HDF5's metadata: Bob Jenkins's lookup3 (hashlittle, May 2006) with the initial value 0.
 #pragma once
 
 #include <cstddef>

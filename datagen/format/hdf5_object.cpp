@@ -124,7 +124,7 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
       if ((flags & kFilteredFlag) != 0) message.skip(12);
       break;
     case 2:
-      object.storage = Hdf5Storage::chunk_row;
+      object.storage = Hdf5Storage::adjacent_chunks;
       break;
     case 3:
       object.storage = Hdf5Storage::chunk_list;
@@ -140,9 +140,9 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   return message.ok();
 }
 
-// Reads the message that says where a dataset's bytes are. `data` is the address of this message: a compact
-// dataset has its bytes in the message itself.
-bool read_layout(HeaderReader message, uint64_t data, Hdf5Object& object) {
+// Reads the message that says where a dataset's bytes are. `message_address` is the address of this message's
+// data, because a compact dataset has its bytes in the message itself.
+bool read_layout(HeaderReader message, uint64_t message_address, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t kind = message.u8();
   object.is_dataset = true;
@@ -152,7 +152,7 @@ bool read_layout(HeaderReader message, uint64_t data, Hdf5Object& object) {
   }
   if (kind == 0) {
     object.stored_bytes = message.u16();
-    object.address = data + 4;
+    object.address = message_address + 4;
     return message.skip(object.stored_bytes).ok();
   }
   if (kind == 1) {
@@ -210,7 +210,7 @@ class ObjectReader {
       const Extent block = blocks_.back();
       blocks_.pop_back();
       PENSTOCK_TRY(read_block(block));
-      bytes_before_messages_ = 4;  // before its messages, a later block has only a signature
+      bytes_before_messages_ = 4;  // later blocks have only a signature of 4 bytes before their messages
       signature_ = "OCHK";
     }
     if (!filter_text_.empty() && object_.unreadable_reason.empty()) object_.unreadable_reason = filter_text_;

@@ -16,7 +16,10 @@ struct Hdf5Link {
   uint64_t address = 0;  // address of the header of the linked object
 };
 
-enum class Hdf5Storage : uint8_t { contiguous, chunk_tree, one_chunk, chunk_row, chunk_list };
+// How a dataset stores its data: contiguous, or in chunks. The kinds of chunks differ in their index: a
+// version 1 B-tree, no index for a single chunk, no index for chunks that follow each other, or a list of
+// addresses.
+enum class Hdf5Storage : uint8_t { contiguous, chunk_tree, one_chunk, adjacent_chunks, chunk_list };
 
 struct Hdf5Object {
   // The hard links of a group. Soft and external links are skipped.
@@ -25,8 +28,8 @@ struct Hdf5Object {
   bool is_dataset = false;
   std::vector<uint64_t> shape{};
   bool has_shape = false;
-  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. The four members below are set only if
-  // this is true.
+  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. The four members below have a meaning
+  // only if is_number is true.
   bool is_number = false;
   bool is_float = false;
   bool is_signed = false;

@@ -17,7 +17,7 @@ constexpr std::string_view kFileSignature = "\x89HDF\r\n\x1a\n";
 constexpr size_t kMostObjects = 65536;
 constexpr size_t kMostPathBytes = 1024;
 
-// Finds the chunks of `array`, and checks that all bytes of each chunk are in the file. Sets
+// Finds the chunks of an array, and checks that all bytes of each chunk are in the file. Sets
 // extent.rows_per_chunk and extent.chunks, in the order of the rows. `unsupported` if a chunk contains only
 // parts of rows, or if some chunks were never written. `corrupt` if the chunk index is damaged.
 class ChunkFinder {
@@ -36,7 +36,7 @@ class ChunkFinder {
         PENSTOCK_TRY(read_fixed_array());
         break;
       case Hdf5Storage::one_chunk:
-      case Hdf5Storage::chunk_row:
+      case Hdf5Storage::adjacent_chunks:
       case Hdf5Storage::contiguous:
         PENSTOCK_TRY(source_.file_offset(dataset_.address, chunk_count_ * chunk_bytes_));
         for (uint64_t i = 0; i < chunk_count_; ++i)
@@ -156,7 +156,7 @@ class ChunkFinder {
   ArrayExtent& extent_;
   uint64_t chunk_bytes_ = 0;
   uint64_t chunk_count_ = 0;
-  // Number and offset of each chunk, in the order of the index.
+  // The number of each chunk and its offset in the file, in the order of the chunk index.
   std::vector<std::pair<uint64_t, uint64_t>> found_chunks_;
   bool are_in_order_ = true;
 };
@@ -202,8 +202,8 @@ Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
   }
   if (stored_base != base)
     return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", stored_base));
-  // `end` is compared without adding `base`, because files of older libraries count it from the beginning of
-  // the object, not from the base address.
+  // `end` is compared without adding `base`. In files of older libraries, `end` is an offset from the
+  // beginning of the object, not from the base address.
   if (end < base || end > source_.size())
     return source_.error(
         Errc::truncated, 0,

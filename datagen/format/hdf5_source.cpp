@@ -18,8 +18,8 @@ Result<std::span<const std::byte>> Hdf5Source::read_bytes(uint64_t address, uint
   PENSTOCK_ASSIGN(const uint64_t offset, file_offset(address, length));
   if (length > kMaxReadBytes)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
-  // References in a damaged file may lead in a circle. The budget ends such a search. Each read costs one
-  // more than its bytes, so that a circle of empty reads ends too.
+  // References in a damaged file may lead in a circle. byte_budget_ ends a search that follows them. Each
+  // read costs one more than its bytes, so that a circle of empty reads ends too.
   const uint64_t cost = length + 1;
   if (cost > byte_budget_) return corrupt(address, "headers that lead in circles");
   byte_budget_ -= cost;

@@ -1,5 +1,5 @@
 // Reads bytes of an HDF5 file at the addresses that the file itself uses, and checks bounds. It limits the
-// number of bytes that all reads take together. Without the limit, references in a circle in a damaged file
+// number of bytes that all reads take together. Without the limit, circular references in a damaged file
 // would make the parser read for ever.
 #pragma once
 
@@ -20,7 +20,7 @@ class Hdf5Source {
   Hdf5Source(ByteWindow& window, uint64_t size)
       : window_(window), size_(size), byte_budget_(4 * size + (1U << 20U)) {}
 
-  // Sets the offset in the file of the address 0.
+  // Sets the offset in the file to which address 0 refers.
   void set_base(uint64_t base) { base_ = base; }
   uint64_t size() const { return size_; }
 
@@ -34,13 +34,13 @@ class Hdf5Source {
                                                         std::string_view signature);
 
   // Walks through a version 1 B-tree whose node type is `kind` (0: group, 1: chunks). Calls `visit` for each
-  // entry of its leaves. An entry consists of a key of `key_bytes` bytes and the address of a child. Errors
-  // call the tree `what`.
+  // entry of its leaves. An entry consists of a key of `key_bytes` bytes and the address of a child. Error
+  // messages call the tree `what`.
   Result<void> walk_tree(uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
                          const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry,
                                                           uint64_t child)>& visit);
-  // The offset in the file of an address. `truncated` unless the file contains all `length` bytes from there
-  // on.
+  // Converts an address to an offset in the file. `truncated` unless the file contains all `length` bytes
+  // from there on.
   Result<uint64_t> file_offset(uint64_t address, uint64_t length) const;
 
   Error error(Errc code, uint64_t address, std::string_view what) const;

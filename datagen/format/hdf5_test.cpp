@@ -34,7 +34,7 @@ const Field kTrack{.name = "track",
                    .shape = {},
                    .varies = true};
 
-const std::vector<OptionWord> kOne{{"samples_per_file", "1"}};
+const std::vector<OptionWord> kOneSamplePerFile{{"samples_per_file", "1"}};
 
 class Hdf5 : public ::testing::Test {
  protected:
@@ -48,12 +48,12 @@ TEST(Hdf5Checksum, KnownAnswers) {
   EXPECT_EQ(hdf5_checksum(bytes_of("Four score and seven years ago")), 0x17770551U);
 }
 
-TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
+TEST_F(Hdf5, ScansFindSamplesAtTheirPlacements) {
   for (const std::vector<Field>& fields : {std::vector<Field>{kData, kStats, kWeight, kTrack},
                                            std::vector<Field>{kJpeg}, std::vector<Field>{kPair}}) {
-    for (const bool one : {true, false}) {
-      const auto format = one ? format_of("hdf5", kOne) : format_of("hdf5");
-      const auto samples = test_samples(fields, one ? 1 : 7);
+    for (const bool is_one_sample : {true, false}) {
+      const auto format = is_one_sample ? format_of("hdf5", kOneSamplePerFile) : format_of("hdf5");
+      const auto samples = test_samples(fields, is_one_sample ? 1 : 7);
       const auto made = make_object(backend_, *format, "a.h5", fields, samples);
       ASSERT_OK(made);
       EXPECT_EQ(made->placed[0].offset % 64, 0U);
@@ -69,11 +69,11 @@ TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
   }
 }
 
-TEST_F(Hdf5, NumbersInALineAreOneSample) {
+TEST_F(Hdf5, OneDimensionalArraysAreOneSample) {
   expect_one_sample_of_two_signals(backend_, "hdf5");
 }
 
-TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
+TEST_F(Hdf5, AppendOnlyBackEndsGetTheSameBytes) {
   Field chunked = kJpeg;  // a field of varying size is never chunked
   chunked.one_chunk = true;
   const std::vector<Field> fields{chunked, kTrack};
@@ -85,7 +85,7 @@ TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
   EXPECT_TRUE(content(appending, "a.h5") == content(backend_, "a.h5"));
 }
 
-TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
+TEST_F(Hdf5, RefusesDatasetsThatNoFileCanContain) {
   const auto refused = [&](std::vector<Field> fields, std::string_view words) {
     EXPECT_ERRC(Errc::invalid_argument, format_of("hdf5")->check(fields), words);
   };
@@ -95,13 +95,13 @@ TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
   refused({{.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<uint64_t>(32, 1)}},
           "33 dimensions");
   EXPECT_OK(
-      format_of("hdf5", kOne)
+      format_of("hdf5", kOneSamplePerFile)
           ->check(std::vector<Field>{
               {.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<uint64_t>(32, 1)}}));
 }
 
-// A node of a chunk tree has at most 64 children. The numbers of chunks make one leaf, two leaves, and a tree
-// of three levels.
+// A node of a chunk tree has at most 64 children. The counts below give one leaf (1 and 64 chunks), two
+// leaves (65), and a tree of three levels (4101).
 TEST_F(Hdf5, ManyChunksAreOneTree) {
   const std::vector<Field> fields{kData};
   for (const size_t count : {1U, 64U, 65U, 4101U}) {
@@ -130,19 +130,20 @@ TEST_F(Hdf5, H5pyReadsThem) {
   const ScratchFolder scratch;
   const Tier disk = open_tier("posix:" + scratch.path().string(), kNoNamedTiers).value();
   const std::vector<Field> fields{kData, kStats, kWeight, kTrack};
-  // 0: one sample whose arrays have the shapes of its fields
+  // 0 means: one sample, whose arrays have the shapes of its fields, without a first axis for samples
   for (const size_t count : {0U, 1U, 7U, 4101U}) {
-    const bool one = count == 0;
-    const auto samples = test_samples(fields, one ? 1 : count);
-    ASSERT_OK(make_object(*disk.backend, *format_of("hdf5", one ? kOne : std::vector<OptionWord>{}), "a.h5",
-                          fields, samples));
+    const bool is_one_sample = count == 0;
+    const auto samples = test_samples(fields, is_one_sample ? 1 : count);
+    ASSERT_OK(make_object(*disk.backend,
+                          *format_of("hdf5", is_one_sample ? kOneSamplePerFile : std::vector<OptionWord>{}),
+                          "a.h5", fields, samples));
     std::string expected;
     for (size_t f = 0; f < fields.size(); ++f) {
       uint32_t crc = 0;
       for (const TestSample& sample : samples) crc = crc32(sample.fields[f], crc);
       expected += fmt::format("'{}': {}, ", fields[f].name, crc);
     }
-    const std::string rows = one ? "()" : fmt::format("({},)", count);
+    const std::string rows = is_one_sample ? "()" : fmt::format("({},)", count);
     const std::string script = fmt::format(R"(
 import h5py, zlib
 file = h5py.File('{}/a.h5', 'r')
@@ -178,9 +179,9 @@ TEST_F(Hdf5, DamageIsAnError) {
   }
 }
 
-// Flips bits in the superblock and in every header and then computes the checksums again, as if the damage
-// came before the checksums.
-TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
+// Flips bits in the superblock and in every header and then computes the checksums again, as if the file had
+// been damaged before its checksums were computed.
+TEST_F(Hdf5, DamageWithCorrectChecksumsIsHarmless) {
   ScanFixture fixture("hdf5");
   const std::vector<Field> fields{kData, kStats, kTrack};
   ASSERT_OK(make_object(backend_, fixture.format(), "a.h5", fields, test_samples(fields, 3)));
@@ -205,35 +206,36 @@ TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
 // ---- Files in the oldest format, made by hand ----------------------------------------------------------
 // They have superblock 0, the root's tree, heap and symbol table, and one contiguous dataset "d" of three
 // bytes, whose header has a continuation.
-constexpr size_t kTree = 136;
-constexpr size_t kSymbols = 176;
-constexpr size_t kHeap = 264;
-constexpr size_t kNames = 296;
-constexpr size_t kObject = 312;
-constexpr size_t kMore = 400;
-constexpr size_t kBytes = 448;
+constexpr size_t kTreeOffset = 136;
+constexpr size_t kSymbolsOffset = 176;
+constexpr size_t kHeapOffset = 264;
+constexpr size_t kNamesOffset = 296;
+constexpr size_t kHeaderOffset = 312;
+constexpr size_t kContinuationOffset = 400;
+constexpr size_t kDataOffset = 448;
 
-std::vector<std::byte> old_file(uint64_t link = kObject, uint64_t more = kMore) {
+std::vector<std::byte> old_file(uint64_t link_address = kHeaderOffset,
+                                uint64_t continuation = kContinuationOffset) {
   HeaderBytes file;
   file.text("\x89HDF\r\n\x1a\n").zeros(5).u8(8).u8(8).u8(0).u16(4).u16(16).u32(0);
-  file.u64(0).u64(UINT64_MAX).u64(kBytes + 3).u64(UINT64_MAX);
+  file.u64(0).u64(UINT64_MAX).u64(kDataOffset + 3).u64(UINT64_MAX);
   file.u64(0).u64(96).u32(0).u32(0).zeros(16);
-  file.u8(1).u8(0).u16(1).u32(1).u32(24).u32(0);        // the root's header at 96
-  file.u16(0x11).u16(16).u32(0).u64(kTree).u64(kHeap);  // the root's symbol table message
+  file.u8(1).u8(0).u16(1).u32(1).u32(24).u32(0);                    // the root's header at 96
+  file.u16(0x11).u16(16).u32(0).u64(kTreeOffset).u64(kHeapOffset);  // the root's symbol table message
   file.text("TREE").u8(0).u8(0).u16(1).u64(UINT64_MAX).u64(UINT64_MAX);
-  file.u64(0).u64(kSymbols);
+  file.u64(0).u64(kSymbolsOffset);
   file.text("SNOD").u8(1).u8(0).u16(2);
-  file.u64(8).u64(link).u32(0).u32(0).zeros(16);
-  file.u64(8).u64(kObject).u32(2).u32(0).zeros(16);  // an entry that is a soft link
-  file.text("HEAP").u32(0).u64(16).u64(UINT64_MAX).u64(kNames);
+  file.u64(8).u64(link_address).u32(0).u32(0).zeros(16);
+  file.u64(8).u64(kHeaderOffset).u32(2).u32(0).zeros(16);  // an entry that is a soft link
+  file.text("HEAP").u32(0).u64(16).u64(UINT64_MAX).u64(kNamesOffset);
   file.zeros(8).text("d").zeros(7);
   file.u8(1).u8(0).u16(3).u32(1).u32(72).u32(0);
   file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // the shape: 3
   file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // the type: one byte
-  file.u16(0x10).u16(16).u32(0).u64(more).u64(more == kMore ? 32 : 24);
+  file.u16(0x10).u16(16).u32(0).u64(continuation).u64(continuation == kContinuationOffset ? 32 : 24);
   // at 400: the layout, with the data's offset
-  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);
-  return file.zeros(kBytes - file.size()).text("abc").take();
+  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kDataOffset).u64(3).zeros(6);
+  return file.zeros(kDataOffset - file.size()).text("abc").take();
 }
 
 // Scans a file whose dataset claims `chunks` chunks of one byte and the chunk index at `index`. The object is
@@ -245,9 +247,9 @@ Result<std::vector<ScannedSample>> scan_chunks(uint64_t chunks, uint64_t index) 
   };
   const uint64_t end = chunks + bytes.size();
   set(40, end);
-  set(kObject + 16 + 8 + 8, chunks);  // length of the dataset's dimension
+  set(kHeaderOffset + 16 + 8 + 8, chunks);  // length of the dataset's dimension
   const auto layout = HeaderBytes{}.u8(3).u8(2).u8(2).u64(index).u32(1).u32(1).zeros(5).take();
-  std::copy(layout.begin(), layout.end(), bytes.begin() + kMore + 8);
+  std::copy(layout.begin(), layout.end(), bytes.begin() + kContinuationOffset + 8);
   const ScratchFolder scratch;
   const Tier disk = open_tier("posix:" + scratch.path().string(), kNoNamedTiers).value();
   put(*disk.backend, "a.h5", bytes);
@@ -258,7 +260,7 @@ Result<std::vector<ScannedSample>> scan_chunks(uint64_t chunks, uint64_t index) 
 TEST_F(Hdf5, ClaimedChunksTakeNoMemory) {
   EXPECT_ERRC(Errc::unsupported, scan_chunks(uint64_t{1} << 40, UINT64_MAX), "claims 1099511627776 chunks");
   EXPECT_ERRC(Errc::unsupported, scan_chunks(kMostSamplesPerObject, UINT64_MAX), "never written");
-  EXPECT_ERRC(Errc::corrupt, scan_chunks(kMostSamplesPerObject, kObject), "no node of a tree");
+  EXPECT_ERRC(Errc::corrupt, scan_chunks(kMostSamplesPerObject, kHeaderOffset), "no node of a tree");
 }
 
 TEST_F(Hdf5, OldFilesAreRead) {
@@ -266,29 +268,29 @@ TEST_F(Hdf5, OldFilesAreRead) {
   const auto samples = fixture.scan(old_file());
   ASSERT_OK(samples);
   ASSERT_EQ(samples->size(), 1U);
-  EXPECT_EQ((*samples)[0].placement.offset, kBytes);
+  EXPECT_EQ((*samples)[0].placement.offset, kDataOffset);
   EXPECT_EQ((*samples)[0].placement.length, 3U);
   expect_hardened(fixture, old_file(), 0, 0);
 }
 
-TEST_F(Hdf5, FilesBehindOthersThingsAreRead) {
+TEST_F(Hdf5, FilesAfterAUserBlockAreRead) {
   auto bytes = old_file();
   bytes.insert(bytes.begin(), 512, std::byte{'x'});
   bytes[512 + 24 + 1] = std::byte{2};  // the base address: 512
-  bytes[512 + 40 + 1] = std::byte{2 + (kBytes + 3) / 256};
+  bytes[512 + 40 + 1] = std::byte{2 + (kDataOffset + 3) / 256};
   ScanFixture fixture("hdf5");
   const auto samples = fixture.scan(bytes);
   ASSERT_OK(samples);
-  EXPECT_EQ((*samples)[0].placement.offset, 512 + kBytes);
+  EXPECT_EQ((*samples)[0].placement.offset, 512 + kDataOffset);
 }
 
 TEST_F(Hdf5, CirclesEnd) {
   ScanFixture fixture("hdf5");
   EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root group contains itself
-  EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kObject, kMore - 24)), "circles");
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kHeaderOffset, kContinuationOffset - 24)), "circles");
   auto tree = old_file();
-  tree[kTree + 5] = std::byte{1};  // the node has level 1 and is its own child
-  tree[kTree + 32] = static_cast<std::byte>(kTree);
+  tree[kTreeOffset + 5] = std::byte{1};  // the node has level 1 and is its own child
+  tree[kTreeOffset + 32] = static_cast<std::byte>(kTreeOffset);
   EXPECT_ERRC(Errc::corrupt, fixture.scan(tree), "tree");
 }
 
@@ -299,20 +301,20 @@ TEST_F(Hdf5, AbsurdNumbersAreErrors) {
     for (size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
     return fixture.scan(bytes);
   };
-  constexpr size_t kSide = kObject + 16 + 8 + 8;
-  EXPECT_ERRC(Errc::corrupt, with(kSide, 4, 8), "needs 4 bytes and has 3");
-  EXPECT_ERRC(Errc::corrupt, with(kSide, UINT64_MAX, 8), "has 3");
-  EXPECT_ERRC(Errc::corrupt, with(kSide - 7, 33, 1), "message of type 0x1");
-  EXPECT_ERRC(Errc::truncated, with(kMore + 8 + 2, 1U << 20U, 8), "451");
-  EXPECT_ERRC(Errc::unsupported, with(kMore + 8 + 2, UINT64_MAX, 8), "never written");
-  EXPECT_ERRC(Errc::unsupported, with(kMore + 8, 2, 1), "layout has version 2");
-  EXPECT_ERRC(Errc::truncated, with(kObject + 8, 0xffffffff, 4), "bytes should be here");
-  EXPECT_ERRC(Errc::corrupt, with(kObject + 16 + 2, 0xffff, 2), "longer than its header");
-  EXPECT_ERRC(Errc::truncated, with(40, kBytes + 4, 8), "should end at byte 452");
+  constexpr size_t kDimensionOffset = kHeaderOffset + 16 + 8 + 8;
+  EXPECT_ERRC(Errc::corrupt, with(kDimensionOffset, 4, 8), "needs 4 bytes and has 3");
+  EXPECT_ERRC(Errc::corrupt, with(kDimensionOffset, UINT64_MAX, 8), "has 3");
+  EXPECT_ERRC(Errc::corrupt, with(kDimensionOffset - 7, 33, 1), "message of type 0x1");
+  EXPECT_ERRC(Errc::truncated, with(kContinuationOffset + 8 + 2, 1U << 20U, 8), "451");
+  EXPECT_ERRC(Errc::unsupported, with(kContinuationOffset + 8 + 2, UINT64_MAX, 8), "never written");
+  EXPECT_ERRC(Errc::unsupported, with(kContinuationOffset + 8, 2, 1), "layout has version 2");
+  EXPECT_ERRC(Errc::truncated, with(kHeaderOffset + 8, 0xffffffff, 4), "bytes should be here");
+  EXPECT_ERRC(Errc::corrupt, with(kHeaderOffset + 16 + 2, 0xffff, 2), "longer than its header");
+  EXPECT_ERRC(Errc::truncated, with(40, kDataOffset + 4, 8), "should end at byte 452");
   EXPECT_ERRC(Errc::unsupported, with(13, 4, 1), "8 bytes");
   EXPECT_ERRC(Errc::unsupported, with(8, 4, 1), "version 4");
-  EXPECT_ERRC(Errc::corrupt, with(kSymbols + 8, 99, 8), "behind the end of its heap");
-  EXPECT_ERRC(Errc::corrupt, with(kSymbols + 6, 0xffff, 2), "behind the end of its heap");
+  EXPECT_ERRC(Errc::corrupt, with(kSymbolsOffset + 8, 99, 8), "behind the end of its heap");
+  EXPECT_ERRC(Errc::corrupt, with(kSymbolsOffset + 6, 0xffff, 2), "behind the end of its heap");
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ struct Hdf5ArrayRequest {
 
 // Finds the arrays that `requests` name, and returns them in the order of the requests. Their spans point
 // into `file`. `not_found` if an array is missing; the message names the existing arrays. `unsupported` if an
-// array has not the required element type, or if its bytes are not stored unchanged (compressed, big endian,
-// or in chunks that split rows). `corrupt` or `truncated` if the file is damaged. Each message names the
-// offset or the array.
+// array does not have the required element type, or if its bytes are not stored unchanged (compressed, big
+// endian, or in chunks that split rows). `corrupt` or `truncated` if the file is damaged. Each message names
+// the offset or the array.
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                                           std::span<const Hdf5ArrayRequest> requests);
 

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Makes a file with these data sets. The bytes of each are 0, 1, 2 and so on.
+// Makes a file with the given data sets. The bytes of each data set are 0, 1, 2 and so on.
 std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   const Hdf5Layout layout(datasets);
   std::vector<std::byte> file = layout.metadata();
@@ -23,13 +23,13 @@ std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   return file;
 }
 
-const std::vector<ArrayPlan> kSets{
+const std::vector<ArrayPlan> kDatasets{
     {.name = "data", .element = Element::f32, .shape = {4, 3, 2}},
     {.name = "climate/labels", .element = Element::i32, .shape = {4}, .chunks = 2},
     {.name = "one", .element = Element::f64, .shape = {}}};
 
-TEST(Hdf5View, FindsArraysWhereTheyLie) {
-  const std::vector<std::byte> file = file_with(kSets);
+TEST(Hdf5View, FindsArraysInPlace) {
+  const std::vector<std::byte> file = file_with(kDatasets);
   const std::vector<Hdf5ArrayRequest> wanted{
       {"climate/labels", Element::i32}, {"data", Element::f32}, {"one"}};
   const auto arrays = hdf5_arrays(file, wanted);
@@ -52,21 +52,21 @@ TEST(Hdf5View, FindsArraysWhereTheyLie) {
 
 TEST(Hdf5View, NamesWhatIsMissing) {
   const std::vector<Hdf5ArrayRequest> wanted{{"weight"}};
-  const auto arrays = hdf5_arrays(file_with(kSets), wanted);
+  const auto arrays = hdf5_arrays(file_with(kDatasets), wanted);
   EXPECT_ERRC(Errc::not_found, arrays, "no data set 'weight'");
   EXPECT_ERRC(Errc::not_found, arrays, "'climate/labels'");
 }
 
-TEST(Hdf5View, RefusesOtherElements) {
-  const std::vector<std::byte> file = file_with(kSets);
+TEST(Hdf5View, RefusesOtherElementTypes) {
+  const std::vector<std::byte> file = file_with(kDatasets);
   const std::vector<Hdf5ArrayRequest> doubles{{"data", Element::f64}};
   EXPECT_ERRC(Errc::unsupported, hdf5_arrays(file, doubles), "floats of 4 bytes, not float64");
   const std::vector<Hdf5ArrayRequest> integers{{"data", Element::i32}};
   EXPECT_ERRC(Errc::unsupported, hdf5_arrays(file, integers), "not int32");
 }
 
-TEST(Hdf5View, DamageIsSaidWithItsPlace) {
-  const std::vector<std::byte> file = file_with(kSets);
+TEST(Hdf5View, DamageErrorsNameTheOffset) {
+  const std::vector<std::byte> file = file_with(kDatasets);
   const std::vector<Hdf5ArrayRequest> wanted{{"data", Element::f32}};
   const auto cut = hdf5_arrays(std::span(file).first(file.size() - 1), wanted);
   EXPECT_ERRC(Errc::truncated, cut, "at byte");
@@ -80,7 +80,7 @@ TEST(Hdf5View, ShapesComeFromHeaders) {
   const Tier tier = open_tier("mem:hdf5-view", kNoNamedTiers).value();
   const auto writer = tier.backend->create("a.h5");
   ASSERT_OK(writer);
-  ASSERT_OK((*writer)->append(file_with(kSets)));
+  ASSERT_OK((*writer)->append(file_with(kDatasets)));
   ASSERT_OK((*writer)->publish(Durability::visible));
   const auto shape = hdf5_shape(*tier.backend, "a.h5", "data");
   ASSERT_OK(shape);

@@ -65,8 +65,8 @@ HeaderBytes datatype(Element element) {
   return integer_type(element_bytes(element), element != Element::u8);
 }
 
-// Makes the message about the fill value. It says that there is no fill value. It also says when space is
-// allocated: with each chunk, or late (contiguous data).
+// Makes the fill value message. It says that there is no fill value, and when space is allocated:
+// incrementally (with each chunk), or late (contiguous data).
 HeaderBytes fill_value(bool is_chunked) {
   HeaderBytes data;
   data.u8(3).u8(is_chunked ? 0x0b : 0x0a);
@@ -157,8 +157,8 @@ class ChunkTree {
   uint64_t level_begin_ = 0;  // number of the first node of the current level
 };
 
-// Whether the dataset can be stored in `dataset.chunks` chunks. HDF5 stores the lengths and the bytes of a
-// chunk in 32 bits each, and allows no empty chunk.
+// Whether the dataset can be stored in `dataset.chunks` chunks. HDF5 stores the length of each dimension of a
+// chunk, and the chunk's number of bytes, in 32 bits each. It allows no empty chunk.
 bool can_be_chunked(const ArrayPlan& dataset) {
   if (dataset.shape.empty() || dataset.shape.size() > kMostTreeDimensions || dataset.bytes() == 0)
     return false;
@@ -240,7 +240,7 @@ Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(da
 
 std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   HeaderBytes messages;
-  HeaderBytes links;  // says that links are stored in the messages after this one, not in a heap
+  HeaderBytes links;  // the link info message: links are stored in the messages after it, not in a heap
   links.u8(0).u8(0).u64(kNoAddress).u64(kNoAddress);
   put_message(messages, 0x02, links);
   put_message(messages, 0x0a, HeaderBytes().zeros(2));

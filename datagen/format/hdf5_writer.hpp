@@ -15,14 +15,15 @@
 namespace penstock {
 
 // The layout of a file with one dataset for each array. A name such as "climate/data" puts the dataset into
-// the group `climate`. A layout for the same arrays with other lengths has the same data_begin(), and all its
-// metadata has the same size and place. So the metadata can be rewritten in place when the lengths are known.
+// the group `climate`. Two layouts for the same arrays with different lengths have the same data_begin(), and
+// all their metadata have the same sizes and offsets. So the metadata can be rewritten in place when the
+// lengths are known.
 class Hdf5Layout {
  public:
   explicit Hdf5Layout(std::vector<ArrayPlan> datasets);
 
-  // Checks whether a file can contain these datasets. `invalid_argument`, with the reason, if two have the
-  // same name, if a name is also the name of a group, or if one has more dimensions than HDF5 allows.
+  // Checks whether a file can contain these datasets. `invalid_argument`, with the reason, if two datasets
+  // have the same name, if a dataset has the name of a group, or if one has more dimensions than HDF5 allows.
   static Result<void> check(std::span<const ArrayPlan> datasets);
 
   std::vector<std::byte> metadata() const;  // the file's bytes before data_begin()
@@ -34,9 +35,9 @@ class Hdf5Layout {
 
  private:
   struct Group {
-    // name of the group in this group, and its index in groups_
+    // name of each subgroup, and the subgroup's index in groups_
     std::vector<std::pair<std::string, size_t>> groups{};
-    // name of the dataset in this group, and its index in datasets_
+    // name of each dataset in this group, and the dataset's index in datasets_
     std::vector<std::pair<std::string, size_t>> datasets{};
     uint64_t header_address = 0;
   };

@@ -75,9 +75,9 @@ class Npy final : public ShardedFormat {
     return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample_per_object());
   }
 
-  // Finds one sample, or one in each row, by the name of the object: only an object named like a shard has a
-  // sample per row. The file itself does not say which it is.
-  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
+  // Finds one sample, or one sample in each row. The object's name decides which, because the file itself
+  // does not say it: in an object that is named like a shard, each row is a sample.
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));
     uint64_t samples = 1;
@@ -94,7 +94,7 @@ class Npy final : public ShardedFormat {
     }
     for (uint64_t i = 0; i < samples; ++i) {
       PENSTOCK_TRY(check_interrupt_at(i));
-      found({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
+      visit_sample({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
     }
     return success();
   }

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
-// of the header's text; the limit of version 1.0 (NumPy itself reads at most 10 000)
+// The most bytes of the header's text: the limit of format version 1.0. NumPy itself reads at most 10,000
+// bytes.
 constexpr size_t kMostTextBytes = 65536;
 constexpr size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
 constexpr size_t kMostLengthDigits = 20;     // decimal digits of the largest length of a dimension
@@ -29,9 +30,9 @@ Error header_error(std::string_view what) {
 }
 
 // A parser for the few kinds of Python literals that the text of a header contains.
-class Literals {
+class LiteralParser {
  public:
-  explicit Literals(std::string_view text) : rest_(text) {}
+  explicit LiteralParser(std::string_view text) : rest_(text) {}
 
   bool accept(char wanted) {
     skip_spaces();
@@ -79,7 +80,7 @@ class Literals {
   std::string_view rest_;
 };
 
-Result<void> parse_shape(Literals& text, NpyArray& array) {
+Result<void> parse_shape(LiteralParser& text, NpyArray& array) {
   if (!text.accept('(')) return header_error("no shape");
   while (!text.accept(')')) {
     const auto length = text.parse_number();
@@ -91,7 +92,7 @@ Result<void> parse_shape(Literals& text, NpyArray& array) {
   return success();
 }
 
-Result<void> parse_descr(Literals& text, NpyArray& array) {
+Result<void> parse_descr(LiteralParser& text, NpyArray& array) {
   if (text.peek() == '[')
     return make_error(Errc::unsupported, "an array of records (a structured type); only plain ones are read");
   const auto descr = text.parse_string();
@@ -143,7 +144,7 @@ std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> sha
 
 Result<NpyArray> parse_npy_text(std::string_view text) {
   NpyArray array;
-  Literals literals(text);
+  LiteralParser literals(text);
   unsigned seen_keys = 0;
   if (!literals.accept('{')) return header_error("no dictionary");
   while (!literals.accept('}')) {

@@ -15,8 +15,8 @@
 namespace penstock {
 
 // Makes the header that comes directly before the array's bytes. It has version 1.0, C order and a multiple
-// of 64 bytes. Its size does not depend on the length of the first dimension, so that a header with another
-// length can overwrite it.
+// of 64 bytes. Its size does not depend on the length of the first dimension, so that a header with a
+// different first length can overwrite it later.
 std::vector<std::byte> npy_header(Element element, std::span<const uint64_t> shape);
 
 struct NpyArray {

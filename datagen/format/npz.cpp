@@ -28,7 +28,7 @@ namespace {
 constexpr std::string_view kNpySuffix = ".npy";
 
 // Writes an archive. If there are several samples, the payload is a streamed member: its size and CRC follow
-// its bytes, because they are known only then. Every other member is written at once.
+// its bytes, because they are known only after the last sample. Every other member is written at once.
 class NpzWriter final : public ObjectWriter {
  public:
   NpzWriter(Backend& backend, const ObjectPlan& plan, bool is_stacked)
@@ -133,7 +133,7 @@ class Npz final : public ShardedFormat {
     return std::make_unique<NpzWriter>(backend, plan, !shards_.one_sample_per_object());
   }
 
-  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix));
     std::vector<StoredArray> arrays;
@@ -159,7 +159,7 @@ class Npz final : public ShardedFormat {
     }
     if (arrays.empty() && skip_reason) return *std::move(skip_reason);
     return scan_arrays(
-        window, arrays, [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
+        window, arrays, [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, visit_sample);
   }
 };
 

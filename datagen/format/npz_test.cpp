@@ -32,18 +32,18 @@ class Arrays : public ::testing::Test {
 using Npy = Arrays;
 using Npz = Arrays;
 
-const std::vector<OptionWord> kOne{{"samples_per_file", "1"}};
+const std::vector<OptionWord> kOneSamplePerFile{{"samples_per_file", "1"}};
 
 std::string header_text(Backend& backend, std::string_view name) {
   const std::string text = text_of(content(backend, name));
   return text.substr(10, text.find('\n') - 10);
 }
 
-TEST_F(Npy, AnArrayIsASampleOrAllOfThem) {
+TEST_F(Npy, AnArrayIsOneSampleOrAllSamples) {
   const std::vector<Field> fields{kPixels};
   const auto samples = test_samples(fields, 5);
-  const auto one =
-      make_object(backend_, *format_of("npy", kOne), "one.npy", fields, std::span(samples).first(1));
+  const auto one = make_object(backend_, *format_of("npy", kOneSamplePerFile), "one.npy", fields,
+                               std::span(samples).first(1));
   ASSERT_OK(one);
   EXPECT_EQ(header_text(backend_, "one.npy").substr(0, 59),
             "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }");
@@ -57,12 +57,12 @@ TEST_F(Npy, AnArrayIsASampleOrAllOfThem) {
 
 TEST_F(Npy, RefusesWhatIsNoArray) {
   EXPECT_ERRC(Errc::invalid_argument, format_of("npy")->check({&kJpeg, 1}), "samples_per_file=1");
-  EXPECT_OK(format_of("npy", kOne)->check({&kJpeg, 1}));
+  EXPECT_OK(format_of("npy", kOneSamplePerFile)->check({&kJpeg, 1}));
   const std::vector<Field> two{kPixels, kWeight};
   EXPECT_ERRC(Errc::invalid_argument, format_of("npy")->check(two), "npz");
 }
 
-TEST_F(Npy, HeadersOfOthersAreRead) {
+TEST_F(Npy, HeadersOfOtherProgramsAreRead) {
   const auto parsed = [](std::string_view text) { return parse_npy_text(text); };
   const NpyArray big = parsed("{\"shape\":(3L,4), \"descr\" : '>i2','fortran_order':True}").value();
   EXPECT_TRUE(big.big_endian && big.fortran_order && big.is_integer());
@@ -115,7 +115,7 @@ TEST_F(Npy, TheUserStopsAScanOfManyRows) {
   EXPECT_LT(samples, 100000U);
 }
 
-TEST_F(Npz, NumbersInALineAreOneSample) {
+TEST_F(Npz, OneDimensionalArraysAreOneSample) {
   expect_one_sample_of_two_signals(backend_, "npz");
 }
 
@@ -123,7 +123,7 @@ TEST_F(Npz, EveryFieldIsAnArray) {
   const std::vector<Field> fields{kPixels, kWeight, kTrack, kJpeg};
   for (const size_t count : {1U, 4U}) {
     const auto samples = test_samples(fields, count);
-    const auto format = count == 1 ? format_of("npz", kOne) : format_of("npz");
+    const auto format = count == 1 ? format_of("npz", kOneSamplePerFile) : format_of("npz");
     const auto made = make_object(backend_, *format, "all.npz", fields, samples);
     ASSERT_OK(made);
     const auto whole = content(backend_, "all.npz");
@@ -147,7 +147,7 @@ TEST_F(Npz, EveryFieldIsAnArray) {
   }
 }
 
-TEST_F(Npz, TheirOwnLabelsStayAlone) {
+TEST_F(Npz, AFieldNamedYIsTheLabels) {
   const std::vector<Field> fields{kPixels, {.name = "y", .codec = "raw", .extension = ".bin", .shape = {}}};
   auto samples = test_samples(fields, 3);
   ASSERT_OK(make_object(backend_, *format_of("npz"), "y.npz", fields, samples));
@@ -157,7 +157,7 @@ TEST_F(Npz, TheirOwnLabelsStayAlone) {
   EXPECT_EQ((*scanned)[2].label, std::to_string(std::to_integer<int>(samples[2].fields[1][0])));
 }
 
-TEST_F(Npz, SamplesThatVaryAreRanges) {
+TEST_F(Npz, SamplesOfVaryingSizeAreRanges) {
   const std::vector<Field> fields{kJpeg};
   auto samples = test_samples(fields, 6);
   samples[0].fields[0] =
@@ -178,14 +178,14 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
   EXPECT_TRUE(content(appending, "v.npz") == content(backend_, "v.npz"));
 }
 
-TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
+TEST_F(Npz, VaryingLengthsMayBeFollowedByDimensionsOfOne) {
   const std::vector<Field> fields{
       {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
   const auto samples = test_samples(fields, 4);  // with x of 0, 13, 26 and 10 bytes
   for (const size_t i : {0U, 2U}) {
-    const auto made =
-        make_object(backend_, *format_of("npz", kOne), "one.npz", fields, std::span(samples).subspan(i, 1));
+    const auto made = make_object(backend_, *format_of("npz", kOneSamplePerFile), "one.npz", fields,
+                                  std::span(samples).subspan(i, 1));
     ASSERT_OK(made);
     const std::string text = text_of(content(backend_, "one.npz"));
     EXPECT_NE(text.find(i == 0 ? "(0, 1, 1)" : "(26, 1, 1)"), std::string::npos);
@@ -252,7 +252,7 @@ std::vector<std::byte> archive(const std::vector<std::pair<std::string, std::vec
   return out.take();
 }
 
-TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
+TEST_F(Npz, InvalidOffsetsAreReported) {
   const std::vector<uint64_t> sides{3};
   const auto image = HeaderBytes().append(npy_header(Element::u8, sides)).text("abc").take();
   HeaderBytes offsets;
@@ -289,11 +289,11 @@ TEST_F(Npz, MembersShareNoBytes) {
   const auto whole = content(backend_, "a.npz");
   const size_t end = whole.size() - 22;
   const size_t directory = number_at(whole, end + 16, 4);
-  constexpr size_t kEntry = 46 + 5;
+  constexpr size_t kEntryBytes = 46 + 5;
   HeaderBytes twice;
   twice.append(std::span(whole).first(directory));
-  for (int i = 0; i < 2; ++i) twice.append(std::span(whole).subspan(directory, kEntry));
-  twice.u32(0x06054b50).zeros(4).u16(2).u16(2).u32(2 * kEntry).u32(directory).u16(0);
+  for (int i = 0; i < 2; ++i) twice.append(std::span(whole).subspan(directory, kEntryBytes));
+  twice.u32(0x06054b50).zeros(4).u16(2).u16(2).u32(2 * kEntryBytes).u32(directory).u16(0);
   EXPECT_ERRC(Errc::corrupt, fixture.scan(twice.view()), "'x.npy' lies over other members");
 }
 
@@ -309,7 +309,7 @@ TEST(Zip, LargeArchivesUseZip64) {
   EXPECT_EQ(number_at(directory, directory.size() - 22 - 20, 4), 0x07064b50U);
 }
 
-// A small archive with ZIP64 numbers in its directory, as a large one has them.
+// A small archive whose directory has ZIP64 numbers, like the directory of a large archive.
 TEST(Zip, Zip64IsRead) {
   const auto array = npy_header(Element::u8, std::vector<uint64_t>{2, 3});
   const uint64_t bytes = array.size() + 6;

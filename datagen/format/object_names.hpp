@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// These three are rows for a format's option table.
+// These three constants are rows for a format's option table.
 inline constexpr OptionSpec kDirsOption{.name = "dirs",
                                         .role = OptionRole::work,
                                         .type = OptionType::text,
@@ -33,8 +33,8 @@ inline constexpr OptionSpec kSamplesPerFileOption{
     .help = "samples per object; 1: the object is named after the sample",
     .at_least = 1};
 
-// Chooses the folder of an object with one sample by the option `dirs`: a folder per class (taken from the
-// key), no folder, or one of K folders.
+// The option `dirs` decides the folder of an object that contains one sample: a folder per class (taken from
+// the key), no folder, or one of K folders.
 class Dirs {
  public:
   static Result<Dirs> parse(const Options& options);  // from the value of kDirsOption
@@ -58,8 +58,8 @@ class Shards {
   // Puts one sample into each object.
   explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
-  // Whether each object has one sample because the options say so; objects are then named after their
-  // samples. False if an object has only one sample because there are few samples.
+  // Whether the options ask for one sample per object. Objects are then named after their samples. False if
+  // an object has one sample only because there are few samples.
   bool one_sample_per_object() const { return samples_per_object_ == 1; }
   uint64_t objects(uint64_t samples) const;
   uint64_t first_sample(uint64_t object, uint64_t samples) const;
@@ -73,14 +73,14 @@ class Shards {
       : dirs_(dirs), shard_count_(shard_count), samples_per_object_(samples_per_object) {}
   Dirs dirs_;
   uint64_t shard_count_;         // requested number of objects; 0: samples_per_object_ decides
-  uint64_t samples_per_object_;  // requested number; 0: shard_count_ decides
+  uint64_t samples_per_object_;  // requested number of samples per object; 0: shard_count_ decides
 };
 
 // The part of `text` before a shard number at its end, such as "-00003-of-00064". Nothing if `text` does not
 // end in a shard number.
 std::optional<std::string_view> before_shard_number(std::string_view text);
 
-// Whether the name looks as if Shards::name made it for one of several objects:
+// Whether the name has the form that Shards::name() gives to objects of several samples, such as
 // "imagenet-00003-of-00064.npy".
 bool is_shard_name(std::string_view object_name);
 

@@ -14,7 +14,7 @@ Result<Shards> shards(const std::vector<OptionWord>& words) {
   return Shards::parse(options);
 }
 
-TEST(Shards, DivideEvenlyAndLeaveNoneOut) {
+TEST(Shards, DivideAllSamplesEvenly) {
   for (const uint64_t count : {1U, 2U, 3U, 7U, 64U, 100U}) {
     const Shards split = shards({{"shards", std::to_string(count)}}).value();
     for (const uint64_t samples : {1U, 2U, 63U, 64U, 65U, 1000U}) {
@@ -25,9 +25,10 @@ TEST(Shards, DivideEvenlyAndLeaveNoneOut) {
       uint64_t least = samples;
       uint64_t most = 0;
       for (uint64_t object = 0; object < objects; ++object) {
-        const uint64_t held = split.first_sample(object + 1, samples) - split.first_sample(object, samples);
-        least = std::min(least, held);
-        most = std::max(most, held);
+        const uint64_t samples_in_object =
+            split.first_sample(object + 1, samples) - split.first_sample(object, samples);
+        least = std::min(least, samples_in_object);
+        most = std::max(most, samples_in_object);
       }
       EXPECT_GE(least, 1U);
       EXPECT_LE(most - least, 1U);
@@ -35,7 +36,7 @@ TEST(Shards, DivideEvenlyAndLeaveNoneOut) {
   }
 }
 
-TEST(Shards, OrHoldAsManyAsAsked) {
+TEST(Shards, HoldTheRequestedNumberOfSamples) {
   const Shards split = shards({{"samples_per_file", "709"}}).value();
   EXPECT_EQ(split.objects(709), 1U);
   EXPECT_EQ(split.objects(710), 2U);
@@ -54,7 +55,7 @@ TEST(Shards, AreNamedByNumberAndSamplesByTheirKeys) {
             "n1_n1_0.h5");
 }
 
-TEST(Shards, OfSeveralSamplesAreInNoFolders) {
+TEST(Shards, WithSeveralSamplesAreInNoFolders) {
   const Result<Shards> refused = shards({{"shards", "2"}, {"dirs", "flat"}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::invalid_argument);
@@ -63,7 +64,7 @@ TEST(Shards, OfSeveralSamplesAreInNoFolders) {
   EXPECT_FALSE(shards({{"samples_per_file", "2"}, {"dirs", "hash:3"}}).ok());
 }
 
-TEST(Shards, NamesOfShardsAreKnown) {
+TEST(Shards, NamesOfShardsAreRecognized) {
   const Shards three = shards({{"shards", "3"}}).value();
   EXPECT_TRUE(is_shard_name(three.name(0, 3, "r", "k/1", ".npy")));
   EXPECT_TRUE(is_shard_name(three.name(123456, 1234567, "a-of-b", "k/1", ".npy")));

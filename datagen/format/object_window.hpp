@@ -26,8 +26,8 @@ class ObjectWindow final : public ByteWindow {
 
   uint64_t size() const { return size_; }  // bytes of the object, from its Entry
 
-  // The `length` bytes at `offset`. `length` is at most kMostReadBytes. `truncated` if the object ends before
-  // the last of them.
+  // The `length` bytes at `offset`. `length` is at most kMostReadBytes. `truncated` if the object does not
+  // contain all of them.
   static constexpr size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override;
 

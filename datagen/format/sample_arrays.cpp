@@ -84,7 +84,7 @@ SampleArrays::SampleArrays(const ObjectPlan& plan, bool is_stacked)
 }
 
 Result<void> SampleArrays::add(const SampleBytes& sample) {
-  if (added_ == samples_ || sample.fields.size() != fields_.size())
+  if (added_samples_ == samples_ || sample.fields.size() != fields_.size())
     return make_error(Errc::internal, "a sample too many, or with fields of its own, for '{}'", name_);
   for (size_t f = 0; f < fields_.size(); ++f) {
     const FieldBytes& field = sample.fields[f];
@@ -108,17 +108,17 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
   const bool has_label =
       sample.label != kNoLabel && std::none_of(fields_.begin(), fields_.end(),
                                                [](const Field& field) { return is_label_name(field.name); });
-  if (added_ == 0) has_labels_ = has_label;
+  if (added_samples_ == 0) has_labels_ = has_label;
   if (has_label != has_labels_)
     return make_error(Errc::internal, "only some samples of '{}' have a label", name_);
   if (has_labels_) append_i64(labels_, sample.label);
-  ++added_;
+  ++added_samples_;
   return success();
 }
 
 Result<void> SampleArrays::check_complete() const {
-  if (added_ == samples_ && added_ > 0) return success();
-  return make_error(Errc::internal, "{} samples for '{}', not {}", added_, name_, samples_);
+  if (added_samples_ == samples_ && added_samples_ > 0) return success();
+  return make_error(Errc::internal, "{} samples for '{}', not {}", added_samples_, name_, samples_);
 }
 
 std::vector<ArrayPlan> SampleArrays::plans() const {
@@ -165,8 +165,9 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
-// Says for each array whether it can belong to the payload's samples. It cannot if it has other labels than
-// the payload. The labels of an array are those in its group, or else those in the nearest group around it.
+// Says for each array whether it can belong to the payload's samples. It cannot if its labels are not the
+// payload's labels. The labels of an array are those in its group, or else those in the nearest group around
+// it.
 std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, size_t payload) {
   const auto group_of = [](std::string_view name) {
     const size_t slash = name.rfind('/');
@@ -195,7 +196,7 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   return out;
 }
 
-// Whether each row of the payload is a sample. This is so if at least one of these is true:
+// Whether each row of the payload is a sample. It is one if at least one of these conditions is true:
 // - There is one label per row.
 // - There is no other array.
 // - A one-dimensional array has one entry per row, and no array of labels has exactly one entry.
@@ -209,24 +210,24 @@ bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
   // Every row must have at least one byte. The shape of an array without bytes could claim any number of
   // rows.
   if (array.shape[0] > array.bytes) return false;
-  bool no_other_array = true;
-  bool one_label = false;
+  bool is_only_array = true;
+  bool has_single_label = false;
   bool has_1d_array_of_same_rows = false;
-  bool labels_have_rows = false;
-  bool all_have_row_count = true;
+  bool has_labels_of_same_rows = false;
+  bool all_have_same_rows = true;
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (i == payload || !may_belong[i]) continue;
     const bool has_same_rows = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
     const bool is_label = is_label_name(arrays[i].name);
     if (is_label && element_count(arrays[i]) == array.shape[0]) return true;
-    no_other_array = false;
-    one_label = one_label || (is_label && element_count(arrays[i]) == 1);
+    is_only_array = false;
+    has_single_label = has_single_label || (is_label && element_count(arrays[i]) == 1);
     has_1d_array_of_same_rows = has_1d_array_of_same_rows || (has_same_rows && arrays[i].shape.size() == 1);
-    labels_have_rows = labels_have_rows || (is_label && has_same_rows);
-    all_have_row_count = all_have_row_count && has_same_rows;
+    has_labels_of_same_rows = has_labels_of_same_rows || (is_label && has_same_rows);
+    all_have_same_rows = all_have_same_rows && has_same_rows;
   }
-  return no_other_array || (has_1d_array_of_same_rows && !one_label) ||
-         (labels_have_rows && all_have_row_count);
+  return is_only_array || (has_1d_array_of_same_rows && !has_single_label) ||
+         (has_labels_of_same_rows && all_have_same_rows);
 }
 
 std::optional<size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
@@ -319,9 +320,9 @@ bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& l
   return payload_shape.size() > 1 && std::none_of(payload_shape.begin(), payload_shape.end(), equals_count);
 }
 
-// Marks the arrays that form a series of samples with the payload, and the payload itself. They have its type
-// and its number of dimensions, and their names differ from its name only in numbers. If there are fewer than
-// three with the payload, marks none, because they may be fields of one sample.
+// Marks the payload and the arrays that form a series of samples with it. These arrays have the type of the
+// payload and its number of dimensions, and their names differ from its name only in numbers. If a series has
+// fewer than three arrays with the payload, marks none, because they may be fields of one sample.
 std::vector<bool> find_series(std::span<const StoredArray> arrays, size_t payload,
                               const std::vector<bool>& may_belong) {
   constexpr size_t kMinArrays = 3;

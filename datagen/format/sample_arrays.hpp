@@ -57,16 +57,17 @@ class SampleArrays {
   // Fails with `internal` if not all samples of the plan have been added.
   Result<void> check_complete() const;
 
-  // The arrays to write, the payload first. If the length of a field varies, its array has the length of the
-  // samples added so far. An array of labels comes last, if samples have labels and no field has its name.
+  // The arrays to write, the payload first. If the length of a field varies, its array is as long as all
+  // samples added so far together. An array of labels comes last, if samples have labels and no field has the
+  // name of a label array.
   std::vector<ArrayPlan> plans() const;
   // All bytes of an array, valid until the next call. If the object has one sample, they come from `sample`.
-  // If it has several, `array` must not be the payload, whose bytes are not kept.
+  // If the object has several samples, `array` must not be the payload, whose bytes are not kept.
   FieldBytes content(const ArrayPlan& array, const SampleBytes* sample);
 
   uint64_t samples() const { return samples_; }
   // Whether the length of every array is final: later samples cannot change it.
-  bool lengths_known() const { return !varies_ || added_ == samples_; }
+  bool lengths_known() const { return !varies_ || added_samples_ == samples_; }
 
   static constexpr uint64_t kMostFieldBytes = uint64_t{256} << 20;
 
@@ -77,15 +78,15 @@ class SampleArrays {
   const bool is_stacked_;
   bool varies_ = false;  // whether any field has a variable length
   bool has_labels_ = false;
-  uint64_t added_ = 0;
+  uint64_t added_samples_ = 0;
   uint64_t buffered_bytes_ = 0;
   std::vector<std::vector<std::byte>> buffered_;  // for each field, the bytes of all samples so far
-  std::vector<uint32_t> buffered_crc32c_;         // for each field, the checksum of these bytes
+  std::vector<uint32_t> buffered_crc32c_;         // for each field, the checksum of its bytes in buffered_
   // For each field, the offset of each sample in the field's array, in elements, as the object stores them.
   std::vector<std::vector<std::byte>> offsets_;
   std::vector<uint64_t> lengths_;  // bytes of all samples so far, one per field
   std::vector<std::byte> labels_;
-  std::span<const std::byte> piece_;  // the result of content() refers to this
+  std::span<const std::byte> piece_;  // the bytes to which the last result of content() refers
 };
 
 // An array that a scan found in an object. Any program may have made the object.
@@ -107,8 +108,8 @@ struct SampleChoice {
   std::optional<size_t> labels{};       // index of the array with one integer per sample
   std::vector<size_t> sample_arrays{};  // if layout is `separate_arrays`: the arrays that are one sample each
   // Number of arrays that belong to no sample. Labels, statistics and further fields of the samples are not
-  // counted. An array is a further field if it has as many rows as the payload, or if there is only one
-  // label.
+  // counted. If there are several samples, an array with one row per sample is a further field. If the whole
+  // payload is one sample with a label, every array is a further field that forms no series with the payload.
   uint64_t left_out_count = 0;
   // If labels do not fit the samples in number, the index of these labels. Otherwise the index of the first
   // array that belongs to no sample.
@@ -128,13 +129,13 @@ struct SampleChoice {
 //      rows.
 //    - There is no other array.
 // 3. In an object without labels and offsets, the payload and the arrays like it are one sample each. They
-//    are in natural order of their names (arr_2 before arr_10). Arrays of the same type and shape are like it
-//    if there are at least three. Arrays of the same type and number of dimensions are like it if there are
-//    at least two, and if their names differ only in numbers.
+//    are in natural order of their names (arr_2 before arr_10). An array of the same type and shape as the
+//    payload is like it, if there are at least three such arrays with the payload. An array of the same type
+//    and number of dimensions is like it, if its name differs from the payload's name only in numbers.
 // 4. Otherwise the payload is one sample.
 //
 // The labels of the payload are those in its group ("train/y" for "train/x"), or else those in the nearest
-// group around it. An array with other labels than the payload's is no field of the payload's samples.
+// group around it. An array whose labels are not the payload's is no field of the payload's samples.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

@@ -27,7 +27,7 @@ StoredArray labels(std::string name, std::vector<uint64_t> shape) {
   return stored(std::move(name), std::move(shape), 8, true);
 }
 
-std::string chosen(const std::vector<StoredArray>& arrays) {
+std::string choice_text(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   if (!choice) return "nothing";
   const std::string layout = choice->layout == Layout::rows     ? " rows"
@@ -37,128 +37,129 @@ std::string chosen(const std::vector<StoredArray>& arrays) {
          (choice->labels ? " by " + arrays[*choice->labels].name : "");
 }
 
-TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
-  EXPECT_EQ(chosen({}), "nothing");
-  EXPECT_EQ(chosen({labels("label", {5}), stored("x", {5, 2, 3})}), "5 rows of x by label");
-  EXPECT_EQ(chosen({labels("a/labels", {5, 1}), stored("a/x", {5, 2, 3})}), "5 rows of a/x by a/labels");
-  // y has no integers, so it is no labels
-  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");
-  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("weight", {5})}), "5 rows of x");
-  EXPECT_EQ(chosen({stored("x", {5, 2, 3})}), "5 rows of x");
-  EXPECT_EQ(chosen({stored("x", {500})}), "1 whole of x");
-  EXPECT_EQ(chosen({stored("x", {})}), "1 whole of x");
-  EXPECT_EQ(chosen({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");
+TEST(ChooseSamples, DependsOnTheArraysNextToThePayload) {
+  EXPECT_EQ(choice_text({}), "nothing");
+  EXPECT_EQ(choice_text({labels("label", {5}), stored("x", {5, 2, 3})}), "5 rows of x by label");
+  EXPECT_EQ(choice_text({labels("a/labels", {5, 1}), stored("a/x", {5, 2, 3})}), "5 rows of a/x by a/labels");
+  // y does not contain integers, so it does not contain labels
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("weight", {5})}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3})}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("x", {500})}), "1 whole of x");
+  EXPECT_EQ(choice_text({stored("x", {})}), "1 whole of x");
+  EXPECT_EQ(choice_text({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");
   // A single label means one sample, even if another array has as many entries as x has rows.
-  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
             "1 whole of x by label");
-  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
   // A one-dimensional array is one signal, even if another array has the same length.
-  EXPECT_EQ(chosen({stored("signal", {160000}, 8), stored("time", {160000}, 8)}), "1 whole of signal");
-  EXPECT_EQ(chosen({stored("signal", {160000}, 8), labels("labels", {160000})}), "1 whole of signal");
+  EXPECT_EQ(choice_text({stored("signal", {160000}, 8), stored("time", {160000}, 8)}), "1 whole of signal");
+  EXPECT_EQ(choice_text({stored("signal", {160000}, 8), labels("labels", {160000})}), "1 whole of signal");
   // Climate files: labels are pictures, and the statistics have one row for each channel.
-  EXPECT_EQ(chosen({stored("climate/data", {16, 768, 1152}), labels("climate/labels", {768, 1152}),
-                    stored("climate/stats", {16, 4})}),
+  EXPECT_EQ(choice_text({stored("climate/data", {16, 768, 1152}), labels("climate/labels", {768, 1152}),
+                         stored("climate/stats", {16, 4})}),
             "1 whole of climate/data");
-  EXPECT_EQ(chosen({stored("climate/data", {6, 16, 768, 1152}), labels("climate/labels", {6, 768, 1152}),
-                    stored("climate/stats", {6, 16, 4})}),
+  EXPECT_EQ(choice_text({stored("climate/data", {6, 16, 768, 1152}), labels("climate/labels", {6, 768, 1152}),
+                         stored("climate/stats", {6, 16, 4})}),
             "6 rows of climate/data");
-  EXPECT_EQ(chosen({stored("climate/data", {6, 16, 768, 1152}), labels("climate/labels", {6, 768, 1152}),
-                    stored("mean", {16})}),
+  EXPECT_EQ(choice_text({stored("climate/data", {6, 16, 768, 1152}), labels("climate/labels", {6, 768, 1152}),
+                         stored("mean", {16})}),
             "1 whole of climate/data");
-  EXPECT_EQ(chosen({stored("climate/stats", {16, 4})}), "0 whole of climate/stats");
-  EXPECT_EQ(chosen({stored("stats", {16, 4}), stored("x", {2, 3})}), "1 whole of x");
-  EXPECT_EQ(chosen({stored("image", {9}, 1, true), labels("image_offsets", {4}), labels("label", {3})}),
+  EXPECT_EQ(choice_text({stored("climate/stats", {16, 4})}), "0 whole of climate/stats");
+  EXPECT_EQ(choice_text({stored("stats", {16, 4}), stored("x", {2, 3})}), "1 whole of x");
+  EXPECT_EQ(choice_text({stored("image", {9}, 1, true), labels("image_offsets", {4}), labels("label", {3})}),
             "3 ranges of image by label");
-  EXPECT_EQ(chosen({labels("labels", {3}), labels("y", {4})}), "1 whole of y");
+  EXPECT_EQ(choice_text({labels("labels", {3}), labels("y", {4})}), "1 whole of y");
   // Rows of zero bytes, or more rows than the file has bytes.
-  EXPECT_EQ(chosen({stored("x", {UINT64_MAX, 0}), stored("y", {UINT64_MAX}, 0)}), "1 whole of x");
+  EXPECT_EQ(choice_text({stored("x", {UINT64_MAX, 0}), stored("y", {UINT64_MAX}, 0)}), "1 whole of x");
 }
 
-std::string each(const std::vector<StoredArray>& arrays) {
+std::string separate_samples(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   std::string names;
   for (const size_t i : choice->sample_arrays) names += arrays[i].name + " ";
   return names + "but " + std::to_string(choice->left_out_count);
 }
 
-TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
-  EXPECT_EQ(each({stored("arr_0", {9, 8}), stored("arr_10", {9, 8}), stored("arr_2", {9, 8})}),
+TEST(ChooseSamples, SimilarArraysAreOneSampleEach) {
+  EXPECT_EQ(separate_samples({stored("arr_0", {9, 8}), stored("arr_10", {9, 8}), stored("arr_2", {9, 8})}),
             "arr_0 arr_2 arr_10 but 0");
   // Arrays of different sizes and the same type belong together if their names are a series.
-  EXPECT_EQ(
-      each({stored("a/img007", {70}, 1, true), stored("a/img7", {90}, 1, true),
-            stored("b/img8", {80}, 1, true), stored("a/img10", {12}, 1, true), stored("a/img11", {12})}),
-      "a/img007 a/img7 a/img10 but 2");
-  EXPECT_EQ(each({stored("cat", {9, 8}), stored("ape", {9, 8}), stored("dog", {9, 8}), stored("mean", {5}, 8),
-                  stored("stats", {9, 8})}),
+  EXPECT_EQ(separate_samples({stored("a/img007", {70}, 1, true), stored("a/img7", {90}, 1, true),
+                              stored("b/img8", {80}, 1, true), stored("a/img10", {12}, 1, true),
+                              stored("a/img11", {12})}),
+            "a/img007 a/img7 a/img10 but 2");
+  EXPECT_EQ(separate_samples({stored("cat", {9, 8}), stored("ape", {9, 8}), stored("dog", {9, 8}),
+                              stored("mean", {5}, 8), stored("stats", {9, 8})}),
             "ape cat dog but 1");
-  // These two are fields of one sample.
-  EXPECT_EQ(each({stored("signal", {9}, 8), stored("time", {9}, 8)}), "but 1");
-  EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}, 8)}), "but 1");
+  // In each of these two objects, the arrays are fields of one sample.
+  EXPECT_EQ(separate_samples({stored("signal", {9}, 8), stored("time", {9}, 8)}), "but 1");
+  EXPECT_EQ(separate_samples({stored("x0", {9, 8}), stored("x1", {9, 8}, 8)}), "but 1");
   // Labels and offsets decide what the samples are. Arrays next to a single label belong to its sample.
-  EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {1})}), "but 0");
-  EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {9})}), "but 0");
+  EXPECT_EQ(separate_samples({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {1})}), "but 0");
+  EXPECT_EQ(separate_samples({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {9})}), "but 0");
+  EXPECT_EQ(separate_samples(
+                {stored("x0", {9}), labels("x0_offsets", {3}), stored("x1", {9}), labels("x1_offsets", {3})}),
+            "but 0");
   EXPECT_EQ(
-      each({stored("x0", {9}), labels("x0_offsets", {3}), stored("x1", {9}), labels("x1_offsets", {3})}),
-      "but 0");
-  EXPECT_EQ(each({stored("x", {9, 8}), labels("label", {9}), stored("w", {9}), stored("names", {4})}),
-            "but 1");
+      separate_samples({stored("x", {9, 8}), labels("label", {9}), stored("w", {9}), stored("names", {4})}),
+      "but 1");
 }
 
 TEST(ChooseSamples, LabelsAreThoseOfTheirGroup) {
-  EXPECT_EQ(chosen({stored("train/x", {20, 4, 4}), labels("train/y", {20}), stored("val/x", {8, 4, 4}),
-                    labels("val/y", {8})}),
+  EXPECT_EQ(choice_text({stored("train/x", {20, 4, 4}), labels("train/y", {20}), stored("val/x", {8, 4, 4}),
+                         labels("val/y", {8})}),
             "20 rows of train/x by train/y");
-  EXPECT_EQ(chosen({stored("train/x", {20, 4, 4}), labels("train/y", {20}), stored("val/x", {20, 4, 4}),
-                    labels("val/y", {20})}),
+  EXPECT_EQ(choice_text({stored("train/x", {20, 4, 4}), labels("train/y", {20}), stored("val/x", {20, 4, 4}),
+                         labels("val/y", {20})}),
             "20 rows of train/x by train/y");
-  EXPECT_EQ(chosen({stored("train/x", {20, 4, 4}), stored("val/x", {8, 4, 4}), labels("val/y", {20})}),
+  EXPECT_EQ(choice_text({stored("train/x", {20, 4, 4}), stored("val/x", {8, 4, 4}), labels("val/y", {20})}),
             "20 rows of train/x");
-  EXPECT_EQ(chosen({stored("img_0/data", {4, 4}), labels("img_0/label", {}), stored("img_1/data", {4, 4}),
-                    labels("img_1/label", {})}),
+  EXPECT_EQ(choice_text({stored("img_0/data", {4, 4}), labels("img_0/label", {}),
+                         stored("img_1/data", {4, 4}), labels("img_1/label", {})}),
             "1 whole of img_0/data by img_0/label");
-  EXPECT_EQ(chosen({stored("a/b/x", {5, 2}), labels("label", {5})}), "5 rows of a/b/x by label");
-  EXPECT_EQ(chosen({stored("a/b/x", {5, 2}), labels("a/y", {5}), labels("label", {5})}),
+  EXPECT_EQ(choice_text({stored("a/b/x", {5, 2}), labels("label", {5})}), "5 rows of a/b/x by label");
+  EXPECT_EQ(choice_text({stored("a/b/x", {5, 2}), labels("a/y", {5}), labels("label", {5})}),
             "5 rows of a/b/x by a/y");
 }
 
-std::string left_out(const std::vector<StoredArray>& arrays) {
+std::string left_out_text(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   return std::to_string(choice->left_out_count) +
          (choice->first_left_out ? " from " + arrays[*choice->first_left_out].name : "") +
          (choice->labels_do_not_fit ? " that do not fit" : "");
 }
 
-TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
-  // val/x has other labels; it is no field, even with as many rows as train/x
+TEST(ChooseSamples, ArraysThatBelongToNoSampleAreCountedAndNamed) {
+  // val/x has its own labels, so it is no field of the samples of train/x, even with as many rows as train/x
   for (const uint64_t rows : {8U, 20U})
-    EXPECT_EQ(left_out({stored("train/x", {20, 4, 4}, 8), labels("train/y", {20}), stored("val/x", {rows, 4}),
-                        labels("val/y", {rows}), stored("val/stats", {3})}),
+    EXPECT_EQ(left_out_text({stored("train/x", {20, 4, 4}, 8), labels("train/y", {20}),
+                             stored("val/x", {rows, 4}), labels("val/y", {rows}), stored("val/stats", {3})}),
               "2 from val/x");
-  EXPECT_EQ(left_out({stored("0/image", {4, 4}), labels("0/label", {}), stored("0/mask", {4, 4}),
-                      labels("1/label", {}), stored("1/image", {4, 4})}),
+  EXPECT_EQ(left_out_text({stored("0/image", {4, 4}), labels("0/label", {}), stored("0/mask", {4, 4}),
+                           labels("1/label", {}), stored("1/image", {4, 4})}),
             "2 from 1/label");
-  EXPECT_EQ(left_out({stored("a", {9}), labels("a_offsets", {3}), labels("label", {2}), stored("b/a", {9}),
-                      labels("b/a_offsets", {3}), labels("b/label", {2})}),
+  EXPECT_EQ(left_out_text({stored("a", {9}), labels("a_offsets", {3}), labels("label", {2}),
+                           stored("b/a", {9}), labels("b/a_offsets", {3}), labels("b/label", {2})}),
             "3 from b/a");
   // A series of arrays is not taken as several fields of one sample.
-  EXPECT_EQ(left_out({labels("label", {}), stored("img0", {4, 4}), stored("img1", {4, 3}),
-                      stored("img2", {4, 4}), stored("factor", {})}),
+  EXPECT_EQ(left_out_text({labels("label", {}), stored("img0", {4, 4}), stored("img1", {4, 3}),
+                           stored("img2", {4, 4}), stored("factor", {})}),
             "2 from img1");
-  EXPECT_EQ(left_out({stored("cat", {4, 4}), stored("ape", {4, 4}), labels("labels", {2})}),
+  EXPECT_EQ(left_out_text({stored("cat", {4, 4}), stored("ape", {4, 4}), labels("labels", {2})}),
             "2 from labels that do not fit");
-  EXPECT_EQ(left_out({stored("x", {10, 4, 4}), labels("label", {7})}), "1 from label that do not fit");
-  EXPECT_EQ(left_out({stored("w", {10}), stored("x", {10, 4, 4}), labels("label", {7, 1})}),
+  EXPECT_EQ(left_out_text({stored("x", {10, 4, 4}), labels("label", {7})}), "1 from label that do not fit");
+  EXPECT_EQ(left_out_text({stored("w", {10}), stored("x", {10, 4, 4}), labels("label", {7, 1})}),
             "1 from label that do not fit");
-  EXPECT_EQ(left_out({stored("x", {9}), labels("x_offsets", {4}), labels("label", {2})}),
+  EXPECT_EQ(left_out_text({stored("x", {9}), labels("x_offsets", {4}), labels("label", {2})}),
             "1 from label that do not fit");
   // Label arrays that are fields: a number for each step of a signal, for each column or for each pixel, or
   // targets.
-  EXPECT_EQ(left_out({stored("x", {100}), labels("label", {7})}), "0");
-  EXPECT_EQ(left_out({stored("x", {10, 7, 4}), labels("label", {7})}), "0");
-  EXPECT_EQ(left_out({stored("x", {10, 4, 4}), labels("label", {2, 4})}), "0");
-  EXPECT_EQ(left_out({stored("x", {10, 4, 4}), stored("y", {7})}), "0");
-  EXPECT_EQ(left_out({stored("x", {9, 1, 1}), labels("y", {8, 1, 1}), labels("y_offsets", {3})}), "0");
+  EXPECT_EQ(left_out_text({stored("x", {100}), labels("label", {7})}), "0");
+  EXPECT_EQ(left_out_text({stored("x", {10, 7, 4}), labels("label", {7})}), "0");
+  EXPECT_EQ(left_out_text({stored("x", {10, 4, 4}), labels("label", {2, 4})}), "0");
+  EXPECT_EQ(left_out_text({stored("x", {10, 4, 4}), stored("y", {7})}), "0");
+  EXPECT_EQ(left_out_text({stored("x", {9, 1, 1}), labels("y", {8, 1, 1}), labels("y_offsets", {3})}), "0");
 }
 
 const std::array kFields{
@@ -166,7 +167,7 @@ const std::array kFields{
     Field{.name = "mask", .codec = "raw", .extension = ".bin", .shape = {64 << 20}},
 };
 
-TEST(SampleArrays, SamplesAreAsTheirPlanSays) {
+TEST(SampleArrays, SamplesMustMatchThePlan) {
   const std::span<const Field> fields(kFields.data(), 1);
   SampleArrays arrays({.name = "a.npz", .samples = 2, .fields = fields}, true);
   const std::vector<std::byte> bytes = pattern(4);
@@ -176,7 +177,7 @@ TEST(SampleArrays, SamplesAreAsTheirPlanSays) {
   EXPECT_ERRC(Errc::internal, arrays.add({.key = "k", .label_name = {}, .fields = {&wrong, 1}}), "3 bytes");
 }
 
-TEST(SampleArrays, LabelsAreOfAllOrOfNone) {
+TEST(SampleArrays, LabelsAreRequiredForAllSamplesOrNone) {
   const std::span<const Field> fields(kFields.data(), 1);
   const std::vector<std::byte> bytes = pattern(4);
   const std::span<const std::byte> piece(bytes);
@@ -185,14 +186,15 @@ TEST(SampleArrays, LabelsAreOfAllOrOfNone) {
   ASSERT_OK(arrays.add({.key = "k", .label = 5, .label_name = {}, .fields = {&field, 1}}));
   EXPECT_EQ(arrays.plans().back().name, "label");
   EXPECT_ERRC(Errc::internal, arrays.add({.key = "k", .label_name = {}, .fields = {&field, 1}}), "label");
-  SampleArrays without({.name = "a.npz", .samples = 1, .fields = fields}, true);
-  ASSERT_OK(without.add({.key = "k", .label_name = {}, .fields = {&field, 1}}));
-  EXPECT_EQ(without.plans().size(), 1U);
-  EXPECT_OK(without.check_complete());
-  EXPECT_ERRC(Errc::internal, without.add({.key = "k", .label_name = {}, .fields = {&field, 1}}), "too many");
+  SampleArrays without_labels({.name = "a.npz", .samples = 1, .fields = fields}, true);
+  ASSERT_OK(without_labels.add({.key = "k", .label_name = {}, .fields = {&field, 1}}));
+  EXPECT_EQ(without_labels.plans().size(), 1U);
+  EXPECT_OK(without_labels.check_complete());
+  EXPECT_ERRC(Errc::internal, without_labels.add({.key = "k", .label_name = {}, .fields = {&field, 1}}),
+              "too many");
 }
 
-TEST(SampleArrays, WhatWaitsInMemoryIsBounded) {
+TEST(SampleArrays, MemoryOfBufferedFieldsIsBounded) {
   const std::vector<std::byte> bytes(64 << 20);
   const std::span<const std::byte> piece(bytes);
   const std::array sample{FieldBytes{.pieces = {}, .bytes = 4},
@@ -203,7 +205,7 @@ TEST(SampleArrays, WhatWaitsInMemoryIsBounded) {
               "fewer samples");
 }
 
-TEST(PatchableWriter, HoldsWhatCannotBeWrittenOver) {
+TEST(PatchableWriter, BuffersForAppendOnlyBackEnds) {
   Tier tier = open_tier("mem:patchable", kNoNamedTiers).value();
   AppendingBackend appending(std::move(tier.backend));
   const auto writer = create_patchable(appending, "a", 0).value();

@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
-// Inflates bytes of the member to `out` until `out` is full or the member ends. Returns how many. Removes the
-// bytes that it has read from the front of `in`.
+// Inflates bytes of the gzip member in `in` to `out`, until `out` is full or the member ends. Returns the
+// number of inflated bytes. Removes the bytes that it has read from the front of `in`.
 Result<size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater, std::span<const std::byte>& in,
                             bool& member_ended) {
   size_t inflated_bytes = 0;
@@ -89,7 +89,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
                       max_record_bytes_);
   const auto record_bytes = size_t(length + kFramingBytes);
   try {
-    record_.grow(record_bytes + 1);  // one byte more: if it is filled, the record is too long
+    record_.grow(record_bytes + 1);  // one extra byte: if it is filled, the record is too long
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for a record of {} bytes", length);
   }

@@ -17,8 +17,8 @@ namespace penstock {
 std::string_view payload_codec(std::string_view codec);
 
 // Removes the wrapping of samples: gzip, TFRecord framing and tf.Example. The codec of the corpus says which
-// of these there are. It reuses one buffer, which becomes as large as the largest record. Only one thread at
-// a time may use it.
+// of these the samples have. It reuses one buffer, which becomes as large as the largest record. Only one
+// thread at a time may use it.
 class SampleOpener {
  public:
   // `codec` is the codec of the corpus (ManifestFacts::codec). With "mixed", open() unwraps those samples
@@ -32,7 +32,7 @@ class SampleOpener {
   }
 
   // Returns the payload of a stored sample. If the sample is not wrapped, this is `stored` itself. Otherwise
-  // it is valid until the next call.
+  // the payload is valid until the next call.
   // Errors: `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated`
   // if bytes are missing. Messages give the offset in the sample.
   // Memory: never more than deflate can produce from `stored`.

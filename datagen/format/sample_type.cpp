@@ -43,7 +43,7 @@ bool has_extension(std::string_view object_name, std::string_view extension) {
 Result<SampleTypes> SampleTypes::parse(std::string_view text) {
   SampleTypes types;
   for (std::string_view rest = text;;) {
-    const bool last = rest.find(',') == std::string_view::npos;
+    const bool is_last_extension = rest.find(',') == std::string_view::npos;
     std::string_view extension = take_part(rest, ',');
     if (extension.starts_with('.')) extension.remove_prefix(1);
     if (extension.empty() || extension.find_first_of("/.* ") != std::string_view::npos)
@@ -51,7 +51,7 @@ Result<SampleTypes> SampleTypes::parse(std::string_view text) {
                         "types '{}': say extensions like jpg,png, or any for every file", text);
     types.extensions_.push_back(lower_case(extension));
     types.accepts_any_ = types.accepts_any_ || types.extensions_.back() == "any";
-    if (last) return types;
+    if (is_last_extension) return types;
   }
 }
 

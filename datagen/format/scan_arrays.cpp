@@ -100,10 +100,10 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   return out;
 }
 
-// Calls `found` for each array of choice.sample_arrays, since each is one sample.
+// Calls `visit_sample` for each array of choice.sample_arrays, since each is one sample.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(size_t array)>& locate,
-                       const Format::Visit& found) {
+                       const Format::Visit& visit_sample) {
   Format::LeftOutParts left_out = describe_left_out(arrays, choice);
   for (const size_t i : choice.sample_arrays) {
     const StoredArray& array = arrays[i];
@@ -114,10 +114,10 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
     if (extent.item_bytes == 1 && array.shape.size() == 1) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
-    found({.label_name = {},
-           .placement = placement,
-           .codec = codec,
-           .arrays_left_out = std::exchange(left_out, {})});
+    visit_sample({.label_name = {},
+                  .placement = placement,
+                  .codec = codec,
+                  .arrays_left_out = std::exchange(left_out, {})});
   }
   return success();
 }
@@ -126,19 +126,20 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
 
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
-                         const Format::Visit& found) {
+                         const Format::Visit& visit_sample) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
-  if (choice->layout == Layout::separate_arrays) return scan_each(window, arrays, *choice, locate, found);
+  if (choice->layout == Layout::separate_arrays)
+    return scan_each(window, arrays, *choice, locate, visit_sample);
   const StoredArray& payload = arrays[choice->payload];
   PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
-  Integers range_ends;
+  Integers range_bounds;
   Integers labels;
   if (choice->offsets) {
     PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->offsets));
-    PENSTOCK_ASSIGN(range_ends, Integers::read(window, arrays[*choice->offsets], array_extent));
+    PENSTOCK_ASSIGN(range_bounds, Integers::read(window, arrays[*choice->offsets], array_extent));
   }
   if (choice->labels) {
     PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->labels));
@@ -154,21 +155,21 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
     Placement placement{extent.offset, payload.bytes};
     if (choice->layout == Layout::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
     if (choice->layout == Layout::ranges) {
-      if (range_ends[i] > range_ends[i + 1] || range_ends[i + 1] > item_count)
-        return window.corrupt(
-            extent.offset, fmt::format("sample {} of '{}' from element {} to {} of {}", i, payload.name,
-                                       range_ends.to_decimal(i), range_ends.to_decimal(i + 1), item_count));
-      placement = {extent.offset + range_ends[i] * extent.item_bytes,
-                   (range_ends[i + 1] - range_ends[i]) * extent.item_bytes};
+      if (range_bounds[i] > range_bounds[i + 1] || range_bounds[i + 1] > item_count)
+        return window.corrupt(extent.offset, fmt::format("sample {} of '{}' from element {} to {} of {}", i,
+                                                         payload.name, range_bounds.to_decimal(i),
+                                                         range_bounds.to_decimal(i + 1), item_count));
+      placement = {extent.offset + range_bounds[i] * extent.item_bytes,
+                   (range_bounds[i + 1] - range_bounds[i]) * extent.item_bytes};
     }
     if (i == 0 && is_plain_bytes && choice->layout != Layout::rows) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
     if (choice->labels) label = labels.to_decimal(i);
-    found({.label_name = label,
-           .placement = placement,
-           .codec = codec,
-           .arrays_left_out = std::exchange(left_out, {})});
+    visit_sample({.label_name = label,
+                  .placement = placement,
+                  .codec = codec,
+                  .arrays_left_out = std::exchange(left_out, {})});
   }
   return success();
 }

@@ -1,4 +1,5 @@
-// Finds the samples in an object of arrays, which any program may have made. All formats of arrays use it.
+// Finds the samples in an object that contains arrays. Any program may have made the object. All formats that
+// store arrays use this file.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +34,18 @@ Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement
 // allocated for the samples.
 Result<void> check_sample_count(const ByteWindow& window, uint64_t samples);
 
-// Returns Errc::interrupted when the user has stopped the program. A loop over samples that does no I/O needs
-// it, because only I/O would notice the stop. Only every 65536th call really checks.
+// Returns Errc::interrupted when the user has stopped the program. Without it, a loop over samples that does
+// no I/O would not notice the stop. To be fast, it really checks only if `sample` is a multiple of 65536.
 inline Result<void> check_interrupt_at(uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
-// Calls `found` for every sample that choose_samples() chooses, with its label in decimal if it has one.
-// Calls `locate` to learn where an array's bytes are, only for the arrays that it needs.
+// Calls `visit_sample` for every sample that choose_samples() chooses, with its label in decimal if it has
+// one. Calls `locate` to learn where the bytes of an array are. Does so only for the arrays that it needs.
 // Errors: `corrupt` if offsets do not ascend. `unsupported` if there is no array, if the bytes of a sample
 // are not contiguous, or if there are too many samples (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
-                         const Format::Visit& found);
+                         const Format::Visit& visit_sample);
 
 }  // namespace penstock

@@ -15,8 +15,8 @@ namespace penstock {
 
 inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 
-// A format that splits samples over objects, and names the objects, by a Shards. Subclasses write and scan
-// the content of an object. It is immutable, so any thread may use it.
+// A format that uses a Shards to split samples over objects and to name the objects. Subclasses write and
+// scan the content of an object. It is immutable, so any thread may use it.
 class ShardedFormat : public Format {
  public:
   uint64_t objects(uint64_t samples) const final { return shards_.objects(samples); }

@@ -13,7 +13,8 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);
-// The most bytes of a pax header or a long name. It is read in one piece, so it must fit into ObjectWindow.
+// The most bytes of a pax header or a long name. Both are read in one piece, so they must fit into
+// ObjectWindow.
 constexpr uint64_t kMostExtensionBytes = 512 << 10;
 
 std::string_view header_field(std::string_view block, TarField field) {
@@ -160,13 +161,13 @@ Result<void> TarReader::read_pax(Extent content) {
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
     const size_t equals_sign = record.find('=');
     if (equals_sign == std::string_view::npos) return object_.corrupt(at, "a damaged pax header");
-    PENSTOCK_TRY(set_pax(at, record.substr(0, equals_sign), record.substr(equals_sign + 1)));
+    PENSTOCK_TRY(apply_pax_record(at, record.substr(0, equals_sign), record.substr(equals_sign + 1)));
     rest.remove_prefix(length);
   }
   return success();
 }
 
-Result<void> TarReader::set_pax(uint64_t at, std::string_view key, std::string_view value) {
+Result<void> TarReader::apply_pax_record(uint64_t at, std::string_view key, std::string_view value) {
   if (key == "path") next_name_ = value;
   if (key.starts_with("GNU.sparse."))
     return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");

@@ -16,8 +16,8 @@
 namespace penstock {
 
 // Appends the header of a regular file. The header has mode 644, no owner and time 0 (1970), so that the same
-// content makes the same archive. If the name does not fit into it, a pax header with the name comes before
-// it. A size of 8 GiB or more is written in base 256.
+// content makes the same archive. If the name does not fit into the header, a pax header with the name comes
+// before it. A size of 8 GiB or more is written in base 256.
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, uint64_t bytes);
 
 // Reads the regular files of an archive one after another. Only one thread at a time may use it. Skips links,
@@ -38,13 +38,13 @@ class TarReader {
   struct Header;
   Result<Header> read_header();
   Result<void> read_pax(Extent content);
-  Result<void> set_pax(uint64_t at, std::string_view key, std::string_view value);
+  Result<void> apply_pax_record(uint64_t at, std::string_view key, std::string_view value);
   Result<void> set_name(uint64_t at, std::string_view name);
 
   ObjectWindow& object_;
   uint64_t offset_ = 0;
   std::optional<std::string> next_name_;  // from a pax header or a long name; for the next file
-  std::optional<uint64_t> next_bytes_;
+  std::optional<uint64_t> next_bytes_;    // size of the next file, from a pax header
   ArchiveMember member_;
 };
 

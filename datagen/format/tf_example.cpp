@@ -158,7 +158,7 @@ constexpr std::array<std::string_view, 2> kLabelNumberKeys{"image/class/label", 
 constexpr std::string_view kFileName = "filename";
 
 // Whether a part of the feature's name is "stats". Slashes separate the parts.
-bool is_of_statistics(std::string_view key) {
+bool names_statistics(std::string_view key) {
   while (!key.empty())
     if (take_part(key, '/') == kStatisticsName) return true;
   return false;
@@ -174,8 +174,10 @@ class ExampleScanner {
         return inspect_entry(entry);
       });
     }));
-    TfExampleParts found{
-        .payload = payload_, .codec = codec_, .label = {}, .is_statistics = has_statistics_ && !has_others_};
+    TfExampleParts found{.payload = payload_,
+                         .codec = codec_,
+                         .label = {},
+                         .is_statistics = has_statistics_ && !has_other_features_};
     for (const auto* names : {&label_texts_, &label_numbers_})
       for (const std::string& name : *names)
         if (found.label.empty()) found.label = name;
@@ -201,10 +203,10 @@ class ExampleScanner {
       }
     }
     if (!feature) return success();
-    if (is_of_statistics(key))
+    if (names_statistics(key))
       has_statistics_ = true;
     else if (key != kFileName)
-      has_others_ = true;
+      has_other_features_ = true;
     return inspect_feature(key, *feature);
   }
 
@@ -224,9 +226,9 @@ class ExampleScanner {
   }
 
   Result<void> inspect_bytes(const std::string& key, Extent list) {
-    bool is_first = true;
+    bool is_first_value = true;
     return MessageReader(object_, list).for_each(1, [&](Extent value) -> Result<void> {
-      if (!std::exchange(is_first, false)) return success();
+      if (!std::exchange(is_first_value, false)) return success();
       const bool is_preferred = key == kPayloadKey;
       if (is_preferred || (!payload_is_preferred_ && (!payload_ || value.length > payload_->length))) {
         payload_ = value;
@@ -259,7 +261,7 @@ class ExampleScanner {
   std::optional<Extent> payload_;
   bool payload_is_preferred_ = false;
   bool has_statistics_ = false;
-  bool has_others_ = false;  // whether there are features other than statistics and a file name
+  bool has_other_features_ = false;  // whether there are features other than statistics and a file name
   std::string_view codec_ = "raw";
   std::array<std::string, kLabelTextKeys.size()> label_texts_;
   std::array<std::string, kLabelNumberKeys.size()> label_numbers_;
@@ -273,13 +275,13 @@ void TfExampleWriter::clear() {
 }
 
 // Writes everything of a feature that comes before its value of `value_bytes` bytes. Then makes space in
-// copied_ for `own_bytes` bytes of the value and returns the address of the space, which the caller fills.
-// `own_bytes` is 0 if the value is not copied.
+// copied_ for `reserved_bytes` bytes of the value and returns the address of the space, which the caller
+// fills. `reserved_bytes` is 0 if the value is not copied.
 std::byte* TfExampleWriter::begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes,
-                                          uint64_t own_bytes) {
+                                          uint64_t reserved_bytes) {
   const uint64_t list_bytes = delimited_bytes(value_bytes);
   const uint64_t feature_bytes = delimited_bytes(list_bytes);
-  const size_t max_bytes = copied_bytes_ + 5 * (1 + kMostVarintBytes) + name.size() + own_bytes;
+  const size_t max_bytes = copied_bytes_ + 5 * (1 + kMostVarintBytes) + name.size() + reserved_bytes;
   if (copied_.size() < max_bytes) copied_.resize(2 * max_bytes);
   std::byte* at = copied_.data() + copied_bytes_;
   at = put_delimited(at, 1, delimited_bytes(name.size()) + delimited_bytes(feature_bytes));
@@ -288,7 +290,7 @@ std::byte* TfExampleWriter::begin_feature(std::string_view name, uint64_t list, 
   at = put_delimited(at, 2, feature_bytes);
   at = put_delimited(at, list, list_bytes);
   at = put_delimited(at, 1, value_bytes);
-  copied_bytes_ = size_t(at - copied_.data()) + own_bytes;
+  copied_bytes_ = size_t(at - copied_.data()) + reserved_bytes;
   return at;
 }
 

@@ -35,7 +35,7 @@ class TfExampleWriter {
 
   struct Message {
     uint64_t bytes = 0;
-    uint32_t crc32c = 0;              // of the message; uses the fields' CRC32C where these are known
+    uint32_t crc32c = 0;  // CRC32C of the message; computed from the fields' CRC32Cs where these are known
     uint64_t first_field_offset = 0;  // offset in the message of the first field's bytes
   };
   // Finishes the message. It has the features in the order in which they were added. Appends spans of its
@@ -47,7 +47,8 @@ class TfExampleWriter {
     size_t copied_before;  // number of bytes of copied_ that come before this field
     FieldBytes field;
   };
-  std::byte* begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes, uint64_t own_bytes);
+  std::byte* begin_feature(std::string_view name, uint64_t list, uint64_t value_bytes,
+                           uint64_t reserved_bytes);
 
   std::vector<std::byte> copied_;  // all bytes of the message except those of fields; never shrinks
   size_t copied_bytes_ = 0;        // number of bytes of copied_ in use
@@ -63,7 +64,8 @@ struct TfExampleParts {
   std::optional<Extent> payload;  // its range in the object; nothing if no feature has bytes
   std::string_view codec;         // by its first bytes: "jpeg", "png" or "raw"
   std::string label;              // "" if none
-  bool is_statistics = false;     // all features except a file name are statistics: "climate/stats/shape"
+  // Whether all features except a file name are statistics, such as "climate/stats/shape".
+  bool is_statistics = false;
 };
 
 // Finds payload and label in the Example whose bytes are at `message` in the object. Does not read the

@@ -54,9 +54,9 @@ bool is_image(const Field& field) {
   return field.name == kImageName && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
 }
 
-// DLIO reads two features of a record: the payload under the name "image", and a number under this name. DLIO
-// takes the payload as a square picture, and the number is the length of its side: the square root of the
-// number of bytes.
+// The name of a feature that DLIO reads in addition to the payload, which it reads under the name "image".
+// DLIO takes the payload as a square picture. This feature is the length of the picture's side in pixels: the
+// square root of the number of bytes.
 constexpr std::string_view kSizeName = "size";
 
 uint64_t side_of_square(uint64_t bytes) {
@@ -238,18 +238,18 @@ class TfRecord final : public ShardedFormat {
     return !is_hidden(object_name) && is_tfrecord_name(uncompressed_name);
   }
 
-  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const bool gzip, is_gzip(window));
-    if (gzip) return scan_tfrecord_gzip(window, found);
+    if (gzip) return scan_tfrecord_gzip(window, visit_sample);
     for (uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
       PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
       const Extent payload = example.payload.value_or(message);
-      found({.label_name = example.label,
-             .placement = {payload.offset, payload.length},
-             .codec = example.codec,
-             .is_statistics = example.is_statistics});
+      visit_sample({.label_name = example.label,
+                    .placement = {payload.offset, payload.length},
+                    .codec = example.codec,
+                    .is_statistics = example.is_statistics});
       at = message.offset + message.length + kTfRecordFooterBytes;
     }
     return success();
@@ -259,8 +259,8 @@ class TfRecord final : public ShardedFormat {
   static constexpr std::string_view kGzipSuffix = ".gz";
 
   // Whether the object is compressed. The content decides, not the name. An object that begins with the two
-  // bytes of gzip may still be uncompressed. It is if the record at its beginning has a length with a correct
-  // checksum.
+  // bytes of gzip may still be uncompressed. It is uncompressed if its first record has a length with a
+  // correct checksum.
   static Result<bool> is_gzip(ObjectWindow& window) {
     const auto inspected = size_t(std::min<uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));

@@ -34,7 +34,7 @@ class MemberWindow final : public ByteWindow {
     member_ended_ = false;
   }
 
-  // As ByteWindow::at(). `length` is at most kBufferBytes / 2.
+  // Like ByteWindow::at(). `length` is at most kBufferBytes / 2.
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override {
     if (offset < begin_)
       return error(Errc::unsupported, offset,
@@ -49,7 +49,7 @@ class MemberWindow final : public ByteWindow {
   }
 
   // Whether the member has exactly `offset` inflated bytes. To find out, it inflates at most a little more
-  // than that.
+  // than `offset` bytes.
   Result<bool> ends_at(uint64_t offset) {
     while (end_ <= offset && !member_ended_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;
@@ -111,7 +111,7 @@ Result<Extent> first_message(MemberWindow& member, uint64_t object_bytes_left) {
 
 }  // namespace
 
-Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found) {
+Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& visit_sample) {
   auto inflater = GzipInflater::start();
   if (!inflater.ok())
     return object.error(inflater.error().code, 0,
@@ -132,10 +132,10 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found
                           "a gzip member holds more than one record, so that no sample has a place of its "
                           "own; gunzip it, or make the data set with --set compression=gzip");
     codec = fmt::format("{}{}", example.codec, kTfRecordGzip);
-    found({.label_name = example.label,
-           .placement = {at, member.end_offset() - at},
-           .codec = codec,
-           .is_statistics = example.is_statistics});
+    visit_sample({.label_name = example.label,
+                  .placement = {at, member.end_offset() - at},
+                  .codec = codec,
+                  .is_statistics = example.is_statistics});
   }
   return success();
 }

@@ -11,12 +11,13 @@
 
 namespace penstock {
 
-// The extension of such objects. The codec of their samples ends in it too: "jpeg.tfrecord.gz".
+// The extension of objects whose records are gzip members. The codec of their samples ends in it too:
+// "jpeg.tfrecord.gz".
 inline constexpr std::string_view kTfRecordGzip = ".tfrecord.gz";
 
-// Calls `found` for every member of the object. Inflates all bytes, because only this shows where a member
-// ends, and checks gzip's checksums. Uses 200 KiB of memory. `unsupported` if a member contains more than one
-// record or the build lacks zlib. `corrupt` or `truncated` if the object is damaged.
-Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found);
+// Calls `visit_sample` for every member of the object. Inflates all bytes, because only this shows where a
+// member ends, and checks gzip's checksums. Uses 200 KiB of memory. `unsupported` if a member contains more
+// than one record or the build lacks zlib. `corrupt` or `truncated` if the object is damaged.
+Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& visit_sample);
 
 }  // namespace penstock

@@ -108,7 +108,7 @@ TEST_F(TfRecordGzip, EveryRecordIsAMemberOfItsOwn) {
   EXPECT_EQ(all, written.plain);
 }
 
-TEST_F(TfRecordGzip, AScanFindsWhatWasLaidDown) {
+TEST_F(TfRecordGzip, AScanFindsTheWrittenSamples) {
   const Written written = write();
   ScanFixture fixture("tfrecord");
   const auto found = fixture.scan(written.compressed).value();
@@ -121,7 +121,7 @@ TEST_F(TfRecordGzip, AScanFindsWhatWasLaidDown) {
   EXPECT_EQ(format_of("tfrecord", {{"compression", "gzip"}})->wrapping(), ".tfrecord.gz");
 }
 
-TEST_F(TfRecordGzip, NamesSayIt) {
+TEST_F(TfRecordGzip, NamesEndInGz) {
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
   EXPECT_EQ(format->object_name(0, 54, "imagenet", "a/b", ".JPEG"), "imagenet-00000-of-00054.tfrecord.gz");
   for (const char* name : {"a.tfrecord.gz", "b/a.tfrecords.gz", "a.tfrec.gz", "train-00003-of-01024.gz"})
@@ -130,7 +130,7 @@ TEST_F(TfRecordGzip, NamesSayIt) {
     EXPECT_FALSE(format->claims(name)) << name;
 }
 
-TEST_F(TfRecordGzip, CutShortAnywhereIsToldOrWhole) {
+TEST_F(TfRecordGzip, TruncationIsAnErrorOrLeavesWholeRecords) {
   const Written written = write();
   ScanFixture fixture("tfrecord");
   size_t whole = 0;
@@ -148,12 +148,12 @@ TEST_F(TfRecordGzip, CutShortAnywhereIsToldOrWhole) {
   EXPECT_EQ(whole, 3U);
 }
 
-TEST_F(TfRecordGzip, EveryFlippedBitIsToldOrHarmless) {
+TEST_F(TfRecordGzip, EveryFlippedBitIsAnErrorOrHarmless) {
   const Written written = write();
   ScanFixture fixture("tfrecord");
   const auto right = fixture.scan(written.compressed).value();
   Bytes bytes = written.compressed;
-  size_t told = 0;
+  size_t error_count = 0;
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto samples = fixture.scan(bytes);
@@ -161,15 +161,15 @@ TEST_F(TfRecordGzip, EveryFlippedBitIsToldOrHarmless) {
       EXPECT_EQ(*samples, right) << bit;
     } else {
       EXPECT_NE(samples.error().what.find("at byte "), std::string::npos);
-      ++told;
+      ++error_count;
     }
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
   }
-  EXPECT_GE(told, 8 * (bytes.size() - size_t{3} * 7))
+  EXPECT_GE(error_count, 8 * (bytes.size() - size_t{3} * 7))
       << "of a member's header, 7 bytes may say what they like";
 }
 
-TEST_F(TfRecordGzip, SeveralRecordsInAMemberHaveNoPlaces) {
+TEST_F(TfRecordGzip, SeveralRecordsInAMemberAreRefused) {
   const Written written = write();
   ScanFixture fixture("tfrecord");
   const Bytes one_member = gzip(written.plain);
@@ -189,14 +189,14 @@ TEST_F(TfRecordGzip, SeveralRecordsInAMemberHaveNoPlaces) {
   EXPECT_EQ(fixture.scan(std::span(long_one).first(300000)).error().code, Errc::unsupported);
 }
 
-TEST_F(TfRecordGzip, WhatLiesBetweenAndBehindMembers) {
+TEST_F(TfRecordGzip, BytesBetweenAndAfterMembers) {
   const Written written = write();
   ScanFixture fixture("tfrecord");
   const Bytes nothing = gzip({});
   EXPECT_TRUE(fixture.scan(nothing).value().empty());
   EXPECT_EQ(fixture.scan(nothing + written.compressed + nothing).value().size(), 3U);
-  for (const Bytes& behind : {Bytes(512), bytes_of("something else"), written.plain}) {
-    const auto samples = fixture.scan(written.compressed + behind);
+  for (const Bytes& appended : {Bytes(512), bytes_of("something else"), written.plain}) {
+    const auto samples = fixture.scan(written.compressed + appended);
     ASSERT_FALSE(samples.ok());
     EXPECT_EQ(samples.error().code, Errc::corrupt);
     const std::string where = "at byte " + std::to_string(written.compressed.size());
@@ -204,7 +204,7 @@ TEST_F(TfRecordGzip, WhatLiesBetweenAndBehindMembers) {
   }
 }
 
-TEST_F(TfRecordGzip, LabelsBehindALargePayload) {
+TEST_F(TfRecordGzip, LabelsAfterALargePayload) {
   const Bytes large = bytes_of("\xff\xd8\xff") + pattern(3 << 20, 5);
   const std::span<const std::byte> content(large);
   TfExampleWriter example;
@@ -221,7 +221,7 @@ TEST_F(TfRecordGzip, LabelsBehindALargePayload) {
   EXPECT_TRUE(std::ranges::equal(SampleOpener::make(kCodec).value().open(member).value(), large));
 }
 
-TEST_F(TfRecordGzip, ANameBehindItsBytesIsTold) {
+TEST_F(TfRecordGzip, ANameAfterItsBytesIsAnError) {
   const Bytes value = field(2, field(1, field(1, pattern(300000, 1))));
   const Bytes record = framed(field(1, field(1, value + field(1, bytes_of("image/encoded")))));
   ScanFixture fixture("tfrecord");
@@ -249,7 +249,7 @@ TEST_F(TfRecordGzip, AbsurdLengthsAndOtherThingsInside) {
   }
 }
 
-TEST_F(TfRecordGzip, OpensWhatWasLaidDown) {
+TEST_F(TfRecordGzip, OpensTheWrittenSamples) {
   const Written written = write();
   for (const std::string_view codec : {kCodec, std::string_view("mixed")}) {
     SampleOpener opener = SampleOpener::make(codec).value();
@@ -263,7 +263,7 @@ TEST_F(TfRecordGzip, OpensWhatWasLaidDown) {
   EXPECT_EQ(payload_codec(kCodec), "jpeg");
 }
 
-TEST_F(TfRecordGzip, NothingElseIsOpened) {
+TEST_F(TfRecordGzip, OtherSamplesAreReturnedUnchanged) {
   const Bytes picture = bytes_of("\xff\xd8\xff and so on");
   const Bytes member = gzip(framed(picture));
   for (const char* codec : {"jpeg", "raw", ""}) {

@@ -93,15 +93,15 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
         picture ? kImage : Field{.name = "x", .codec = "raw", .extension = ".bin", .varies = true};
     const std::string payload = std::string(picture ? kPicture : "0123456789") + std::string(10, 'x');
     const auto bytes = std::as_bytes(std::span(payload));
-    const FieldBytes its{.pieces = {&bytes, 1}, .bytes = bytes.size()};
+    const FieldBytes payload_field{.pieces = {&bytes, 1}, .bytes = bytes.size()};
     auto writer = format->create(*tier.backend, {.name = "o", .samples = 1, .fields = {&field, 1}}).value();
     const Placement placed =
-        writer->add({.key = "a", .label = 300, .label_name = "cat", .fields = {&its, 1}}).value();
+        writer->add({.key = "a", .label = 300, .label_name = "cat", .fields = {&payload_field, 1}}).value();
     Bytes whole(size_t(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
-    // The expected bytes of each feature: its key, then one byte string, or one number (the square root of
-    // 20, rounded down).
+    // The expected bytes of each feature: its key, then one byte string, or one number (the square
+    // root of 20, rounded down).
     EXPECT_EQ(text.find("\x0a\x05image\x12\x18\x0a\x16\x0a\x14" + payload) + 13, placed.offset);
     EXPECT_NE(text.find(std::string("\x0a\x04size\x12\x05\x1a\x03\x0a\x01\x04", 13)), std::string::npos);
     for (const char* other : {"image/", "x/"}) EXPECT_EQ(text.find(other), std::string::npos) << other;
@@ -115,7 +115,7 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
   EXPECT_TRUE(format->check({two.data() + 1, 1}).ok());
 }
 
-TEST(TfRecord, AChecksumThatIsKnownIsTaken) {
+TEST(TfRecord, AKnownChecksumIsUsed) {
   const std::string large(100000, 'x');
   const uint32_t crc = crc32c(std::as_bytes(std::span(large)));
   EXPECT_EQ(write_picture(crc, large).bytes, write_picture(std::nullopt, large).bytes);
@@ -156,7 +156,7 @@ TEST(TfRecord, ArraysHaveShapesAndTheFirstFieldIsThePayload) {
             (ScanFixture::Sample{"signal", {written.placements[0].offset, 24}, "raw"}));
 }
 
-TEST(TfRecord, LabelsBehindAPayloadLargerThanTheWindow) {
+TEST(TfRecord, LabelsAfterAPayloadLargerThanTheWindow) {
   std::string large(3 << 20, 'x');
   large.replace(0, 3, "\xff\xd8\xff");
   const auto content = std::as_bytes(std::span(large));
@@ -177,12 +177,12 @@ TEST(TfRecord, LabelsBehindAPayloadLargerThanTheWindow) {
       (ScanFixture::Sample{"42", {record.size() + 12 + message.first_field_offset, content.size()}, "jpeg"}));
 }
 
-TEST(TfRecord, WhatHasNoBytesIsARecordAsAWhole) {
+TEST(TfRecord, ARecordWithoutBytesFeaturesIsTheSample) {
   ScanFixture fixture("tfrecord");
   EXPECT_EQ(fixture.scan(framed({})).value().at(0), (ScanFixture::Sample{"", {12, 0}, "raw"}));
 }
 
-TEST(TfRecord, ClaimsWhatTensorFlowCallsItsShards) {
+TEST(TfRecord, ClaimsTensorFlowsNamesOfShards) {
   ScanFixture fixture("tfrecord");
   for (const char* name :
        {"a.tfrecord", "b/a.tfrecords", "a.tfrec", "A.TFRECORD", "a.tfrecord.GZ", "v1.0/train-00003-of-01024",
@@ -194,7 +194,7 @@ TEST(TfRecord, ClaimsWhatTensorFlowCallsItsShards) {
     EXPECT_FALSE(fixture.format().claims(name)) << name;
 }
 
-TEST(TfRecord, CutShortAnywhereIsToldOrWhole) {
+TEST(TfRecord, TruncationIsAnErrorOrLeavesWholeRecords) {
   ScanFixture fixture("tfrecord");
   const Bytes record = from_hex(kKnown);
   const Bytes two = twice(record);
@@ -209,7 +209,7 @@ TEST(TfRecord, CutShortAnywhereIsToldOrWhole) {
   }
 }
 
-TEST(TfRecord, EveryFlippedBitIsToldOrHarmless) {
+TEST(TfRecord, EveryFlippedBitIsAnErrorOrHarmless) {
   ScanFixture fixture("tfrecord");
   Bytes bytes = from_hex(kKnown);
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {

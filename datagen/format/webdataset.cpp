@@ -113,14 +113,14 @@ class TarWriter final : public ObjectWriter {
   std::vector<std::byte> header_;
 };
 
-// What the files of one sample that were read so far say about the sample.
+// What is known about a sample from those of its files that have been read so far.
 struct TarSample {
   std::string key;
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
-  // True if the payload is so far a .json or .txt file. The next file of the sample that is not such a text
-  // will replace it.
+  // True if the payload is so far a .json or .txt file. A later file of the sample then replaces it, unless
+  // that file is a .json, .txt or .cls file.
   bool is_text_payload = false;
   std::string payload_name;  // name of the file with the payload
   std::string label_file;
@@ -128,7 +128,8 @@ struct TarSample {
 
 class TarScan {
  public:
-  TarScan(ObjectWindow& window, const Format::Visit& found) : window_(window), found_(found) {}
+  TarScan(ObjectWindow& window, const Format::Visit& visit_sample)
+      : window_(window), visit_sample_(visit_sample) {}
 
   Result<void> run() {
     TarReader reader(window_);
@@ -160,7 +161,7 @@ class TarScan {
     if (extension == ".cls") return read_label(member);
     const bool is_text = extension == ".json" || extension == ".txt";
     if (sample_.payload && (is_text || !sample_.is_text_payload)) {
-      note_left_out_companion(name, dot, is_text);
+      note_unless_further_field(name, dot, is_text);
       return success();
     }
     sample_.payload_name = name;
@@ -170,11 +171,11 @@ class TarScan {
     return success();
   }
 
-  // Counts a file of the sample as left out, unless it is a further field. The caller calls it with a file
-  // that did not become the payload. A file with the same name as the payload's is left out. Any other file
-  // is a further field if it is text, or if its name or the payload's has a second extension, such as
-  // ".mask.png". All others are left out.
-  void note_left_out_companion(std::string_view name, size_t dot, bool is_text) {
+  // Counts a file of the sample as left out, unless it is a further field of the sample. The caller calls it
+  // with a file that did not become the payload. A file with the same name as the payload's file is left out.
+  // Any other file is a further field if it is text, or if its name or that of the payload's file has a
+  // second extension, such as ".mask.png". All others are left out.
+  void note_unless_further_field(std::string_view name, size_t dot, bool is_text) {
     const auto has_one_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
     };
@@ -231,16 +232,16 @@ class TarScan {
   void report_waiting() {
     if (!waiting_) return;
     const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);
-    found_({.label_name = waiting_->label,
-            .placement = *waiting_->payload,
-            .codec = waiting_->codec,
-            .is_statistics = base == kStatisticsName,
-            .files_left_out = std::exchange(left_out_, {})});
+    visit_sample_({.label_name = waiting_->label,
+                   .placement = *waiting_->payload,
+                   .codec = waiting_->codec,
+                   .is_statistics = base == kStatisticsName,
+                   .files_left_out = std::exchange(left_out_, {})});
     waiting_.reset();
   }
 
   ObjectWindow& window_;
-  const Format::Visit& found_;
+  const Format::Visit& visit_sample_;
   TarSample sample_;
   std::optional<TarSample> waiting_;
   Format::LeftOutParts left_out_;  // files that were left out and are not reported yet
@@ -257,9 +258,9 @@ class WebDataset final : public ShardedFormat {
     return std::make_unique<TarWriter>(std::move(writer), plan.fields);
   }
 
-  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    return TarScan(window, found).run();
+    return TarScan(window, visit_sample).run();
   }
 };
 

@@ -19,7 +19,7 @@ void put(Bytes& out, std::string_view text) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-void seal(Bytes& archive, size_t at) {
+void write_header_checksum(Bytes& archive, size_t at) {
   for (size_t i = 0; i < 8; ++i) archive[at + 148 + i] = std::byte{' '};
   uint32_t sum = 0;
   for (size_t i = 0; i < kTarBlockBytes; ++i) sum += std::to_integer<uint32_t>(archive[at + i]);
@@ -28,13 +28,13 @@ void seal(Bytes& archive, size_t at) {
   for (size_t i = 0; i < 7; ++i) archive[at + 148 + i] = static_cast<std::byte>(text[i]);
 }
 
-// Adds a member to a tar archive, of a normal file or of another type.
+// Adds a member to a tar archive: a regular file, or an entry of another type.
 void add(Bytes& out, std::string_view name, std::string_view content, char type = '0') {
   const size_t at = out.size();
   put_tar_header(out, name, content.size());
   if (type != '0') {
     out[at + 156] = static_cast<std::byte>(type);
-    seal(out, at);
+    write_header_checksum(out, at);
   }
   put(out, content);
   out.resize(out.size() + tar_padding(content.size()));
@@ -82,7 +82,7 @@ TEST(Tar, HeadersAreThoseOfUstar) {
   EXPECT_EQ(text.substr(257, 8), std::string("ustar\00000", 8));
 }
 
-TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
+TEST(Tar, NamesAndSizesOfAnyLengthAreReadBack) {
   for (const size_t length : {1U, 98U, 99U, 100U, 101U, 150U, 255U, 256U, 257U, 1000U, 5000U}) {
     for (const size_t folder : {0U, 1U, 50U, 99U, 100U, 101U, 150U, 155U, 156U, 300U}) {
       std::string name(length, 'a');
@@ -102,8 +102,8 @@ TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
       EXPECT_EQ(reader.next().value()->name, name + ".jpg");
     }
   }
-  // Sizes of 8 GiB and more use base 256. The archive ends before such a member does. The error shows that
-  // the size was understood.
+  // Sizes of 8 GiB and more use base 256. The archive ends before such a member does. The error contains the
+  // size, which shows that the size was understood.
   for (const uint64_t bytes : {uint64_t{1} << 33, uint64_t{1} << 40, (uint64_t{1} << 62) + 5}) {
     Bytes archive;
     put_tar_header(archive, "a.jpg", bytes);
@@ -147,16 +147,16 @@ std::string left_out(const std::vector<std::string>& names) {
       format_of("webdataset")
           ->scan(*tier.backend, {.name = "a.tar", .bytes = archive.size()},
                  [&](const Format::FoundSample& found) {
-                   const Format::LeftOutParts& aside = found.files_left_out;
-                   if (count == 0 && aside.count > 0)
-                     first = " from " + std::string(aside.first_name) + ", " + std::string(aside.reason);
-                   count += aside.count;
+                   const Format::LeftOutParts& files = found.files_left_out;
+                   if (count == 0 && files.count > 0)
+                     first = " from " + std::string(files.first_name) + ", " + std::string(files.reason);
+                   count += files.count;
                  });
   EXPECT_OK(scanned);
   return std::to_string(count) + first;
 }
 
-TEST(WebDataset, FilesThatNoSampleHasAreCountedAndNamed) {
+TEST(WebDataset, FilesThatBelongToNoSampleAreCountedAndNamed) {
   EXPECT_EQ(left_out({"a.jpg", "a.jpg", "b.jpg"}), "1 from a.jpg, the second file of that name");
   EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}), "2 from a.cls, a label without a file of the same key");
   EXPECT_EQ(left_out({"b.png", "b.jpg"}), "1 from b.jpg, whose sample is 'b.png'");
@@ -213,7 +213,7 @@ TEST(WebDataset, UnderstandsOtherPeoplesArchives) {
   for (const Sample& sample : samples) EXPECT_EQ(sample.placement.length, 3U);
 }
 
-TEST(WebDataset, RefusesWhatLeadsOutOfTheArchive) {
+TEST(WebDataset, RefusesNamesThatLeadOutOfTheArchive) {
   for (const std::string_view name :
        {"../a.jpg", "/etc/a.jpg", "a/../../b.jpg", "..", "a/..", "./../x.jpg"}) {
     Bytes archive;
@@ -251,7 +251,7 @@ TEST(WebDataset, RefusesSparseFiles) {
   }
 }
 
-TEST(WebDataset, DamagedExtensionHeadersAreTold) {
+TEST(WebDataset, DamagedExtensionHeadersAreErrors) {
   const std::string good = pax("path", "x.jpg");
   const std::vector<std::string> damaged{"",  // an empty header is valid: it changes nothing
                                          "x",
@@ -288,7 +288,7 @@ TEST(WebDataset, DamagedExtensionHeadersAreTold) {
   }
 }
 
-TEST(WebDataset, CutShortAnywhereIsTold) {
+TEST(WebDataset, TruncationAnywhereIsAnError) {
   const Bytes archive = small_archive();
   for (size_t cut = 0; cut < archive.size(); ++cut) {
     const auto samples = scan(Bytes(archive.begin(), archive.begin() + ptrdiff_t(cut)));
@@ -325,7 +325,7 @@ TEST(WebDataset, AbsurdSizes) {
     close(archive);
     std::transform(size.begin(), size.end(), archive.begin() + 124,
                    [](char c) { return static_cast<std::byte>(c); });
-    seal(archive, 0);
+    write_header_checksum(archive, 0);
     return archive;
   };
   EXPECT_TRUE(scan(with_size("00000000001")).ok());

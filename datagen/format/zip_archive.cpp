@@ -22,7 +22,8 @@ constexpr size_t kEndBytes = 22;
 constexpr size_t kEnd64RecordBytes = 56;
 constexpr size_t kLocator64Bytes = 20;
 constexpr size_t kMostCommentBytes = 0xffff;
-constexpr uint64_t kSeeZip64 = 0xffffffff;  // if a 32-bit number is this, the real one is in the ZIP64 field
+// A 32-bit number with this value means that the real number is in the ZIP64 field.
+constexpr uint64_t kSeeZip64 = 0xffffffff;
 constexpr uint16_t kZip64ExtraId = 0x0001;  // the id of the extra field with ZIP64 numbers
 // The id of the extra field that Android's zipalign uses for padding: the alignment, then zeros.
 constexpr uint16_t kPaddingExtraId = 0xd935;
@@ -181,7 +182,7 @@ bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint6
 }
 
 // Offset of a member's bytes, which follow its local header. Reads the local header to find it, because the
-// extra field there may have another length than the one in the directory.
+// extra field there may be longer or shorter than the one in the directory.
 Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const std::string& name) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header_offset, kLocalHeaderBytes));
   if (number_at(bytes, 0, 4) != kLocalSignature)
@@ -196,8 +197,8 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
   std::vector<ArchiveMember> members;
   uint64_t at = directory.offset;
   const uint64_t end = directory.offset + directory.bytes;
-  // The most bytes that the remaining members can have together. Members share no bytes, so an archive with
-  // more must be damaged and is refused.
+  // The most bytes that the remaining members can have together. Members share no bytes, so an archive whose
+  // members have more bytes must be damaged and is refused.
   uint64_t bytes_left = directory.offset;
   for (uint64_t i = 0; i < directory.member_count; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");

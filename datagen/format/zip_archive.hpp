@@ -24,7 +24,7 @@ struct ZipMember {
 // The functions below make the parts of an archive, which the caller writes in this order. Each member has a
 // local header, its bytes and, if it is streamed, a trailer. After all members comes the directory. No part
 // contains a time, so the same members give the same bytes.
-inline constexpr size_t kZipAlignment = 64;  // members' bytes begin at multiples of this offset
+inline constexpr size_t kZipAlignment = 64;  // members' bytes begin at multiples of this number
 
 // The local header of a member. It begins at member.header_offset and ends before the member's first byte.
 std::vector<std::byte> zip_local_header(const ZipMember& member);

@@ -2,9 +2,9 @@
 // calls the steps of Generator and Repairer, which do one rank's part and never wait for other ranks.
 // (generate_share.cpp has the collective calls that exchange results.)
 //
-// Threads: every rank calls generate() from one thread, and all functions here run on it. There is one
-// exception: if all_ok() gets a `stop` function, it runs the work on a thread of its own (with one rank: on
-// the same thread). Generator and Repairer start threads.
+// Threads: every rank calls generate() from one thread, and all functions here run on this thread. There is
+// one exception: if all_ok() gets a `stop` function, it runs the work on another thread, unless there is only
+// one rank. Generator and Repairer start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
 // Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
@@ -53,7 +53,7 @@ Result<TargetState> prepare_target(const Generation& generation, Tier& tier, boo
     PENSTOCK_TRY(write_generation_state(backend, generation.state));
     return TargetState::fresh;
   }
-  // A manifest next to an unfinished data set belongs to another data set. It would be wrong for the objects
+  // A manifest next to an unfinished data set belongs to another data set. It would not describe the objects
   // that are made now.
   PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
   return TargetState::started;
@@ -132,7 +132,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   if (Result<void> same_target =
           all_ok(ranks, ranks.root() ? success() : check_same_target(generation, tier));
       !same_target.ok()) {
-    // Nothing was made yet. So rank 0 removes the state file, and the target is empty again.
+    // No object was made yet. So rank 0 removes the state file, and the target is empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same_target;
   }
@@ -162,7 +162,7 @@ Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
 }
 
 // Removes the lock's file after generate(), unless the target has an unfinished data set. `done` is the
-// result of generate_locked(). If it is an error, also removes the folder .penstock, if that is empty.
+// result of generate_locked(). If `done` is an error, also removes the folder .penstock, if that is empty.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = remove_if_there(names, kGenerationLockName);
   if (done.ok() && !removed.ok()) return removed;

@@ -40,9 +40,10 @@ struct GenerateResult : GeneratedCounts {
   std::vector<RankFigures> rank_figures;  // what each rank made; empty for a single process
 };
 
-// Makes the objects that are missing. With `resume` on a finished data set, it makes missing objects again,
-// and objects whose size (one stat each) is not that in the manifest. `corrupt`, naming the object, if this
-// build would make such an object with other bytes than the manifest says.
+// Makes the objects that are missing. If the data set is finished and `resume` is set, makes the objects
+// again that are missing or have another size than in the manifest; it calls stat once for each object.
+// `corrupt`, naming the object, if this build would make such an object with other bytes than the manifest
+// says.
 //
 // Holds the target's lock (`busy` if another process holds it). Sets `out` even if this fails or is
 // interrupted. If out.can_resume is then true, --resume can continue. Otherwise there is no unfinished data

@@ -25,8 +25,8 @@ struct Case {
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-// Returns a case for each format, with several samples per object if the format can. They include rows of
-// arrays, and arrays whose length is known only at their end.
+// Returns a case for each format, with several samples per object if the format can store several. Some cases
+// store samples as rows of arrays. Some have arrays whose length is known only after their last sample.
 std::vector<Case> cases() {
   std::vector<Case> all{
       {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
@@ -77,9 +77,9 @@ class GenerateFormats : public ::testing::TestWithParam<Case> {
     for (const auto& [name, bytes] : tree) put(*target.backend, name, bytes);
   }
 
-  // Checks that every object of the data set is complete, and that all others belong to the state that
+  // Checks that every object of the data set is complete, and that all other objects belong to the state that
   // --resume uses.
-  void expect_nothing_half_made(const Tree& tree) const {
+  void expect_only_whole_objects(const Tree& tree) const {
     for (const auto& [name, bytes] : tree)
       if (expected_.contains(name)) {
         EXPECT_TRUE(bytes == expected_.at(name)) << name;
@@ -101,10 +101,10 @@ TEST_P(GenerateFormats, ThreadsDoNotMatter) {
   }
 }
 
-TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
-  Tier sick = place(",fail=publish:eio@#" + std::to_string(generation_.objects + 1));
-  restore(sick, {});
-  ASSERT_EQ(make(sick, generation_, 1).error().code, Errc::io);
+TEST_P(GenerateFormats, AnObjectIsKeptOnlyIfAllItsBytesAreRight) {
+  Tier failing = place(",fail=publish:eio@#" + std::to_string(generation_.objects + 1));
+  restore(failing, {});
+  ASSERT_EQ(make(failing, generation_, 1).error().code, Errc::io);
   Tier target = place();
   const Tree left = tree_of(target);
   const auto kept = std::find_if(left.begin(), left.end(),
@@ -137,19 +137,19 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
   expect_same(tree_of(target), expected_);
 }
 
-TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
+TEST_P(GenerateFormats, FailuresAnywhereLeaveOnlyWholeObjects) {
   for (const auto& [fault, code] : {std::pair{"eio@#{}", Errc::io}, {"enospc@#{}..", Errc::no_space}}) {
     uint64_t failed = 0;
-    uint64_t fine = 0;  // successful runs: `at` is after the last operation, or its failure is allowed
-    for (uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
+    uint64_t successful = 0;  // successful runs: `at` is after the last operation, or its failure is allowed
+    for (uint64_t at = 1; successful < 5; at += at < 20 ? 1 : 3) {
       std::string words(fault);
       words.replace(words.find("{}"), 2, std::to_string(at));
       Tier target = place();
       restore(target, {});
-      Tier sick = place(",fail=any:" + words);
-      const auto stopped = make(sick, generation_, 2);
+      Tier failing = place(",fail=any:" + words);
+      const auto stopped = make(failing, generation_, 2);
       if (stopped.ok()) {
-        ++fine;
+        ++successful;
         expect_same(tree_of(target), expected_);
         continue;
       }
@@ -159,7 +159,7 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
       if (!complete) {
         Tree left = tree_of(target);
         left.erase(std::string(kManifestName));  // if there is one, it is complete, and a later step failed
-        expect_nothing_half_made(left);
+        expect_only_whole_objects(left);
       }
       const auto resumed = make(target, generation_, 2, true);
       ASSERT_TRUE(resumed.ok()) << words << ": " << resumed.error().what;
@@ -200,7 +200,7 @@ TEST(ScanOfFormats, ACompanionHoldsNoSample) {
   }
 }
 
-TEST(ScanOfFormats, NorDoesACompressedOne) {
+TEST(ScanOfFormats, ACompressedCompanionHoldsNoSample) {
   if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
   Tier place = weather_as("tfrecord", "gzip");
   const auto scanned = scan_tier(place, {.threads = 2});
@@ -210,7 +210,7 @@ TEST(ScanOfFormats, NorDoesACompressedOne) {
   EXPECT_EQ(scanned->manifest.facts().codec, "raw.tfrecord.gz");
 }
 
-TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
+TEST(ScanOfFormats, StatisticsAloneAreSamples) {
   for (const std::string& format : {std::string("tfrecord"), std::string("webdataset")}) {
     Tier place = weather_as(format);
     for (const auto& [name, bytes] : tree_of(place))
@@ -226,7 +226,7 @@ TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
 }
 
 // A record named like statistics is a sample if its object has other records.
-TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
+TEST(ScanOfFormats, ARecordOfStatisticsNextToOthersIsASample) {
   Tier place = weather_as("tfrecord");
   const Tree tree = tree_of(place);
   const std::string& stats = tree.at("stats.tfrecord");

@@ -49,7 +49,7 @@ void expect_whole_or_resumed(Tier& target) {
   expect_whole(target);
 }
 
-TEST(GeneratePowerCut, OfAForgetfulDiskAtEveryOperation) {
+TEST(GeneratePowerCut, AtEveryOperationOfAForgetfulDisk) {
   uint64_t cuts = 0;
   uint64_t finished = 0;
   for (uint64_t n = 1; finished == 0; ++n) {
@@ -144,15 +144,15 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
 
 // The bytes of a repaired object must be durable before the object gets its name, because no later run reads
 // them again.
-TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
+TEST(GeneratePowerCut, RepairedObjectsAreDurableBeforeTheyAppear) {
   ScratchFolder scratch;
   std::set<std::string> synced;
-  const auto note_it = [&](Synced what, std::string_view name) {
+  const auto record_sync = [&](Synced what, std::string_view name) {
     if (what == Synced::bytes) synced.emplace(name);
     return false;
   };
   Tier target = open_tier("t=posix:" + scratch.path().string(), kNoNamedTiers).value();
-  target.backend = lying(std::move(target.backend), note_it);
+  target.backend = lying(std::move(target.backend), record_sync);
   ASSERT_OK(make(target, small(), 1));
   synced.clear();
   for (const auto& [name, bytes] : expected()) {

@@ -42,13 +42,14 @@ struct Outcome {
   GenerateResult made;
 };
 
-// Runs generate() on all ranks and returns each rank's outcome. `options` are only for the tier of the rank
-// `sick`, such as faults.
-std::vector<Outcome> make_over(int ranks, const std::string& path, const Generation& generation,
-                               bool resume = false, int sick = -1, const std::string& options = "") {
+// Runs generate() on all ranks and returns each rank's outcome. `options`, such as faults, apply only to the
+// tier of the rank `failing_rank`.
+std::vector<Outcome> make_on_ranks(int ranks, const std::string& path, const Generation& generation,
+                                   bool resume = false, int failing_rank = -1,
+                                   const std::string& options = "") {
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
   RankThreads::run(ranks, [&](Communicator& job) {
-    Tier target = tier(path, job.rank() == sick ? options : "");
+    Tier target = tier(path, job.rank() == failing_rank ? options : "");
     Outcome& mine = outcomes[size_t(job.rank())];
     Progress progress(false, "", 0, "");
     mine.done = generate(generation, target, 2, resume, job, progress, mine.made);
@@ -56,13 +57,13 @@ std::vector<Outcome> make_over(int ranks, const std::string& path, const Generat
   return outcomes;
 }
 
-Tree tree_by_one(const std::string& path, const Generation& generation) {
+Tree tree_of_one_process(const std::string& path, const Generation& generation) {
   Tier target = tier(path);
   EXPECT_TRUE(make(target, generation, 1).ok());
   return tree_of(target);
 }
 
-TEST(GenerateRanks, SharesAreRunsOfObjectsThatCoverAll) {
+TEST(GenerateRanks, SharesAreConsecutiveAndCoverAllObjects) {
   for (const auto& recipe : {&pictures, &shards}) {
     const Generation generation = recipe();
     for (const int ranks : {1, 2, 3, 5, 17, 40}) {
@@ -85,10 +86,10 @@ TEST(GenerateRanks, TheirNumberDoesNotMatter) {
   for (const auto& recipe : {&pictures, &shards, &weather}) {
     const Generation generation = recipe();
     const std::string name = "ranks-number-" + std::to_string(n++);
-    const Tree expected = tree_by_one(name, generation);
+    const Tree expected = tree_of_one_process(name, generation);
     for (const int ranks : {2, 3, 7}) {
       const std::string path = name + "-" + std::to_string(ranks);
-      for (const Outcome& outcome : make_over(ranks, path, generation)) {
+      for (const Outcome& outcome : make_on_ranks(ranks, path, generation)) {
         ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
         EXPECT_EQ(outcome.made.samples_made, generation.state.samples) << "the job's, on every rank";
         EXPECT_FALSE(outcome.made.can_resume);
@@ -99,8 +100,8 @@ TEST(GenerateRanks, TheirNumberDoesNotMatter) {
   }
 }
 
-TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
-  const std::vector<Outcome> outcomes = make_over(3, "ranks-figures", pictures());
+TEST(GenerateRanks, FiguresOfEachRankAreKnownOnRank0) {
+  const std::vector<Outcome> outcomes = make_on_ranks(3, "ranks-figures", pictures());
   const GenerateResult& made = outcomes[0].made;
   ASSERT_EQ(made.rank_figures.size(), 3U);
   uint64_t bytes = 0;
@@ -113,22 +114,22 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   EXPECT_TRUE(outcomes[1].made.rank_figures.empty());
 }
 
-// In one rank, all operations fail from a certain one on; the test tries each as the first. Then a job with
-// another number of ranks resumes.
-TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
+// In one rank, all operations fail from operation number `at` on. Then a job with another number of ranks
+// resumes. The test repeats this for every third number.
+TEST(GenerateRanks, AFailedRankLeavesSomethingToResume) {
   const Generation generation = shards();
-  const Tree expected = tree_by_one("ranks-fault", generation);
+  const Tree expected = tree_of_one_process("ranks-fault", generation);
   uint64_t failed = 0;
-  for (const int sick : {0, 1}) {
+  for (const int failing_rank : {0, 1}) {
     for (int at = 1;; at += 3) {
-      const std::string path = "ranks-fault-" + std::to_string(sick) + "-" + std::to_string(at);
-      const auto outcomes =
-          make_over(2, path, generation, false, sick, ",fail=any:enospc@#" + std::to_string(at) + "..");
+      const std::string path = "ranks-fault-" + std::to_string(failing_rank) + "-" + std::to_string(at);
+      const auto outcomes = make_on_ranks(2, path, generation, false, failing_rank,
+                                          ",fail=any:enospc@#" + std::to_string(at) + "..");
       if (outcomes[0].done.ok()) break;
       ++failed;
       EXPECT_EQ(outcomes[0].done.error().code, Errc::no_space) << outcomes[0].done.error().message();
       EXPECT_EQ(outcomes[1].done.error().message(), outcomes[0].done.error().message());
-      const auto resumed = make_over(at % 2 == 0 ? 1 : 3, path, generation, true);
+      const auto resumed = make_on_ranks(at % 2 == 0 ? 1 : 3, path, generation, true);
       ASSERT_TRUE(resumed[0].done.ok()) << resumed[0].done.error().message();
       Tier target = tier(path);
       expect_same(tree_of(target), expected);
@@ -139,11 +140,11 @@ TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
 
 TEST(GenerateRanks, ResumeKeepsWhatAnyNumberOfRanksMade) {
   const Generation generation = weather();
-  const Tree expected = tree_by_one("ranks-kept", generation);
-  const auto stopped = make_over(3, "ranks-kept-3", generation, false, 0, ",fail=publish:enospc@#5..");
+  const Tree expected = tree_of_one_process("ranks-kept", generation);
+  const auto stopped = make_on_ranks(3, "ranks-kept-3", generation, false, 0, ",fail=publish:enospc@#5..");
   ASSERT_FALSE(stopped[0].done.ok());
   EXPECT_GT(stopped[0].made.samples_journaled, 0U);
-  const auto resumed = make_over(2, "ranks-kept-3", generation, true);
+  const auto resumed = make_on_ranks(2, "ranks-kept-3", generation, true);
   ASSERT_TRUE(resumed[0].done.ok()) << resumed[0].done.error().message();
   EXPECT_EQ(resumed[0].made.samples_kept, stopped[0].made.samples_journaled);
   EXPECT_EQ(resumed[0].made.samples_kept + resumed[0].made.samples_made, generation.state.samples);
@@ -180,12 +181,12 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
     EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
     EXPECT_TRUE(outcome.made.can_resume);
   }
-  ASSERT_TRUE(make_over(3, "ranks-signal", generation, true)[0].done.ok());
+  ASSERT_TRUE(make_on_ranks(3, "ranks-signal", generation, true)[0].done.ok());
   Tier target = tier("ranks-signal");
-  expect_same(tree_of(target), tree_by_one("ranks-signal-whole", generation));
+  expect_same(tree_of(target), tree_of_one_process("ranks-signal-whole", generation));
 }
 
-TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
+TEST(GenerateRanks, ASignalAtTheStartSaysWhetherResumeIsPossible) {
   std::vector<Outcome> outcomes(2);
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-early-signal", job.root() ? "" : ",latency=100ms");
@@ -211,41 +212,41 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
   }
 }
 
-TEST(GenerateRanks, AFinishedOneIsMendedByAll) {
+TEST(GenerateRanks, AllRanksRepairAFinishedDataSet) {
   const Generation generation = weather();
-  const Tree expected = tree_by_one("ranks-mend", generation);
+  const Tree expected = tree_of_one_process("ranks-mend", generation);
   Tier target = tier("ranks-mend");
   for (const auto& [name, bytes] : expected) {
     if (name.front() == '.') continue;
     const auto removed = target.backend->names().remove(name);
     ASSERT_TRUE(removed.ok()) << name;
   }
-  const auto mended = make_over(3, "ranks-mend", generation, true);
-  for (const Outcome& outcome : mended) ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
-  EXPECT_EQ(mended[0].made.damaged_objects, expected.size() - 1);
-  EXPECT_EQ(mended[0].made.samples_made, generation.state.samples);
+  const auto repaired = make_on_ranks(3, "ranks-mend", generation, true);
+  for (const Outcome& outcome : repaired) ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
+  EXPECT_EQ(repaired[0].made.damaged_objects, expected.size() - 1);
+  EXPECT_EQ(repaired[0].made.samples_made, generation.state.samples);
   expect_same(tree_of(target), expected);
 }
 
-TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
+TEST(GenerateRanks, WithAManifestNoRankMakesAnythingAgain) {
   const Generation generation = weather();
-  const Tree expected = tree_by_one("ranks-behind", generation);
-  uint64_t behind = 0;
+  const Tree expected = tree_of_one_process("ranks-behind", generation);
+  uint64_t failures_after_manifest = 0;
   for (int at = 1;; ++at) {
     const std::string path = "ranks-behind-" + std::to_string(at);
     const auto stopped =
-        make_over(2, path, generation, false, 0, ",fail=any:enospc@#" + std::to_string(at) + "..");
+        make_on_ranks(2, path, generation, false, 0, ",fail=any:enospc@#" + std::to_string(at) + "..");
     if (stopped[0].done.ok()) break;
     Tier target = tier(path);
     if (!target.backend->open(kManifestName).ok()) continue;
-    ++behind;
-    for (const Outcome& outcome : make_over(3, path, generation, true)) {
+    ++failures_after_manifest;
+    for (const Outcome& outcome : make_on_ranks(3, path, generation, true)) {
       ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
       EXPECT_EQ(outcome.made.samples_made, 0U) << at;
     }
     expect_same(tree_of(target), expected);
   }
-  EXPECT_GE(behind, 4U);
+  EXPECT_GE(failures_after_manifest, 4U);
 }
 
 // A recipe that throws std::bad_alloc instead of returning its labels.
@@ -266,18 +267,18 @@ class WithoutMemory final : public Recipe {
 };
 
 // No rank may return alone, because the others would wait for it for ever.
-TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
+TEST(GenerateRanks, ARankWithoutMemoryMakesAllRanksFail) {
   const Generation generation = weather();
-  const Tree expected = tree_by_one("ranks-memory", generation);
+  const Tree expected = tree_of_one_process("ranks-memory", generation);
   Tier target = tier("ranks-memory");
   ASSERT_TRUE(target.backend->names().remove(expected.rbegin()->first).ok());
   // The first data set is to be repaired, the second to be made.
   for (const std::string path : {"ranks-memory", "ranks-memory-fresh"})
-    for (const int sick : {0, 1}) {
+    for (const int failing_rank : {0, 1}) {
       std::vector<Outcome> outcomes(2);
       RankThreads::run(2, [&](Communicator& job) {
         Generation mine = weather();
-        if (job.rank() == sick) mine.recipe = std::make_unique<WithoutMemory>(std::move(mine.recipe));
+        if (job.rank() == failing_rank) mine.recipe = std::make_unique<WithoutMemory>(std::move(mine.recipe));
         Tier there = tier(path);
         Progress progress(false, "", 0, "");
         Outcome& outcome = outcomes[size_t(job.rank())];
@@ -289,13 +290,13 @@ TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
       }
     }
   for (const std::string path : {"ranks-memory", "ranks-memory-fresh"}) {
-    ASSERT_TRUE(make_over(2, path, generation, true)[0].done.ok());
+    ASSERT_TRUE(make_on_ranks(2, path, generation, true)[0].done.ok());
     Tier whole = tier(path);
     expect_same(tree_of(whole), expected);
   }
 }
 
-TEST(GenerateRanks, APlaceThatNotAllSeeIsRefused) {
+TEST(GenerateRanks, ATargetThatNotAllRanksSeeIsRefused) {
   std::vector<Outcome> outcomes(2);
   const Generation generation = weather();
   RankThreads::run(2, [&](Communicator& job) {

@@ -29,7 +29,7 @@ std::vector<std::string> names_of(Tier& tier) {
   return names;
 }
 
-TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
+TEST(GenerateRepair, MissingObjectsAndThoseOfWrongSizeAreMadeAgain) {
   const Generation generation = weather();
   Tier target = tier("mend");
   ASSERT_TRUE(make(target, generation).ok());
@@ -41,16 +41,16 @@ TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
   put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last object with samples; it has only one
   remove(target, names[4]);
   ASSERT_TRUE(names[4].starts_with("stats"));
-  const auto mended = make(target, generation, 2, true);
-  ASSERT_TRUE(mended.ok()) << mended.error().message();
-  EXPECT_EQ(mended->damaged_objects, 4U);
-  EXPECT_EQ(mended->samples_made, 5U);
-  EXPECT_EQ(mended->samples_kept, 2U);
-  EXPECT_FALSE(mended->can_resume);
+  const auto repaired = make(target, generation, 2, true);
+  ASSERT_TRUE(repaired.ok()) << repaired.error().message();
+  EXPECT_EQ(repaired->damaged_objects, 4U);
+  EXPECT_EQ(repaired->samples_made, 5U);
+  EXPECT_EQ(repaired->samples_kept, 2U);
+  EXPECT_FALSE(repaired->can_resume);
   expect_same(tree_of(target), whole);
 }
 
-TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
+TEST(GenerateRepair, SpaceIsNeededOnlyForTheMissingBytes) {
   ManifestBuilder builder({});
   for (const char* name : {"cut", "gone", "grown"}) builder.add_object(name, 100);
   const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
@@ -68,18 +68,18 @@ TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
   EXPECT_EQ(refused.error().code, Errc::no_space);
 }
 
-TEST(GenerateMend, WhereNothingIsWrongNothingIsTouched) {
+TEST(GenerateRepair, ACorrectDataSetIsNotChanged) {
   const Generation generation = weather();
   Tier target = tier("mend-nothing");
   ASSERT_TRUE(make(target, generation).ok());
   Tier readable = tier("mend-nothing", ",fail=write:eio@#1..+publish:eio@#1..");
-  const auto looked = make(readable, generation, 2, true);
-  ASSERT_TRUE(looked.ok()) << looked.error().message();
-  EXPECT_EQ(looked->samples_made, 0U);
-  EXPECT_EQ(looked->damaged_objects, 0U);
+  const auto resumed = make(readable, generation, 2, true);
+  ASSERT_TRUE(resumed.ok()) << resumed.error().message();
+  EXPECT_EQ(resumed->samples_made, 0U);
+  EXPECT_EQ(resumed->damaged_objects, 0U);
 }
 
-TEST(GenerateMend, StoppedAnywhereItGoesOn) {
+TEST(GenerateRepair, AStoppedRepairCanBeResumed) {
   const Generation generation = weather();
   uint64_t failed = 0;
   for (int at = 1;; ++at) {
@@ -90,8 +90,8 @@ TEST(GenerateMend, StoppedAnywhereItGoesOn) {
     const std::vector<std::string> names = names_of(target);
     remove(target, names[0]);
     remove(target, names[2]);
-    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    if (make(sick, generation, 1, true).ok()) break;
+    Tier failing = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(failing, generation, 1, true).ok()) break;
     ++failed;
     EXPECT_TRUE(target.backend->open(kManifestName).ok()) << at;
     ASSERT_TRUE(make(target, generation, 1, true).ok()) << at;
@@ -105,29 +105,30 @@ Tier unwritable(const std::string& path) {
   return tier(path, ",fail=write:eio@#1..+publish:eio@#1..");
 }
 
-TEST(GenerateMend, OnceTheManifestStandsNothingIsMadeAgain) {
+TEST(GenerateRepair, WithAManifestNothingIsMadeAgain) {
   const Generation generation = weather();
   Tier made = tier("mend-behind");
   ASSERT_TRUE(make(made, generation).ok());
   const Tree whole = tree_of(made);
-  uint64_t behind = 0;
+  uint64_t failures_after_manifest = 0;
   for (int at = 1;; ++at) {
     const std::string path = "mend-behind-" + std::to_string(at);
-    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    if (make(sick, generation, 1).ok()) break;
+    Tier failing = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(failing, generation, 1).ok()) break;
     Tier target = tier(path);
     if (!target.backend->open(kManifestName).ok()) continue;
-    ++behind;
+    ++failures_after_manifest;
     Tier readable = unwritable(path);
-    const auto looked = make(readable, generation, 1, true);
-    ASSERT_TRUE(looked.ok()) << at << ": " << looked.error().message();
-    EXPECT_EQ(looked->samples_made, 0U) << at;
+    const auto resumed = make(readable, generation, 1, true);
+    ASSERT_TRUE(resumed.ok()) << at << ": " << resumed.error().message();
+    EXPECT_EQ(resumed->samples_made, 0U) << at;
     expect_same(tree_of(target), whole);
   }
-  EXPECT_GE(behind, 4U);  // the failed removal of the journal, its folder, the state or the lock
+  // In these runs, the removal of the journal, of its folder, of the state file or of the lock's file failed.
+  EXPECT_GE(failures_after_manifest, 4U);
 }
 
-TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
+TEST(GenerateRepair, AFinishedDataSetStaysFinishedIfTheRemovalOfItsStateFails) {
   const Generation generation = weather();
   uint64_t failed = 0;
   for (int at = 1;; ++at) {
@@ -138,8 +139,8 @@ TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
     put(*target.backend, kGenerationStateName, to_text(generation.state));
     put(*target.backend, std::string(kJournalFolder) + "/00000003", "");
     EXPECT_TRUE(check_target(target, generation.state, true).value());
-    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    if (make(sick, generation, 1, true).ok()) break;
+    Tier failing = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(failing, generation, 1, true).ok()) break;
     ++failed;
     for (const auto& [name, bytes] : whole) ASSERT_TRUE(target.backend->open(name).ok()) << at << name;
     Tier readable = unwritable(path);
@@ -149,7 +150,7 @@ TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
   EXPECT_GT(failed, 6U);
 }
 
-TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
+TEST(GenerateRepair, LeftoversAreRemovedWithoutMakingAnything) {
   const Generation generation = weather();
   Tier target = tier("mend-sweep");
   ASSERT_TRUE(make(target, generation).ok());
@@ -165,9 +166,9 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   expect_same(tree_of(target), whole);
 }
 
-// If there is a state file and the manifest is of another data set, the manifest is removed before any object
-// is changed.
-TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
+// If there is a state file, and the manifest belongs to another data set, the manifest is removed before any
+// object is changed.
+TEST(GenerateRepair, AManifestOfAnotherDataSetIsRemovedBeforeAnyObject) {
   const Generation generation = weather();
   Tier other = tier("mend-else");
   ASSERT_TRUE(make(other, weather(8)).ok());
@@ -180,30 +181,31 @@ TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
     const Tree whole = tree_of(target);
     put(*target.backend, kGenerationStateName, to_text(generation.state));
     put(*target.backend, kManifestName, at % 2 == 0 ? manifest : manifest.substr(1));
-    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    if (make(sick, generation, 1, true).ok()) break;
+    Tier failing = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(failing, generation, 1, true).ok()) break;
     ++failed;
     const Tree left = tree_of(target);
     const std::string named(kManifestName);
-    const bool stands = left.contains(named) && left.at(named) != whole.at(named);
-    for (const auto& [name, bytes] : whole) EXPECT_TRUE(!stands || left.contains(name)) << at << name;
+    const bool has_other_manifest = left.contains(named) && left.at(named) != whole.at(named);
+    for (const auto& [name, bytes] : whole)
+      EXPECT_TRUE(!has_other_manifest || left.contains(name)) << at << name;
     ASSERT_TRUE(make(target, generation, 1, true).ok()) << at;
     expect_same(tree_of(target), whole);
   }
   EXPECT_GT(failed, 20U);
 }
 
-TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
+TEST(GenerateRepair, ResumeKeepsTheJournaledSamples) {
   const Generation generation = weather();
   uint64_t journaled = 0;
   uint64_t lost = 0;
   for (const std::string& fault : {std::string("publish:enospc@#4"), std::string("publish:enospc@#4.."),
                                    std::string("publish:enospc@#5..")}) {
     const std::string path = "mend-said-" + fault;
-    Tier sick = tier(path, ",fail=" + fault);
+    Tier failing = tier(path, ",fail=" + fault);
     Progress progress(false, "", 0, "");
     GenerateResult stopped;
-    ASSERT_FALSE(generate(generation, sick, 1, false, *single_process(), progress, stopped).ok()) << fault;
+    ASSERT_FALSE(generate(generation, failing, 1, false, *single_process(), progress, stopped).ok()) << fault;
     Tier healthy = tier(path);
     const auto resumed = make(healthy, generation, 1, true);
     ASSERT_TRUE(resumed.ok()) << resumed.error().message();
@@ -236,7 +238,7 @@ std::string mislabelled(Tier& target, bool object_checksums) {
 }
 
 // An object is only made again if it gets the bytes that the manifest describes.
-TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
+TEST(GenerateRepair, AnObjectWithOtherBytesThanTheManifestsIsRefused) {
   for (const bool object_checksums : {true, false}) {
     Tier target = tier("mend-other-" + std::to_string(object_checksums));
     const std::string gone = mislabelled(target, object_checksums);
@@ -250,13 +252,13 @@ TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
   }
 }
 
-TEST(GenerateMend, OtherBytesThanTheManifestsNeverGetTheName) {
+TEST(GenerateRepair, OtherBytesThanTheManifestsNeverGetTheName) {
   Tier target = tier("mend-never");
   const std::string gone = mislabelled(target, true);
   const Tree before = tree_of(target);
   for (int at = 1; at <= 4; ++at) {
-    Tier sick = tier("mend-never", ",fail=names/" + gone + ":eio@#" + std::to_string(at) + "..");
-    EXPECT_FALSE(make(sick, weather(7), 1, true).ok());
+    Tier failing = tier("mend-never", ",fail=names/" + gone + ":eio@#" + std::to_string(at) + "..");
+    EXPECT_FALSE(make(failing, weather(7), 1, true).ok());
     expect_same(tree_of(target), before);
   }
 }

@@ -30,43 +30,45 @@ const Generation& small() {
 // A slow reader that counts how many reads run at the same time.
 class SlowReader final : public ReaderWrapper {
  public:
-  struct Seen {
-    std::atomic<int> now{0};
-    std::atomic<int> most{0};
+  struct ReadCounts {
+    std::atomic<int> current{0};
+    std::atomic<int> highest{0};
   };
-  SlowReader(std::unique_ptr<Reader> inner, Seen& seen) : ReaderWrapper(std::move(inner)), seen_(seen) {}
+  SlowReader(std::unique_ptr<Reader> inner, ReadCounts& counts)
+      : ReaderWrapper(std::move(inner)), counts_(counts) {}
 
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
-    const int now = ++seen_.now;
-    for (int most = seen_.most; most < now && !seen_.most.compare_exchange_weak(most, now);) {
+    const int current = ++counts_.current;
+    for (int highest = counts_.highest;
+         highest < current && !counts_.highest.compare_exchange_weak(highest, current);) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     Result<void> done = inner().read_at(offset, out);
-    --seen_.now;
+    --counts_.current;
     return done;
   }
 
  private:
-  Seen& seen_;
+  ReadCounts& counts_;
 };
 
 class SlowBackend final : public BackendWrapper {
  public:
-  SlowBackend(std::unique_ptr<Backend> inner, SlowReader::Seen& seen)
-      : BackendWrapper(std::move(inner)), seen_(seen) {}
+  SlowBackend(std::unique_ptr<Backend> inner, SlowReader::ReadCounts& counts)
+      : BackendWrapper(std::move(inner)), counts_(counts) {}
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_ASSIGN(auto reader, inner().open(name));
     if (!name.ends_with(".h5")) return reader;
-    return std::make_unique<SlowReader>(std::move(reader), seen_);
+    return std::make_unique<SlowReader>(std::move(reader), counts_);
   }
 
  private:
-  SlowReader::Seen& seen_;
+  SlowReader::ReadCounts& counts_;
 };
 
-// Makes a data set without its last object. Its journal has one segment for each object, and each segment
-// `times` times.
-void begin(const std::string& path, int times) {
+// Makes a data set without its last object. Its journal has one segment for each object, and contains each
+// segment `times` times.
+void make_unfinished(const std::string& path, int times) {
   // The `+ 2`: the state file is published first, and the last object must fail.
   Tier sick = tier(path, ",fail=publish:eio@#" + std::to_string(kObjects + 2));
   ASSERT_FALSE(make(sick, small(), 1).ok());
@@ -97,15 +99,15 @@ void begin(const std::string& path, int times) {
   }
 }
 
-TEST(GenerateResume, ObjectsOfManySegmentsAreReadAtOnce) {
-  begin("generate-resume-slow", 1);
-  SlowReader::Seen seen;
+TEST(GenerateResume, ObjectsOfManySegmentsAreReadInParallel) {
+  make_unfinished("generate-resume-slow", 1);
+  SlowReader::ReadCounts counts;
   Tier target = tier("generate-resume-slow");
-  target.backend = std::make_unique<SlowBackend>(std::move(target.backend), seen);
+  target.backend = std::make_unique<SlowBackend>(std::move(target.backend), counts);
   const auto resumed = make(target, small(), 4, true);
   ASSERT_OK(resumed);
   EXPECT_EQ(resumed->samples_kept, kObjects);
-  EXPECT_GE(seen.most, 3);
+  EXPECT_GE(counts.highest, 3);
 }
 
 // Counts the segments of the journal that are created.
@@ -122,9 +124,9 @@ class CountingBackend final : public BackendWrapper {
   std::atomic<int>& segments_;
 };
 
-TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
-  // A thread whose last flush is a second ago writes a segment of its own. So a run that takes as long as
-  // that proves nothing, and the test tries again.
+TEST(GenerateResume, AllThreadsShareTheLastSegment) {
+  // A thread writes a segment of its own if its last flush was a second ago. So a run of about a second
+  // proves nothing, and the test tries again.
   for (int tries = 0; tries < 20; ++tries) {
     std::atomic<int> segments{0};
     const std::string name = "generate-resume-segments" + std::to_string(tries);
@@ -139,8 +141,8 @@ TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
   GTEST_SKIP() << "this machine never made the set within a second";
 }
 
-TEST(GenerateResume, WhatIsNamedTwiceIsKeptOnce) {
-  begin("generate-resume-twice", 3);
+TEST(GenerateResume, ObjectsThatAreNamedTwiceAreKeptOnce) {
+  make_unfinished("generate-resume-twice", 3);
   Tier target = tier("generate-resume-twice");
   const auto resumed = make(target, small(), 4, true);
   ASSERT_OK(resumed);

@@ -11,10 +11,10 @@ namespace {
 // The most bytes that rank 0 receives in one call, from all ranks together.
 constexpr size_t kMostGatheredBytes = size_t{64} << 20U;
 
-// A function that receives the rows of all ranks, piece by piece. Rank 0 calls it. `from` is the index of the
-// piece's first row among the rows of its rank.
+// A function that receives the rows of all ranks, piece by piece. Rank 0 calls it. `first_row` is the index
+// of the piece's first row among the rows of its rank.
 template <class Row>
-using RowVisitor = std::function<void(int rank, uint64_t from, std::span<const Row> rows)>;
+using RowVisitor = std::function<void(int rank, uint64_t first_row, std::span<const Row> rows)>;
 
 template <class Row>
 Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const RowVisitor<Row>& visit) {
@@ -24,8 +24,8 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const R
   PENSTOCK_ASSIGN(const std::vector<uint64_t> lengths, gather<uint64_t>(ranks, mine.size()));
   const uint64_t most_rows = *std::max_element(lengths.begin(), lengths.end());
   std::vector<Row> rows;
-  for (uint64_t from = 0; from < most_rows; from += rows_per_rank) {
-    const auto piece = mine.subspan(std::min<uint64_t>(from, mine.size()));
+  for (uint64_t first_row = 0; first_row < most_rows; first_row += rows_per_rank) {
+    const auto piece = mine.subspan(std::min<uint64_t>(first_row, mine.size()));
     PENSTOCK_ASSIGN(
         const auto all,
         ranks.gather(std::as_bytes(piece.first(std::min<uint64_t>(piece.size(), rows_per_rank)))));
@@ -33,7 +33,7 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const R
       if (all[rank].empty()) continue;
       rows.resize(all[rank].size() / sizeof(Row));
       std::memcpy(rows.data(), all[rank].data(), rows.size() * sizeof(Row));
-      visit(int(rank), from, rows);
+      visit(int(rank), first_row, rows);
     }
   }
   return success();
@@ -100,13 +100,13 @@ void ObjectResults::record(uint64_t object, PublishedObject published, std::span
 Result<void> ObjectResults::send_to_root() {
   if (ranks_.size() == 1) return success();
   PENSTOCK_TRY(gather_rows<PublishedObject>(
-      ranks_, objects_, [&](int rank, uint64_t from, std::span<const PublishedObject> rows) {
+      ranks_, objects_, [&](int rank, uint64_t first_row, std::span<const PublishedObject> rows) {
         const GenerateShare rank_share = share_of(generation_, rank, ranks_.size());
-        for (size_t i = 0; i < rows.size(); ++i) set_object(rank_share.first_object + from + i, rows[i]);
+        for (size_t i = 0; i < rows.size(); ++i) set_object(rank_share.first_object + first_row + i, rows[i]);
       }));
   return gather_rows<SampleEntry>(
-      ranks_, samples_, [&](int rank, uint64_t from, std::span<const SampleEntry> rows) {
-        uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + from;
+      ranks_, samples_, [&](int rank, uint64_t first_row, std::span<const SampleEntry> rows) {
+        uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + first_row;
         for (const SampleEntry& entry : rows) manifest_.set_sample(index++, entry);
       });
 }

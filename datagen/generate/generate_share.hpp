@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// The objects that one rank makes: consecutive ones. The numbers of objects of two ranks differ by at most
-// one.
+// The range of consecutive objects that one rank makes. The numbers of objects of any two ranks differ by at
+// most one.
 struct GenerateShare {
   uint64_t first_object = 0;
   uint64_t end_object = 0;
@@ -26,16 +26,16 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// Adds up the counts of all ranks, and sets `out` to the sums. Does not change out.can_resume and the members
-// about the journal. All ranks must call it together.
+// Adds up the counts of all ranks, and sets `out` to the sums. Does not change out.can_resume,
+// out.kept_by_size and out.damaged_journal_parts. All ranks must call it together.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
 // Collects the size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly
 // into the ManifestBuilder. Other ranks keep them until send_to_root() sends them to rank 0.
 class ObjectResults {
  public:
-  // Only rank 0 uses `manifest`. It must outlive this object, and already contain the objects and an entry
-  // for each sample.
+  // `manifest`, which only rank 0 uses, must outlive this object. When record() is called, it must contain
+  // the objects and an entry for each sample.
   ObjectResults(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
 
   // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-// Version of the state file. It is also increased when a format begins to write the same samples in another
-// way. So a data set that an older build began is not continued.
+// Version of the state file. It is also increased when a format begins to write the same samples in a
+// different way. So a data set that an older build began is not continued.
 constexpr uint64_t kSchema = 3;
 constexpr size_t kMostStateBytes = 1U << 20;
 constexpr size_t kRowsAtOnce = 32768;  // number of rows (1 MiB) that are read or written in one call
@@ -47,12 +47,12 @@ void append_row(std::vector<Row>& rows, uint32_t kind, uint32_t key, Row row) {
   rows.push_back(row);
 }
 
-// Builds a JournalSegment from the rows of its file. Leaves out objects with a damaged or missing row, and
-// counts their rows as damaged.
+// Builds a JournalSegment from the rows of its file. Leaves out objects with a damaged or missing row,
+// and counts their rows as damaged.
 class SegmentBuilder {
  public:
-  SegmentBuilder(JournalSegment& segment, uint32_t key, uint64_t& damaged)
-      : segment_(segment), key_(key), damaged_(damaged) {}
+  SegmentBuilder(JournalSegment& segment, uint32_t key, uint64_t& damaged_parts)
+      : segment_(segment), key_(key), damaged_parts_(damaged_parts) {}
 
   void add(const Row& row) {
     if (row.checksum == checksum_of(row, kObjectRow, key_) && row.offset > 0) {
@@ -68,14 +68,14 @@ class SegmentBuilder {
       object_.end = segment_.samples.size();
       segment_.objects.push_back(object_);
     } else {
-      ++damaged_;
+      ++damaged_parts_;
     }
   }
 
   // Drops the current object if some of its samples are missing.
   void drop_unfinished() {
     if (missing_samples_ == 0) return;
-    damaged_ += 1 + segment_.samples.size() - object_.begin;
+    damaged_parts_ += 1 + segment_.samples.size() - object_.begin;
     segment_.samples.resize(object_.begin);
     missing_samples_ = 0;
   }
@@ -83,7 +83,7 @@ class SegmentBuilder {
  private:
   JournalSegment& segment_;
   const uint32_t key_;
-  uint64_t& damaged_;
+  uint64_t& damaged_parts_;
   JournalObject object_;
   uint64_t next_sample_ = 0;
   uint64_t missing_samples_ = 0;
@@ -122,7 +122,7 @@ uint32_t journal_key(const GenerationState& state) {
 
 namespace {
 
-// Reads an unsigned number. Throws if the value has another type; Json's get() would silently convert it.
+// Reads an unsigned number. Throws if the value is not one; Json's get() would silently convert it.
 uint64_t unsigned_number(const Json& json) {
   if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
   return json.get<uint64_t>();
@@ -233,18 +233,18 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
 
 namespace {
 
-// Whether the error is about this segment alone (cut, missing or unreadable), and not about the storage as a
-// whole.
+// Whether the error is about this segment alone (truncated, missing or unreadable), and not about the storage
+// as a whole.
 bool concerns_segment(const Error& error) {
   return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
 }
 
 // Reads a segment up to the first error. If there is one, `segment` still gets the objects before it.
 Result<void> read_segment(Backend& backend, uint32_t key, uint64_t number, JournalSegment& segment,
-                          uint64_t& damaged) {
+                          uint64_t& damaged_parts) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
   PENSTOCK_ASSIGN(const uint64_t size, reader->size());
-  SegmentBuilder builder(segment, key, damaged);
+  SegmentBuilder builder(segment, key, damaged_parts);
   std::vector<Row> rows;
   const uint64_t count = size / sizeof(Row);
   for (uint64_t at = 0; at < count; at += rows.size()) {
@@ -253,7 +253,7 @@ Result<void> read_segment(Backend& backend, uint32_t key, uint64_t number, Journ
     for (const Row& row : rows) builder.add(row);
   }
   builder.drop_unfinished();
-  if (size % sizeof(Row) != 0) ++damaged;
+  if (size % sizeof(Row) != 0) ++damaged_parts;
   return success();
 }
 

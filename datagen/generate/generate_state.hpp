@@ -43,10 +43,10 @@ uint32_t journal_key(const GenerationState& state);
 // file has another version. Messages call the file `name`.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
-// Describes the first difference between the two, such as "seed 7, not 8". "" if there is none.
+// Describes the first difference between the two states, such as "seed 7, not 8". "" if there is none.
 std::string difference(const GenerationState& existing, const GenerationState& requested);
 
-// Reads the state file. Returns nothing if there is none. Messages call the tier `root`.
+// Reads the state file. Returns nothing if there is none. `root` is the name of the tier in error messages.
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root = {});
 Result<void> write_generation_state(Backend& backend, const GenerationState& state);
 
@@ -83,8 +83,8 @@ struct JournalSegment {
 // segments are lost, the objects that they list must be made again; nothing else is lost.
 class JournalWriter {
  public:
-  // Segments get ascending numbers from `first_segment` on. If several ranks have a writer, each uses every
-  // `stride`th number.
+  // Segments get ascending numbers from `first_segment` on. If several ranks have a writer, each writer uses
+  // every `stride`-th number.
   JournalWriter(Backend& backend, uint32_t key, uint64_t first_segment, uint64_t stride = 1)
       : backend_(backend), key_(key), stride_(stride), next_number_(first_segment) {}
 

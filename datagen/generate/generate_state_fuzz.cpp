@@ -11,45 +11,45 @@
 namespace penstock {
 namespace {
 
-void hold(bool right) {
-  if (!right) std::abort();
+void require(bool condition) {
+  if (!condition) std::abort();
 }
 
 void put(Backend& backend, std::string_view name, std::span<const std::byte> bytes) {
   const auto writer = backend.create(name, bytes.size());
-  hold(writer.ok() && (*writer)->append(bytes).ok() && (*writer)->publish(Durability::visible).ok());
+  require(writer.ok() && (*writer)->append(bytes).ok() && (*writer)->publish(Durability::visible).ok());
 }
 
 void read_state(Backend& backend, std::span<const std::byte> bytes) {
   put(backend, kGenerationStateName, bytes);
   const auto state = read_generation_state(backend);
   if (!state.ok()) {
-    hold(state.error().code == Errc::corrupt || state.error().code == Errc::unsupported);
+    require(state.error().code == Errc::corrupt || state.error().code == Errc::unsupported);
     return;
   }
-  hold(state->has_value());
+  require(state->has_value());
   const auto again = parse_generation_state(to_text(**state));
-  hold(again.ok() && difference(*again, **state).empty());
+  require(again.ok() && difference(*again, **state).empty());
 }
 
 void read_segment(Backend& backend, std::span<const std::byte> bytes) {
-  constexpr size_t kRow = 32;
+  constexpr size_t kRowBytes = 32;
   put(backend, std::string(kJournalFolder) + "/00000003", bytes);
   size_t rows = 0;
   const auto read = read_journal(backend, 0, [&](const JournalSegment& segment) {
     size_t end = 0;
     for (const JournalObject& object : segment.objects) {
-      hold(object.begin == end && object.end > end && object.end <= segment.samples.size());
+      require(object.begin == end && object.end > end && object.end <= segment.samples.size());
       end = object.end;
       const auto samples = segment.samples_of(object);
-      for (size_t i = 0; i < samples.size(); ++i) hold(samples[i].index == samples[0].index + i);
+      for (size_t i = 0; i < samples.size(); ++i) require(samples[i].index == samples[0].index + i);
     }
-    hold(end == segment.samples.size());
+    require(end == segment.samples.size());
     rows += segment.objects.size() + segment.samples.size();
     return success();
   });
-  hold(read.ok() && read->next_segment == 4);
-  hold(rows + read->damaged_parts == (bytes.size() + kRow - 1) / kRow);
+  require(read.ok() && read->next_segment == 4);
+  require(rows + read->damaged_parts == (bytes.size() + kRowBytes - 1) / kRowBytes);
 }
 
 }  // namespace

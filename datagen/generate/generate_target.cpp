@@ -161,7 +161,7 @@ void remove_leftovers(Backend& backend) {
 Result<std::optional<GenerationState>> read_started_generation(Tier& tier) {
   PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend, tier.root));
   if (state) return state;
-  // An error is ignored here: check_target() reads the manifest too, and reports it.
+  // An error is ignored here: check_target() reads the manifest too, and reports the error.
   const Result<GenerationState> finished = load_finished(tier);
   if (finished.ok() && !finished->recipe.empty()) state = *finished;
   return state;

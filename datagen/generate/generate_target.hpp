@@ -34,12 +34,12 @@ Result<void> check_may_write(Tier& tier);
 Result<bool> check_target(Tier& tier, const GenerationState& requested, bool resume);
 
 // Fails with `no_space` if the data set does not fit. The message says how much space is needed and free, and
-// what to do. Counts bytes, whole blocks and inodes, also those of folders. If the data set was started,
+// what to do. Counts bytes, whole blocks and inodes, including those of folders. If the data set was started,
 // counts only the missing part. Succeeds if the back end cannot say how much space is free.
 Result<void> check_free_space(Tier& tier, const Generation& generation, bool started);
 
-// Like check_free_space(), for a finished data set whose objects `wrong` are made again. Counts only the
-// bytes that these objects lack.
+// Like check_free_space(), for a finished data set. `wrong` are the objects that will be made again. Counts
+// only the bytes that these objects lack.
 Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
                                     std::span<const ObjectVerdict> wrong);
 

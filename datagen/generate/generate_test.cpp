@@ -85,8 +85,8 @@ TEST(Generate, CompanionsAreNextToTheSamplesAndHoldNone) {
   uint64_t failed = 0;
   for (uint64_t at = 1;; ++at) {
     const std::string path = "generate-companions-" + std::to_string(at);
-    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    if (penstock::make(sick, weather, 1).ok()) break;
+    Tier failing = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (penstock::make(failing, weather, 1).ok()) break;
     ++failed;
     Tier healthy = tier(path);
     ASSERT_TRUE(penstock::make(healthy, weather, 2, true).ok()) << at;
@@ -95,7 +95,7 @@ TEST(Generate, CompanionsAreNextToTheSamplesAndHoldNone) {
   EXPECT_GT(failed, 20U);
 }
 
-TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
+TEST(Generate, NamesOfCompanionsDoNotDependOnTheLayoutOfSamples) {
   const std::vector<std::vector<OptionWord>> ways{{{"samples_per_file", "2"}},
                                                   {{"shards", "2"}},
                                                   {{"samples_per_file", "1"}, {"dirs", "hash:64"}},
@@ -113,14 +113,14 @@ TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
     }
 }
 
-// All operations fail from a certain one on, as on a full, dead or missing target; the test tries each as the
-// first. Then --resume runs on a healthy target.
+// From operation number `at` on, all operations fail, as on a full, dead or missing target. Then --resume
+// runs on a target without faults. The test repeats this for many values of `at`.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {
   uint64_t failed = 0;
   for (uint64_t at = 1;; at += at < 40 ? 1 : 7) {
     const std::string path = "generate-fault-" + std::to_string(at);
-    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    const auto stopped = make(sick);
+    Tier failing = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    const auto stopped = make(failing);
     if (stopped.ok()) break;
     ++failed;
     EXPECT_EQ(stopped.error().code, Errc::no_space) << stopped.error().what;
@@ -169,7 +169,7 @@ TEST(Generate, ResumeKeepsWhatIsRightAndMakesTheRestAgain) {
   expect_complete(healthy);
 }
 
-TEST(Generate, WhatCannotBeReadIsMadeAgain) {
+TEST(Generate, UnreadableObjectsAreMadeAgain) {
   Tier target = tier("generate-unreadable", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-unreadable");
@@ -180,8 +180,8 @@ TEST(Generate, WhatCannotBeReadIsMadeAgain) {
     for (const auto& [name, bytes] : tree_of(healthy))
       ASSERT_TRUE(healthy.backend->names().remove(name).ok());
     for (const auto& [name, bytes] : before) put(*healthy.backend, name, bytes);
-    Tier sick = tier("generate-unreadable", ",fail=read:eio@#" + std::to_string(at));
-    const auto resumed = make(sick, 1, true);
+    Tier failing = tier("generate-unreadable", ",fail=read:eio@#" + std::to_string(at));
+    const auto resumed = make(failing, 1, true);
     if (!resumed.ok()) {  // the unreadable object was the state file
       EXPECT_EQ(resumed.error().code, Errc::io);
       ASSERT_TRUE(make(healthy, 1, true).ok());
@@ -229,7 +229,7 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   expect_complete(healthy);
 }
 
-TEST(Generate, AJournalIsThatOfItsStateAlone) {
+TEST(Generate, TheJournalOfAnotherStateIsNotUsed) {
   Tier target = tier("generate-other-seed", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-other-seed");
@@ -250,7 +250,7 @@ TEST(Generate, AJournalIsThatOfItsStateAlone) {
   EXPECT_EQ(tree_of(healthy), tree_of(whole));
 }
 
-TEST(Generate, InterruptsStopAndCanGoOn) {
+TEST(Generate, AnInterruptedRunCanBeResumed) {
   simulate_interrupt(SIGINT);
   Tier target = tier("generate-interrupt");
   const auto stopped = make(target);
@@ -260,7 +260,7 @@ TEST(Generate, InterruptsStopAndCanGoOn) {
   expect_complete(target);
 }
 
-TEST(Generate, ResumeOfNothingIsABeginning) {
+TEST(Generate, ResumeOnAnEmptyTargetMakesTheDataSet) {
   Tier target = tier("generate-fresh");
   ASSERT_TRUE(make(target, 2, true).ok());
   expect_complete(target);
@@ -284,7 +284,7 @@ TEST(Generate, TargetsWithSomethingInThemAreRefused) {
   EXPECT_TRUE(make(fresh).ok());
 }
 
-TEST(Generate, UnfinishedOnesNeedResumeAndTheSameArguments) {
+TEST(Generate, UnfinishedDataSetsNeedResumeAndTheSameArguments) {
   Tier target = tier("generate-unfinished", ",fail=publish:eio@#9");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-unfinished");
@@ -307,13 +307,13 @@ TEST(Generate, UnfinishedOnesNeedResumeAndTheSameArguments) {
   EXPECT_NE(check_target(healthy, other, true).error().what.find("another build"), std::string::npos);
 }
 
-TEST(Generate, OneAtATime) {
+TEST(Generate, ALockedTargetIsBusy) {
   Tier target = tier("generate-lock");
   const auto lock = target.backend->names().lock(kGenerationLockName).value();
   EXPECT_EQ(make(target).error().code, Errc::busy);
 }
 
-TEST(GenerationState, SurvivesItsText) {
+TEST(GenerationState, IsTheSameAfterParsingItsText) {
   const GenerationState state = small().state;
   EXPECT_EQ(difference(parse_generation_state(to_text(state)).value(), state), "");
   EXPECT_EQ(parse_generation_state(to_text(state)).value().fingerprint, state.fingerprint);
@@ -352,7 +352,7 @@ TEST(Generation, CountsByBytesScaleOrSamples) {
   EXPECT_EQ(ten.recipe->bytes_expected(9), more.recipe->bytes_expected(9));
 }
 
-TEST(Generation, PlansForWhatCompressionMakesAtMost) {
+TEST(Generation, PlansForTheMostBytesOfCompression) {
   if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
   const auto planned = [](const char* compression, const SampleCountRequest& count_request) {
     return plan_generation("cifar10", "tfrecord", {{"compression", compression}}, count_request, 7).value();
@@ -371,7 +371,7 @@ TEST(Generation, PlansForWhatCompressionMakesAtMost) {
   EXPECT_LE(planned("gzip", {.bytes = 1'000'000}).bytes_expected, 1'000'000U);
 }
 
-TEST(Generation, RefusesWhatCannotBe) {
+TEST(Generation, RefusesInvalidRequests) {
   const auto refused = [](const SampleCountRequest& count_request,
                           const std::vector<OptionWord>& settings = {}) {
     const auto planned = plan_generation("imagenet", "files", settings, count_request, 7);

@@ -31,7 +31,7 @@ struct PlannedSize {
 
 // Returns how many of the recipe's samples fit into `budget` bytes, and how many bytes they have. If `budget`
 // is 0, all samples fit. Adds up the planned sizes of the first kMostPlansInspected samples, and assumes that
-// the others have the same mean.
+// the other samples have the same mean size.
 PlannedSize plan_size(const Recipe& recipe, double budget) {
   PlannedSize out;
   const uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
@@ -167,8 +167,8 @@ uint64_t Generation::object_of(uint64_t sample) const {
 }
 
 uint64_t Generation::folders() const {
-  // The number of objects whose folders are counted. Their samples have nearly all labels, because labels
-  // alternate or are random.
+  // The number of objects whose folders are counted. Their samples have nearly every label, because the
+  // labels of samples alternate or are random.
   const uint64_t inspected =
       std::min(objects, std::max<uint64_t>(kMostPlansInspected, 2 * recipe->label_names().size()));
   if (const uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
@@ -250,8 +250,8 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   const auto wanted_bytes = double(count_request.bytes);
   const auto bytes = double(generation.bytes_expected);
   if (count_request.bytes == 0 || generation.state.samples == 1 || bytes <= wanted_bytes) return generation;
-  // The objects would be larger than requested, so plans again with fewer samples. Assumes that the bytes
-  // around samples shrink with the payload.
+  // The objects would be larger than requested, so this plans again with fewer samples. It assumes that the
+  // bytes that the format adds shrink in proportion to the payload.
   SampleCountRequest payload_request = count_request;
   payload_request.bytes =
       std::max<uint64_t>(1, uint64_t(wanted_bytes * double(generation.payload_expected) / bytes));

@@ -1,4 +1,4 @@
-// A data set that is decided but not made: recipe, format, seed, settings and number of samples.
+// A data set that is planned but not yet made: recipe, format, seed, settings and number of samples.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,20 @@ struct SampleCountRequest {
   bool is_set() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
 
-// A data set that is decided but not made. Immutable, so any thread may use it.
+// A data set that is planned but not yet made. Immutable, so any thread may use it.
 struct Generation {
   GenerationState state;
   std::unique_ptr<Recipe> recipe;
   std::unique_ptr<Format> format;
   uint64_t objects = 0;
-  uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
-  uint64_t bytes_expected = 0;    // bytes of all objects, with those that the format adds around samples
-  // Set if the format compresses. `bytes_expected` is then only an upper limit: the size without compression.
+  uint64_t payload_expected = 0;  // bytes of all fields, estimated from the plans of at most 16384 samples
+  uint64_t bytes_expected = 0;    // bytes of all objects, including those that the format adds
+  // True if the format compresses. `bytes_expected` is then only an upper limit: the size without
+  // compression.
   bool bytes_are_limit = false;
-  std::string size_explanation{};  // how SampleCountRequest::size_for led to the number; "" without it
-  std::string size_for_app{};      // application of SampleCountRequest::size_for; "" without it
+  // How the number of samples follows from SampleCountRequest::size_for; "" if that is not set.
+  std::string size_explanation{};
+  std::string size_for_app{};  // application of SampleCountRequest::size_for; "" if that is not set
 
   // The words before a printed number of bytes: "about", or "at most about".
   std::string_view size_prefix() const { return bytes_are_limit ? "at most about" : "about"; }
@@ -48,17 +50,18 @@ struct Generation {
   uint64_t end_sample(uint64_t object) const;
   uint64_t samples_of(uint64_t object) const { return end_sample(object) - first_sample(object); }
   uint64_t object_of(uint64_t sample) const;
-  // Number of folders with objects, below the root; an estimate if there are many thousands.
+  // Number of folders with objects, below the root; an estimate if there are many thousands of objects.
   uint64_t folders() const;
   // The name of the object. `first` is the plan of its first sample.
   std::string object_name(uint64_t object, const SamplePlan& first) const;
 };
 
-// Decides a data set. If `format` is "", it uses the recipe's own format, and the recipe's settings for it
-// where none are given. Unless the settings give the size of objects that contain several samples, these
-// objects have at least 128 MiB each, or there is only one. `threads` is the number of threads that make the
-// recipe's stocks; 0: as many as there are processors. `invalid_argument` for unknown plug-ins and keys,
-// values out of range and numbers that overflow.
+// Plans a data set. If `format` is "", it uses the recipe's own format. With that format, it also uses the
+// recipe's settings for it, except those that `settings` gives. If the settings do not give the size of
+// objects with several samples, these objects have at least 128 MiB each, or there is only one. `threads` is
+// the number of threads that make the data that all samples of the recipe share; 0: as many as there are
+// processors. `invalid_argument` for unknown plug-ins and keys, values out of range and numbers that
+// overflow.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                    uint64_t seed, unsigned threads = 0);

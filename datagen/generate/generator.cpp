@@ -1,8 +1,8 @@
 // Threads: the thread of a rank calls the steps. all_ok() runs accept_existing_objects() and make_share() on
 // another thread, so that the thread of the rank can call stop() when another rank fails. The threads of
 // parallel_for() call accept_existing_object() and make_object(), each with its own Worker. They share
-// DoneBits, ObjectResults (each thread records other objects), JournalWriter (which has a lock), Progress and
-// stopped_. No other member changes while they run.
+// DoneBits, ObjectResults (no two threads record the same object), JournalWriter (which has a lock), Progress
+// and stopped_. No other member changes while they run.
 // Memory: the constructor allocates for each object and sample of the share. A Worker allocates while it
 // makes objects.
 // Ctrl-C: parallel_for() checks before each object. An object that was started is finished. make_share() then
@@ -198,26 +198,26 @@ Result<void> Generator::make_companions() {
   return success();
 }
 
-bool Generator::has_spare_inodes(uint64_t made) const {
+bool Generator::has_spare_inodes(uint64_t objects_made) const {
   const Result<FreeSpace> space = free_space_of(backend_);
   if (!space.ok() || !space->inodes) return true;
   // Inodes that are kept free for a last segment, the manifest and other small files at the end.
   constexpr uint64_t kReservedInodes = 16;
   return *space->inodes >
-         generation_.objects - made + generation_.folders() + companions_.size() + kReservedInodes;
+         generation_.objects - objects_made + generation_.folders() + companions_.size() + kReservedInodes;
 }
 
-Result<void> Generator::flush_if_due(Worker& worker, uint64_t made) {
+Result<void> Generator::flush_if_due(Worker& worker, uint64_t objects_made) {
   const Clock::time_point now = Clock::now();
   const auto interval = std::clamp<Clock::duration>((now - start_time_) / 20, std::chrono::seconds(1),
                                                     std::chrono::seconds(30));
   if (now - worker.last_flush < interval && worker.unflushed_rows.samples.size() < kMostUnflushedSamples)
     return success();
   worker.last_flush = now;
-  if (has_spare_inodes(made)) return flush(worker);
-  // No segment is written, because inodes are scarce: the journal's files could take those that the data set
-  // needs. If there are too many rows in memory, they are dropped. After a kill, --resume makes their samples
-  // again.
+  if (has_spare_inodes(objects_made)) return flush(worker);
+  // No segment is written, because inodes are scarce: the journal's files could take the inodes that the data
+  // set needs. If there are too many rows in memory, they are dropped. After a kill, --resume makes their
+  // samples again.
   if (worker.unflushed_rows.samples.size() >= kMostUnflushedSamples) worker.unflushed_rows.clear();
   return success();
 }

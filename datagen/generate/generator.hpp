@@ -95,15 +95,15 @@ class Generator {
   Result<void> make_companions();
   // Writes the worker's rows to the journal if the interval since the worker's last flush has passed, or if
   // it has kMostUnflushedSamples samples in memory. The interval limits the work that a kill loses. It is one
-  // twentieth of the time of the run so far, but at least one second and at most 30. `made` is about the
-  // number of finished objects of the share.
-  Result<void> flush_if_due(Worker& worker, uint64_t made);
-  // Whether the target has more free inodes than the rest of the data set needs. `made` is about the number
-  // of objects that are already made.
-  bool has_spare_inodes(uint64_t made) const;
+  // twentieth of the time of the run so far, but at least one second and at most 30. `objects_made` is
+  // roughly the number of finished objects of the share.
+  Result<void> flush_if_due(Worker& worker, uint64_t objects_made);
+  // Whether the target has more free inodes than the rest of the data set needs. `objects_made` is roughly
+  // the number of objects that are already made.
+  bool has_spare_inodes(uint64_t objects_made) const;
   Result<void> flush(Worker& worker);
-  // Writes the remaining rows of all workers to the journal. Joins them to few segments, because each segment
-  // takes time on a tier with latency.
+  // Writes the remaining rows of all workers to the journal. Joins them into few segments, because each
+  // segment takes time on a tier with latency.
   Result<void> flush_all();
 
   const Generation& generation_;

@@ -62,7 +62,7 @@ class ObjectMaker {
 // object.
 std::string companion_name(const Format& format, const Companion& companion);
 
-// Writes a companion and replaces an existing one.
+// Writes a companion. Replaces the companion of an earlier run, if there is one.
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
                                         Durability durability, const Approval& approve = {});
 

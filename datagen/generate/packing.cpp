@@ -16,7 +16,7 @@ namespace {
 // format adds.
 constexpr uint64_t kTrialSamples = 256;
 // check_largest_sample() first inspects the sizes of this many samples. If all are below
-// kAlwaysStorableBytes, it assumes that the other samples are too.
+// kAlwaysStorableBytes, it assumes that the sizes of the other samples are too.
 constexpr uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
 constexpr uint64_t kAlwaysStorableBytes = uint64_t{128} << 20U;

@@ -8,8 +8,8 @@
 namespace penstock {
 
 // The bytes that `format` adds to the payload of all of the recipe's samples. Companions are not counted.
-// Writes two trial objects to a back end that discards them: one of up to 256 samples, and one of half as
-// many. The samples have the planned sizes but only zeros. The difference of the two gives the bytes per
+// Writes two trial objects to a back end that discards them: one of up to 256 samples, and one of half of
+// these. The samples have the planned sizes but only zeros. The sizes of the two objects give the bytes per
 // object and per sample. Errors are those of the format.
 Result<double> format_overhead(const Recipe& recipe, const Format& format);
 

@@ -19,13 +19,13 @@ struct SizeFor {
   uint64_t memory_bytes = 0;  // memory of one host
 };
 
-// Parses a text such as "unet3d,accelerators=8,hosts=2". `memory=256GiB` gives the memory of a host; without
-// it, this is `own_memory_bytes`, the memory of this machine. `batch=4` replaces the application's batch.
+// Parses a text such as "unet3d,accelerators=8,hosts=2". `memory=256GiB` gives the memory of a host; the
+// default is `own_memory_bytes`, the memory of this machine. `batch=4` replaces the application's batch.
 // `invalid_argument` names the missing or unknown part.
 Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes);
 
-// A warning if the recipe's samples are not those of the application: the rules then require another number
-// of samples. "" if they are.
+// Returns a warning if the recipe's samples are not those of the application, because the rules then require
+// a different number of samples. Otherwise returns "".
 std::string size_for_warning(std::string_view app, std::string_view recipe);
 
 struct SampleCount {

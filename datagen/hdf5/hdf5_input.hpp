@@ -16,15 +16,15 @@ namespace penstock {
 
 // How the library reads the file's bytes.
 enum class Hdf5Driver : uint8_t {
-  reader,  // the library reads through a Reader, so from any back end
+  reader,  // the library reads through a Reader, so it can read from any back end
   sec2,    // by the library's own system calls; needs Caps::native_path
   core,    // like sec2, but reads the whole file into memory when it opens it (as the climate benchmark does)
   // By MPI-IO, which needs Caps::native_path. All ranks of the job must open and close the file together.
   // Each rank reads independently.
   mpio,
   // Like mpio, but all ranks must also make every read together. A rank that needs no data reads a block
-  // without elements. If the read of one rank fails, the other ranks may wait in theirs for ever. The caller
-  // must then abandon the job (Communicator::abandon).
+  // without elements. If the read of one rank fails, the other ranks may wait for ever in their reads. The
+  // caller must then abandon the job (Communicator::abandon).
   mpio_collective,
 };
 std::string_view hdf5_driver_name(Hdf5Driver driver);
@@ -37,8 +37,8 @@ Result<void> hdf5_available();
 // One open file, for reading. Any thread may call it, but only one call at a time runs in the whole process.
 class Hdf5Input {
  public:
-  // Opens an object of the back end, which must outlive the result. Errors name the object. Among them are
-  // `not_found`, and `corrupt` if the object is no HDF5 file.
+  // Opens an object of the back end, which must outlive the result. Errors name the object. `not_found` if
+  // there is no such object, and `corrupt` if it is no HDF5 file. There are other errors too.
   static Result<std::unique_ptr<Hdf5Input>> open(Backend& backend, std::string_view name, Hdf5Driver driver);
   virtual ~Hdf5Input() = default;
 

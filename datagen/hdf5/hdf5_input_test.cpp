@@ -20,7 +20,7 @@ float value_at(uint64_t row, uint64_t column) {
   return float(row * 1000 + column);
 }
 
-// Makes a file with the data sets "group/chunked" and "plain", both f32, with the library alone.
+// Makes a file with the data sets "group/chunked" and "plain", both f32, by HDF5's library only.
 void make_file(const std::filesystem::path& path) {
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hid_t group = H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -111,7 +111,7 @@ TEST_F(Hdf5, ReadsThroughAnyBackEndAndCountsItThere) {
   }
 }
 
-TEST_F(Hdf5, TurnsElementsIntoThoseThatAreWanted) {
+TEST_F(Hdf5, ConvertsElementsToTheRequestedType) {
   const auto input = Hdf5Input::open(*files_, "file.h5", Hdf5Driver::reader);
   ASSERT_OK(input);
   std::array<int64_t, 3> out{};
@@ -121,7 +121,7 @@ TEST_F(Hdf5, TurnsElementsIntoThoseThatAreWanted) {
   EXPECT_EQ(out, (std::array<int64_t, 3>{2003, 2004, 2005}));
 }
 
-TEST_F(Hdf5, SaysWhatIsWrong) {
+TEST_F(Hdf5, ReportsMistakes) {
   std::ofstream(scratch_.path() / "text.h5") << std::string(4'000, 'x');
   std::ofstream(scratch_.path() / "empty.h5");
   std::filesystem::copy_file(scratch_.path() / "file.h5", scratch_.path() / "cut.h5");
@@ -148,14 +148,14 @@ TEST_F(Hdf5, SaysWhatIsWrong) {
   EXPECT_ERRC(Errc::invalid_argument, parse_hdf5_driver("sec3"));
 }
 
-TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorWhereverItStrikes) {
-  size_t struck = 0;
+TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorAtAnyRead) {
+  size_t faults = 0;
   for (uint64_t n = 1; n < 40; ++n) {
     const auto faulty = tier("t=posix:" + folder() + ",fail=read:eio@#" + std::to_string(n));
     const auto input = Hdf5Input::open(*faulty, "file.h5", Hdf5Driver::reader);
     if (!input.ok()) {
       EXPECT_EQ(input.error().sys_errno, EIO) << input.error().message();
-      ++struck;
+      ++faults;
       continue;
     }
     std::vector<float> out(kSides[0] * kSides[1]);
@@ -165,13 +165,13 @@ TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorWhereverItStrikes) {
         (*input)->read("group/chunked", begin, counts, Element::f32, std::as_writable_bytes(std::span(out)));
     if (read.ok()) break;
     EXPECT_EQ(read.error().sys_errno, EIO) << read.error().message();
-    ++struck;
+    ++faults;
   }
-  EXPECT_GT(struck, 3U);
+  EXPECT_GT(faults, 3U);
 }
 
-TEST_F(Hdf5, AFaultThatHasPassedIsNotTheErrorOfWhatFailsLater) {
-  size_t struck = 0;
+TEST_F(Hdf5, AnEarlierFaultIsNotTheErrorOfALaterFailure) {
+  size_t faults = 0;
   for (uint64_t n = 1; n < 40; ++n) {
     const auto faulty = tier("t=posix:" + folder() + ",fail=read:eio@#" + std::to_string(n));
     const auto input = Hdf5Input::open(*faulty, "file.h5", Hdf5Driver::reader);
@@ -183,11 +183,11 @@ TEST_F(Hdf5, AFaultThatHasPassedIsNotTheErrorOfWhatFailsLater) {
         (*input)->read("plain", begin, counts, Element::f32, std::as_writable_bytes(std::span(out)));
     if (read.ok()) break;
     EXPECT_EQ(read.error().sys_errno, EIO) << read.error().message();
-    ++struck;
+    ++faults;
     EXPECT_ERRC(Errc::not_found, (*input)->shape("absent"));
     EXPECT_OK((*input)->shape("plain"));
   }
-  EXPECT_GT(struck, 0U);
+  EXPECT_GT(faults, 0U);
 }
 
 TEST_F(Hdf5, ThreadsReadAtOnce) {

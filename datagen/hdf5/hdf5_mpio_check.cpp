@@ -34,7 +34,8 @@ struct RankResult {
 };
 
 // Checks this rank's share of the samples in `file`. The file has `count` samples, from number `first` of the
-// manifest on. They are the rows of the data set. If `count` is 1, the sample may also be the whole data set.
+// manifest on. Each sample is a row of the data set. If `count` is 1, the sample may also be the whole data
+// set.
 Result<void> check_file(const Corpus& corpus, Hdf5Input& file, uint64_t first, uint64_t count,
                         const std::string& data_set, Element element, RankResult& result) {
   PENSTOCK_ASSIGN(const std::vector<uint64_t> shape, file.shape(data_set));

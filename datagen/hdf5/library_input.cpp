@@ -1,8 +1,9 @@
 // Threads: any thread may call shape(), read() and the destructor. With the driver mpio_collective, all ranks
-// make each read together; if one omits it, the others block.
-// Lock: hdf5_mutex(), one for the process. Public functions take it. open() and all private functions must be
-// called with it held. It is held during the library's file I/O, so a slow read makes the users of every
-// other file wait. The library also calls the Reader with the lock held, so the Reader must not use HDF5.
+// make each read together; if one rank omits a read, the others block.
+// Lock: hdf5_mutex(), one for the process. shape(), read() and the destructor take it. open() and all private
+// functions must be called with it held. It is held during the library's file I/O, so a slow read makes the
+// users of every other file wait. The library also calls the Reader with the lock held, so the Reader must
+// not use HDF5.
 // Memory: the library and the errors here allocate, with the lock held.
 // Ctrl-C: this code does not check for a signal. The caller checks between reads.
 // Crash: files are only read.
@@ -30,9 +31,9 @@ std::mutex& hdf5_mutex() {
   return mutex;
 }
 
-// Closes file_ and transfer_ here, because the lock is held here. It is not held when the destructors of the
-// members run, and then nothing is left to close. reader_ is destroyed after this, since the file reads
-// through it until it is closed.
+// Closes file_ and transfer_ with the lock held. The destructors of these members run later, without the
+// lock, and must find nothing to close. reader_ is destroyed after the file is closed, because the library
+// reads the file through reader_.
 LibraryInput::~LibraryInput() {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;

@@ -15,12 +15,12 @@
 
 namespace penstock {
 
-// The mutex that must be held during every call of the library. Debian and most others build the library
-// without locks of its own.
+// The mutex that must be held during every call of the library. Debian and most other distributions build the
+// library without locks of its own.
 std::mutex& hdf5_mutex();
 
-// Owns an identifier of the library, and closes it in its destructor. Use it only with hdf5_mutex() held. Its
-// destructor needs the lock too, unless it is empty.
+// Owns an identifier of the library, and closes it in its destructor. Use it only with hdf5_mutex() held. The
+// destructor needs the lock too, unless the Hdf5Id is empty.
 class Hdf5Id {
  public:
   using Close = herr_t (*)(hid_t);

@@ -44,25 +44,28 @@ std::string_view Cursor::read_text(uint64_t length) {
 }
 
 void Cursor::read_name(std::string& name) {
-  const uint64_t shared = read_varint();
-  const uint64_t suffix = read_varint();
-  if (shared > name.size() || suffix > kLongestName || shared + suffix > kLongestName) ok_ = false;
-  const std::string_view tail = ok_ ? read_text(suffix) : std::string_view{};
+  const uint64_t shared_bytes = read_varint();
+  const uint64_t suffix_bytes = read_varint();
+  if (shared_bytes > name.size() || suffix_bytes > kLongestName || shared_bytes + suffix_bytes > kLongestName)
+    ok_ = false;
+  const std::string_view tail = ok_ ? read_text(suffix_bytes) : std::string_view{};
   if (!ok_) {
     name.clear();
     bytes_ = {};
     return;
   }
-  name.resize(size_t(shared));
+  name.resize(size_t(shared_bytes));
   name.append(tail);
 }
 
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name) {
-  size_t shared = 0;
-  while (shared < previous.size() && shared < name.size() && previous[shared] == name[shared]) ++shared;
-  put_varint(out, shared);
-  put_varint(out, name.size() - shared);
-  const auto suffix = std::as_bytes(std::span(name)).subspan(shared);
+  size_t shared_bytes = 0;
+  while (shared_bytes < previous.size() && shared_bytes < name.size() &&
+         previous[shared_bytes] == name[shared_bytes])
+    ++shared_bytes;
+  put_varint(out, shared_bytes);
+  put_varint(out, name.size() - shared_bytes);
+  const auto suffix = std::as_bytes(std::span(name)).subspan(shared_bytes);
   out.insert(out.end(), suffix.begin(), suffix.end());
 }
 

@@ -109,9 +109,9 @@ class Cursor {
   size_t left() const { return bytes_.size(); }
   uint64_t read_varint();
   std::string_view read_text(uint64_t length);
-  // Decodes the next name, which is front-coded. It is stored as the number of bytes that it has in common
-  // with the previous name, and the rest. When called, `name` must contain the previous name. Fails if the
-  // name is longer than kLongestName.
+  // Decodes the next name, which is front-coded. It is stored as the number of bytes that it shares with the
+  // beginning of the previous name, followed by its other bytes. When called, `name` must contain the
+  // previous name. Fails if the name is longer than kLongestName.
   void read_name(std::string& name);
 
  private:

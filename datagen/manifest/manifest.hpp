@@ -30,7 +30,7 @@ inline constexpr std::string_view kManifestName = ".penstock/manifest";
 inline constexpr uint32_t kNoLabel = 0xffffffffU;
 
 // The entry of a sample: 32 bytes, the same in memory and on disk (little endian). If each object is one
-// sample, the manifest takes 8.5 more bytes per sample, and the object's name.
+// sample, the manifest also has 8.5 bytes and the object's name for each sample.
 struct SampleEntry {
   uint64_t offset = 0;  // offset of the sample in the object
   uint64_t length = 0;
@@ -61,7 +61,7 @@ struct ManifestFacts {
 // of every section, and the facts. check() makes one pass over the rest.
 //
 // Accessors are safe without check(): they never read outside the file, whatever its bytes are. For values
-// that make no sense they return an empty result, as described at each.
+// that make no sense they return an empty result, as described at each accessor.
 //
 // Errors: damage is `corrupt`; a manifest of a newer version is `unsupported`. A damaged file never causes a
 // crash, and never takes more memory than a small multiple of its size. A manifest that passes check() may
@@ -96,8 +96,8 @@ class Manifest {
   // checksums of objects.
   std::optional<uint32_t> object_crc32c(uint64_t object) const;
 
-  // The object's name; "" for an object that does not exist. The name is decoded into `scratch`, and memory
-  // is allocated only until that is large enough. Each thread must pass a `scratch` of its own.
+  // The object's name; "" for an object that does not exist. The name is decoded into `scratch`, which
+  // allocates memory only while it is too small for the names. Each thread must pass a `scratch` of its own.
   std::string_view object_name(uint64_t object, std::string& scratch) const;
 
   const ManifestFacts& facts() const;  // the reference stays valid when the Manifest is moved
@@ -186,7 +186,7 @@ class ManifestBuilder {
   Chunks<std::byte, 1 << 20> names_;
   std::string last_name_;
   std::vector<std::byte> coded_name_;
-  std::optional<Error> mistake_;  // the first mistake of a caller
+  std::optional<Error> mistake_;  // the first mistake that a caller made, such as an invalid name
 };
 
 }  // namespace penstock

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Facts that say only that samples have checksums, and objects too if `of_objects`.
+// Facts that say only that samples have checksums and, if `of_objects` is set, that objects have them too.
 inline ManifestFacts with_checksums(bool of_objects) {
   ManifestFacts facts;
   facts.checksums = true;

@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   penstock::open_and_use(bytes);
   if (size < sizeof(penstock::manifest_layout::Header)) return 0;
-  std::vector<std::byte> sealed(bytes.begin(), bytes.end());
-  penstock::update_checksums(sealed);
-  penstock::open_and_use(sealed);
+  std::vector<std::byte> corrected(bytes.begin(), bytes.end());
+  penstock::update_checksums(corrected);
+  penstock::open_and_use(corrected);
   return 0;
 }

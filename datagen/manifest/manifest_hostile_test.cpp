@@ -56,7 +56,7 @@ std::vector<std::byte> good_shards(uint64_t objects = 10) {
 }
 
 // Returns a small manifest of each kind.
-std::vector<std::vector<std::byte>> good_ones() {
+std::vector<std::vector<std::byte>> good_manifests() {
   return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
 }
 
@@ -99,8 +99,8 @@ class HostileManifest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
-  for (const auto& bytes : good_ones()) {
+TEST_F(HostileManifest, TruncationAnywhereIsCorrupt) {
+  for (const auto& bytes : good_manifests()) {
     std::vector<size_t> cuts;
     for (size_t cut = 0; cut <= sizeof(Header); ++cut) cuts.push_back(cut);
     for (const auto& row : header_of(bytes).rows)
@@ -123,7 +123,7 @@ TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
 }
 
 TEST_F(HostileManifest, EveryFlippedBitOfTheHeaderIsSeenOnOpening) {
-  for (const auto& good : good_ones()) {
+  for (const auto& good : good_manifests()) {
     auto bytes = good;
     for (size_t at = 0; at < sizeof(Header); ++at)
       for (unsigned bit = 0; bit < 8; ++bit) {
@@ -137,7 +137,7 @@ TEST_F(HostileManifest, EveryFlippedBitOfTheHeaderIsSeenOnOpening) {
 }
 
 TEST_F(HostileManifest, EveryFlippedBitOfTheRestIsSeenByTheCheck) {
-  for (const auto& good : good_ones()) {
+  for (const auto& good : good_manifests()) {
     auto bytes = good;
     for (size_t at = sizeof(Header); at < bytes.size(); ++at)
       for (unsigned bit = 0; bit < 8; ++bit) {
@@ -150,7 +150,7 @@ TEST_F(HostileManifest, EveryFlippedBitOfTheRestIsSeenByTheCheck) {
   }
 }
 
-TEST_F(HostileManifest, ANewerVersionIsToldFromDamage) {
+TEST_F(HostileManifest, ANewerVersionIsDistinguishedFromDamage) {
   auto bytes = good_manifest();
   Header header = header_of(bytes);
   header.version = 3;
@@ -232,8 +232,8 @@ TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
   }
 }
 
-// Sizes near 2^64 must be refused: a reader rounds lengths up for its buffers, and there that overflows to a
-// small number.
+// Sizes near 2^64 must be refused. A reader rounds lengths up for its buffers, and rounding such a size up
+// would overflow to a small number.
 TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   for (const uint64_t size : {uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
     ManifestBuilder builder(ManifestFacts{});
@@ -259,8 +259,8 @@ TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
 }
 
 // To find the name of an object, a reader decodes one block of names. A manifest with larger blocks must be
-// refused: with all names in one block, this would take as long as reading the file.
-TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
+// refused: if all names were in one block, each search would decode all names of the file.
+TEST_F(HostileManifest, LargerBlocksOfNamesAreRefused) {
   auto bytes = good_manifest(20);
   Header header = header_of(bytes);
   auto& name_blocks = header.rows[manifest_layout::kNameBlocks];
@@ -273,7 +273,7 @@ TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   EXPECT_FALSE(survives(bytes));
 }
 
-// Makes a manifest without objects and with these facts.
+// Makes a manifest without objects and with the encoded `facts`.
 std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   const std::vector<std::byte> none = *ManifestBuilder(ManifestFacts{}).finish();
   Header header = header_of(none);
@@ -291,7 +291,7 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
 
 // The number of empty label names must be limited: each takes 32 bytes of memory, but only one byte of the
 // file.
-TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
+TEST_F(HostileManifest, ManyEmptyLabelNamesAreRefused) {
   const auto labels = [](uint64_t count, std::string_view name) {
     std::vector<std::byte> facts(4);  // no recipe, format and codec, seed 0
     manifest_layout::put_varint(facts, 0);
@@ -320,7 +320,7 @@ TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
   EXPECT_FALSE(survives(with_facts(settings)));
 }
 
-TEST_F(HostileManifest, AllNamesThatDifferAreTaken) {
+TEST_F(HostileManifest, DifferentLabelNamesAreAccepted) {
   ManifestFacts facts;
   for (unsigned i = 0; i < 65'536; ++i) facts.label_names.push_back({char(i), char(i >> 8)});
   for (unsigned i = 0; i < 200'000; ++i) facts.label_names.push_back({char(i), char(i >> 8), char(i >> 16)});
@@ -373,9 +373,9 @@ TEST_F(HostileManifest, ForgedFactsAreHarmless) {
     }
 }
 
-// Random changes of good files from fixed seeds. In half of them all checksums are computed again.
+// Random changes of good manifests from fixed seeds. In half of the rounds, all checksums are computed again.
 TEST_F(HostileManifest, RandomDamageNeverCrashes) {
-  const auto good_files = good_ones();
+  const auto good_files = good_manifests();
   int passed = 0;
   for (uint64_t round = 0; round < 4000; ++round) {
     const RandomStream random(round, "manifest fuzz");
@@ -407,7 +407,7 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
   EXPECT_LT(passed, 400);  // harmless: a changed checksum, unused field or letter of a name
 }
 
-TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
+TEST_F(HostileManifest, LoadsThroughABackEndAndReportsItsFaults) {
   const auto bytes = good_manifest();
   const auto tier = open_tier("mem:hostile-manifest", kNoNamedTiers);
   ASSERT_TRUE(tier.ok());

@@ -77,7 +77,7 @@ class ScratchFolder : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST(Manifest, KeepsWhatWasPutIn) {
+TEST(Manifest, ReturnsWhatTheBuilderGot) {
   auto builder = synthetic(1000);
   auto bytes = builder.finish();
   ASSERT_TRUE(bytes.ok()) << bytes.error().what;
@@ -106,10 +106,10 @@ TEST(Manifest, TakesAtMost64BytesASampleWithoutNames) {
   ASSERT_TRUE(bytes.ok()) << bytes.error().what;
   uint64_t plain_names = 0;
   for (uint64_t i = 0; i < kSamples; ++i) plain_names += synthetic_name(i).size();
-  const double a_sample = double(bytes->size()) / kSamples;
-  RecordProperty("bytes_per_sample", std::to_string(a_sample));
-  EXPECT_LE(a_sample, 64.0);
-  EXPECT_LE(a_sample, 40.5 + 0.5 * double(plain_names) / kSamples);
+  const double bytes_per_sample = double(bytes->size()) / kSamples;
+  RecordProperty("bytes_per_sample", std::to_string(bytes_per_sample));
+  EXPECT_LE(bytes_per_sample, 64.0);
+  EXPECT_LE(bytes_per_sample, 40.5 + 0.5 * double(plain_names) / kSamples);
   const auto manifest = Manifest::from_bytes(*std::move(bytes));
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   expect_synthetic(*manifest, kSamples, 997);
@@ -146,7 +146,7 @@ TEST(Manifest, SameContentGivesTheSameBytesAndChecksum) {
   EXPECT_NE(first->checksum(), second->checksum());
 }
 
-TEST(Manifest, OddNamesComeBack) {
+TEST(Manifest, OddNamesAreReadBack) {
   const std::vector<std::string> names{std::string(255, 'x'),
                                        std::string(254, 'x') + "y",
                                        "new\nline",
@@ -211,12 +211,13 @@ TEST(Manifest, AnObjectThatIsItsSampleHasItsChecksumOnce) {
     builder.add_sample({.length = 9, .object = builder.add_object(synthetic_name(i), 9), .crc32c = i + 5});
     builder.set_object_crc32c(i, i + 5);
   }
-  auto without = synthetic(0);
+  auto without_object_checksums = synthetic(0);
   for (uint32_t i = 0; i < 100; ++i)
-    without.add_sample({.length = 9, .object = without.add_object(synthetic_name(i), 9), .crc32c = i + 5});
+    without_object_checksums.add_sample(
+        {.length = 9, .object = without_object_checksums.add_object(synthetic_name(i), 9), .crc32c = i + 5});
   const auto bytes = builder.finish();
   ASSERT_TRUE(bytes.ok());
-  EXPECT_EQ(*bytes, *without.finish());
+  EXPECT_EQ(*bytes, *without_object_checksums.finish());
   const auto manifest = Manifest::from_bytes(*bytes);
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   EXPECT_FALSE(manifest->facts().object_checksums);
@@ -224,7 +225,7 @@ TEST(Manifest, AnObjectThatIsItsSampleHasItsChecksumOnce) {
   EXPECT_EQ(manifest->object_crc32c(100), std::nullopt);
 }
 
-TEST(Manifest, WithoutChecksumsNoneIsClaimed) {
+TEST(Manifest, WithoutChecksumsNoneIsReturned) {
   ManifestBuilder shards(with_checksums(false));
   shards.add_sample({.offset = 2, .length = 7, .object = shards.add_object("a", 9), .crc32c = 5});
   shards.set_object_crc32c(0, 6);
@@ -263,7 +264,7 @@ TEST(Manifest, EmptyIsAManifestToo) {
   EXPECT_EQ(manifest->objects(), 0U);
 }
 
-TEST(Manifest, OutOfRangeIsNotThere) {
+TEST(Manifest, IndexesOutOfRangeGiveEmptyResults) {
   auto builder = synthetic(20);
   const auto manifest = Manifest::from_bytes(*builder.finish());
   ASSERT_TRUE(manifest.ok());
@@ -275,7 +276,7 @@ TEST(Manifest, OutOfRangeIsNotThere) {
   EXPECT_EQ(manifest->object_name(manifest->sample(20).object, scratch), "");
 }
 
-TEST(ManifestBuilder, TellsMistakesByName) {
+TEST(ManifestBuilder, ReportsMistakesWithNames) {
   const auto mistake = [](auto fill) {
     ManifestBuilder builder(some_facts());
     fill(builder);
@@ -307,7 +308,7 @@ TEST(ManifestBuilder, TellsMistakesByName) {
   });
 }
 
-TEST_F(ScratchFolder, OpensByMapAndTellsOfTheFile) {
+TEST_F(ScratchFolder, MapsTheFileAndNamesItInErrors) {
   auto builder = synthetic(5000);
   const auto bytes = builder.finish();
   ASSERT_TRUE(bytes.ok());

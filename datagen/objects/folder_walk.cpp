@@ -4,7 +4,7 @@
 // Lock: FolderQueue::mutex_. It is not held while a folder is listed.
 // Memory: everything but objects() allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd),
 // and on_threads() turns it into an error.
-// Ctrl-C: a thread checks for it at each entry and then stops the other threads, also those that wait in
+// Ctrl-C: a thread checks for it at each entry and then stops the other threads, including those that wait in
 // wait_for_folder().
 // Crash: nothing is written.
 #include "datagen/objects/folder_walk.hpp"
@@ -39,14 +39,14 @@ class FolderQueue {
     ++listing_threads_;
     return true;
   }
-  // Tells the queue that this thread has listed its folder and `found` these subfolders. Both changes are
-  // made under one lock. Otherwise another thread could see no waiting folder and no listing thread, and end
-  // the walk too early.
-  void finish_folder(std::vector<std::string> found) {
+  // Tells the queue that this thread has listed its folder and has found `subfolders` in it. Both
+  // changes are made under one lock. Otherwise another thread could see no waiting folder and no listing
+  // thread, and end the walk too early.
+  void finish_folder(std::vector<std::string> subfolders) {
     {
       std::lock_guard lock(mutex_);
       --listing_threads_;
-      for (std::string& folder : found) waiting_folders_.push_back(std::move(folder));
+      for (std::string& folder : subfolders) waiting_folders_.push_back(std::move(folder));
     }
     changed_.notify_all();
   }

@@ -136,8 +136,8 @@ bool concerns_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
 
-// Returns the error with the code `corrupt` if its own code would blame the command line. Here the data are
-// wrong.
+// Changes the code of errors whose own code would blame the command line to `corrupt`. Here the data are
+// wrong, not the command line.
 Error as_data_error(Error error) {
   const int cause = error.sys_errno;
   if (cause == EISDIR || cause == ELOOP || cause == ENAMETOOLONG) error.code = Errc::corrupt;

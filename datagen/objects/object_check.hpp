@@ -46,7 +46,7 @@ enum class ObjectState : uint8_t {
   vanished,
   shrunk,
   grown,
-  wrong_bytes,  // correct size, but another checksum
+  wrong_bytes,  // correct size, but a wrong checksum
   unreadable,   // the storage failed to return its bytes
 };
 std::string_view object_state_name(ObjectState state);  // such as "wrong_bytes"
@@ -54,9 +54,9 @@ std::string_view object_state_name(ObjectState state);  // such as "wrong_bytes"
 struct ObjectVerdict {
   ObjectState state = ObjectState::right;
   std::string detail;  // "8 192 bytes, the manifest says 112 640"; "" if right
-  // Index of the object. Only check_object_sizes() sets it.
-  uint64_t object = 0;
-  uint64_t bytes = 0;  // actual size of the object
+  // Only check_object_sizes() sets the two members below.
+  uint64_t object = 0;  // index of the object
+  uint64_t bytes = 0;   // actual size of the object
 };
 
 // Reads `length` bytes from `offset` and returns their CRC32C. Reads pieces of at most buffer.capacity()
@@ -64,8 +64,8 @@ struct ObjectVerdict {
 Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer);
 
 // Reads a whole object in one pass. Calls `visit` with each sample and its CRC32C, and returns the CRC32C of
-// the object. A sample that does not follow the sample before it is read a second time. Reads in pieces, as
-// crc32c_of() does.
+// the object. A sample that does not follow the sample before it in the object is read a second time. Reads
+// in pieces, as crc32c_of() does.
 Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
                               uint64_t object, Buffer& buffer,
                               const std::function<void(uint64_t sample, uint32_t crc)>& visit);
@@ -79,7 +79,7 @@ bool concerns_object(const Error& error);
 Error as_data_error(Error error);
 
 // Compares the size of every object with the manifest, by one stat() for each object. Returns the missing
-// objects and those of another size, in the manifest's order. Bytes are not checked. Fails if the back end
+// objects and those with a wrong size, in the manifest's order. Bytes are not checked. Fails if the back end
 // cannot report a size.
 Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                       unsigned threads);

@@ -30,8 +30,8 @@ const std::vector<std::vector<Range>> kLayouts{
 };
 
 // A correct manifest of the object "shard".
-Manifest shard_of(const std::vector<Range>& samples, bool whole) {
-  ManifestBuilder builder(with_checksums(whole));
+Manifest shard_of(const std::vector<Range>& samples, bool has_object_checksums) {
+  ManifestBuilder builder(with_checksums(has_object_checksums));
   const uint32_t object = builder.add_object("shard", kShard.size());
   builder.set_object_crc32c(object, crc32c(bytes_of(kShard)));
   for (const Range& at : samples)
@@ -101,7 +101,7 @@ TEST(ObjectCheck, WithChecksumsOfSamplesAloneThoseAreChecked) {
   EXPECT_EQ(verdict_on(*place.backend, manifest, 5).state, ObjectState::right);
 }
 
-TEST(ObjectCheck, AManifestWhoseChecksumsDisagreeIsNoExcuse) {
+TEST(ObjectCheck, ASampleChecksumThatContradictsTheObjectsIsReported) {
   Tier place = tier("mem:object-disagree");
   put(*place.backend, "shard", kShard);
   ManifestBuilder builder(with_checksums(true));
@@ -156,7 +156,7 @@ TEST(ObjectCheck, FindsTheSamplesOfObjectsThatHoldSeveral) {
   }
 }
 
-TEST(ObjectCheck, TellsStatesApart) {
+TEST(ObjectCheck, DistinguishesStates) {
   Tier place = tier("mem:object-states");
   ManifestBuilder builder({});
   builder.facts().checksums = true;
@@ -216,9 +216,9 @@ TEST(ObjectCheck, SizesAreCheckedWithoutReading) {
     EXPECT_EQ((*wrong)[i].bytes, i < 2 ? contents[i + 1].size() : 0) << i;
   }
   Tier closed = tier("mem:object-check-sizes,fail=names:eacces@#1..");
-  const auto unsaid = check_object_sizes(closed.backend->names(), manifest, 1);
-  ASSERT_FALSE(unsaid.ok());
-  EXPECT_EQ(unsaid.error().code, Errc::permission_denied);
+  const auto refused = check_object_sizes(closed.backend->names(), manifest, 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::permission_denied);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// For tests of single objects: a tier with one object that contains a text.
+// For tests of objects: opens tiers, and puts objects that contain a text on them.
 #pragma once
 
 #include <gtest/gtest.h>

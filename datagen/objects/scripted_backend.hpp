@@ -1,4 +1,4 @@
-// A back end of invented objects, for the tests of this component. It counts reads, and its reads fail for
+// A back end of invented objects, for the tests of this component. It records reads, and its reads fail for
 // objects that a test chooses.
 #pragma once
 
@@ -119,7 +119,7 @@ class ScriptedBackend final : public Backend, private Namespace {
   Result<uint64_t> free_bytes() override { return refuse(); }
 
   Caps caps_;
-  std::atomic<int> queues_made_ = 0;  // queues that were made
+  std::atomic<int> queues_made_ = 0;  // number of calls of queue()
   std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
   std::set<std::string, std::less<>> failing_objects_;
   std::atomic<uint64_t> bytes_read_{0};

@@ -35,7 +35,7 @@ Error out_of_memory(const Manifest& manifest) {
   return {Errc::exhausted, 0, "no memory for a list of " + std::to_string(manifest.objects()) + " objects"};
 }
 
-bool has_fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectSamples& b) {
+bool has_fewer_samples(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectSamples& b) {
   return a.samples < b.samples;
 }
 
@@ -44,13 +44,15 @@ bool has_fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectS
 uint32_t WholeObjects::largest_sample_count() const {
   return samples_of_object.empty()
              ? 0
-             : std::max_element(samples_of_object.begin(), samples_of_object.end(), has_fewer)->samples;
+             : std::max_element(samples_of_object.begin(), samples_of_object.end(), has_fewer_samples)
+                   ->samples;
 }
 
 uint32_t WholeObjects::smallest_sample_count() const {
   return samples_of_object.empty()
              ? 0
-             : std::min_element(samples_of_object.begin(), samples_of_object.end(), has_fewer)->samples;
+             : std::min_element(samples_of_object.begin(), samples_of_object.end(), has_fewer_samples)
+                   ->samples;
 }
 
 Result<WholeObjects> whole_objects(const Manifest& manifest) {

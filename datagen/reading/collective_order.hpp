@@ -18,9 +18,9 @@ struct Round {
 };
 
 // The order of the rounds (collective reads) of a pass. The samples of each object are divided among the
-// ranks as RankShare divides a corpus. So all ranks have about equally many rounds in an object, and each
-// sample is read once in a pass. If shuffled, every pass has another order of the objects, and of each rank's
-// samples in an object. Only one thread may use it.
+// ranks as RankShare divides a corpus. So all ranks read about the same number of samples of an object, and
+// each sample is read once in a pass. If shuffled, every pass has a different order of the objects, and of
+// each rank's samples in an object. Only one thread may use it.
 class CollectiveOrder {
  public:
   // `order` must be SampleOrder::sequential or SampleOrder::shuffled.

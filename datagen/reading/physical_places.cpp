@@ -19,7 +19,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kExtentsAtOnce = 64;
-constexpr uint64_t kNowhere =
+constexpr uint64_t kNoDeviceOffset =
     std::numeric_limits<uint64_t>::max();  // returned if the byte is not on the device yet, or is in a hole
 
 struct Extent {
@@ -45,10 +45,10 @@ class ObjectLayout {
   }
   uint64_t inode() const { return inode_; }
 
-  uint64_t offset_of(uint64_t offset) const {
+  uint64_t device_offset_of(uint64_t offset) const {
     const auto next = std::upper_bound(extents_.begin(), extents_.end(), offset,
                                        [](uint64_t at, const Extent& extent) { return at < extent.end; });
-    if (next == extents_.end() || offset < next->begin) return kNowhere;
+    if (next == extents_.end() || offset < next->begin) return kNoDeviceOffset;
     return next->device_offset + (offset - next->begin);
   }
 
@@ -114,7 +114,7 @@ Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backe
       if (!has_extents) order.key_kind = "inode";
       loaded_object = object;
     }
-    order.sample_keys[i] = layout.offset_of(samples[i].offset);
+    order.sample_keys[i] = layout.device_offset_of(samples[i].offset);
   }
   // All samples must have the same kind of key, because offsets and inode numbers cannot be compared.
   if (order.key_kind == "inode")

@@ -19,9 +19,8 @@ struct DeviceOrder {
   std::string_view key_kind;
 };
 
-// Finds the place of every sample, from the objects that contain samples. Fails with `unsupported` if the
-// back end's objects are not files of this machine, and with the errors of open and stat. Ctrl-C interrupts
-// it.
+// Finds the place of every sample on its device. Fails with `unsupported` if the back end's objects are not
+// files of this machine, and with the errors of open and stat. Ctrl-C interrupts it.
 Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backend);
 
 }  // namespace penstock

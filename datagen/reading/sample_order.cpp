@@ -32,11 +32,11 @@ SampleSource::SampleSource(uint64_t samples, unsigned threads, uint64_t max_pass
   assert(samples > 0);
 }
 
-// The sample at `position` if each window of the shuffle is sorted by device offsets. A window is sorted when
-// its first sample is requested, and is kept for its other samples.
+// Returns the sample at `position` if each window of the shuffle is sorted by device offset. A window is
+// sorted when its first sample is requested, and is kept for its other samples.
 uint64_t PassOrder::in_window_order(uint64_t position) {
   const uint64_t window_begin = position / window_ * window_;
-  if (sorted_samples_.empty() || sorted_from_ != window_begin) {
+  if (sorted_samples_.empty() || sorted_window_begin_ != window_begin) {
     const uint64_t end = std::min(window_begin + window_, share_samples_);
     sorted_samples_.clear();
     for (uint64_t i = window_begin; i < end; ++i)
@@ -45,14 +45,14 @@ uint64_t PassOrder::in_window_order(uint64_t position) {
     std::sort(sorted_samples_.begin(), sorted_samples_.end(), [&](uint64_t a, uint64_t b) {
       return offsets[a] != offsets[b] ? offsets[a] < offsets[b] : a < b;
     });
-    sorted_from_ = window_begin;
+    sorted_window_begin_ = window_begin;
   }
   return sorted_samples_[position - window_begin];
 }
 
-// Starts another pass for a thread whose ticket is beyond the last pass, or returns false if there is no
-// other pass. After false, ended_ stays true. Otherwise a later thread could start a pass, in which the
-// slices of the refused tickets would be missing.
+// Starts another pass for a thread whose ticket is beyond the passes that were started. Returns false if no
+// other pass follows. After false, ended_ stays true. Otherwise a later thread could start a pass, in which
+// the slices of the refused tickets would be missing.
 bool SampleSource::try_start_pass(uint64_t ticket, int64_t now_ns) {
   std::lock_guard lock(mutex_);
   while (ticket >= ticket_limit_.load(std::memory_order_relaxed)) {

@@ -47,7 +47,7 @@ class SampleSource {
     return true;
   }
 
-  // The number of whole passes that were given to threads.
+  // The number of passes that were started. Each of them is given to threads completely.
   uint64_t passes() const { return ticket_limit_.load(std::memory_order_acquire) / slices_per_pass_; }
 
  private:
@@ -79,8 +79,8 @@ struct RankShare {
 };
 
 // The order of a pass: maps each position in a rank's share to a sample. If shuffled, every pass has a
-// different permutation of the share. It depends only on the seed and is equal on every machine. Only one
-// thread may use it.
+// different permutation of the share. The permutations depend only on the seed and are equal on every
+// machine. Only one thread may use it.
 class PassOrder {
  public:
   // `offsets` and `window` are used only for SampleOrder::physical. `offsets` has the device offset of each
@@ -132,9 +132,9 @@ class PassOrder {
   uint64_t first_sample_ = 0;   // first sample of the share
   uint64_t share_samples_ = 0;  // number of samples in the share
   Permutation permutation_;
-  uint64_t sorted_from_ = 0;
-  // The samples of the window that starts at sorted_from_, sorted by device offset. Empty if no window was
-  // sorted yet.
+  uint64_t sorted_window_begin_ = 0;
+  // The samples of the window that starts at sorted_window_begin_, sorted by device offset. Empty if no
+  // window of this pass was sorted yet.
   std::vector<uint64_t> sorted_samples_;
 };
 
@@ -150,12 +150,12 @@ struct OpenLoop {
 // Gives the times at which samples are due in an open loop, for one rank in one run. Any thread may use it.
 class Arrivals {
  public:
-  // Divides the rate of `loop` among the ranks, so that each rank has a part of it. If the gaps are equal,
-  // the due times of the ranks alternate. If they are random, they depend on `seed`, `run` and the rank.
+  // Divides the rate of `loop` equally among the ranks. If the gaps are equal, the due times of the ranks
+  // alternate. If the gaps are random, the due times depend on `seed`, `run` and the rank.
   Arrivals(const OpenLoop& loop, uint64_t seed, const RankShare& share, uint64_t run);
 
-  // The time at which the next sample is due, in ns since the start of the run. Each call returns another
-  // sample's time.
+  // The time at which the next sample is due, in ns since the start of the run. Each call returns the time of
+  // a different sample.
   int64_t next_ns();
 
   // How many samples are due in [from_ns, to_ns). It also counts samples that next_ns() has not returned yet.

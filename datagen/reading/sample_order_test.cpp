@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kNever = 0;
+constexpr int64_t kStartOfRun = 0;
 
 std::vector<uint64_t> all_positions(SampleSource& source, int64_t now_ns) {
   std::vector<uint64_t> positions;
@@ -22,7 +22,7 @@ std::vector<uint64_t> all_positions(SampleSource& source, int64_t now_ns) {
 TEST(SampleSource, GivesEveryPositionOfAPassOnceAndInOrderToOneThread) {
   for (const uint64_t samples : {1U, 2U, 7U, 128U, 129U, 5000U}) {
     SampleSource source(samples, 1, 1, 0);
-    const std::vector<uint64_t> positions = all_positions(source, kNever);
+    const std::vector<uint64_t> positions = all_positions(source, kStartOfRun);
     ASSERT_EQ(positions.size(), samples);
     for (uint64_t i = 0; i < samples; ++i) EXPECT_EQ(positions[i], i);
   }
@@ -91,10 +91,10 @@ TEST(PassOrder, ShufflesEveryPassAnewAndTheSameForTheSameSeed) {
 TEST(PassOrder, PhysicalSortsEachWindowOfTheShuffle) {
   constexpr uint64_t kSamples = 100;
   constexpr uint64_t kWindow = 16;
-  std::vector<uint64_t> places;
-  for (uint64_t i = 0; i < kSamples; ++i) places.push_back((kSamples - i) / 2);
+  std::vector<uint64_t> device_offsets;
+  for (uint64_t i = 0; i < kSamples; ++i) device_offsets.push_back((kSamples - i) / 2);
   PassOrder shuffled(SampleOrder::shuffled, kSamples, 7);
-  PassOrder physical(SampleOrder::physical, kSamples, 7, {}, &places, kWindow);
+  PassOrder physical(SampleOrder::physical, kSamples, 7, {}, &device_offsets, kWindow);
   for (const uint64_t pass : {0U, 1U, 0U}) {
     for (uint64_t from = 0; from < kSamples; from += kWindow) {
       std::set<uint64_t> wanted, got;
@@ -103,8 +103,8 @@ TEST(PassOrder, PhysicalSortsEachWindowOfTheShuffle) {
         wanted.insert(shuffled.sample(pass, i));
         const uint64_t sample = physical.sample(pass, i);
         got.insert(sample);
-        EXPECT_GE(places[sample], last);
-        last = places[sample];
+        EXPECT_GE(device_offsets[sample], last);
+        last = device_offsets[sample];
       }
       EXPECT_EQ(got, wanted) << "pass " << pass << ", window at " << from;
     }
@@ -114,16 +114,17 @@ TEST(PassOrder, PhysicalSortsEachWindowOfTheShuffle) {
 TEST(PassOrder, RanksShareEveryPassAndMoveOnByTheShift) {
   constexpr uint64_t kSamples = 103;
   constexpr uint64_t kRanks = 4;
-  std::vector<uint64_t> places;
-  for (uint64_t i = 0; i < kSamples; ++i) places.push_back(i * 37 % kSamples);
-  for (const SampleOrder how : {SampleOrder::sequential, SampleOrder::shuffled, SampleOrder::physical}) {
+  std::vector<uint64_t> device_offsets;
+  for (uint64_t i = 0; i < kSamples; ++i) device_offsets.push_back(i * 37 % kSamples);
+  for (const SampleOrder order_kind :
+       {SampleOrder::sequential, SampleOrder::shuffled, SampleOrder::physical}) {
     std::vector<std::set<uint64_t>> before(kRanks);
     for (uint64_t pass = 0; pass < 5; ++pass) {
       std::vector<int> seen(kSamples);
       std::vector<std::set<uint64_t>> now(kRanks);
       for (uint64_t rank = 0; rank < kRanks; ++rank) {
         const RankShare share{.rank = rank, .ranks = kRanks, .shift = 1};
-        PassOrder order(how, kSamples, 7, share, &places, 16);
+        PassOrder order(order_kind, kSamples, 7, share, &device_offsets, 16);
         const uint64_t positions = order.begin(pass);
         EXPECT_LE(positions, share.largest_part(kSamples));
         for (uint64_t i = 0; i < positions; ++i) {

@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 // Delays every reap. One test is built with a delay, to show that `read` reports a slow reader. Baseline and
-// ceiling do not call this, so they remain fast.
+// ceiling do not call delay_reap(), so they remain fast.
 #ifndef PENSTOCK_REAP_DELAY_US
 #define PENSTOCK_REAP_DELAY_US 0
 #endif

@@ -54,8 +54,8 @@ class SampleReader {
  public:
   using Sample = SampleList::Sample;
 
-  // All arguments are borrowed. Each read uses its own slot, a number below `slots`. `whole_objects`: every
-  // sample is a whole object.
+  // `backend` and `objects` must outlive the SampleReader. Each read uses its own slot, a number below
+  // `slots`. `whole_objects`: every sample is a whole object.
   SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, size_t slots);
 
   // Makes a queue for reads in flight. From then on add(), start() and reap() are used instead of read().
@@ -76,8 +76,8 @@ class SampleReader {
   std::span<const Operation> added() const { return added_reads_; }  // reads that were added and not started
   void start(Start when);  // submits added reads while the queue has room
   void forget_added() { added_reads_.clear(); }
-  // Waits until at least one read in flight completes. Returns all completions that are there. They are valid
-  // until the next call. Empty if nothing is in flight or the queue is broken.
+  // Waits until at least one read in flight completes. Returns all completions that have arrived. They are
+  // valid until the next call. Empty if nothing is in flight or the queue is broken.
   std::span<Completion> reap();
   size_t in_flight() const { return queue_->in_flight(); }
 

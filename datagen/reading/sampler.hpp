@@ -51,8 +51,9 @@ class EpochOrder {
   // Returns the next sample, as its index in the manifest. Requires left() > 0. In an epoch each index is
   // returned at most once, on one rank only.
   uint64_t next();
-  // Skips the next `count` samples, at most left(). With Shuffle::buffer the time is proportional to `count`,
-  // because the buffer must be filled as if the samples were used. With the other kinds it is constant.
+  // Skips the next `count` samples, or all that are left if they are fewer. With Shuffle::buffer the time is
+  // proportional to `count`, because the buffer must be filled as if the samples were used. With the other
+  // kinds the time is constant.
   void skip(uint64_t count);
 
  private:
@@ -62,7 +63,7 @@ class EpochOrder {
 
   uint64_t size_ = 0;
   uint64_t position_ = 0;        // position of the next sample
-  uint64_t first_position_ = 0;  // this rank's first position in the permutation
+  uint64_t first_position_ = 0;  // this rank's first position in the order that all ranks share
   uint64_t stride_ = 1;
   uint64_t part_begin_ = 0;  // first sample of this rank's part of the corpus
   std::optional<Permutation> permutation_;
@@ -79,9 +80,10 @@ class Sampler {
   Sampler(uint64_t samples, Shuffle shuffle, uint64_t seed, int rank = 0, int ranks = 1);
 
   uint64_t per_epoch() const { return per_epoch_; }
-  // The rest of epoch `number`, after all ranks together have used its first `used` samples, each rank
-  // equally many. With Shuffle::none and Shuffle::global, another number of ranks may have used them. With
-  // the other kinds it must be the same number as now, because each rank has its own order.
+  // The rest of epoch `number`, after all ranks together have used its first `used` samples, each rank the
+  // same number of them. With Shuffle::none and Shuffle::global, a different number of ranks may have used
+  // them. With the other kinds the number of ranks must be the same as now, because each rank has its own
+  // order.
   EpochOrder epoch(uint64_t number, uint64_t used = 0) const;
 
  private:

@@ -108,52 +108,52 @@ TEST(Sampler, GlobalShufflesOfTenMillionArePermutations) {
 
 TEST(Sampler, AGlobalShuffleOfABillionTakesNoMemory) {
   constexpr uint64_t kSamples = 1'000'000'000;
-  constexpr size_t kLooked = 20'000;
+  constexpr size_t kInspected = 20'000;
   static_assert(sizeof(Sampler) + sizeof(EpochOrder) < 1024);
-  std::vector<uint64_t> seen(kLooked);  // allocated before the measurement
+  std::vector<uint64_t> seen(kInspected);  // allocated before the measurement
   const uint64_t before = resident_bytes();
   const Sampler sampler(kSamples, Shuffle::global, 5, 17, 1000);
   EpochOrder order = sampler.epoch(0);
   for (uint64_t& index : seen) index = order.next();
   const uint64_t after = resident_bytes();
   EXPECT_LT(after, before + 1'000'000) << "a bit for each sample were 125 MB";
-  EXPECT_EQ(order.left(), kSamples / 1000 - kLooked);
+  EXPECT_EQ(order.left(), kSamples / 1000 - kInspected);
   EXPECT_LT(*std::max_element(seen.begin(), seen.end()), kSamples);
   EXPECT_GT(*std::max_element(seen.begin(), seen.end()), kSamples / 100 * 99) << "from all over the corpus";
   EXPECT_LT(*std::min_element(seen.begin(), seen.end()), kSamples / 100);
-  EXPECT_EQ(std::set<uint64_t>(seen.begin(), seen.end()).size(), kLooked);
+  EXPECT_EQ(std::set<uint64_t>(seen.begin(), seen.end()).size(), kInspected);
 }
 
 TEST(ShuffleBuffer, HoldsThePartOfTheRankInTheManifestsOrder) {
   for (int rank = 0; rank < 3; ++rank) {
     const std::vector<uint64_t> stream = all(Sampler(100, Shuffle::none, 5, rank, 3).epoch(0));
-    for (const uint64_t places : {1U, 7U, 33U, 100U}) {
-      const auto shuffled = all(Sampler(100, Shuffle::buffer(places), 5, rank, 3).epoch(2));
+    for (const uint64_t entries : {1U, 7U, 33U, 100U}) {
+      const auto shuffled = all(Sampler(100, Shuffle::buffer(entries), 5, rank, 3).epoch(2));
       EXPECT_EQ(sorted(shuffled), stream);
-      EXPECT_EQ(shuffled == stream, places == 1) << "a buffer of one place is none";
+      EXPECT_EQ(shuffled == stream, entries == 1) << "a buffer of one place is none";
     }
   }
 }
 
-TEST(ShuffleBuffer, TakesAnyOfItsPlacesWithTheSameChance) {
+TEST(ShuffleBuffer, TakesEachEntryWithTheSameChance) {
   constexpr uint64_t kSamples = 100'000;
-  constexpr uint64_t kPlaces = 8;
-  const std::vector<uint64_t> order = all(Sampler(kSamples, Shuffle::buffer(kPlaces), 3).epoch(0));
+  constexpr uint64_t kEntries = 8;
+  const std::vector<uint64_t> order = all(Sampler(kSamples, Shuffle::buffer(kEntries), 3).epoch(0));
   uint64_t newest = 0;
   for (uint64_t i = 0; i < kSamples; ++i) {
     const uint64_t index = order[size_t(i)];
-    ASSERT_LT(index, i + kPlaces) << "it was not in the buffer yet";
-    newest += index == i + kPlaces - 1 ? 1U : 0U;
+    ASSERT_LT(index, i + kEntries) << "it was not in the buffer yet";
+    newest += index == i + kEntries - 1 ? 1U : 0U;
   }
-  EXPECT_NEAR(double(newest), kSamples / kPlaces, 400) << "each has the chance of 1/8";
+  EXPECT_NEAR(double(newest), kSamples / kEntries, 400) << "each has the chance of 1/8";
 }
 
 TEST(ShuffleBuffer, OfAllSamplesGivesEveryPermutationWithTheSameChance) {
   constexpr int kEpochs = 6000;
   std::map<std::vector<uint64_t>, int> seen;
-  for (const uint64_t places : {3U, 50U}) {
+  for (const uint64_t entries : {3U, 50U}) {
     seen.clear();
-    const Sampler sampler(3, Shuffle::buffer(places), 7);
+    const Sampler sampler(3, Shuffle::buffer(entries), 7);
     for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) ++seen[all(sampler.epoch(epoch))];
     EXPECT_EQ(seen.size(), 6U);
     for (const auto& [order, times] : seen) EXPECT_NEAR(times, kEpochs / 6, 150);
@@ -172,21 +172,21 @@ TEST(ShuffleBuffer, DependsOnTheSeedTheEpochAndTheRank) {
   EXPECT_NE(order(5, 1, 0), neighbours) << "the ranks do not draw alike";
 }
 
-TEST(ShuffleBuffer, TakesMemoryForItsPlacesAlone) {
+TEST(ShuffleBuffer, TakesMemoryOnlyForItsEntries) {
   const uint64_t before = resident_bytes();
   EpochOrder order = Sampler(1'000'000'000, Shuffle::buffer(1000), 5).epoch(0);
   for (int i = 0; i < 20'000; ++i) EXPECT_LT(order.next(), 21'000U);
   EXPECT_LT(resident_bytes(), before + 1'000'000);
 }
 
-TEST(Shuffle, IsReadAndWritten) {
+TEST(Shuffle, IsParsedAndPrinted) {
   for (const char* text : {"none", "local", "global", "buffer:1", "buffer:10000"})
     EXPECT_EQ(shuffle_text(*parse_shuffle(text)), text);
   EXPECT_EQ(*parse_shuffle("local"), Shuffle::local);
   EXPECT_EQ(*parse_shuffle("buffer:10k"), Shuffle::buffer(10'000));
 }
 
-TEST(Shuffle, WrongArgumentsNameTheRightOnes) {
+TEST(Shuffle, ErrorsNameTheValidArguments) {
   for (const auto& [word, hint] : std::map<std::string, std::string>{{"globl", "global"},
                                                                      {"", "buffer:N"},
                                                                      {"buffers:3", "buffer:N"},
@@ -205,7 +205,7 @@ TEST(Shuffle, WrongArgumentsNameTheRightOnes) {
   }
 }
 
-TEST(Sampler, GoesOnWhereItsRanksStood) {
+TEST(Sampler, ContinuesAfterTheUsedSamples) {
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::local, Shuffle::buffer(1), Shuffle::buffer(10),
                                 Shuffle::buffer(1000), Shuffle::global}) {
     for (int rank = 0; rank < 3; ++rank) {
@@ -234,7 +234,7 @@ TEST(Sampler, OtherRanksShareWhatIsLeftOfAnOrderOfAll) {
   }
 }
 
-TEST(Sampler, SkipsNoMoreThanThereIs) {
+TEST(Sampler, SkipsNoMoreThanIsLeft) {
   EpochOrder order = Sampler(10, Shuffle::buffer(3), 1).epoch(0);
   order.skip(4);
   EXPECT_EQ(order.left(), 6U);
