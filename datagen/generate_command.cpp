@@ -148,7 +148,7 @@ void print_result(const CommandContext& context, const Generation& generation, c
       format_bytes(double(manifest.payload_bytes()), context.output), tier.root, generation.state.seed);
   if (result.samples_kept != 0)
     text += fmt::format("kept {} {}\n", count_of(result.samples_kept, "sample"),
-                        result.kept_by_size
+                        result.checked_by_size
                             ? "whose objects have the right size (penstock verify checks their bytes)"
                             : "that were there already, byte for byte");
   if (result.samples_made != 0 && result.seconds > 0)

@@ -36,8 +36,8 @@ enum penstock_event_kind {
   // The child `pid` has ended and was waited for. From then on the kernel's counters of this process include
   // the child's.
   PENSTOCK_EVENT_REAP = 4,
-  // This file is window number `pid` of the process (from 1); text: its label. If a file has several of these
-  // events, the last one is valid.
+  // This file is one window of the process. pid: the number of the window, from 1, and not a process id;
+  // text: the window's label. If a file has several of these events, the last one is valid.
   PENSTOCK_EVENT_WINDOW = 5
 };
 

@@ -105,7 +105,7 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
-  for (const RepeatFigures& repeat : cell.repeats) keep_worse(state, repeat.cache);
+  for (const RepeatFigures& repeat : cell.repeats) combine_cache_states(state, repeat.cache);
   double device_bytes = 0;
   double read_bytes = 0;
   for (const RepeatFigures& repeat : cell.repeats) {

@@ -78,13 +78,14 @@ std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
 }
 
 void Yardsticks::try_probes(unsigned threads, const MeasureProbe& measure) const {
-  const std::chrono::nanoseconds brief_time =
+  const std::chrono::nanoseconds first_probe_time =
       std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kShortestProbe, kLongestProbe);
   std::multimap<double, LoopShape, std::greater<>> by_rate;
-  for (const LoopShape& shape : probe_series(threads)) by_rate.emplace(measure(shape, brief_time), shape);
+  for (const LoopShape& shape : probe_series(threads))
+    by_rate.emplace(measure(shape, first_probe_time), shape);
   int measured_again = 0;
   for (const auto& [rate, shape] : by_rate)
-    if (rate > 0 && ++measured_again <= 2) measure(shape, brief_time * 3);
+    if (rate > 0 && ++measured_again <= 2) measure(shape, first_probe_time * 3);
 }
 
 RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
@@ -115,19 +116,19 @@ RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double se
   const double wanted_s = std::chrono::duration<double>(shortest_time(spec.end) + spec.ramp).count();
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  std::chrono::nanoseconds untimed{0};
+  std::chrono::nanoseconds queue_setup_time{0};
   // At the end of each call the queues run empty, which is slow. So one pass too many costs less than another
   // call.
   uint64_t more_passes = seconds_per_pass > 0 ? uint64_t(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
   while (true) {
     LoopEnd end{.first_read = tally.samples};
     const std::chrono::nanoseconds limit = time_limit(spec.end);
-    if (limit.count() != 0) end.deadline = start + untimed + limit;
+    if (limit.count() != 0) end.deadline = start + queue_setup_time + limit;
     const bool whole_passes = spec.max_passes != 0 || limit.count() == 0;
     if (whole_passes) end.samples = more_passes * samples_per_pass;
     const Result<LoopDone> done = loop(end);
-    if (done.ok()) untimed += done->untimed;
-    tally.wall_s = std::chrono::duration<double>(Clock::now() - start - untimed).count();
+    if (done.ok()) queue_setup_time += done->queue_setup_time;
+    tally.wall_s = std::chrono::duration<double>(Clock::now() - start - queue_setup_time).count();
     if (!done.ok()) {
       tally.failure = done.error();
       tally.first_errors.push_back(done.error().message());

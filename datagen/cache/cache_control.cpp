@@ -69,7 +69,7 @@ Json join_outcomes(const std::vector<Json>& rank_results) {
       combined = node;
       continue;
     }
-    keep_worse(combined->state, node.state);
+    combine_cache_states(combined->state, node.state);
     add_verdict(combined->verdict, combined->reason, node.verdict, node.reason);
   }
   return {{"outcome", outcome_json(combined.value_or(CacheOutcome{}))}};
@@ -242,7 +242,7 @@ Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) 
   return outcome;
 }
 
-void keep_worse(CacheState& state, const CacheState& other) {
+void combine_cache_states(CacheState& state, const CacheState& other) {
   if (other.client_data != state.client_data)
     state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
   if (other.client_metadata != state.client_metadata)

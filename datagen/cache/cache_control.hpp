@@ -118,7 +118,7 @@ Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 // Changes `state` to the combined state of two nodes, `state` and `other`. Where they differ, `client_data`
 // becomes `unverified` or `unknown`, and `client_metadata` becomes `warm` or `unknown`. The fraction of
 // cached bytes becomes the worse of the two fractions.
-void keep_worse(CacheState& state, const CacheState& other);
+void combine_cache_states(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);
 // Finds a request by the name that cache_request_name() gives it. `asis` for any other text.

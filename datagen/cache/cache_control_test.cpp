@@ -250,7 +250,7 @@ TEST(KeepWorse, MetadataAreColdOnlyIfAllNodesFoundThemCold) {
     state.client_metadata = one;
     CacheState more;
     more.client_metadata = other;
-    keep_worse(state, more);
+    combine_cache_states(state, more);
     return state.client_metadata;
   };
   EXPECT_EQ(of_both("cold", "cold"), "cold");

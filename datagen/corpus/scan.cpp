@@ -101,7 +101,7 @@ class SampleLister {
     if (scanned.content_error) return unreadable_.add(name, *std::move(scanned.content_error));
     set_or_mark_mixed(builder_.facts().format, formats_[scanned.item->kind].name);
     if (!scanned.codec.empty())
-      set_or_mark_mixed(scanned.is_statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
+      set_or_mark_mixed(scanned.holds_statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
     const uint32_t object = builder_.add_object(name, scanned.item->bytes);
     if (scanned.samples.empty() && report_.objects_without_samples++ == 0) first_without_samples_ = name;
     count_left_out(scanned.left_out_arrays, name, report_.left_out_arrays, first_array_);
@@ -121,9 +121,9 @@ class SampleLister {
       } else {
         if (!folder_label) folder_label = labels_.number_of(folder);
         sample.label = *folder_label;
-        if (sample.label != kNoLabel && !scanned.is_statistics) ++report_.folder_labelled_samples;
+        if (sample.label != kNoLabel && !scanned.holds_statistics) ++report_.folder_labelled_samples;
       }
-      if (scanned.is_statistics)
+      if (scanned.holds_statistics)
         statistics_.push_back(sample);
       else
         add_sample(sample);

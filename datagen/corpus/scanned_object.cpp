@@ -73,7 +73,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
   samples.clear();
   labels.clear();
   codec.clear();
-  is_statistics = false;
+  holds_statistics = false;
   left_out_arrays = {};
   left_out_files = {};
   content_error.reset();
@@ -86,7 +86,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
     too_many_samples = too_many_samples || samples.size() == kMostSamplesPerObject;
     if (too_many_samples) return;
     set_or_mark_mixed(codec, found.codec.empty() ? codec_by_name : found.codec);
-    is_statistics = found.is_statistics && samples.empty();
+    holds_statistics = found.holds_statistics && samples.empty();
     add_left_out(left_out_arrays, found.arrays_left_out);
     add_left_out(left_out_files, found.files_left_out);
     samples.push_back({.offset = found.placement.offset,

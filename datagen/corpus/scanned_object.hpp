@@ -40,7 +40,7 @@ struct ScannedObject {
   ScanLabels labels;
   std::string codec;
   // Whether the whole object holds statistics of a data set, not samples.
-  bool is_statistics = false;
+  bool holds_statistics = false;
   Format::LeftOutParts left_out_arrays;  // arrays that belong to no sample, with names in quotes
   Format::LeftOutParts left_out_files;   // files of an archive that belong to no sample
   std::optional<Error> content_error;

@@ -120,7 +120,7 @@ class Format {
     std::string_view codec = {};
     // True if the sample's name in the object says that it contains statistics. If such a sample is alone in
     // its object and other objects contain samples, the caller does not count it.
-    bool is_statistics = false;
+    bool holds_statistics = false;
     LeftOutParts arrays_left_out{};  // reported with only one of the object's samples
     LeftOutParts files_left_out{};   // files of an archive; reported with only one of its samples
   };

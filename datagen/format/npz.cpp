@@ -81,8 +81,8 @@ class NpzWriter final : public ObjectWriter {
     return varies_ ? writer_->append_placeholder(head) : writer_->append(head);
   }
 
-  // Writes the payload's trailer. If samples have a variable size, also rewrites the payload's header,
-  // because the length of its first dimension is known only now.
+  // Ends the member that contains the samples: writes its trailer. If samples have a variable size, first
+  // replaces the placeholder of its .npy header, because the length of its first dimension is known only now.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);

@@ -177,7 +177,7 @@ class ExampleScanner {
     TfExampleParts found{.payload = payload_,
                          .codec = codec_,
                          .label = {},
-                         .is_statistics = has_statistics_ && !has_other_features_};
+                         .holds_statistics = has_statistics_ && !has_other_features_};
     for (const auto* names : {&label_texts_, &label_numbers_})
       for (const std::string& name : *names)
         if (found.label.empty()) found.label = name;

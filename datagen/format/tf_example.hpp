@@ -65,7 +65,7 @@ struct TfExampleParts {
   std::string_view codec;         // by its first bytes: "jpeg", "png" or "raw"
   std::string label;              // "" if none
   // Whether all features except a file name are statistics, such as "climate/stats/shape".
-  bool is_statistics = false;
+  bool holds_statistics = false;
 };
 
 // Finds payload and label in the Example whose bytes are at `message` in the object. Does not read the

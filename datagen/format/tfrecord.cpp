@@ -249,7 +249,7 @@ class TfRecord final : public ShardedFormat {
       visit_sample({.label_name = example.label,
                     .placement = {payload.offset, payload.length},
                     .codec = example.codec,
-                    .is_statistics = example.is_statistics});
+                    .holds_statistics = example.holds_statistics});
       at = message.offset + message.length + kTfRecordFooterBytes;
     }
     return success();
@@ -259,8 +259,7 @@ class TfRecord final : public ShardedFormat {
   static constexpr std::string_view kGzipSuffix = ".gz";
 
   // Whether the object is compressed. The content decides, not the name. An object that begins with the two
-  // bytes of gzip may still be uncompressed. It is uncompressed if its first record has a length with a
-  // correct checksum.
+  // bytes of gzip is still uncompressed if its first record has a length with a correct checksum.
   static Result<bool> is_gzip(ObjectWindow& window) {
     const auto inspected = size_t(std::min<uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));

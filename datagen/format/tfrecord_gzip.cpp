@@ -135,7 +135,7 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& visit
     visit_sample({.label_name = example.label,
                   .placement = {at, member.end_offset() - at},
                   .codec = codec,
-                  .is_statistics = example.is_statistics});
+                  .holds_statistics = example.holds_statistics});
   }
   return success();
 }

@@ -235,7 +235,7 @@ class TarScan {
     visit_sample_({.label_name = waiting_->label,
                    .placement = *waiting_->payload,
                    .codec = waiting_->codec,
-                   .is_statistics = base == kStatisticsName,
+                   .holds_statistics = base == kStatisticsName,
                    .files_left_out = std::exchange(left_out_, {})});
     waiting_.reset();
   }

@@ -89,7 +89,7 @@ Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned 
     return success();
   };
   PENSTOCK_TRY(all_ok(ranks, prepare));
-  out.kept_by_size = true;
+  out.checked_by_size = true;
   PENSTOCK_TRY(all_ok(ranks, [&] { return repairer->begin(wrong); }));
   const Result<void> made = all_ok(
       ranks, [&] { return repairer->make_share(wrong); }, [&] { repairer->stop(); });

@@ -35,7 +35,7 @@ struct GeneratedCounts {
 struct GenerateResult : GeneratedCounts {
   // Number of damaged rows and segments of the journal; their objects are made again.
   uint64_t damaged_journal_parts = 0;
-  bool kept_by_size = false;              // objects of an earlier run were checked only by their size
+  bool checked_by_size = false;           // objects of an earlier run were checked only by their size
   bool can_resume = false;                // the target has an unfinished data set that --resume can complete
   std::vector<RankFigures> rank_figures;  // what each rank made; empty for a single process
 };

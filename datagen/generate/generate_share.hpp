@@ -27,7 +27,7 @@ struct GenerateShare {
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
 // Adds up the counts of all ranks, and sets `out` to the sums. Does not change out.can_resume,
-// out.kept_by_size and out.damaged_journal_parts. All ranks must call it together.
+// out.checked_by_size and out.damaged_journal_parts. All ranks must call it together.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
 // Collects the size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly

@@ -31,11 +31,11 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.radius = radius;
   // Draws a random direction as a point of the unit circle, without sine and cosine. The point is ((1 - t^2),
   // 2t) / (1 + t^2) for a random t. Boxes are nearly upright, so their t is small.
-  const double t = (draws.uniform() * 2.0 - 1.0) * (style.has_boxes ? 0.02 : 1.0);
+  const double t = (draws.uniform() * 2.0 - 1.0) * (style.has_rectangles ? 0.02 : 1.0);
   leaf.cosine = int(256.0 * (1.0 - t * t) / (1.0 + t * t));
   leaf.sine = int(512.0 * t / (1.0 + t * t));
   leaf.aspect = draws.between(256, 640);
-  leaf.is_box = style.has_boxes && !draws.percent(15);
+  leaf.is_box = style.has_rectangles && !draws.percent(15);
   if (leaf.is_box && draws.percent(40)) std::swap(leaf.cosine, leaf.sine);
   leaf.border_raggedness = leaf.is_box ? 0 : draws.between(0, 3);
   const Colour base = style.colours[size_t(draws.between(0, int(style.colours.size()) - 1))];

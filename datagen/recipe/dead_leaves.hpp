@@ -18,7 +18,7 @@ struct LeafStyle {
   std::span<const Colour> colours;
   int min_radius;  // in pixels
   int max_radius;
-  bool has_boxes;       // upright rectangles instead of blobs
+  bool has_rectangles;  // upright rectangles instead of blobs
   int texture_percent;  // strength of the roughest surface's grain, in percent
   int layers_percent;   // areas of all leaves together, in percent of the canvas's area
 };

@@ -19,8 +19,8 @@ uint64_t total_samples(std::span<const ClassCount> classes) {
 
 double drawn_quantile(const RandomStream& samples, uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
-  // A random position inside the sample's stratum, which is one 256th of the distribution. The position is
-  // never at an end of the stratum.
+  // The distribution has kStrata equal strata. This is a random position inside the sample's stratum: from 0
+  // to 1, but never at an end.
   const double within_stratum = samples.substream(index).uniform(0) * 0.998 + 0.001;
   return (double(order.at(index % kStrata)) + within_stratum) / kStrata;
 }

@@ -290,8 +290,8 @@ class StripStock::ClassSlot {
     }
   }
 
-  // Counts an ended cut. After the last one, makes the class. Because of the lock, the thread that joins the
-  // cuts sees all of cuts_: each thread takes the lock after it has written its cut.
+  // Counts a cut that has ended. The thread that ends the last one joins all cuts (class_). It sees all of
+  // cuts_, because each thread takes this lock after it has written its cut.
   void end_cut() {
     const std::lock_guard lock(mutex_);
     if (++ended_cuts_ < cut_count_) return;

@@ -150,14 +150,14 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   if (queued_threads_.empty()) {
     PENSTOCK_ASSIGN(queued_threads_, make_queued_threads(plan_, shape_, slot_bytes));
   }
-  const std::chrono::nanoseconds untimed = Clock::now() - start;
-  if (end.deadline != Clock::time_point::max()) end.deadline += untimed;
+  const std::chrono::nanoseconds queue_setup_time = Clock::now() - start;
+  if (end.deadline != Clock::time_point::max()) end.deadline += queue_setup_time;
   LoopControl control(plan_, end);
   Result<LoopDone> total = control.run(shape_.threads, [&](LoopDone& done, unsigned thread) {
     return read_with_queue(queued_threads_[thread], slot_bytes, objects, control, done);
   });
   if (total.ok())
-    total->untimed = untimed;
+    total->queue_setup_time = queue_setup_time;
   else
     queued_threads_.clear();  // after an error, reads may still be in flight; their results are not needed
   return total;

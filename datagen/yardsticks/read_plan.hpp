@@ -57,7 +57,7 @@ struct LoopDone {
   uint64_t bytes = 0;
   // The time that making the queues took, before the first read. The caller subtracts it from the time that
   // it measured.
-  std::chrono::nanoseconds untimed{0};
+  std::chrono::nanoseconds queue_setup_time{0};
 };
 
 // Whether loops may use system calls instead of the back end. The back end must have native paths, and its

@@ -33,7 +33,7 @@ struct BackendCall {
   CallKind kind{};
   std::string_view object;  // name of the object or folder; for a rename, the old name
   uint64_t offset = 0;
-  uint64_t bytes = 0;             // bytes to read or write; 0 also if only the call finds out
+  uint64_t bytes = 0;             // bytes to read or write; 0: none, or unknown before the call
   std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
 };
 

@@ -88,7 +88,7 @@ struct CheckpointManifest {
   uint64_t ranks = 1;
   std::vector<CheckpointFile> files;  // files of all ranks, in the order of rank and name
   TrainerState trainer;
-  std::string payload;  // name of the payload whose bytes are saved (payload.hpp); "" for a user's files
+  std::string payload;  // the payload (payload.hpp) that made the bytes, by its name; "": a user's own files
   uint64_t payload_seed = 0;
   std::string snapshot_time;  // UTC, ISO 8601: when save() was called
   std::string commit_time;    // when this copy was committed

@@ -73,7 +73,7 @@ struct SaveRequest {
   uint64_t step = 0;
   std::vector<FileView> files{};
   TrainerState trainer{};
-  std::string payload{};      // the name of the payload that the bytes are of; "": a user's own files
+  std::string payload{};      // the payload that made the bytes, by its name; "": they are a user's own files
   uint64_t payload_seed = 0;  // the seed from which the payload's bytes were made
 };
 

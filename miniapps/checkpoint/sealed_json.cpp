@@ -14,7 +14,7 @@ constexpr int kMostDepth = 8;  // our JSON is never deeper; deeper input could e
 constexpr std::string_view kSealPrefix = "crc32c ";
 constexpr size_t kSealBytes = kSealPrefix.size() + 8 + 1;  // the last byte is the newline
 
-std::string seal_of(std::string_view body) {
+std::string checksum_line(std::string_view body) {
   return fmt::format("{}{:08x}\n", kSealPrefix, crc32c(std::as_bytes(std::span(body))));
 }
 
@@ -28,7 +28,7 @@ std::string seal_json(std::string_view kind, const Json& json) {
   Json sealed{{"penstock", kind}, {"format", kSealedFormat}};
   sealed.update(json);
   std::string text = indented(sealed, 1) + "\n";
-  text += seal_of(text);
+  text += checksum_line(text);
   return text;
 }
 
@@ -37,7 +37,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
   if (text.size() < kSealBytes || !text.substr(text.size() - kSealBytes).starts_with(kSealPrefix))
     return not_sealed(object, "does not end with its checksum: it is cut short, or none of ours");
   const std::string_view body = text.substr(0, text.size() - kSealBytes);
-  if (text.substr(body.size()) != seal_of(body))
+  if (text.substr(body.size()) != checksum_line(body))
     return not_sealed(object, "is not what was written: wrong checksum");
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {

@@ -65,9 +65,9 @@ struct MeasuredSize {
   double seconds = 0;  // per file
 };
 // Returns the time to read a file of each of `sizes`. `measurements` has one measurement for each size, in
-// the same (ascending) order. The mean size of the measured files may differ from the size in `sizes`. So
-// each time is corrected along the line through this measurement and its neighbour. The correction is at most
-// proportional to the difference in bytes.
+// the same (ascending) order. The mean size of the files of a measurement may differ from its size in
+// `sizes`. So its time is corrected along the line through this measurement and its neighbour, but by no
+// larger factor than that between the two sizes.
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<MeasuredSize>& measurements);
 
 // The latency and bandwidth of a tier with one number of threads: those of the line, time = latency + bytes /

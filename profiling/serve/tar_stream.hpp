@@ -20,8 +20,8 @@ class TarStream : public BodySource {
   // Makes the archive of the session in `folder`. In the archive, its files are in the folder `prefix`.
   // Error: not_found if the folder does not exist or contains no session.
   // The size of each file is fixed at this call. Bytes that are added to a file later are not in the archive.
-  // If a file is cut later, zeros replace the missing bytes. The note is read completely at this call,
-  // because it may be rewritten later.
+  // If a file is truncated later, zeros replace the missing bytes. session.json is read completely at this
+  // call, because it may be rewritten later.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 

@@ -70,7 +70,7 @@ void RecordReader::read_lines(std::istream& in, const fs::path& path) {
     no_records = false;
     auto parsed = parse_sealed_line(line);
     if (!parsed) {
-      sealed_runs.unreadable_line();
+      sealed_runs.skip_unreadable_line();
       add_problem(path, line_number, parsed.error().message());
       continue;
     }

@@ -62,7 +62,7 @@ std::vector<std::string> said(std::initializer_list<SealedPosition> seals) {
   std::vector<std::string> words;
   for (const SealedPosition& seal : seals) {
     if (seal.line == 0)
-      runs.unreadable_line();
+      runs.skip_unreadable_line();
     else if (std::string missing = runs.next_line(seal); !missing.empty())
       words.push_back(std::move(missing));
   }

@@ -31,7 +31,7 @@ std::string SealedRuns::end_of_file() {
   return lines_ == 0 ? "" : missing(next_number_, lines_, lines_);
 }
 
-void SealedRuns::unreadable_line() {
+void SealedRuns::skip_unreadable_line() {
   ++next_number_;
   if (lines_ != 0 && next_number_ > lines_) {
     next_number_ = 1;

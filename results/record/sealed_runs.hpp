@@ -18,7 +18,7 @@ class SealedRuns {
   std::string end_of_file();
   // Call it instead of next_line() for a line that could not be read. The caller reports such a line itself,
   // so the line is then not reported as missing.
-  void unreadable_line();
+  void skip_unreadable_line();
 
  private:
   static std::string missing(size_t first, size_t last, size_t lines);

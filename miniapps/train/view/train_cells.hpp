@@ -46,7 +46,7 @@ bool grid_shows_utilization(const TrainGrid& grid);
 // steps.
 std::optional<double> input_wait_per_step(const Record& record);
 
-// Which share of the wait for input the prefetch depth `prefetch` removed: 1 - (input wait per step with
+// The share of the input wait that prefetching removed: 1 - (input wait per step with prefetch depth
 // `prefetch`) / (input wait per step with prefetch depth 0). Negative if the wait grew. Absent if one of the
 // two was not measured.
 std::optional<double> hidden_by_prefetch(const TrainGroup& group, uint64_t prefetch);

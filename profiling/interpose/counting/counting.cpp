@@ -3,10 +3,11 @@
 //
 // Threads: the log's own thread, inside a wrapper.
 // Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
-// I/O is counted, and Control (recording.hpp) when recording ends. A new block takes file_lock.
+// I/O is counted, and Control (recording.hpp) when recording ends. Code here takes file_lock when the log
+// needs a new block of the session's file.
 // Memory: nothing here calls malloc, stdio or the locale. System calls are made directly (system_call()), so
 // they are not counted and do not change errno.
-// Signals: a handler that interrupts an update of its own thread only defers its operation (Update::defer()).
+// Signals: a handler that interrupts an Update of its own thread only defers its operation (Update::defer()).
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>
@@ -110,7 +111,7 @@ namespace {
 
 // Counts an operation on a descriptor, and returns the counters. Null if the descriptor has no file (a pipe,
 // for example) or is not in /proc. Null also if the session has no room; in that case the operation counts as
-// dropped. Called within an update.
+// dropped. The caller holds an Update.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -144,7 +145,8 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& deferred) noexcep
 
 }  // namespace
 
-// Counts an operation on a file. Called within an update, because it changes the log's file table and blocks.
+// Counts an operation on a file. The caller holds an Update, because this changes the log's file table and
+// blocks.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
                                  const Operation& operation) noexcept {
   penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
@@ -248,7 +250,7 @@ namespace {
   }
 }
 
-// Counts an operation on a name. Called within an update. For a failed operation no new counters are made.
+// Counts an operation on a name. The caller holds an Update. For a failed operation no new counters are made.
 // Otherwise a program that tries many names would fill the session with files that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 int64_t size) noexcept {
@@ -380,8 +382,8 @@ penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer
 namespace {
 
 // Whether the descriptor still refers to the file that the description names. The file may have another path
-// by now. Called within an update, because it uses log.name. It makes up to three system calls, none of which
-// affects the program.
+// by now. The caller holds an Update, because this uses log.name. It makes up to three system calls, none of
+// which affects the program.
 bool still_refers_to(ThreadLog& log, int fd, const Description& description) noexcept {
   AbsoluteName& current_name = log.name;
   if (name_of_descriptor(fd, current_name) && current_name.file == description.file) {

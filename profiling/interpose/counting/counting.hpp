@@ -172,8 +172,8 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   }
 }
 
-// Records the call as a segment if calls are traced. Called within an Update, because it may take another
-// block.
+// Records the call as a segment if calls are traced. The caller holds an Update, because this may take
+// another block.
 [[gnu::always_inline]] inline void record_segment(ThreadLog& log, uint64_t file,
                                                   const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
@@ -370,8 +370,8 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
-// Called within an update: counts an operation on a file. Null if the session has no room; the operation then
-// counts as dropped.
+// The caller holds an Update. Counts an operation on a file. Null if the session has no room; the operation
+// then counts as dropped.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // Returns the descriptor's counters to which a call of the kind `call` can be added; null if there are none.
 // Used for an operation that is counted after the descriptor is closed.

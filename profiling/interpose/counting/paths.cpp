@@ -135,7 +135,7 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 
 }  // namespace
 
-// Stores the absolute name of `path` in `name`, which is the log's buffer. Called within an update. `path`
+// Stores the absolute name of `path` in `name`, which is the log's buffer. The caller holds an Update. `path`
 // can be read safely, because the kernel has read it before. The path of an io_uring request is an exception,
 // because the kernel reads it later: there the caller has checked the pointer (is_readable_path()).
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {

@@ -86,7 +86,8 @@ void forget_files(ThreadLog& log) noexcept {
   log.deferred_count = 0;
 }
 
-// Removes all pointers into a session from the log. Called within an update, or for a log without an owner.
+// Clears the log's pointers into the session's file. The caller holds an Update of the log, unless the log
+// has no owner.
 void clear_log(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.brief_counters = log.names = log.segments = log.spans = nullptr;
@@ -296,8 +297,8 @@ void watch_threads() noexcept {
 namespace {
 
 // Returns whether a session runs. In a fork's child without a session it begins one first, under begin_lock;
-// the child's other threads wait for that lock. Called within an Update. In a handler whose own thread holds
-// begin_lock the result is false, so the handler records nothing.
+// the child's other threads wait for that lock. The caller holds an Update. In a handler whose own thread
+// holds begin_lock the result is false, so the handler records nothing.
 bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     const LockGuard guard(begin_lock);

@@ -302,7 +302,7 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
-// Finds or makes the counters of a descriptor's file. Called within an update. If two threads describe the
+// Finds or makes the counters of a descriptor's file. The caller holds an Update. If two threads describe the
 // same descriptor at the same time, the later description replaces the earlier one (describe()). Its serial
 // differs, so counters that were cached for the earlier description are not used any more.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
@@ -349,7 +349,7 @@ namespace {
 
 }  // namespace
 
-// Records one traced call as a segment. Called within an Update, or within an OuterUpdate if the block has
+// Records one traced call as a segment. The caller holds an Update, or an OuterUpdate if the block has
 // room. The segment is stored before publish_entries() makes it visible.
 void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
@@ -375,7 +375,7 @@ void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noex
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
-// Adds a span. Called within an Update by penstock_profile_span(), by which the program reports a span.
+// Adds a span that the program reports by penstock_profile_span(), which holds an Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block =
       block_with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));

@@ -190,7 +190,7 @@ void watch_threads() noexcept;
 // Called in a fork's child before its first counted call: resets the locks without waiting for them, and
 // forgets the logs of the parent's other threads.
 void forget_parents_logs() noexcept;
-// Called within an Update of the caller's own log: moves the log to the session that runs now.
+// The caller holds an Update of its own log. Moves the log to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
 // Called while session.is_changing is set: waits until no thread is inside an update. False if a thread is
 // still inside one after two seconds, because it is stopped.
@@ -222,13 +222,13 @@ struct FileRecord {
   penstock_file_kind kind = PENSTOCK_REGULAR;
 };
 // Returns this thread's counters of (file, layer) to which the call can be added, and makes them if
-// necessary. Null if there is no room. `begin` is the start of the operation, in ticks. Called within an
-// Update.
+// necessary. Null if there is no room. `begin` is the start of the operation, in ticks. The caller
+// holds an Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, uint64_t begin) noexcept;
 // Returns this thread's counters for the file of a descriptor, like counters_of(), and stores them in the
 // log's cache. If the descriptor is not described, its file is looked up in /proc. Null if there is no room,
-// or if the descriptor has no file (a pipe, for example). Called within an Update.
+// or if the descriptor has no file (a pipe, for example). The caller holds an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // The number of bytes of the block that no entry uses yet; 0 if `block` is null.
@@ -244,13 +244,13 @@ inline void publish_entries(penstock_block* block, uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// Writes a name to the session. Returns its offset from `base`; 0 if there is no room. Called within an
-// update, or for a log that no thread uses.
+// Writes a name to the session. Returns its offset from `base`; 0 if there is no room. The caller holds an
+// Update, or no thread uses the log.
 uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
                   penstock_file_kind kind) noexcept;
-// Called within an update: adds one traced call. If there is no room, the call counts as dropped.
+// The caller holds an Update. Adds one traced call. If there is no room, the call counts as dropped.
 void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept;
-// Called within an update: adds one span of the program. If there is no room, the span counts as dropped.
+// The caller holds an Update. Adds one span of the program. If there is no room, the span counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 
 }  // namespace penstock::interpose

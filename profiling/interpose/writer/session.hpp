@@ -118,9 +118,10 @@ inline uint64_t ticks() noexcept {
 uint64_t start_ticks() noexcept;
 
 // Stores the present time in the file's header: the session's ticks and CLOCK_MONOTONIC. Takes file_lock. In
-// a handler whose own thread holds the lock, it stores nothing. Called within an update.
+// a handler whose own thread holds the lock, it stores nothing. The caller holds an Update.
 [[gnu::cold]] void set_later_moment() noexcept;
-// Calls set_later_moment() if the time that it stored last is more than 1/8 s ago. Called within an update.
+// Calls set_later_moment() if the time that it stored last is more than 1/8 s ago. The caller holds an
+// Update.
 inline void note_moment(uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;
   const uint32_t newest_index = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;

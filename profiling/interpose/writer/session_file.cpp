@@ -255,7 +255,7 @@ penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
   return block;
 }
 
-// Takes file_lock and adds a block (add_block()). Called within an update. The caller may hold logs_lock
+// Takes file_lock and adds a block (add_block()). The caller holds an Update. The caller may hold logs_lock
 // (add_thread()); file_lock is always taken after logs_lock.
 penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   const LockGuard guard(file_lock);
@@ -350,8 +350,8 @@ uint64_t trace_limit_from_environment() noexcept {
 }
 
 // Gives a thread another block for its segments: a new one below the trace limit, otherwise the oldest full
-// one (session.hpp). Called within an update, by another_segment_block(). The list of full blocks changes
-// only under file_lock.
+// one (session.hpp). Called by another_segment_block(), which holds an Update. The list of full blocks
+// changes only under file_lock.
 penstock_block* next_segment_block(penstock_block* full_block) noexcept {
   const LockGuard guard(file_lock);
   if (!guard.has_lock() || !is_own_session()) {
