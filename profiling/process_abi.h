@@ -60,7 +60,7 @@ struct penstock_request {
   uint32_t trace;       // for attach: 1 if each call is to be recorded as a segment
   uint32_t done;        // 1 once the answer is complete; stored last
   int32_t failed;       // 0 if the request succeeded, otherwise errno
-  uint64_t slots;       // after attach: rewritten slots; after detach: restored slots
+  uint64_t slots;       // slots (function pointers) that attach rewrote, or that detach restored
   uint64_t objects;     // number of loaded objects with these slots
   uint64_t unrestored;  // after detach: slots that could not be restored
   uint64_t unloaded;    // after detach: slots whose objects were unloaded
@@ -68,7 +68,7 @@ struct penstock_request {
   // unmapped at the next request.
   uint64_t memory_to_unmap;
   uint64_t memory_to_unmap_bytes;
-  char folder[1024];     // absolute path of the session's folder; for detach a part of the answer
+  char folder[1024];     // absolute path of the session's folder; a detach sets it
   char error_text[256];  // why the request failed
   uint64_t trace_limit;  // for attach: limit for the bytes of segments; 0: the library's default
 };

@@ -66,7 +66,7 @@ struct penstock_session_header {
   uint64_t process_start;     // field 22 of /proc/PID/stat; it distinguishes two processes with the same pid
   int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
   struct penstock_moment begin;
-  struct penstock_moment later[2];  // later moments; later[later_index] is the newest complete one
+  struct penstock_moment later[2];  // readings after `begin`; later[later_index] is the newest complete one
   uint32_t later_index;
   uint32_t kernel_end_known;  // 1 once kernel_end has been read
   uint64_t ticks_per_s;       // measured when recording first began; accurate to 0.1%
@@ -86,7 +86,8 @@ struct penstock_session_header {
   uint64_t unnamed;  // operations on descriptors whose open was not seen and for which /proc had no name
   uint32_t rank;     // rank of the process in the launcher's job; 0 without a launcher
   uint32_t ranks;    // number of ranks in the job; 0 without a launcher
-  // Bytes used in `command`. It has the arguments with a NUL after each, and is cut at the end of the member.
+  // Bytes used in `command`. That member has the process's arguments, with a NUL after each. If they are
+  // longer than the member, their end is missing.
   uint32_t command_bytes;
   uint32_t begun;  // enum penstock_start_reason
   char host[64];
@@ -108,7 +109,7 @@ enum penstock_block_kind {
   PENSTOCK_BLOCK_EVENTS = 6     // each a struct penstock_event followed by its text
 };
 
-#define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" on a machine whose low byte comes first
+#define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" on a little-endian machine
 
 // The first 64 bytes of each block. The block's entries follow without gaps.
 struct penstock_block {
@@ -117,10 +118,10 @@ struct penstock_block {
   uint16_t entry_bytes;  // size of each entry; 0 if entries differ in size
   uint64_t bytes;        // size of the block, including this header
   uint64_t used;         // bytes of complete entries after this header; increased after an entry is written
-  // In a block of segments: how often it was emptied to make room for newer segments. `used` is set to 0
-  // before this number increases.
+  // In a block of segments: how often the block was emptied to make room for newer segments. `used` is set to
+  // 0 before this number increases.
   uint64_t renewed;
-  uint64_t next;  // used by the writer only: the segment block that became full after this one (offset)
+  uint64_t next;  // offset of the segment block that became full after this one; only the writer uses it
   uint64_t reserved[3];
 };
 
@@ -138,8 +139,8 @@ enum penstock_layer {
 #define PENSTOCK_SIZE_BUCKETS 10
 #define PENSTOCK_NEVER 0  // a value of ticks: the event has not happened
 
-// Which struct an entry of counters has. Also whether the same thread, file and layer has another entry,
-// which continues this one or comes before it.
+// Which struct an entry of counters is. Also whether another entry of the same thread, file and layer
+// continues this entry or comes before it.
 enum penstock_form {
   PENSTOCK_WHOLE = 1,              // struct penstock_counters
   PENSTOCK_CONTINUED = 2,          // struct penstock_brief; later operations are in another entry
@@ -257,8 +258,8 @@ struct penstock_thread {
   uint32_t reserved;
   uint64_t begin_ticks;
   uint64_t end_ticks;       // PENSTOCK_NEVER while the thread runs
-  uint64_t kernel_read;     // bytes of calls that the kernel includes in rchar, also of reads by streams
-  uint64_t kernel_written;  // bytes of calls that the kernel includes in wchar
+  uint64_t kernel_read;     // bytes of the calls that the kernel counts in rchar, including reads by streams
+  uint64_t kernel_written;  // bytes of the calls that the kernel counts in wchar
   uint64_t ring_read;       // bytes of io_uring and libaio, which rchar does not include
   uint64_t ring_written;
   uint64_t spliced;  // bytes of splice, tee and vmsplice, which rchar and wchar do not include

@@ -19,7 +19,7 @@ enum penstock_component {
   // One step with the waits before it: from the end of the previous step to the end of this step.
   PENSTOCK_ITERATION = 5,
   PENSTOCK_CHECKPOINT = 6,
-  PENSTOCK_SHUFFLE = 7,     // make the order of the samples of an epoch
+  PENSTOCK_SHUFFLE = 7,     // make the random order of an epoch's samples
   PENSTOCK_WAIT = 8,        // wait for something; detail: enum penstock_wait
   PENSTOCK_VALIDATION = 9,  // a pass over the validation data
   PENSTOCK_COMPONENTS = 10  // number of components in this header
@@ -39,7 +39,7 @@ struct penstock_span {
   int64_t begin_ns;
   int64_t end_ns;      // at least begin_ns
   uint64_t number;     // number of the sample in its manifest, or of the step, from 0; or PENSTOCK_NO_NUMBER
-  uint64_t bytes;      // bytes that were read or written; 0 also if they are not counted
+  uint64_t bytes;      // bytes that were read or written; 0 if there are none or they are not counted
   uint32_t epoch;      // from 0; or PENSTOCK_NO_EPOCH
   uint32_t thread;     // gettid()
   uint16_t component;  // enum penstock_component

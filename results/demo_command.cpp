@@ -75,7 +75,7 @@ constexpr OptionSpec kOptions[] = {
 // A tier for the demo's data. The data is removed at the end of the demo, unless the user asks to keep it.
 struct DemoTier {
   std::string name;
-  std::string tier;         // the tier in the form of --tier
+  std::string tier;         // the tier as an argument of --tier
   fs::path folder;          // the folder that the demo makes for the data; empty if the tier has no folder
   std::string description;  // "tmpfs at /dev/shm", for the user
 };
@@ -103,7 +103,7 @@ std::string describe_folder(const TierFacts& facts) {
 }
 
 // Looks through some usual folders and returns the first that is writable and has room for `bytes`. If
-// `memory`, the folder must be in memory, otherwise on a disk.
+// `memory` is true, the folder must be in memory, otherwise on a disk.
 std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out, uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})

@@ -64,8 +64,8 @@ constexpr OptionSpec kOptions[] = {
      .group = "Report"},
 };
 
-// Lists the folders below `paths` that have record files. For the error that `paths` themselves have none: a
-// sweep stores the records of each arm in a deeper folder.
+// Lists the folders below `paths` that have record files. If `paths` themselves have no record files, the
+// error message lists these folders: a sweep stores the records of each arm in a deeper folder.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
   std::set<std::string> folders;
   for (const fs::path& path : paths)

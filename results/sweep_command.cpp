@@ -135,9 +135,9 @@ class Sweep {
     return success();
   }
 
-  // If the sweep was started before, compares the sweep's file with the journal. It is an error if more has
-  // changed than that cells or repeats were added. The new content of the file is then stored in the journal.
-  // If the sweep is new, starts its journal.
+  // If the sweep was started before, compares the sweep's file with the journal. Only added cells and added
+  // repeats are allowed; any other change is an error. The new content of the file is then stored in the
+  // journal. If the sweep is new, starts its journal.
   Result<void> check_journal(SweepState& state) {
     Json identity = sweep_identity(spec());
     const SweepHistory& history = state.history();
@@ -183,7 +183,7 @@ class Sweep {
     work_.budget_reason = kEndedByAllocation;
   }
 
-  // The functions below run on a login node and give the sweep to Slurm.
+  // The functions below run on a login node and submit the sweep to Slurm.
 
   std::vector<std::string> job_command_line() const {
     std::error_code ignored;
@@ -212,8 +212,8 @@ class Sweep {
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
-  // Submits a job that runs the sweep, and returns the job's number. Submits nothing and returns "" if no
-  // turn is left.
+  // Submits a job that runs the sweep, and returns the job's number. Submits nothing and returns "" if there
+  // are no turns left to make.
   Result<std::string> submit() {
     PENSTOCK_ASSIGN(SweepState state, open_state());
     PENSTOCK_TRY(check_journal(state));
@@ -252,15 +252,15 @@ class Sweep {
       const bool ended_itself = history_after.end && history_after.end->job == job &&
                                 history_after.end->reason != kEndedByInterrupt;
       const bool ended_by_budget = ended_itself && history_after.end->reason == kEndedByBudget;
-      const bool progressed = history_after.turns.size() > history_before->turns.size();
-      if (!ended_by_budget && progressed && submissions < context_.options.integer("resubmit")) {
+      const bool made_progress = history_after.turns.size() > history_before->turns.size();
+      if (!ended_by_budget && made_progress && submissions < context_.options.integer("resubmit")) {
         note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *last_state, left));
         continue;
       }
       const std::string ended_by =
           ended_itself ? history_after.end->reason : fmt::format("job {}, {}", job, *last_state);
       PENSTOCK_ASSIGN(const int code, conclude(history_after, left, ended_by));
-      if (!progressed)
+      if (!made_progress)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
       // If not the user's budget but something else ended the job, its work was cut off, so the exit code is
       // 1.
@@ -268,7 +268,7 @@ class Sweep {
     }
   }
 
-  // The functions below print.
+  // The functions below print the plan and the results of the sweep.
 
   Result<int> print_plan() {
     SweepHistory history;

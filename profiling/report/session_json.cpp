@@ -21,8 +21,8 @@ constexpr size_t kEntriesPerPart = 16'384;
 constexpr size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
                                                  PENSTOCK_HDF5, PENSTOCK_RING};
 
-// Appends the key of a member of an object. After a member's value comes ", "; close_object() removes that of
-// the last member.
+// Appends the key of a member of an object. Each value is followed by ", "; close_object() removes the ", "
+// after the last value.
 void append_key(std::string& out, std::string_view name) {
   const size_t at = out.size();
   out.resize(at + name.size() + 4);
@@ -117,7 +117,7 @@ void append_histogram(std::string& out, std::string_view name,
   }();
   append_object(out, name, [&] {
     if (std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; })) {
-      out += all_zeros;  // made in advance for the most frequent case: most files are never written
+      out += all_zeros;  // this text is the most frequent one: most files are never written
     } else {
       for (size_t i = 0; i < counts.size(); ++i) append_number(out, size_bucket_name(i), counts[i]);
     }

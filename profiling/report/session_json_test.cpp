@@ -51,7 +51,7 @@ class SessionJsonTest : public testing::Test {
   Session session_;
 };
 
-TEST_F(SessionJsonTest, TheSessionsLineHoldsTheContract) {
+TEST_F(SessionJsonTest, TheSessionLineHasTheDocumentedFields) {
   const FileSums sums(session_);
   std::string text;
   append_session_json(text, session_, summarise(session_, sums, {}));
@@ -75,7 +75,7 @@ TEST_F(SessionJsonTest, TheSessionsLineHoldsTheContract) {
   EXPECT_EQ(line["coverage"]["mapped_bytes"], 0);
 }
 
-TEST_F(SessionJsonTest, AFilesLineHoldsTheContract) {
+TEST_F(SessionJsonTest, AFileLineHasTheDocumentedFields) {
   const FileSums sums(session_);
   std::FILE* const out = std::tmpfile();
   ASSERT_OK(write_files_json(sums, {}, out));
@@ -129,7 +129,7 @@ TEST_F(SessionJsonTest, ChromeGetsATrackForEachFileAndThread) {
   ASSERT_OK(file);
   const auto events = export_chrome(session_, sums, {}, *file);
   ASSERT_OK(events);
-  EXPECT_EQ(*events, 3U);  // a call on two tracks, and a span
+  EXPECT_EQ(*events, 3U);  // one call, which is on two tracks (file and thread), and one span
   ASSERT_OK(file->publish());
   const auto trace = nlohmann::json::parse(text_of_file(path));
   std::vector<nlohmann::json> calls;
@@ -150,7 +150,7 @@ TEST_F(SessionJsonTest, ChromeGetsATrackForEachFileAndThread) {
   EXPECT_EQ(tracks, std::vector<std::string>{"/data/a"});
 }
 
-TEST_F(SessionJsonTest, RecordsMakeAGroupThatTheReportDraws) {
+TEST_F(SessionJsonTest, RecordsHaveDeclaredMetricsAndTheNamedTier) {
   const FileSums sums(session_);
   const auto tier = parse_named_tier("fast=/data/");
   ASSERT_OK(tier);
@@ -168,7 +168,7 @@ TEST_F(SessionJsonTest, RecordsMakeAGroupThatTheReportDraws) {
   EXPECT_EQ(tier_name(records[0]), "fast");
 }
 
-TEST(SessionRecords, RepeatsHaveRatesAndWhatWasBetweenThemIsNoTimeOfTheirs) {
+TEST(SessionRecords, RatesOfRepeatsExcludeTheTimeBetweenThem) {
   ScratchFolder folder;
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 1, 7000);
@@ -202,7 +202,7 @@ TEST(SessionRecords, RepeatsHaveRatesAndWhatWasBetweenThemIsNoTimeOfTheirs) {
   EXPECT_EQ(only[0].parameters["tier"], "small");
 }
 
-TEST(JsonText, IsJsonWhateverTheNameIs) {
+TEST(JsonText, IsValidJsonForAnyName) {
   std::string out;
   append_json_text(out, "/plain/name");
   EXPECT_EQ(out, "\"/plain/name\"");

@@ -45,8 +45,7 @@ std::string program_text(const SessionProcess& first) {
   return command.empty() ? printable_path(first.last().executable()) : command;
 }
 
-// Returns the command lines that the session recorded: from each folder, that of the process that began
-// first.
+// Returns the recorded command lines: for each folder of the session, that of the process that began first.
 std::string programs_text(const Session& session) {
   std::set<std::filesystem::path> folders;
   std::string programs;
@@ -127,8 +126,8 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
                      filter.all_files ? "" : "; --all shows them");
 }
 
-// Returns the reason why records were dropped: " (the session could not grow: No space left on device)". ""
-// if all files could grow.
+// Returns the reason why records were dropped: " (the session could not grow: No space left on device)".
+// Returns "" if all files could grow.
 std::string grow_error_text(const Drops& drops) {
   if (drops.grow_errno == 0) return "";
   return fmt::format(" (the session could not grow: {})", ::strerror(int(drops.grow_errno)));
@@ -157,12 +156,13 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
     for (size_t i = 0; i < session.unwatched.size() && i < kMostPrograms; ++i)
       names += fmt::format("{}{}", names.empty() ? ": " : ", ", printable_path(session.unwatched[i].program));
     if (session.unwatched.size() > kMostPrograms) names += ", ...";
-    const bool attached = std::any_of(session.unwatched.begin(), session.unwatched.end(),
-                                      [](const UnwatchedProgram& one) { return one.started_by_attached; });
-    add(fmt::format(
-        "all of {} that left no file ({}){}", count_of(session.unwatched.size(), "program"),
-        attached ? "an attached process began it: only 'profile run' follows programs" : "static or setuid?",
-        names));
+    const bool some_attached =
+        std::any_of(session.unwatched.begin(), session.unwatched.end(),
+                    [](const UnwatchedProgram& one) { return one.started_by_attached; });
+    add(fmt::format("all of {} that left no file ({}){}", count_of(session.unwatched.size(), "program"),
+                    some_attached ? "an attached process began it: only 'profile run' follows programs"
+                                  : "static or setuid?",
+                    names));
   }
   return text;
 }

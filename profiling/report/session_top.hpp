@@ -19,7 +19,7 @@ namespace penstock {
 // A session at one moment, with the progress of each of its files.
 struct SessionProgress {
   struct FileProgress {
-    uint64_t file = 0;  // the key of its name; two names may have the same key
+    uint64_t file = 0;  // the key of the file's name; two names may have the same key
     uint64_t bytes_read = 0;
     uint64_t bytes_written = 0;
     uint64_t operations = 0;
@@ -34,8 +34,8 @@ struct SessionProgress {
 };
 SessionProgress measure_progress(Session session, const SessionFilter& filter);
 
-// What a session did between two SessionProgress objects. If there is no previous object, what it did since
-// its begin.
+// What a session did between two SessionProgress objects. If there is no previous object: what it did since
+// the session began.
 struct Change {
   double seconds = 0;
   SessionProgress::FileProgress all;

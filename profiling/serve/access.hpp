@@ -18,8 +18,8 @@ namespace penstock {
 // random bits.
 Result<std::string> make_token();
 
-// Returns true if the two secrets are equal. It takes the same time wherever they first differ, so an
-// attacker learns nothing from the time.
+// Returns true if the two secrets are equal. The comparison takes the same time wherever they first differ,
+// so an attacker learns nothing from its duration.
 bool same_secret(std::string_view one, std::string_view other);
 // True if the request has the token, as `?token=` or as `Authorization: Bearer`.
 bool has_token(const HttpRequest& request, std::string_view token);

@@ -14,7 +14,7 @@ HttpRequest request_with(std::string host, std::string origin = "") {
   return request;
 }
 
-TEST(Access, TokensAre128BitsEachItsOwn) {
+TEST(Access, TokensHave128BitsAndDiffer) {
   std::set<std::string> tokens;
   for (int i = 0; i < 100; ++i) {
     const Result<std::string> token = make_token();
@@ -26,7 +26,7 @@ TEST(Access, TokensAre128BitsEachItsOwn) {
   EXPECT_EQ(tokens.size(), 100U);
 }
 
-TEST(Access, SecretsAreTheSameOrNot) {
+TEST(Access, ComparesSecrets) {
   EXPECT_TRUE(same_secret("abc", "abc"));
   EXPECT_FALSE(same_secret("abd", "abc"));
   EXPECT_FALSE(same_secret("bbc", "abc"));
@@ -37,13 +37,13 @@ TEST(Access, SecretsAreTheSameOrNot) {
   EXPECT_FALSE(same_secret(std::string_view("abc\0", 4), "abc"));
 }
 
-TEST(Access, ATokenComesInTheQueryOrInTheHeader) {
+TEST(Access, ATokenIsAcceptedInTheQueryOrTheHeader) {
   HttpRequest request;
   EXPECT_FALSE(has_token(request, "secret"));
   request.query.emplace_back("token", "secret");
   EXPECT_TRUE(has_token(request, "secret"));
   request.headers.emplace_back("authorization", "Bearer wrong");
-  EXPECT_FALSE(has_token(request, "secret"));  // only that header counts
+  EXPECT_FALSE(has_token(request, "secret"));  // if this header is present, the token in the query is ignored
   request.headers.back().second = "Bearer secret";
   EXPECT_TRUE(has_token(request, "secret"));
   request.query.clear();
@@ -59,7 +59,7 @@ TEST(Access, ATokenComesInTheQueryOrInTheHeader) {
   }
 }
 
-TEST(Access, OtherNamesAndOtherPagesAreNotFromHere) {
+TEST(Access, OtherHostNamesAndOriginsAreRefused) {
   EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1:8080"), 8080));
   EXPECT_TRUE(is_for_this_server(request_with("localhost:8080"), 8080));
   EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1"), 8080));
@@ -75,7 +75,7 @@ TEST(Access, OtherNamesAndOtherPagesAreNotFromHere) {
   EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8080", "http://evil.example"), 8080));
 }
 
-TEST(Access, ThePortThatHttpHasByItselfNeedNotBeSaid) {
+TEST(Access, TheDefaultPortMayBeMissingInHost) {
   EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1", "http://127.0.0.1"), 80));
   EXPECT_TRUE(is_for_this_server(request_with("localhost", "http://localhost"), 80));
   EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1:80"), 80));
@@ -100,18 +100,18 @@ SocketEnds from_port(uint16_t port) {
   return {.local_address = kLoopback, .local_port = port, .remote_address = kLoopback, .remote_port = 8080};
 }
 
-TEST(Access, AClientsUserIsThatOfItsOwnSocket) {
+TEST(Access, TheUserOfAClientOwnsItsSocket) {
   EXPECT_EQ(socket_owner(kTable, from_port(50000)), uid_t{1001});
   EXPECT_EQ(socket_owner(kTable, from_port(50002)), uid_t{0});
   EXPECT_EQ(socket_owner(kTable, from_port(50003)), std::nullopt);
   EXPECT_EQ(socket_owner("", from_port(50000)), std::nullopt);
 }
 
-TEST(Access, WhoHasClosedItsSocketIsNotRoot) {
+TEST(Access, AClosedSocketHasNoOwner) {
   EXPECT_EQ(socket_owner(kTable, from_port(50001)), std::nullopt);
 }
 
-TEST(Access, ASocketOfIPv6ThatSpeaksIPv4IsFound) {
+TEST(Access, AnIPv6SocketWithAnIPv4AddressIsFound) {
   constexpr std::string_view kTable6 =
       "  sl  local_address                         remote_address                        st tx_queue "
       "rx_queue "
@@ -121,7 +121,7 @@ TEST(Access, ASocketOfIPv6ThatSpeaksIPv4IsFound) {
   EXPECT_EQ(socket_owner(kTable6, from_port(50000)), uid_t{1002});
 }
 
-TEST(Access, LinesThatAreCutSayNothing) {
+TEST(Access, TruncatedLinesAreIgnored) {
   const std::string_view row = kTable.substr(kTable.find("   2:"));
   const size_t inode = row.find(" 13 ");
   for (size_t length = 0; length <= inode; ++length)

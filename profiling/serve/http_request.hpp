@@ -17,7 +17,7 @@ constexpr size_t kMostBodyBytes = 4096;
 struct HttpRequest {
   std::string method;                                        // as sent: "GET"
   std::string path;                                          // decoded, without the query; begins with '/'
-  std::vector<std::pair<std::string, std::string>> query;    // decoded parameters, in their order
+  std::vector<std::pair<std::string, std::string>> query;    // decoded parameters, in the order of the query
   std::vector<std::pair<std::string, std::string>> headers;  // each name once, in lower case
   std::string body;
 

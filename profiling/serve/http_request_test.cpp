@@ -20,7 +20,7 @@ std::string get(std::string_view target) {
   return "GET " + std::string(target) + " HTTP/1.1\r\nHost: a\r\n\r\n";
 }
 
-TEST(HttpRequest, OneIsReadWhole) {
+TEST(HttpRequest, AWholeRequestIsParsed) {
   const std::string text =
       "POST /trace?seconds=2&token=a%20b+c&flag HTTP/1.1\r\nHost: 127.0.0.1:1\r\nX-Odd:\t v \r\n"
       "Content-Length: 4\r\n\r\nbodyNEXT";
@@ -37,14 +37,14 @@ TEST(HttpRequest, OneIsReadWhole) {
   EXPECT_EQ(parsed.request.body, "body");
 }
 
-TEST(HttpRequest, EveryByteOfItIsWaitedFor) {
+TEST(HttpRequest, IsIncompleteUntilItsLastByte) {
   const std::string text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
   for (size_t length = 0; length < text.size(); ++length)
     EXPECT_EQ(parse_request(text.substr(0, length)).state, State::incomplete) << length;
   EXPECT_EQ(parse_request(text).state, State::whole);
 }
 
-TEST(HttpRequest, PathsAreDecodedAndNotWalked) {
+TEST(HttpRequest, PathsAreDecodedButDotsStay) {
   EXPECT_EQ(parse_request(get("/../etc/passwd")).request.path, "/../etc/passwd");
   EXPECT_EQ(parse_request(get("/%2e%2e/x")).request.path, "/../x");
   EXPECT_EQ(parse_request(get("/a+b")).request.path, "/a+b");
@@ -53,7 +53,7 @@ TEST(HttpRequest, PathsAreDecodedAndNotWalked) {
     EXPECT_EQ(status_of(get(wrong)), 400) << wrong;
 }
 
-TEST(HttpRequest, WhatIsNotExactlyOneIsRefused) {
+TEST(HttpRequest, MalformedRequestsAreRefused) {
   for (const char* const wrong :
        {"\r\n\r\n",
         "\n",
@@ -82,9 +82,9 @@ TEST(HttpRequest, WhatIsNotExactlyOneIsRefused) {
   EXPECT_EQ(parse_request("GET / HTTP/1.0\r\n\r\n").state, State::whole);
 }
 
-// RFC 9110, 10.1.1: a client that waits gets 100 (Continue), unless it has already sent the body or will be
-// refused.
-TEST(HttpRequest, WhoWaitsToBeToldToGoOnIsKnown) {
+// RFC 9110, 10.1.1: a client that waits before it sends the body gets 100 (Continue). It gets none if it has
+// already sent the body, or if its request will be refused.
+TEST(HttpRequest, AClientThatWaitsFor100ContinueIsRecognized) {
   const auto posting = [](std::string_view version, std::string_view expect, std::string_view length) {
     return fmt::format("POST / HTTP/{}\r\nHost: a\r\nExpect: {}\r\nContent-Length: {}\r\n\r\n", version,
                        expect, length);
@@ -102,7 +102,7 @@ TEST(HttpRequest, WhoWaitsToBeToldToGoOnIsKnown) {
   EXPECT_EQ(status_of(posting("1.1", "100-continue", "5000")), 413);
 }
 
-TEST(HttpRequest, HeadsAndBodiesHaveAnEnd) {
+TEST(HttpRequest, SizesOfHeadAndBodyAreLimited) {
   std::string head = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
   head += std::string(kMostHeadBytes - head.size() - 4, 'x');
   EXPECT_EQ(parse_request(head).state, State::incomplete);

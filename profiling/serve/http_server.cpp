@@ -24,7 +24,7 @@ constexpr size_t kChunkBytes = 256U << 10U;
 constexpr int kMostChunksPerStep = 4;  // most pieces of one answer that step() sends
 // most bytes that are still read from a client after it has got its answer
 constexpr size_t kMostDrainedBytes = 1U << 20U;
-constexpr std::chrono::seconds kMostDrainTime{1};  // longest time for which a client is read after its answer
+constexpr std::chrono::seconds kMostDrainTime{1};  // longest time of reading from a client after its answer
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kMostAcceptedPerStep = 8;  // a limit, so that many new connections do not delay answers
 

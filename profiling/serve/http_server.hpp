@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-constexpr size_t kMostConnections = 32;               // if more clients connect, they get status 503
+constexpr size_t kMostConnections = 32;               // further clients get status 503
 constexpr std::chrono::seconds kMostRequestTime{10};  // limit for a client to send its whole request
 constexpr std::chrono::seconds kMostIdleTime{60};     // limit for a client that does not read its answer
 

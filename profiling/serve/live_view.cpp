@@ -112,12 +112,12 @@ void LiveView::inspect_until_stopped(const std::stop_token& stop) {
 }
 
 // True if the process writes to this session. A copy of a session also contains files of running processes,
-// but they write to the original. The answer is kept in writes_here_, because finding it requires reading
-// /proc/PID/maps.
+// but they write to the original. The answer is kept in writes_to_session_by_file_, because finding it
+// requires reading /proc/PID/maps.
 bool LiveView::writes_to_this_session(const RecordingProcess& process) {
   if (!process.on_this_machine) return true;
-  const auto [known, fresh] = writes_here_.try_emplace(process.file, true);
-  if (fresh) {
+  const auto [known, inserted] = writes_to_session_by_file_.try_emplace(process.file, true);
+  if (inserted) {
     const auto session = running_session(static_cast<pid_t>(process.pid));
     known->second = !session || session->file == process.file || is_same_file(session->file, process.file) ||
                     std::filesystem::path(session->file).parent_path() == folder_;
@@ -133,7 +133,7 @@ Result<void> LiveView::try_inspect() {
     return inspect();
   } catch (const std::exception& problem) {
     previous_progress_.reset();
-    run_inspected_ = false;
+    shows_whole_run_ = false;
     return make_error(Errc::exhausted, "cannot look at '{}': {}", folder_.string(), problem.what());
   }
 }
@@ -145,7 +145,7 @@ Result<void> LiveView::try_inspect() {
 Result<void> LiveView::inspect() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
   std::erase_if(processes, [&](const RecordingProcess& process) { return !writes_to_this_session(process); });
-  if (processes.empty() && run_inspected_) return success();
+  if (processes.empty() && shows_whole_run_) return success();
   const std::vector<std::filesystem::path> folders{folder_};
   PENSTOCK_ASSIGN(Session session, open_session(folders));
   auto progress = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter_));
@@ -155,17 +155,17 @@ Result<void> LiveView::inspect() {
                                     double(change.all.bytes_written), double(change.all.operations)}));
     if (history_.size() > kMostHistoryPoints) history_.pop_front();
   }
-  if (run_inspected_) {  // a process began to run after the session had ended
+  if (shows_whole_run_) {  // a process began to run after the session had ended
     history_.clear();
     history_is_exact_ = true;
   }
-  run_inspected_ = processes.empty();
-  if (run_inspected_) show_whole_run(progress->session);
+  shows_whole_run_ = processes.empty();
+  if (shows_whole_run_) show_whole_run(progress->session);
   // If the session has ended, there are no rates any more, so the totals of the whole run are shown.
-  const Change run_change = run_inspected_ ? change_of(nullptr, *progress, kMostListedFiles) : Change{};
-  publish(members_of(*progress, run_inspected_ ? run_change : change, processes));
+  const Change run_change = shows_whole_run_ ? change_of(nullptr, *progress, kMostListedFiles) : Change{};
+  publish(members_of(*progress, shows_whole_run_ ? run_change : change, processes));
   previous_progress_ = std::move(progress);
-  if (run_inspected_) writes_here_.clear();
+  if (shows_whole_run_) writes_to_session_by_file_.clear();
   return success();
 }
 

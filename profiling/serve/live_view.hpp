@@ -59,9 +59,9 @@ class LiveView {
   // one point: [end, in seconds since 1970; its length in seconds; bytes read; bytes written; operations]
   std::deque<Json> history_;
   // path of a running process's file -> true if the process writes to this session (writes_to_this_session())
-  std::map<std::string, bool> writes_here_;
+  std::map<std::string, bool> writes_to_session_by_file_;
   // true: the last inspection found no running process, so it showed the whole run
-  bool run_inspected_ = false;
+  bool shows_whole_run_ = false;
   // true: the history has the times of single calls; false: it has estimates
   bool history_is_exact_ = true;
 

@@ -37,8 +37,8 @@ HttpResponse error_response(const Error& error) {
   return plain_response(is_missing ? 409 : 500, error.message());
 }
 
-// Returns the name, at most 80 bytes of it, with '_' for characters that are not valid in every file system
-// and HTTP header.
+// Makes a file name from the first 80 bytes of `name`. '_' replaces characters that are not valid in every
+// file system and HTTP header.
 std::string file_name(std::string_view name) {
   std::string out;
   for (const char c : name.substr(0, 80)) {
@@ -155,7 +155,7 @@ HttpResponse ServeSession::download_archive(const HttpRequest& /*request*/) {
 
 std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, uint64_t connection) {
   if (const auto at = jobs_.find(kind); at != jobs_.end()) {
-    // such a job runs already, and its output will answer this request too
+    // a job of this kind runs already, and its output will answer this request too
     at->second.waiting_connections.push_back(connection);
     return std::nullopt;
   }

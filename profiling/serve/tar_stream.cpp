@@ -91,7 +91,7 @@ Result<size_t> TarStream::read_member(const Member& member, uint64_t from, std::
   const ssize_t got = retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), off_t(from)); });
   if (got < 0) return errno_error(errno, "cannot read", member.path);
   if (got > 0) return size_t(got);
-  // the file has become shorter since its size was written to the header
+  // the file has become shorter since its size was written to the header: zeros replace the missing bytes
   std::fill(out.begin(), out.end(), '\0');
   return out.size();
 }

@@ -13,8 +13,8 @@
 
 namespace penstock {
 
-// The archive of a session: the files of its processes, and its note (session.json). Links and other files of
-// the folder are left out.
+// The archive of a session: the files of its processes, and its session.json. Links and other files of the
+// folder are left out.
 class TarStream : public BodySource {
  public:
   // Makes the archive of the session in `folder`. In the archive, its files are in the folder `prefix`.

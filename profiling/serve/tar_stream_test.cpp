@@ -37,7 +37,8 @@ class TarStreamTest : public testing::Test {
     }
   }
 
-  // The names and contents of an archive, read by its headers alone.
+  // Returns the name and the content of each member of an archive. Only the archive's headers are used to
+  // find them.
   static std::map<std::string, std::string> members_of(const std::string& archive) {
     std::map<std::string, std::string> members;
     size_t at = 0;
@@ -58,7 +59,7 @@ class TarStreamTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(TarStreamTest, TheFilesOfASessionAndNoOthers) {
+TEST_F(TarStreamTest, ContainsOnlyTheFilesOfASession) {
   const std::string odd(1000, 'o');
   write("1-1.session", "");
   write("2-2.session", std::string(512, 'a'));
@@ -80,7 +81,7 @@ TEST_F(TarStreamTest, TheFilesOfASessionAndNoOthers) {
   }
 }
 
-TEST_F(TarStreamTest, AFileThatGrowsIsCutAndOneThatShrinksIsPadded) {
+TEST_F(TarStreamTest, AGrownFileIsTruncatedAndAShrunkFileIsPadded) {
   write("1-1.session", std::string(700, 'a'));
   write("2-2.session", std::string(700, 'b'));
   write("session.json", "{\"a\": 1}");
@@ -98,7 +99,7 @@ TEST_F(TarStreamTest, AFileThatGrowsIsCutAndOneThatShrinksIsPadded) {
   EXPECT_EQ(members_of(archive), expected);
 }
 
-TEST_F(TarStreamTest, AFileThatIsAnotherOneNowEndsIt) {
+TEST_F(TarStreamTest, AReplacedFileIsAnError) {
   write("1-1.session", "a");
   const auto stream = TarStream::of_session(folder_, "s");
   ASSERT_TRUE(stream.ok());
@@ -108,7 +109,7 @@ TEST_F(TarStreamTest, AFileThatIsAnotherOneNowEndsIt) {
   EXPECT_FALSE((*stream)->read(buffer).ok());
 }
 
-TEST_F(TarStreamTest, NoSessionIsNotFound) {
+TEST_F(TarStreamTest, AFolderWithoutASessionIsNotFound) {
   write("secret.txt", "x");
   EXPECT_EQ(TarStream::of_session(folder_, "s").error().code, Errc::not_found);
   EXPECT_EQ(TarStream::of_session(folder_ / "none", "s").error().code, Errc::not_found);

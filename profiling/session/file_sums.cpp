@@ -38,14 +38,14 @@ EntryOfFile entry_at(const Session& session, const CountersPosition& at) {
 unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   bool is_directory = false;
   bool is_regular = false;
-  bool moved = false;
+  bool moved_bytes = false;
   for (const EntryOfFile& entry : entries) {
     if (entry.name.text.empty() || entry.name.text != name) continue;
     if (entry.name.kind == PENSTOCK_OTHER_FILE) return PENSTOCK_OTHER_FILE;
     (entry.name.kind == PENSTOCK_DIRECTORY ? is_directory : is_regular) = true;
-    moved = moved || (entry.counters.bytes_read | entry.counters.bytes_written) != 0;
+    moved_bytes = moved_bytes || (entry.counters.bytes_read | entry.counters.bytes_written) != 0;
   }
-  return is_directory && !(is_regular && moved) ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
+  return is_directory && !(is_regular && moved_bytes) ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
 }
 
 // Makes the FileSum of one file from its entries.
@@ -88,7 +88,8 @@ class FileSumBuilder {
   }
 
   void clear() {
-    sum_.layers_used = 0;  // add() clears the sum of a layer when it is used again
+    // the old sums need not be cleared: add() clears a layer's sum before its first use
+    sum_.layers_used = 0;
     sum_.first_ns = sum_.first_read_ns = INT64_MAX;
     sum_.last_ns = INT64_MIN;
     sum_.size = sum_.mapped_bytes = 0;
@@ -214,13 +215,13 @@ void FileSums::each_of_part(size_t part, size_t parts, const FileFilter& wanted,
         break;
       }
     const unsigned kind = kind_of(path, same);
-    const bool moved = std::any_of(same.begin(), same.end(), [](const EntryOfFile& entry) {
+    const bool moved_bytes = std::any_of(same.begin(), same.end(), [](const EntryOfFile& entry) {
       return (entry.counters.bytes_read | entry.counters.bytes_written | entry.counters.mapped_bytes) != 0;
     });
     wanted_sum.clear();
     left_out_sum.clear();
     for (const EntryOfFile& entry : same) {
-      if (!wanted || wanted(path, kind, moved, *entry.process_file)) {
+      if (!wanted || wanted(path, kind, moved_bytes, *entry.process_file)) {
         wanted_sum.add(entry);
       } else if (left_out) {
         left_out_sum.add(entry);

@@ -82,10 +82,10 @@ struct CountersPosition {
   uint64_t packed_position = 0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
-// Decides which entries each() counts: returns true if it shall count those of `process_file` on the file
-// `path`. `moved`: at least one process read, wrote or mapped bytes of the file.
-using FileFilter =
-    std::function<bool(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file)>;
+// Decides which entries each() counts: returns true for the entries of `process_file` on the file `path` that
+// each() shall count. `moved_bytes`: at least one process read, wrote or mapped bytes of the file.
+using FileFilter = std::function<bool(std::string_view path, unsigned kind, bool moved_bytes,
+                                      const ProcessFile& process_file)>;
 
 class FileSums {
  public:
@@ -103,7 +103,7 @@ class FileSums {
   using Each = std::function<void(const FileSum&)>;
   void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
   // Does what each() does, but only for one part of the files. The files are divided into `parts` parts of
-  // nearly equal size; `part` is the number of one, from 0.
+  // nearly equal size; `part` is the number of the part to use, from 0.
   void each_of_part(size_t part, size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
   // Calls `each` for every single entry.

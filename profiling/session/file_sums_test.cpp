@@ -34,7 +34,7 @@ class FileSumsTest : public testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(FileSumsTest, ThreadsLayersAndProcessesOfAFileMeet) {
+TEST_F(FileSumsTest, AddsUpThreadsLayersAndProcessesOfAFile) {
   SessionBytes first(100);
   first.add_file("/data/a", 100, 2, 1000);
   first.add_file("/data/a", 101, 3, 1000);
@@ -62,9 +62,9 @@ TEST_F(FileSumsTest, ThreadsLayersAndProcessesOfAFileMeet) {
   EXPECT_EQ(files.at("/data/b").layers_used, 1U << PENSTOCK_POSIX);
 }
 
-// A thread may have two entries of counters for a file. Only the first entry has the first read. The last
-// operation may be a read.
-TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
+// A thread may have two entries of counters for a file: the second one continues the first. So only the first
+// entry contains the thread's first read. The last operation may be a read.
+TEST_F(FileSumsTest, AContinuedEntryCountsAsOneThread) {
   SessionBytes bytes(100);
   penstock_counters one = bytes.counters_of("/data/a", 100, 3, 100);
   one.sequential_reads = 2;
@@ -83,14 +83,14 @@ TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
   EXPECT_EQ(a.last_ns, 1'001'003'000'000);
 }
 
-TEST_F(FileSumsTest, TwoNamesOfOneKeyStayApart) {
+TEST_F(FileSumsTest, TwoNamesWithTheSameKeyAreTwoFiles) {
   SessionBytes bytes(100);
   penstock_counters one = bytes.counters_of("/data/a", 100, 1, 100);
   bytes.add(one);
   one.name = bytes.add_name(one.file, "/data/other");
   one.bytes_read = 7;
   bytes.add(one);
-  one.name = 0;  // of one of the two names: which one is unknown
+  one.name = 0;  // the file has one of the two names, but which one is unknown
   one.bytes_read = 1;
   bytes.add(one);
   bytes.write(folder_.path());
@@ -102,12 +102,12 @@ TEST_F(FileSumsTest, TwoNamesOfOneKeyStayApart) {
   EXPECT_EQ(files.at("/data/a").all.bytes_read + files.at("/data/other").all.bytes_read, 108U);
 }
 
-TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
+TEST_F(FileSumsTest, AnEntryWithoutANameGetsTheNameOfItsKey) {
   SessionBytes first(100);
   penstock_counters counters = first.counters_of("/data/a", 100, 1, 100);
   counters.name = 0;
   first.add(counters);
-  counters.file = 4711;  // no other entry has this key, and its name is of another file
+  counters.file = 4711;  // no other entry has this key, and the name of this entry belongs to another file
   counters.name = first.add_name("/data/c");
   first.add(counters);
   first.write(folder_.path());
@@ -121,8 +121,9 @@ TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
   EXPECT_EQ(files.at("").file, 4711U);
 }
 
-// The first process only opened the pipe and took it for a file. The second one has its type, which wins.
-TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
+// The first process only opened the pipe, so its entry says that it is a regular file. The second process
+// inspected the pipe, so the kind in its entry counts.
+TEST_F(FileSumsTest, TheKindFromStatCountsMoreThanThatFromOpen) {
   SessionBytes first(100);
   first.add_file("/run/pipe", 100, 1, 100);
   first.add_file("/data/a", 100, 1, 100);
@@ -132,7 +133,8 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   asked.name = second.add_name("/run/pipe", PENSTOCK_OTHER_FILE);
   second.add(asked);
   penstock_counters folder = second.counters_of("/data/a", 200, 0, 0);
-  folder.name = second.add_name("/data/a", PENSTOCK_DIRECTORY);  // it was a folder before it was a file
+  // the name was that of a folder before it was that of a file
+  folder.name = second.add_name("/data/a", PENSTOCK_DIRECTORY);
   second.add(folder);
   second.write(folder_.path());
   const Session session = opened();
@@ -146,7 +148,7 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
       });
 }
 
-TEST_F(FileSumsTest, PartsTogetherAreTheWhole) {
+TEST_F(FileSumsTest, TheSumsOfAllPartsEqualTheWholeSum) {
   SessionBytes bytes(100);
   for (int i = 0; i < 500; ++i)
     for (uint32_t thread = 0; thread < 1 + uint32_t(i % 3); ++thread)
@@ -167,7 +169,7 @@ TEST_F(FileSumsTest, PartsTogetherAreTheWhole) {
   }
 }
 
-TEST_F(FileSumsTest, LayersThatComeLaterAreSkipped) {
+TEST_F(FileSumsTest, UnknownLayersAreSkipped) {
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 1, 10, 99);
   bytes.write(folder_.path());
@@ -175,7 +177,7 @@ TEST_F(FileSumsTest, LayersThatComeLaterAreSkipped) {
   EXPECT_TRUE(sums_of(session).empty());
 }
 
-TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
+TEST_F(FileSumsTest, ASummaryCountsFilesThatTheFilterLeftOut) {
   SessionBytes bytes(100);
   bytes.set_command({"python3", "train.py"});
   bytes.add_file("/data/a", 100, 2, 500);
@@ -204,7 +206,7 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .all_files = true}).included.files, 3U);
 }
 
-TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
+TEST_F(FileSumsTest, WithSegmentsIoTimeIsTheUnionOverThreads) {
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 2, 500);
   for (const uint64_t begin : {1'000'000'000ULL, 1'000'500'000ULL})
@@ -231,7 +233,7 @@ TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
   EXPECT_EQ(summary.segments->segments, 0U);
 }
 
-TEST_F(FileSumsTest, RollUpsAddFilesByPlaceAndProcess) {
+TEST_F(FileSumsTest, RollUpsAddFilesByMountFolderAndProcess) {
   SessionBytes bytes(100);
   bytes.add_file("/data/x/a", 100, 1, 10);
   bytes.add_file("/data/x/b", 101, 1, 20);
@@ -261,7 +263,7 @@ TEST_F(FileSumsTest, RollUpsAddFilesByPlaceAndProcess) {
   EXPECT_EQ(processes[0].all.bytes_read, 35U);
 }
 
-TEST(MountTable, TheLongestMountPointHoldsAPath) {
+TEST(MountTable, APathBelongsToTheLongestMountPoint) {
   const MountTable table({"/", "/data", "/data/fast", "/datax"});
   EXPECT_EQ(table.mount_of("/data/fast/a"), "/data/fast");
   EXPECT_EQ(table.mount_of("/data/faster/a"), "/data");
@@ -270,7 +272,7 @@ TEST(MountTable, TheLongestMountPointHoldsAPath) {
   EXPECT_EQ(table.mount_of("pipe:[7]"), "");
 }
 
-TEST(MountTable, KnowsWhatTheKernelSaysOfItself) {
+TEST(MountTable, RecognizesPseudoFileSystems) {
   const MountTable table = MountTable::of_this_machine();
   EXPECT_TRUE(table.is_pseudo(table.mount_of("/proc/self/status")));
   EXPECT_FALSE(table.is_pseudo("/"));
@@ -278,7 +280,7 @@ TEST(MountTable, KnowsWhatTheKernelSaysOfItself) {
   EXPECT_FALSE(is_pseudo_file_system("tmpfs"));
 }
 
-TEST(MountTable, IsReadFromAMountinfo) {
+TEST(MountTable, IsReadFromMountinfo) {
   std::istringstream text(
       "22 1 254:1 / / rw shared:1 - ext4 /dev/root rw\n"
       "30 22 0:25 / /mnt/two\\040words rw - tmpfs tmpfs rw\n"
@@ -286,7 +288,7 @@ TEST(MountTable, IsReadFromAMountinfo) {
   EXPECT_EQ(mount_points(text), (std::vector<std::string>{"/", "/mnt/two words"}));
 }
 
-TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
+TEST_F(FileSumsTest, TheChangeBetweenTwoInspectionsIsTheirDifference) {
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 1, 100);
   bytes.add_file("/data/b", 100, 1, 5000);
@@ -310,7 +312,7 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   EXPECT_EQ(change.hottest[0].bytes_read, 600U);
 }
 
-TEST_F(FileSumsTest, ProgressKeepsTwoNamesOfOneKeyApart) {
+TEST_F(FileSumsTest, ProgressSeparatesTwoNamesWithTheSameKey) {
   SessionBytes bytes(100);
   penstock_counters one = bytes.counters_of("/data/a", 100, 1, 100);
   bytes.add(one);
@@ -344,7 +346,7 @@ TEST(Folders, OfPaths) {
   EXPECT_EQ(folder_of("b"), "");
 }
 
-TEST(SizeBuckets, EndWhereTheyAreNamed) {
+TEST(SizeBuckets, EndAtTheSizesInTheirNames) {
   EXPECT_EQ(size_bucket_name(size_bucket(0)), "0_100");
   EXPECT_EQ(size_bucket_name(size_bucket(100)), "0_100");
   EXPECT_EQ(size_bucket_name(size_bucket(101)), "100_1k");

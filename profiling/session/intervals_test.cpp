@@ -10,7 +10,7 @@ namespace {
 
 using Intervals = std::vector<TimeInterval>;
 
-TEST(Merged, JoinsWhatOverlapsTouchesOrLiesWithin) {
+TEST(Merged, JoinsIntervalsThatOverlapTouchOrContainEachOther) {
   EXPECT_EQ(merged({{0, 10}, {5, 15}}), (Intervals{{0, 15}}));
   EXPECT_EQ(merged({{0, 10}, {2, 3}, {4, 5}, {9, 12}}), (Intervals{{0, 12}})) << "nested";
   EXPECT_EQ(merged({{0, 10}, {10, 20}}), (Intervals{{0, 20}})) << "touching";
@@ -18,17 +18,17 @@ TEST(Merged, JoinsWhatOverlapsTouchesOrLiesWithin) {
   EXPECT_EQ(merged({{3, 7}, {3, 7}, {3, 7}}), (Intervals{{3, 7}})) << "equal";
 }
 
-TEST(Merged, TakesThemInAnyOrderAndSign) {
+TEST(Merged, AcceptsAnyOrderAndNegativeTimes) {
   EXPECT_EQ(merged({{30, 40}, {-5, 1}, {0, 10}, {35, 50}}), (Intervals{{-5, 10}, {30, 50}}));
 }
 
-TEST(Merged, LeavesOutEmptyOnes) {
+TEST(Merged, LeavesOutEmptyIntervals) {
   EXPECT_EQ(merged({}), Intervals{});
   EXPECT_EQ(merged({{5, 5}, {9, 3}}), Intervals{});
   EXPECT_EQ(merged({{0, 4}, {4, 4}, {5, 6}}), (Intervals{{0, 4}, {5, 6}})) << "an empty one joins nothing";
 }
 
-TEST(Length, OfUnionsAndOfWhatTheyShare) {
+TEST(Length, OfUnionsAndOfTheirIntersection) {
   EXPECT_EQ(length({}), 0);
   EXPECT_EQ(length(merged({{0, 10}, {5, 15}, {20, 21}})), 16);
   const Intervals a{{0, 10}, {20, 30}, {40, 50}};
@@ -39,8 +39,8 @@ TEST(Length, OfUnionsAndOfWhatTheyShare) {
   EXPECT_EQ(common_length(a, {}), 0);
 }
 
-// Compares with counting single points.
-TEST(Length, AgreesWithCounting) {
+// Compares the lengths with the number of integers that are in the intervals.
+TEST(Length, AgreesWithCountingIntegers) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 200; ++round) {
     std::vector<bool> in_a(64), in_b(64);

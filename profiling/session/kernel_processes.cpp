@@ -46,8 +46,8 @@ bool read_kernel_io(uint32_t pid, penstock_kernel_io& io) {
 }
 
 std::string this_host() {
-  // The name is cut to the size of the header's field, as the library does it, because callers compare the
-  // two names.
+  // The name is cut to the size of the header's field, as in the profiler's library, because callers compare
+  // the two names.
   std::array<char, sizeof(penstock_session_header::host)> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();

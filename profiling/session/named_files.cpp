@@ -13,9 +13,9 @@ NamedFiles::NamedFiles(const Session& session, const FileSums& sums, const Sessi
   const ProcessFile* const python_file = find_file_of(true);
   const ProcessFile* const other_file = find_file_of(false);
   const auto add = [&](const FileSum& file) {
-    const bool moved = (file.all.bytes_read | file.all.bytes_written | file.mapped_bytes) != 0;
+    const bool moved_bytes = (file.all.bytes_read | file.all.bytes_written | file.mapped_bytes) != 0;
     const auto is_wanted_by = [&](const ProcessFile* process_file) {
-      return process_file != nullptr && filter.wants(file.path, file.kind, moved, *process_file);
+      return process_file != nullptr && filter.wants(file.path, file.kind, moved_bytes, *process_file);
     };
     files_.push_back({file.file, file.path, is_wanted_by(python_file), is_wanted_by(other_file)});
   };

@@ -9,8 +9,8 @@
 namespace penstock {
 
 bool is_process_number(std::string_view word);
-// Parses a process id. Error: invalid_argument if the word is none: it has other characters than digits, is
-// 0, or is too large.
+// Parses a process id. Error: invalid_argument if the word has other characters than digits, is 0, or is too
+// large.
 Result<int> process_number(std::string_view word);
 
 }  // namespace penstock

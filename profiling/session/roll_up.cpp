@@ -98,8 +98,9 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
   size_t row = 0;
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
-    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, process_file)) return;
+    const bool moved_bytes = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
+    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved_bytes, process_file))
+      return;
     if (&process_file != previous_file) {
       row = row_of[&process_file];
       previous_file = &process_file;

@@ -56,8 +56,8 @@ bool same_process_file(const ProcessFile& a, const ProcessFile& b) {
          a.header().begin.ticks == b.header().begin.ticks;
 }
 
-// Returns a value by which two states of the same process file are compared: that of the later state is
-// greater.
+// Returns a value by which two states of the same process file are compared: the later state has the greater
+// value.
 auto progress_of(const ProcessFile& process_file) {
   const penstock_session_header& header = process_file.header();
   return std::tuple(header.state != PENSTOCK_RUNNING, process_file.end_monotonic_ns(),
@@ -157,11 +157,12 @@ void find_unwatched(Session& session) {
   std::vector<std::tuple<std::string_view, uint32_t, int64_t>> begins;
   // The processes to which a user attached. Their LD_PRELOAD does not name the library, so programs that they
   // start are not watched.
-  std::set<std::pair<std::string_view, uint32_t>> attached_to;
+  std::set<std::pair<std::string_view, uint32_t>> attached_pids;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
     begins.emplace_back(process_file->host(), header.pid, header.begin.monotonic_ns);
-    if (header.begun == PENSTOCK_START_REASON_ATTACHED) attached_to.emplace(process_file->host(), header.pid);
+    if (header.begun == PENSTOCK_START_REASON_ATTACHED)
+      attached_pids.emplace(process_file->host(), header.pid);
   }
   std::sort(begins.begin(), begins.end());
   // True if the process `pid` on the machine of `by` has a process file that began at `since` or later. For a
@@ -175,8 +176,8 @@ void find_unwatched(Session& session) {
     const penstock_session_header& header = process_file->header();
     // True if a user attached to the process, or to the process that forked it.
     const bool is_attached =
-        attached_to.contains({process_file->host(), header.pid}) ||
-        (header.forked != 0 && attached_to.contains({process_file->host(), header.parent_pid}));
+        attached_pids.contains({process_file->host(), header.pid}) ||
+        (header.forked != 0 && attached_pids.contains({process_file->host(), header.parent_pid}));
     // The program of the last exec in this process file. All execs before it failed, because an exec that
     // succeeds ends the file.
     UnwatchedProgram executed_program;

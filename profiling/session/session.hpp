@@ -24,7 +24,7 @@ class ProcessFile {
   // Opens a session file. Errors: not_found, permission_denied ...; corrupt or unsupported if it is no
   // session file.
   static Result<std::unique_ptr<ProcessFile>> open(const std::filesystem::path& path);
-  // Makes a process file of bytes in memory, which must live longer.
+  // Makes a process file of bytes in memory, which must live longer than the process file.
   static Result<std::unique_ptr<ProcessFile>> from_bytes(std::span<const std::byte> bytes);
 
   const std::filesystem::path& path() const { return path_; }
@@ -69,8 +69,8 @@ struct SessionProcess {
 };
 
 // A program that a watched process started, but that was not watched: it wrote no session file. Usual
-// reasons: it is a static or setuid program; or the process that started it was attached to, so its
-// LD_PRELOAD does not name the library.
+// reasons: it is a static or setuid program; or a user attached to the process that started it, and
+// LD_PRELOAD in that process does not name the library.
 struct UnwatchedProgram {
   uint32_t pid = 0;
   std::string_view program;  // points into a mapping; "" if unknown
@@ -101,11 +101,11 @@ bool has_entries(const Session& session, penstock_block_kind kind);
 
 // Adds the kernel's final counts of a process that has just ended, because it could not write them itself.
 // Sets kernel_end and end_monotonic_ns in the newest process file of this process in the folder, unless that
-// file has them already. Never creates or lengthens a file.
+// file already has these members. Never creates or lengthens a file.
 Result<void> complete_process_file(const std::filesystem::path& folder, uint32_t pid,
                                    const penstock_kernel_io& kernel_end, int64_t end_monotonic_ns);
-// Writes kernel_end and end_monotonic_ns into the header of one file, also if it has them already. The
-// process must have ended. Never creates or lengthens the file.
+// Writes kernel_end and end_monotonic_ns into the header of one file, even if the header already has them.
+// The process must have ended. Never creates or lengthens the file.
 Result<void> complete_file(const std::filesystem::path& file, const penstock_kernel_io& kernel_end,
                            int64_t end_monotonic_ns);
 

@@ -26,7 +26,7 @@ struct ProcessCounts {
   bool all_ends_known = true;                // the kernel's counts at the end of every process file are known
   bool lacks_earlier_end = false;            // the end of a process file before the last one is unknown
   bool is_cut = false;                       // the file was cut, so recorded calls are missing
-  std::optional<size_t> counted_in_process;  // index of the parent whose kernel counts contain this process's
+  std::optional<size_t> counted_in_process;  // index of the parent whose kernel counts include this process
 };
 
 // Returns the kernel's counts at the end of the process file, or its current counts if the process still
@@ -63,7 +63,7 @@ class ProcessTree {
             starters_.emplace(key(*process_file, event.pid), i);
             children_.emplace(i, event.pid);
           } else if (event.kind == PENSTOCK_EVENT_REAP) {
-            reaped_.emplace(i, event.pid);
+            reaped_children_.emplace(i, event.pid);
           }
         });
     }
@@ -82,7 +82,7 @@ class ProcessTree {
   // for children of system() and popen(): libc starts them, which is not recorded, and libc waits for them.
   bool was_not_reaped(size_t parent, size_t child) const {
     const std::pair parent_and_child{parent, processes_[child].first().header().pid};
-    return children_.contains(parent_and_child) && !reaped_.contains(parent_and_child);
+    return children_.contains(parent_and_child) && !reaped_children_.contains(parent_and_child);
   }
 
  private:
@@ -114,7 +114,7 @@ class ProcessTree {
   std::multimap<Key, size_t> by_pid_;
   std::multimap<Key, size_t> starters_;
   std::set<std::pair<size_t, uint32_t>> children_;  // (index of the parent in processes_, pid of the child)
-  std::set<std::pair<size_t, uint32_t>> reaped_;
+  std::set<std::pair<size_t, uint32_t>> reaped_children_;
 };
 
 // Adds what the kernel counted from the begin to the end of each process file. Process files whose end counts
@@ -143,9 +143,9 @@ bool is_negative(uint64_t sum) {
 }
 
 // Adds back counts of children that were wrongly subtracted from their parent. This happens if a parent died
-// before it waited for a child: then the kernel did not add the child's counts to it. Its sign is a parent
-// with counts below zero. The counts of its children are added back, the child that ended last first, until
-// no count is below zero.
+// before it waited for a child: then the kernel did not add the child's counts to it. A parent with counts
+// below zero shows that this has happened. The counts of its children are added back, the child that ended
+// last first, until no count is below zero.
 void restore_unreaped_children(const std::vector<SessionProcess>& processes, const std::string& host,
                                std::vector<ProcessCounts>& all_counts,
                                std::map<size_t, std::vector<size_t>>& reaped_by) {

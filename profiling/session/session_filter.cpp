@@ -81,7 +81,7 @@ bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
   return is_in_python_library(path) && (is_code_file(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);
 }
 
-bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved,
+bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved_bytes,
                           const ProcessFile& process_file) const {
   const auto matches_any = [&](const std::vector<std::string>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(),
@@ -91,7 +91,7 @@ bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved,
   if (matches_any(exclude)) return false;
   if (all_files) return true;
   if (kind == PENSTOCK_OTHER_FILE || is_device(path)) return false;
-  return !process_file.is_python() || !is_start_up_noise(path, kind, moved);
+  return !process_file.is_python() || !is_start_up_noise(path, kind, moved_bytes);
 }
 
 }  // namespace penstock

@@ -29,7 +29,7 @@ struct SessionFilter {
   std::vector<std::string> exclude;
   bool all_files = false;  // true: also pipes, sockets, devices and the files that Python reads to start
 
-  bool wants(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) const;
+  bool wants(std::string_view path, unsigned kind, bool moved_bytes, const ProcessFile& process_file) const;
   FileFilter wanted() const { return std::bind_front(&SessionFilter::wants, this); }
 };
 

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-TEST(FilePatterns, AreHeldAgainstWhatTheySpeakOf) {
+TEST(FilePatterns, MatchTheWholePathOrItsEnd) {
   EXPECT_TRUE(matches("*.jpg", "/data/train/a.jpg"));
   EXPECT_FALSE(matches("*.jpg", "/data/a.jpg.tmp"));
   EXPECT_TRUE(matches("a.jpg", "/data/a.jpg"));
@@ -19,7 +19,7 @@ TEST(FilePatterns, AreHeldAgainstWhatTheySpeakOf) {
   EXPECT_TRUE(matches("[ab].jpg", "/b.jpg"));
 }
 
-TEST(PythonStartUp, IsWhatTheInterpreterReadsAndNotWhatTheProgramDoes) {
+TEST(PythonStartUp, HasFilesOfTheInterpreterButNotOfTheProgram) {
   for (const char* noise :
        {"/usr/lib/python3.11/os.py", "/opt/pythons/3.11.4/lib/python3.11/__pycache__/os.cpython-311.pyc",
         "/venv/lib/python3.12/site-packages/numpy/core/_multiarray_umath.cpython-312-x86_64-linux-gnu.so",

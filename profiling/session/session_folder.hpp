@@ -20,7 +20,7 @@ struct SessionNote {
   std::string started;  // UTC, ISO 8601
   // when the run ended (UTC), or when the user detached (exit_code is then -1); "" if this is not known
   std::string ended;
-  int exit_code = -1;  // 128 + signal if a signal ended it; -1: not known
+  int exit_code = -1;  // 128 + signal if a signal ended the program; -1: not known
 };
 
 // Returns a name with the time and the process id: "penstock-profile-20261120T093000Z-4711".

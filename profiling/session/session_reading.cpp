@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Returns the largest number of intervals that contain one moment.
+// Returns the largest number of intervals that contain the same moment.
 uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   std::vector<std::pair<int64_t, int>> changes;
   for (const TimeInterval& time : times) {

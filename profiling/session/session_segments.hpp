@@ -15,8 +15,8 @@ namespace penstock {
 void each_segment(const Session& session,
                   const std::function<void(const penstock_segment&, const ProcessFile&)>& each);
 
-// Adds up the time that at least one of the added intervals covers. Needs memory for intervals that neither
-// overlap nor touch; the others are merged.
+// Adds up the time that at least one of the added intervals covers. Intervals that overlap or touch are
+// merged, so memory is needed only for each merged interval.
 class IntervalUnion {
  public:
   void add(int64_t begin, int64_t end);

@@ -28,7 +28,7 @@ class SessionTest : public testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(SessionTest, FilesOfOneProcessBelongTogether) {
+TEST_F(SessionTest, FilesAreGroupedByProcess) {
   SessionBytes parent(100);
   parent.write(folder_.path());
   SessionBytes before(200);
@@ -55,7 +55,7 @@ TEST_F(SessionTest, FilesOfOneProcessBelongTogether) {
   EXPECT_TRUE(session.problems.empty());
 }
 
-TEST_F(SessionTest, OneBadFileDoesNotHideTheOthers) {
+TEST_F(SessionTest, ADamagedFileDoesNotHideTheOthers) {
   SessionBytes(100).write(folder_.path());
   std::ofstream(folder_.path() / "7-7.session") << "torn";
   std::ofstream(folder_.path() / "session.json") << "{";
@@ -65,7 +65,7 @@ TEST_F(SessionTest, OneBadFileDoesNotHideTheOthers) {
   EXPECT_NE(session.problems[0].find("7-7.session"), std::string::npos);
 }
 
-TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
+TEST_F(SessionTest, ATruncatedFileIsReportedAndHasNoCoverage) {
   SessionBytes cut(100);
   cut.set_kernel(0, 1000);
   cut.add_thread(5, 1000, 0);
@@ -88,10 +88,10 @@ TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
   EXPECT_EQ(coverage.rchar.recorded_bytes, 100U);
 }
 
-TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
+TEST_F(SessionTest, OfASessionAndItsSnapshotOnlyTheLaterStateCounts) {
   SessionBytes process(100);
   process.header().state = PENSTOCK_RUNNING;
-  process.header().end_monotonic_ns = 2'000'000'000;  // the time of the kernel's counts
+  process.header().end_monotonic_ns = 2'000'000'000;  // when the kernel's counts were last read
   process.add_file("/data/one", 1000, 1, 1);
   const ScratchFolder snapshot;
   process.write(snapshot.path());
@@ -111,9 +111,9 @@ TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
   }
 }
 
-// If the later file is cut, what it had beyond the snapshot is missing. If the earlier one is cut, the later
-// one has everything.
-TEST_F(SessionTest, AStateThatIsCutIsMissedWhereItIsTheLater) {
+// If the later file is truncated, the calls that were recorded after the snapshot are missing. If the
+// snapshot is truncated, nothing is missing, because the later file has everything.
+TEST_F(SessionTest, ATruncatedFileIsUnreadOnlyIfItIsTheLaterState) {
   SessionBytes process(100);
   process.header().state = PENSTOCK_RUNNING;
   process.header().end_monotonic_ns = 2'000'000'000;
@@ -140,7 +140,7 @@ TEST_F(SessionTest, AStateThatIsCutIsMissedWhereItIsTheLater) {
   EXPECT_EQ(open_session(paths).value().unread_files, 1U);
 }
 
-TEST_F(SessionTest, SaysWhereThereIsNothing) {
+TEST_F(SessionTest, PathsWithoutASessionAreErrors) {
   const fs::path none[] = {folder_.path() / "none"};
   EXPECT_ERRC(Errc::not_found, open_session(none));
   const fs::path empty[] = {folder_.path()};
@@ -151,7 +151,7 @@ TEST_F(SessionTest, SaysWhereThereIsNothing) {
   EXPECT_ERRC(Errc::corrupt, open_session(empty));  // and does not wait for a writer of the FIFO
 }
 
-TEST_F(SessionTest, AFileThatIsCutWhileItIsReadBecomesZeros) {
+TEST_F(SessionTest, BytesThatAreCutOffDuringReadingBecomeZeros) {
   SessionBytes bytes(100);
   for (int i = 0; i < 200; ++i) bytes.add_file("/data/" + std::to_string(i), 100, 1, 1);
   const fs::path path = bytes.write(folder_.path());
@@ -168,7 +168,7 @@ TEST_F(SessionTest, AFileThatIsCutWhileItIsReadBecomesZeros) {
   EXPECT_TRUE((*process_file)->cut_while_read());
 }
 
-TEST_F(SessionTest, ProgramsThatLeftNoFileAreNamed) {
+TEST_F(SessionTest, ProgramsThatWroteNoFileAreListed) {
   SessionBytes parent(100);
   parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/static");
   parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 200, "/bin/watched");
@@ -189,7 +189,7 @@ TEST_F(SessionTest, ProgramsThatLeftNoFileAreNamed) {
   EXPECT_EQ(session.unwatched[1].pid, 400U);
 }
 
-TEST_F(SessionTest, WhatAnAttachedProcessBeginsIsNotTakenForAStaticProgram) {
+TEST_F(SessionTest, ProgramsThatAnAttachedProcessStartsAreMarked) {
   SessionBytes attached(100);
   attached.header().begun = PENSTOCK_START_REASON_ATTACHED;
   attached.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/sh");
@@ -206,7 +206,7 @@ TEST_F(SessionTest, WhatAnAttachedProcessBeginsIsNotTakenForAStaticProgram) {
   EXPECT_TRUE(session.unwatched[1].started_by_attached);
 }
 
-TEST_F(SessionTest, SaysWhyThereWasNoRoom) {
+TEST_F(SessionTest, ReportsWhyAFileCouldNotGrow) {
   SessionBytes bytes(100);
   bytes.header().dropped_segments = 3;
   bytes.header().no_room = ENOSPC;
@@ -215,7 +215,7 @@ TEST_F(SessionTest, SaysWhyThereWasNoRoom) {
             "3 calls of the trace (the session could not grow: No space left on device)");
 }
 
-TEST_F(SessionTest, KnowsCommandsAndPython) {
+TEST_F(SessionTest, ReadsCommandLinesAndRecognizesPython) {
   SessionBytes bytes(100);
   bytes.set_command({"/usr/bin/python3.11", "", "train.py"});
   bytes.write(folder_.path());
@@ -245,16 +245,16 @@ TEST_F(SessionTest, TheKernelsFinalCountsGoOnlyIntoTheNewestFile) {
   EXPECT_EQ(session.process_files[1]->end_monotonic_ns(), 12'000'000'000);
 }
 
-TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
+TEST_F(SessionTest, CoverageSubtractsReapedChildrenFromTheirParent) {
   SessionBytes parent(100);
-  parent.set_kernel(1000, 10'000);  // 9000 since the start, of which 6000 are the child's
+  parent.set_kernel(1000, 10'000);  // 9000 bytes since the file began, of which 6000 are the child's
   parent.add_thread(100, 3000, 0);
   parent.write(folder_.path());
   SessionBytes child(200);
   child.header().parent_pid = 100;
   child.header().begin.monotonic_ns = 2'000'000'000;
   child.header().end_monotonic_ns = 3'000'000'000;
-  child.set_kernel(500, 6000);  // 500 were read before the library was loaded
+  child.set_kernel(500, 6000);  // 500 bytes were read before the library was loaded
   child.add_thread(200, 5500, 0);
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
@@ -284,9 +284,9 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   EXPECT_EQ(coverage.unknown_processes, 0U);
 }
 
-TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
+TEST_F(SessionTest, AnUnreapedChildIsRecognizedByItsParentsCounters) {
   SessionBytes parent(100);
-  parent.set_kernel(0, 5000);  // only those of the first child
+  parent.set_kernel(0, 5000);  // the kernel added only the first child's bytes to the parent
   parent.write(folder_.path());
   for (uint32_t child = 0; child < 2; ++child) {
     SessionBytes bytes(200 + child);
@@ -302,7 +302,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
   EXPECT_EQ(coverage.rchar.recorded_bytes, 10'000U);
 }
 
-TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
+TEST_F(SessionTest, AForkWithoutAFileDoesNotSeparateParentAndChild) {
   SessionBytes parent(100);
   parent.set_kernel(0, 10'000);
   parent.add_thread(100, 4000, 0);
@@ -342,7 +342,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
   }
 }
 
-TEST_F(SessionTest, WhatCannotBeKnownIsUnknown) {
+TEST_F(SessionTest, AKilledProcessHasUnknownCoverage) {
   SessionBytes killed(100);
   killed.header().state = PENSTOCK_RUNNING;
   killed.header().end_monotonic_ns = 0;
@@ -354,7 +354,7 @@ TEST_F(SessionTest, WhatCannotBeKnownIsUnknown) {
   EXPECT_EQ(coverage.rchar.recorded_bytes, 0U);
 }
 
-TEST_F(SessionTest, EachWindowStandsForItself) {
+TEST_F(SessionTest, EachWindowHasCountersOfItsOwn) {
   SessionBytes before(100);
   before.header().state = PENSTOCK_STOPPED;
   before.add_file("/data/a", 100, 3, 1000);
@@ -385,7 +385,7 @@ TEST_F(SessionTest, EachWindowStandsForItself) {
   EXPECT_NE(json.find("\"label\":\"epoch 3\""), std::string::npos) << json;
 }
 
-TEST(KernelIo, IsReadOfOneself) {
+TEST(KernelIo, IsReadOfThisProcess) {
   penstock_kernel_io io{};
   ASSERT_TRUE(read_kernel_io(uint32_t(::getpid()), io));
   EXPECT_GT(io.rchar, 0U);

@@ -68,11 +68,11 @@ void SessionBytes::set_kernel(uint64_t read_at_begin, uint64_t read_at_end) {
 uint64_t SessionBytes::append(penstock_block_kind kind, size_t entry_bytes, const void* entry, size_t bytes,
                               std::string_view text) {
   const uint64_t whole = bytes + rounded(text.size(), entry_bytes == 0 ? 8 : 1);
-  auto at = open_.find({kind, entry_bytes});
+  auto at = open_blocks_.find({kind, entry_bytes});
   const auto head = [&](uint64_t offset) {
     return reinterpret_cast<penstock_block*>(bytes_.data() + offset);
   };
-  if (at == open_.end() ||
+  if (at == open_blocks_.end() ||
       sizeof(penstock_block) + head(at->second)->used + whole > head(at->second)->bytes) {
     const uint64_t offset = bytes_.size();
     const uint64_t block =
@@ -87,7 +87,7 @@ uint64_t SessionBytes::append(penstock_block_kind kind, size_t entry_bytes, cons
                                    .next = 0,
                                    .reserved = {}};
     header().file_end = bytes_.size();
-    at = open_.insert_or_assign(std::pair(kind, entry_bytes), offset).first;
+    at = open_blocks_.insert_or_assign(std::pair(kind, entry_bytes), offset).first;
   }
   penstock_block* const block = head(at->second);
   const uint64_t place = at->second + sizeof(penstock_block) + block->used;
@@ -108,7 +108,7 @@ uint64_t SessionBytes::add_name(uint64_t key, std::string_view text, unsigned ki
 
 namespace {
 // Writes the counters to `brief`. True if that loses no value.
-bool put_briefly(const penstock_counters& counters, penstock_brief& brief) {
+bool copy_to_brief(const penstock_counters& counters, penstock_brief& brief) {
   copy_counters(counters, brief);
   penstock_counters again{};
   copy_counters(brief, again);
@@ -118,7 +118,7 @@ bool put_briefly(const penstock_counters& counters, penstock_brief& brief) {
 }  // namespace
 
 void SessionBytes::add(const penstock_counters& counters) {
-  if (penstock_brief brief{}; put_briefly(counters, brief)) {
+  if (penstock_brief brief{}; copy_to_brief(counters, brief)) {
     add(brief);
     return;
   }

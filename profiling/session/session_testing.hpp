@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// The key of a name: any hash of the text, as long as all uses have the same one.
+// The key of a name: any hash of the text will do, if it is always the same one.
 uint64_t key_for_test(std::string_view text);
 
 class SessionBytes {
@@ -31,14 +31,15 @@ class SessionBytes {
   // Returns the offset of the name.
   uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   uint64_t add_name(uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
-  void add(const penstock_counters& counters);  // in the brief form if it is enough
+  void add(const penstock_counters& counters);  // as a penstock_brief if that loses no value
   void add(const penstock_brief& counters);
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);
   void add_event(penstock_event_kind kind, uint64_t ticks, uint32_t pid, std::string_view text);
 
-  // Counters of a file that was opened, read `reads` times and closed, and adds its name.
+  // Adds the name of a file, and returns counters that say: the file was opened, read `reads` times and
+  // closed.
   penstock_counters counters_of(std::string_view path, uint32_t thread, uint32_t reads, uint64_t bytes_each);
   void add_file(std::string_view path, uint32_t thread, uint32_t reads, uint64_t bytes_each,
                 unsigned layer = PENSTOCK_POSIX);
@@ -55,7 +56,8 @@ class SessionBytes {
 
   uint64_t block_bytes_;
   std::vector<std::byte> bytes_;
-  std::map<std::pair<penstock_block_kind, size_t>, uint64_t> open_;  // also by the size of entries
+  // (kind, size of entries) -> offset of the block to which such entries are appended
+  std::map<std::pair<penstock_block_kind, size_t>, uint64_t> open_blocks_;
   std::map<uint64_t, uint64_t> names_;
 };
 

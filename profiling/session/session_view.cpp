@@ -79,7 +79,7 @@ SessionClock::SessionClock(const penstock_session_header& header)
       passed_ns >= kLeastDistanceNs) {
     ns_per_tick_ = double(passed_ns) / double(later.ticks - begin_.ticks);
     rate_is_known_ = ns_per_tick_ <= kMostNsPerTick;
-    if (rate_is_known_) baseline_ns_ = passed_ns;
+    if (rate_is_known_) reading_distance_ns_ = passed_ns;
   }
   if (!rate_is_known_ && header.ticks_per_s != 0) {
     ns_per_tick_ = 1e9 / double(header.ticks_per_s);
@@ -100,10 +100,10 @@ void SessionClock::refine(const penstock_moment& moment) {
   const uint64_t ticks = passed_ns < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
   const int64_t distance_ns = passed_ns < 0 ? -passed_ns : passed_ns;
   const double rate = double(distance_ns) / double(ticks);
-  if (distance_ns < kLeastDistanceNs || distance_ns <= baseline_ns_ ||
+  if (distance_ns < kLeastDistanceNs || distance_ns <= reading_distance_ns_ ||
       std::abs(rate / ns_per_tick_ - 1) > kRateTolerance)
     return;
-  baseline_ns_ = distance_ns;
+  reading_distance_ns_ = distance_ns;
   ns_per_tick_ = rate;
 }
 

@@ -29,8 +29,8 @@ struct SessionBlock {
   std::span<const std::byte> entries;  // the part of the block that has entries (penstock_block::used)
 };
 
-// Returns how many times the recorded process has emptied this block to use it again for newer entries. Read
-// it before and after the block's bytes: if the numbers are equal, the bytes are valid.
+// Returns how many times the recorded process has emptied this block to use it again for newer entries. Call
+// this before and after reading the block's bytes: if both calls return the same number, the bytes are valid.
 uint64_t times_emptied(const std::byte* block);
 
 // Converts the ticks of a process file to CLOCK_MONOTONIC, and CLOCK_MONOTONIC to CLOCK_REALTIME, by linear
@@ -58,7 +58,7 @@ class SessionClock {
  private:
   penstock_moment begin_{};
   int64_t begin_realtime_ns_ = 0;
-  int64_t baseline_ns_ = 0;  // time between the two readings that the interpolation uses
+  int64_t reading_distance_ns_ = 0;  // time between the two readings that the interpolation uses
   double ns_per_tick_ = 1;
   bool ticks_are_ns_ = true;
   bool rate_is_known_ = true;
@@ -70,8 +70,8 @@ using NextData = std::function<uint64_t(uint64_t offset)>;
 
 class SessionView {
  public:
-  // Makes a view of the bytes, which must live longer. Errors: corrupt if they are no session file;
-  // unsupported for a later version or another byte order.
+  // Makes a view of the bytes, which must live longer than the view. Errors: corrupt if they are no session
+  // file; unsupported for a later version or another byte order.
   static Result<SessionView> parse(std::span<const std::byte> bytes, const NextData& next_data = {});
 
   // A copy of the header from the moment when the view was made; the file's header may change later.

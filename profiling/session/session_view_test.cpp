@@ -27,7 +27,7 @@ penstock_block& block_at(SessionBytes& session, uint64_t offset) {
   return *reinterpret_cast<penstock_block*>(session.bytes().data() + offset);
 }
 
-TEST(SessionView, FindsWhatWasWritten) {
+TEST(SessionView, FindsAllEntries) {
   SessionBytes session;
   session.add_file("/data/a", 100, 3, 4096);
   session.add_thread(100, 12288, 0);
@@ -50,7 +50,7 @@ TEST(SessionView, FindsWhatWasWritten) {
   EXPECT_EQ(program, "/bin/true");
 }
 
-TEST(SessionView, WidensWhatWasKeptInBrief) {
+TEST(SessionView, ConvertsBriefCountersToWholeOnes) {
   SessionBytes session;
   const penstock_brief brief{.file = 1,
                              .name = 2,
@@ -100,13 +100,13 @@ TEST(SessionView, WidensWhatWasKeptInBrief) {
   EXPECT_EQ(view.blocks().back().entries.size(), sizeof brief);
 }
 
-TEST(SessionView, ReadsBlocksOfAnySizeAndManyOfAKind) {
+TEST(SessionView, ReadsBlocksOfAnySizeAndSeveralOfOneKind) {
   SessionBytes session(100, 3 * PENSTOCK_BLOCK_GRANULE);
   for (int i = 0; i < 1000; ++i) session.add_file("/data/" + std::to_string(i), 100, 1, 1);
   EXPECT_EQ(counters_in(view_of(session.bytes())), 1000U);
 }
 
-TEST(SessionView, SaysWhatIsNoSession) {
+TEST(SessionView, RefusesFilesThatAreNoSession) {
   EXPECT_ERRC(Errc::corrupt, SessionView::parse({}));
   SessionBytes session;
   EXPECT_ERRC(Errc::corrupt, SessionView::parse(std::span(session.bytes()).first(100)));
@@ -125,7 +125,7 @@ TEST(SessionView, SaysWhatIsNoSession) {
   }
 }
 
-TEST(SessionView, GoesOnBehindATornBlock) {
+TEST(SessionView, ContinuesAfterADamagedBlock) {
   SessionBytes session;
   session.add_file("/data/a", 100, 1, 10);
   const uint64_t names = PENSTOCK_HEADER_BYTES;
@@ -155,7 +155,7 @@ TEST(SessionView, TrustsNoSizeFromTheFile) {
   }
 }
 
-TEST(SessionView, ANameThatReachesBeyondTheFileIsNone) {
+TEST(SessionView, IgnoresANameThatReachesBeyondTheFile) {
   SessionBytes session;
   const uint64_t at = session.add_name("/data/a");
   EXPECT_EQ(view_of(session.bytes()).name_at(at).text, "/data/a");
@@ -167,7 +167,7 @@ TEST(SessionView, ANameThatReachesBeyondTheFileIsNone) {
   EXPECT_EQ(view.name_at(UINT64_MAX).text, "");
 }
 
-TEST(SessionView, EveryPrefixOfASessionIsRead) {
+TEST(SessionView, EveryTruncatedSessionCanBeRead) {
   SessionBytes session;
   for (int i = 0; i < 100; ++i) session.add_file("/data/" + std::to_string(i), 100, 1, 1);
   size_t last = 0;
@@ -186,7 +186,7 @@ TEST(SessionView, EveryPrefixOfASessionIsRead) {
   EXPECT_GE(last, 90U);
 }
 
-TEST(SessionView, LeapsOverHoles) {
+TEST(SessionView, SkipsHoles) {
   SessionBytes session;
   session.add_thread(100, 1, 1);
   const uint64_t block = PENSTOCK_HEADER_BYTES;
@@ -206,7 +206,7 @@ TEST(SessionView, LeapsOverHoles) {
   EXPECT_LT(asked, 10U);
 }
 
-TEST(SessionClock, IsALineThroughTwoMoments) {
+TEST(SessionClock, InterpolatesBetweenTwoReadings) {
   penstock_session_header header{};
   header.clock = PENSTOCK_CLOCK_TSC;
   header.begin = {5000, 1'000'000'000};
@@ -223,7 +223,7 @@ TEST(SessionClock, IsALineThroughTwoMoments) {
   EXPECT_DOUBLE_EQ(clock.duration_ns(300), 100);
 }
 
-TEST(SessionClock, MomentsThatLieTooNearGiveWayToTheMeasuredRate) {
+TEST(SessionClock, IfReadingsAreTooCloseTheMeasuredRateIsUsed) {
   penstock_session_header header{};
   header.clock = PENSTOCK_CLOCK_TSC;
   header.begin = {1000, 1000};
@@ -234,7 +234,7 @@ TEST(SessionClock, MomentsThatLieTooNearGiveWayToTheMeasuredRate) {
   EXPECT_FALSE(SessionClock(header).known());
 }
 
-TEST(SessionClock, AnotherProcesssReadingMakesTheLineBetter) {
+TEST(SessionClock, AReadingOfAnotherProcessMakesItMoreExact) {
   penstock_session_header header{};
   header.clock = PENSTOCK_CLOCK_TSC;
   header.begin = {1000, 1000};
@@ -242,15 +242,16 @@ TEST(SessionClock, AnotherProcesssReadingMakesTheLineBetter) {
   SessionClock clock(header);
   clock.refine({1000 + 20'000'000'000, 1000 + 10'000'000'000});
   EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
-  clock.refine({1000 + 2'000'000, 1000 + 1'001'000});  // a closer moment is less exact
+  // ignored: a reading that is closer to `begin` is less exact
+  clock.refine({1000 + 2'000'000, 1000 + 1'001'000});
   EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
-  clock.refine({5, 1'000'000'000'000});  // from another machine or boot
+  clock.refine({5, 1'000'000'000'000});  // ignored, like the next two: from another machine or boot
   clock.refine({UINT64_MAX, 1'000'000'000'000});
   clock.refine({1000, INT64_MIN});
   EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
 }
 
-TEST(SessionClock, TimesThatCannotBeAreBounded) {
+TEST(SessionClock, ImpossibleTimesAreLimited) {
   penstock_session_header header{};
   header.clock = PENSTOCK_CLOCK_TSC;
   header.begin = {0, INT64_MAX};
@@ -261,7 +262,7 @@ TEST(SessionClock, TimesThatCannotBeAreBounded) {
   EXPECT_EQ(clock.realtime_ns(INT64_MIN), INT64_MAX);
 }
 
-TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
+TEST(SessionView, SegmentsThatWereReplacedDuringReadingAreSkipped) {
   SessionBytes bytes(100);
   for (unsigned i = 0; i < 10; ++i) {
     penstock_segment segment{};

@@ -38,8 +38,9 @@ std::vector<SessionWindow> windows_of(const Session& session, const SessionFilte
   const FileSums sums(session);
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    const bool moved = counters.bytes_read + counters.bytes_written > 0;
-    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, process_file)) return;
+    const bool moved_bytes = counters.bytes_read + counters.bytes_written > 0;
+    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved_bytes, process_file))
+      return;
     const size_t index = window_index.at(&process_file);
     windows[index].all.add(counters, process_file.view().clock());
     files[index].insert(counters.file);

@@ -16,7 +16,7 @@ struct SessionWindow {
   uint32_t number = 0;     // number of the window in its process, from 1; 0: the file has no window event
   std::string_view label;  // points into the mapping
   double wall_s = 0;
-  uint64_t files = 0;  // files of the program that the window has counters of
+  uint64_t files = 0;  // files that the filter wants and the window has counters for
   LayerSum all;
   double read_bytes_per_s() const { return wall_s > 0 ? double(all.bytes_read) / wall_s : 0; }
 };

@@ -70,8 +70,8 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
   }
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    // The filter's argument `moved` is true: find() has already checked whether any process moved bytes of
-    // the file. The bytes of this single entry may be 0 although the file has some.
+    // The filter's argument `moved_bytes` is true: find() has already checked whether any process moved bytes
+    // of the file. The bytes of this single entry may be 0 although the file has some.
     if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, process_file) != nullptr &&
         filter.wants(path, kind, true, process_file))
       each_counted_transfer(counters, process_file, each);

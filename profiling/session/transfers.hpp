@@ -33,8 +33,9 @@ using EachTransfer = std::function<void(const Transfer&)>;
 void each_transfer(const Session& session, const FileSums& sums, const SessionFilter& filter, bool every_call,
                    const EachTransfer& each);
 
-// Divides a time that begins at `begin_ns` into equal intervals, and adds up the bytes or operations in each.
-// Amounts before this time go to the first interval, and amounts after it to the last.
+// Divides the `wall_s` seconds that begin at `begin_ns` into equal intervals, and adds up the bytes or
+// operations in each. Amounts before the first interval are added to it, and amounts after the last interval
+// to the last.
 class TransferSeries {
  public:
   TransferSeries(int64_t begin_ns, double wall_s, double most_points);

@@ -14,7 +14,7 @@ penstock_span numbered(uint64_t number) {
   return span;
 }
 
-TEST(SpanBuffer, KeepsWhatItHasRoomForAndCountsTheRest) {
+TEST(SpanBuffer, KeepsSpansUpToItsCapacityAndCountsTheRest) {
   SpanBuffer buffer(3);
   EXPECT_TRUE(buffer.spans().empty());
   for (uint64_t i = 0; i < 5; ++i) buffer.add(numbered(i));
@@ -26,7 +26,7 @@ TEST(SpanBuffer, KeepsWhatItHasRoomForAndCountsTheRest) {
   EXPECT_EQ(none.dropped(), 1U);
 }
 
-TEST(SpanBuffer, CanBeReadWhileItGrows) {
+TEST(SpanBuffer, CanBeReadWhileSpansAreAdded) {
   constexpr uint64_t kSpans = 20000;
   SpanBuffer buffer(kSpans);
   std::jthread owner([&] {
@@ -42,7 +42,7 @@ TEST(SpanBuffer, CanBeReadWhileItGrows) {
   }
 }
 
-TEST(SpanLog, SumsItsBuffers) {
+TEST(SpanLog, AddsUpTheCountsOfItsBuffers) {
   const auto log = SpanLog::make({2, 1}).value();
   ASSERT_EQ(log->buffers(), 2U);
   for (uint64_t i = 0; i < 3; ++i) (*log)[0].add(numbered(i));
@@ -51,7 +51,7 @@ TEST(SpanLog, SumsItsBuffers) {
   EXPECT_EQ(log->dropped(), 1U);
 }
 
-TEST(SpanLog, SaysHowManySpansThereIsNoMemoryFor) {
+TEST(SpanLog, ReportsTheNumberOfSpansIfMemoryIsShort) {
   const auto log = SpanLog::make({std::numeric_limits<size_t>::max() / 2});
   ASSERT_FALSE(log.ok());
   EXPECT_EQ(log.error().code, Errc::exhausted);

@@ -167,7 +167,7 @@ void TimelineFile::write_event(const penstock_span& span) {
     for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
   }
   line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",
-                      std::exchange(first_event_, false) ? "" : ",\n", ascii_line(name),
+                      std::exchange(is_first_event_, false) ? "" : ",\n", ascii_line(name),
                       component_name(span.component), decimal(span.begin_ns - names_.start_ns, 3),
                       decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
   std::string args;
@@ -185,7 +185,7 @@ void TimelineFile::write_event(const penstock_span& span) {
 
 void TimelineFile::write_metadata(std::string_view what, uint32_t thread, std::string_view name) {
   line_ = fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
-                      std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread,
+                      std::exchange(is_first_event_, false) ? "" : ",\n", what, rank_.rank, thread,
                       ascii_line(name));
 }
 

@@ -82,7 +82,7 @@ class TimelineFile {
   TimelineRank rank_;
   std::string line_;
   std::string scratch_;
-  bool first_event_ = true;
+  bool is_first_event_ = true;
 };
 
 }  // namespace penstock

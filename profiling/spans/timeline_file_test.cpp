@@ -82,7 +82,7 @@ TEST_F(TimelineFileTest, CsvHasThePublishedColumnsAndExactTimes) {
 
 TEST_F(TimelineFileTest, ChromeGetsCompleteEventsInMicrosecondsAndNames) {
   penstock_span early = read_span();
-  early.begin_ns = 999'999'999;  // the clock of another rank may differ by that
+  early.begin_ns = 999'999'999;  // before the run's time 0, because another rank's clock may differ
   const auto trace = nlohmann::json::parse(written("run.json", {read_span(), early}));
   std::vector<nlohmann::json> events, names;
   for (const auto& event : trace["traceEvents"]) (event["ph"] == "X" ? events : names).push_back(event);
@@ -102,24 +102,24 @@ TEST_F(TimelineFileTest, ChromeGetsCompleteEventsInMicrosecondsAndNames) {
   EXPECT_EQ(names[1]["args"]["name"], "worker 0");
 }
 
-TEST_F(TimelineFileTest, WithoutSpansItIsStillWhatItSays) {
+TEST_F(TimelineFileTest, WithoutSpansTheFileIsStillValid) {
   EXPECT_EQ(nlohmann::json::parse(written("run.json", {}))["traceEvents"].size(), 4U);
 }
 
-TEST_F(TimelineFileTest, PassesOverComponentsThatItDoesNotKnow) {
+TEST_F(TimelineFileTest, SkipsUnknownComponents) {
   penstock_span later = read_span();
   later.component = 999;
   const std::string text = written("run.csv", {later});
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
 }
 
-TEST_F(TimelineFileTest, SaysWhereItCannotWrite) {
+TEST_F(TimelineFileTest, ReportsThePathThatCannotBeWritten) {
   const auto file = TimelineFile::create((folder_ / "none" / "run.csv").string(), TimelineFormat::csv);
   ASSERT_FALSE(file.ok());
   EXPECT_NE(file.error().message().find("none/run.csv"), std::string::npos);
 }
 
-TEST(TimelineFormats, ByTheEndOfTheName) {
+TEST(TimelineFormats, DependOnTheEndOfThePath) {
   EXPECT_EQ(timeline_format("a.csv").value(), TimelineFormat::csv);
   EXPECT_EQ(timeline_format("a.b/c.json").value(), TimelineFormat::chrome);
   EXPECT_EQ(timeline_format("a.txt").error().code, Errc::invalid_argument);

@@ -1,5 +1,5 @@
-// `penstock profile trace on|off PID|SESSION... [--for TIME]`: records every single call from now on, or ends
-// that.
+// `penstock profile trace on|off PID|SESSION... [--for TIME]`: begins or ends the recording of every single
+// call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,14 +25,14 @@ double seconds_of(const TracedProcess& traced) {
   return traced.from_ns == 0 ? 0 : double(traced.to_ns - traced.from_ns) / 1e9;
 }
 
-// Says how many calls may be recorded: "at most 256 MiB of them", or "without a limit".
+// Returns how many bytes of calls may be recorded: "at most 256 MiB of them", or "without a limit".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
   if (process.trace_limit_bytes == 0) return "without a limit";
   return fmt::format("at most {} of them", format_bytes(double(process.trace_limit_bytes), output));
 }
 
 // Prints a line for each process: the text that text_of() returns, or nothing if it is "". If the trace of a
-// process could not be switched, prints a warning, and the exit code that is returned is 1.
+// process could not be switched on or off, prints a warning, and the exit code that is returned is 1.
 int report_traced(const CommandContext& context, std::span<const TracedProcess> processes, bool by_window,
                   const std::function<std::string(const TracedProcess&)>& text_of) {
   int code = 0;

@@ -4,7 +4,8 @@
 // Locks: none.
 // Memory: may allocate.
 // Signals: the signals in kForwardedSignals and SIGCHLD are blocked as long as BlockedSignals exists.
-// sigwaitinfo() takes them one by one, so no signal handler runs. The child gets the signal mask from before.
+// sigwaitinfo() takes them one by one, so no signal handler runs. The child gets the signal mask that this
+// process had before.
 // Crash: if this process is killed, the child continues.
 #include "profiling/subcommands/watched_run.hpp"
 

@@ -23,14 +23,14 @@ Result<int> shell(const std::string& script, const std::function<void(uint32_t)>
   return run_watched("/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, on_end);
 }
 
-TEST(WatchedRun, ExitsAsTheProgramDid) {
+TEST(WatchedRun, ReturnsTheExitCodeOfTheProgram) {
   EXPECT_EQ(shell("exit 0").value(), 0);
   EXPECT_EQ(shell("exit 7").value(), 7);
   EXPECT_EQ(shell("kill -KILL $$").value(), 128 + SIGKILL);
   EXPECT_EQ(shell("kill -INT $$").value(), 128 + SIGINT);
 }
 
-TEST(WatchedRun, TheKernelCanBeAskedAboutAProgramThatWasKilled) {
+TEST(WatchedRun, KernelCountersOfAKilledProgramCanBeRead) {
   penstock_kernel_io io{};
   bool asked = false;
   EXPECT_EQ(shell("kill -KILL $$", [&](uint32_t pid) { asked = read_kernel_io(pid, io); }).value(), 137);
@@ -38,13 +38,13 @@ TEST(WatchedRun, TheKernelCanBeAskedAboutAProgramThatWasKilled) {
   EXPECT_GT(io.rchar, 0U);
 }
 
-TEST(WatchedRun, PassesOnWhatIsSentToIt) {
+TEST(WatchedRun, ForwardsSignals) {
   EXPECT_TRUE(in_child_process([] {
     EXPECT_EQ(shell("trap 'exit 42' TERM; kill -TERM $PPID; while :; do sleep 0.05; done").value(), 42);
   }));
 }
 
-TEST(WatchedRun, LeavesDescriptorsAndSignalsAsTheyWere) {
+TEST(WatchedRun, KeepsDescriptorsAndSignals) {
   EXPECT_TRUE(in_child_process([] {
     ScratchFolder folder;
     const std::string file = (folder.path() / "out").string();
@@ -60,7 +60,7 @@ TEST(WatchedRun, LeavesDescriptorsAndSignalsAsTheyWere) {
   }));
 }
 
-TEST(WatchedRun, SaysWhatCannotBeRun) {
+TEST(WatchedRun, ReportsAProgramThatCannotBeRun) {
   EXPECT_ERRC(Errc::not_found, run_watched("/none", {"none"}, {}, {}));
 }
 
@@ -88,13 +88,13 @@ TEST_F(ProgramCheckTest, FindsProgramsAsAShellDoes) {
   EXPECT_ERRC(Errc::permission_denied, find_program(folder_.path().string()));
 }
 
-TEST_F(ProgramCheckTest, TakesDynamicProgramsAndTheirScripts) {
+TEST_F(ProgramCheckTest, AcceptsDynamicProgramsAndTheirScripts) {
   EXPECT_OK(check_watchable("/bin/sh"));
   EXPECT_OK(check_watchable(file("script", "#!/bin/sh -e\nexit 0\n")));
   EXPECT_OK(check_watchable(file("indirect", "#! " + file("script2", "#!/bin/sh\n") + "\n")));
 }
 
-TEST_F(ProgramCheckTest, SaysWhyAProgramCannotBeWatched) {
+TEST_F(ProgramCheckTest, ReportsWhyAProgramCannotBeWatched) {
   std::string program = copy_of("/bin/sh");
   ASSERT_GT(program.size(), 4096U);
   std::string narrow = program;
@@ -111,7 +111,7 @@ TEST_F(ProgramCheckTest, SaysWhyAProgramCannotBeWatched) {
   EXPECT_ERRC(Errc::not_found, check_watchable(file("orphan", "#!/no/such/interpreter\n")));
 }
 
-TEST_F(ProgramCheckTest, SaysThatAPrivilegedProgramTakesNoLibrary) {
+TEST_F(ProgramCheckTest, RefusesAProgramThatGainsRights) {
   const std::string own = file("own", copy_of("/bin/sh"), 04755);
   EXPECT_OK(check_watchable(own)) << "its owner gains nothing";
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a program to somebody else";
@@ -121,7 +121,7 @@ TEST_F(ProgramCheckTest, SaysThatAPrivilegedProgramTakesNoLibrary) {
   EXPECT_TRUE(fails_with(Errc::invalid_argument, check_watchable(others), "setuid"));
 }
 
-TEST(SessionFolders, AreTheirOwnersAloneAndEmptyAtFirst) {
+TEST(SessionFolders, ArePrivateToTheirOwnerAndMustBeEmpty) {
   ScratchFolder scratch;
   const auto mode = [](const fs::path& path) {
     struct stat status {};
@@ -146,7 +146,7 @@ TEST(SessionFolders, AreTheirOwnersAloneAndEmptyAtFirst) {
   EXPECT_ERRC(Errc::already_exists, make_session_folder(scratch.path() / "file"));
 }
 
-TEST(SessionFolders, ANoteThatIsNoneIsSkipped) {
+TEST(SessionFolders, AnInvalidSessionJsonIsIgnored) {
   ScratchFolder scratch;
   EXPECT_TRUE(read_note(scratch.path()).command.empty());
   for (const std::string text : {"", "[]", "{\"command\": 7, \"exit_code\": \"x\"}", "{", "\xff"}) {

@@ -144,8 +144,8 @@ std::vector<RecordList> grouped(std::span<const Record* const> records,
   for (const Record* const record : records) {
     const std::string group_key = key(*record);
     if (group_key.empty()) continue;
-    const auto [at, fresh] = group_index.emplace(group_key, groups.size());
-    if (fresh) groups.emplace_back();
+    const auto [at, inserted] = group_index.emplace(group_key, groups.size());
+    if (inserted) groups.emplace_back();
     groups[at->second].push_back(record);
   }
   return groups;
@@ -184,7 +184,7 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// What kind of place the data tier is: its back end and its options. "" if the record does not have them.
+// The back end and the options of the data tier, without its path. "" if the record does not have them.
 std::string tier_kind(const Record& record) {
   const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"), kNoNamedTiers);
   if (!tier) return "";

@@ -65,7 +65,7 @@ std::string cache_state(const Record& record);
 // The options that make the data tier slower, smaller or faulty: "limit=50MB/s, latency=2ms". "" if it has
 // none of them.
 std::string emulation(const Record& record);
-std::string emulation(const Json& tier);  // the same for one tier of a record; `tier` has its facts
+std::string emulation(const Json& tier);  // the same for one tier; `tier` is its JSON object in Record::tiers
 
 // Puts records into groups with equal `key`. A record whose key is "" is left out. Groups, and the records in
 // each, are in the order in which they first appear.

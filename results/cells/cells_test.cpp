@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-TEST(Cells, TiersOfOneNameAreToldApartByWhatTheyAre) {
+TEST(Cells, TiersWithTheSameNameAreDistinguishedByTheirOptions) {
   const auto cell = [](const std::string& spec, int threads, double mib_per_s) {
     Record record = read_cell("root", threads, "warm", mib_per_s);
     record.tiers["data"]["spec"] = spec;

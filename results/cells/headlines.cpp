@@ -19,19 +19,19 @@ void Headlines::add(const Record& record) {
   bool has_marks = false;
   for (const auto& [name, metric] : record.metrics)
     if (metric.headline) {
-      marked_.insert(name);
+      marked_names_.insert(name);
       has_marks = true;
     }
-  if (has_marks || !declared_.empty()) return;
-  std::copy_if(table_.begin(), table_.end(), std::back_inserter(declared_),
+  if (has_marks || !table_headlines_.empty()) return;
+  std::copy_if(table_.begin(), table_.end(), std::back_inserter(table_headlines_),
                [](const MetricInfo& metric) { return metric.headline; });
 }
 
 bool Headlines::contains(std::string_view metric) const {
-  if (marked_.empty() && declared_.empty()) return true;
-  return marked_.contains(metric) ||
-         std::any_of(declared_.begin(), declared_.end(),
-                     [&](const MetricInfo& declared) { return declared.matches(metric); });
+  if (marked_names_.empty() && table_headlines_.empty()) return true;
+  return marked_names_.contains(metric) ||
+         std::any_of(table_headlines_.begin(), table_headlines_.end(),
+                     [&](const MetricInfo& headline) { return headline.matches(metric); });
 }
 
 std::string first_metric(const Record& record, std::span<const MetricInfo> table) {

@@ -32,8 +32,8 @@ class Headlines {
 
  private:
   std::span<const MetricInfo> table_;
-  std::set<std::string, std::less<>> marked_;
-  std::vector<MetricInfo> declared_;
+  std::set<std::string, std::less<>> marked_names_;
+  std::vector<MetricInfo> table_headlines_;
 };
 
 // The name of the metric that represents the record when only one figure is shown: the first metric of

@@ -39,7 +39,7 @@ std::vector<std::string> headlines(const std::vector<Record>& records, Commands 
 
 using Names = std::vector<std::string>;
 
-TEST(MetricInfo, AFamilyIsEveryNameWithSomethingForTheStar) {
+TEST(MetricInfo, AFamilyMatchesNamesWithTextInPlaceOfTheStar) {
   EXPECT_EQ(kTimes.with("open"), "times.open.s");
   EXPECT_TRUE(kTimes.matches("times.open.s"));
   EXPECT_TRUE(kTimes.matches("times.a.b.s"));
@@ -50,19 +50,19 @@ TEST(MetricInfo, AFamilyIsEveryNameWithSomethingForTheStar) {
   EXPECT_TRUE((MetricInfo{"*", "1"}).matches("anything"));
 }
 
-TEST(Headlines, AreWhatTheRecordsMark) {
+TEST(Headlines, AreTheMetricsThatRecordsMark) {
   const Record record = record_of({kRate, kDone, kTimes});
   EXPECT_EQ(headlines({record}, known_commands()), (Names{"done", "rate"})) << "not what read's table says";
 }
 
-TEST(Headlines, OfRecordsWithoutAMarkAreTheTables) {
+TEST(Headlines, OfRecordsWithoutMarksComeFromTheTable) {
   Record old = read_cell("disk", 1, "cold", 1);
   old.metrics["calls.pread"] = {"1", Better::neither, "repeat", {3}};
   EXPECT_EQ(headlines({old}, known_commands()), (Names{"calls.pread", "payload_bytes_per_s"}));
   EXPECT_EQ(headlines({old}, {}).size(), 3U) << "nothing is known of the command: all";
 }
 
-TEST(Headlines, OfOldAndNewRecordsAreBoth) {
+TEST(Headlines, OfOldAndNewRecordsAreJoined) {
   const Record old = read_cell("disk", 1, "cold", 1);
   Record fresh = old;
   fresh.metrics["samples_per_s"].headline = true;
@@ -70,7 +70,7 @@ TEST(Headlines, OfOldAndNewRecordsAreBoth) {
   EXPECT_EQ(headlines({old, fresh}, {}), Names{"samples_per_s"});
 }
 
-TEST(Headlines, OfImportedRecordsThatWereKeptWithoutMarksAreTheTools) {
+TEST(Headlines, OfImportedRecordsWithoutMarksComeFromTheToolsTable) {
   Record kept = record_of({kRate}, "google_benchmark");
   kept = unmarked(kept);
   kept.metrics["real_time_s"] = {"s", Better::lower, "repeat", {1}};
@@ -89,7 +89,7 @@ TEST(FirstMetric, IsTheFirstOfTheTableThatHasADirection) {
   EXPECT_EQ(first_metric(record_of({kDone}), kTable), "");
 }
 
-TEST(DeclaredMetrics, AreInTheTableWithAllThatTheyAre) {
+TEST(DeclaredMetrics, MatchTheTableInNameAndAttributes) {
   const Record record = record_of({kRate, kTimes});
   EXPECT_TRUE(is_declared("times.x.s", record.metrics.at("times.x.s"), kTable));
   EXPECT_FALSE(is_declared("rate", unmarked(record).metrics.at("rate"), kTable));

@@ -31,7 +31,7 @@ struct RecordView {
   int order = 0;          // order among the views: a lower number comes earlier on the page
   // If a record has no throughput, one figure represents it: the first of these metrics that it has.
   std::span<const MetricInfo> headline = {};
-  // Whether its section already compares the arms of an interleaved run; then the report need not.
+  // Whether the view's section already compares the arms of an interleaved run, so that the report need not.
   bool compares_arms = false;
 
   // Whether the record has a row in the section of this view.

@@ -74,15 +74,15 @@ Names names_of(ShownRecords records) {
 
 // The names of the records, in the records' order, each only once.
 std::vector<std::string> distinct_names(ShownRecords records, const Names& names) {
-  std::vector<std::string> distinct;
+  std::vector<std::string> unique_names;
   std::set<std::string> seen_names;
   for (const Record* const record : records)
-    if (seen_names.insert(names.at(record)).second) distinct.push_back(names.at(record));
-  return distinct;
+    if (seen_names.insert(names.at(record)).second) unique_names.push_back(names.at(record));
+  return unique_names;
 }
 
-// The reason of the records, in brackets. If their reasons differ, it is the reason of the first record, and
-// the text says so.
+// The reason for the verdict of the records, in brackets. If their reasons differ, it is the reason of the
+// first record, and the text says so.
 std::string reason_text(const std::vector<const Record*>& records) {
   std::string reason = records.front()->reason;
   const bool same_reason = std::all_of(records.begin(), records.end(),
@@ -120,7 +120,7 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
 }
 
 void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
-  // (tier, requested cache state) -> number of its records.
+  // (tier, requested cache state) -> number of records with this tier and state.
   std::map<std::pair<std::string, std::string>, size_t> cells;
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
@@ -138,19 +138,19 @@ void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
 
 void describe_noise(ShownRecords records, const Names& names, std::vector<Sentence>& out) {
   double largest_spread = 0;
-  std::vector<const Record*> noisy;
+  std::vector<const Record*> noisy_records;
   for (const Record* record : records) {
     const Metric* const metric = throughput(*record);
     if (!is_usable(*record) || metric == nullptr) continue;
     const double repeat_spread = spread(metric->samples);
     if (repeat_spread <= kNoisySpread) continue;
     largest_spread = std::max(largest_spread, repeat_spread);
-    noisy.push_back(record);
+    noisy_records.push_back(record);
   }
-  if (noisy.empty()) return;
+  if (noisy_records.empty()) return;
   verdicts::add_sentence(out, Tone::caution, "noise",
                          "Repeats lie up to {} apart ({}): smaller differences there mean nothing.",
-                         format_percent(largest_spread), enumerate(distinct_names(noisy, names)));
+                         format_percent(largest_spread), enumerate(distinct_names(noisy_records, names)));
 }
 
 void describe_hosts(ShownRecords records, std::vector<Sentence>& out) {
@@ -225,28 +225,28 @@ const RecordView* find_view(std::string_view command) {
 
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output) {
   std::vector<Sentence> out;
-  std::set<const Record*> older;
+  std::set<const Record*> older_records;
   for (const RecordView* const view : ordered_views()) {
     view->describe(records, output, out);
-    view->add_superseded(records, older);
+    view->add_superseded(records, older_records);
   }
-  std::vector<const Record*> shown;
+  std::vector<const Record*> shown_records;
   for (const Record& record : records)
-    if (!older.contains(&record)) shown.push_back(&record);
-  const Names names = names_of(shown);
+    if (!older_records.contains(&record)) shown_records.push_back(&record);
+  const Names names = names_of(shown_records);
   const auto add_for_section = [&](const char* section, const auto& describe) {
     const size_t sentences_before = out.size();
     describe();
     verdicts::link_sentences(section, sentences_before, out);
   };
-  add_for_section("environment", [&] { describe_emulated(shown, out); });
+  add_for_section("environment", [&] { describe_emulated(shown_records, out); });
   add_for_section("records", [&] {
-    describe_older(older.size(), out);
-    describe_noise(shown, names, out);
-    describe_unverified(shown, out);
+    describe_older(older_records.size(), out);
+    describe_noise(shown_records, names, out);
+    describe_unverified(shown_records, out);
   });
-  add_for_section("environment", [&] { describe_hosts(shown, out); });
-  add_for_section("records", [&] { describe_verdicts(shown, names, out); });
+  add_for_section("environment", [&] { describe_hosts(shown_records, out); });
+  add_for_section("records", [&] { describe_verdicts(shown_records, names, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

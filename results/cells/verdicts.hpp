@@ -1,8 +1,8 @@
 // Makes the sentences about records that are printed under a table and at the top of the report. Every
 // sentence is computed from records. If a record lacks the data for a sentence, the sentence is left out.
 // The sentences that apply to records of any command are made here: for example, that repeats are noisy if
-// their spread is above 20%. The view of a command (record_view.hpp) makes those about what its experiment
-// showed.
+// their spread is above 20%. The view of a command (record_view.hpp) makes the sentences about the results of
+// that command.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Sentence {
   Tone tone = Tone::finding;
   std::string kind;  // "scaling", "tiers", "prefetch", ...: for tests and for the page's anchors
   std::string text;
-  std::string anchor = {};  // id of its numbers on the report page; "" if they have none
+  std::string anchor = {};  // id of the sentence's numbers on the report page; "" if they have no id
 };
 
 // The id (target of links) of a group in a section of the report page. For the section "reading" and `index`
@@ -45,8 +45,8 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
 // How a rate grows with the number of threads. useful_threads is 0 if nothing can be concluded: there are
 // fewer than two points, or the first rate is 0.
 struct Scaling {
-  // The thread count beyond which more threads gain less than 10%. It is the last count if that still gains
-  // 10% or more.
+  // The thread count beyond which more threads gain less than 10%. If even the last count gains 10% or more,
+  // it is the last count.
   uint64_t useful_threads = 0;
   bool still_gains = false;  // the last count is at least 10% faster than the one before it
   // How much of the peak rate is lost at the last count, as a fraction; 0 if less than 10%.

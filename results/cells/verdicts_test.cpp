@@ -33,7 +33,7 @@ TEST(Sentences, UnverifiedCacheIsACaution) {
   EXPECT_TRUE(has(only_sentence({record}, "unverified"), "Whether disk was cold is unverified in 1 cell"));
 }
 
-TEST(Sentences, NoiseOverTwentyPercentIsSaid) {
+TEST(Sentences, NoiseAboveTwentyPercentIsReported) {
   Record record = read_cell("disk", 4, "cold", 100);
   record.metrics["payload_bytes_per_s"].samples = {100, 100, 119};
   EXPECT_TRUE(sentence_texts({record}, "noise").empty());
@@ -42,7 +42,7 @@ TEST(Sentences, NoiseOverTwentyPercentIsSaid) {
   EXPECT_TRUE(has(only_sentence({record}, "noise"), "disk cold at 4 threads"));
 }
 
-TEST(Sentences, OlderRunsOfTheSameWorkAreCountedAndNotSpokenOf) {
+TEST(Sentences, OlderRunsOfTheSameWorkAreOnlyCounted) {
   Record old = noisy(read_cell("disk", 1, "cold", 100), 0.5);
   old.started = "2026-11-19T00:00:00Z";
   old.verdict = Verdict::client_bound;
@@ -52,7 +52,7 @@ TEST(Sentences, OlderRunsOfTheSameWorkAreCountedAndNotSpokenOf) {
   EXPECT_TRUE(sentence_texts(records, "verdict.client_bound").empty());
 }
 
-TEST(Sentences, AnEmulatedTierIsCalledSo) {
+TEST(Sentences, AnEmulatedTierIsReported) {
   Record slow = read_cell("slow", 1, "cold", 50);
   slow.tiers["data"]["spec"] = "slow=posix:/data/p,limit=50MB/s,latency=2ms";
   EXPECT_EQ(
@@ -62,7 +62,7 @@ TEST(Sentences, AnEmulatedTierIsCalledSo) {
   EXPECT_TRUE(sentence_texts({slow}, "emulated").empty());
 }
 
-TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
+TEST(Sentences, CellsWithoutANumberAreListedAndNotCompared) {
   Record failed = read_cell("fast", 1, "cold", 900);
   failed.verdict = Verdict::failed;
   failed.reason = "cannot read 'x'";
@@ -74,7 +74,7 @@ TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
   EXPECT_EQ(all.back().tone, Tone::failure);
 }
 
-TEST(Sentences, AReasonStaysInItsLine) {
+TEST(Sentences, AReasonIsPrintedInOneLine) {
   Record failed = read_cell("disk", 1, "cold", 100);
   failed.verdict = Verdict::failed;
   failed.reason = "cannot read 'x\n\x1b[31m'";
@@ -82,7 +82,7 @@ TEST(Sentences, AReasonStaysInItsLine) {
             "1 cell failed: disk cold at 1 thread (cannot read 'x\\n\\x1b[31m').");
 }
 
-TEST(Sentences, NothingIsSaidOfNothing) {
+TEST(Sentences, NoRecordsGiveNoSentences) {
   EXPECT_TRUE(sentences({}, {}).empty());
   Record bare;
   bare.command = "read";

@@ -40,16 +40,17 @@ LargestSum largest_sum(std::span<const double> ranks) {
 }
 
 // Writes the values to `out` in a random order in which blocks of neighbours stay together. The series is
-// closed to a ring, cut into blocks from a random start, and the blocks are shuffled. `starts` is scratch
-// space.
+// closed to a ring and cut into blocks from a random start. Then the blocks are shuffled. `block_order` is
+// scratch space with one element for each block.
 void shuffle_blocks(std::span<const double> ring, size_t block, const RandomStream& draw,
-                    std::vector<size_t>& starts, std::vector<double>& out) {
+                    std::vector<size_t>& block_order, std::vector<double>& out) {
   const size_t n = ring.size();
   const size_t offset = draw.below(0, n);
-  std::iota(starts.begin(), starts.end(), size_t{0});
-  for (size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[draw.below(i, i)]);
+  std::iota(block_order.begin(), block_order.end(), size_t{0});
+  for (size_t i = block_order.size(); i > 1; --i)
+    std::swap(block_order[i - 1], block_order[draw.below(i, i)]);
   out.clear();
-  for (const size_t start : starts)
+  for (const size_t start : block_order)
     for (size_t i = start * block; i < std::min(n, (start + 1) * block); ++i)
       out.push_back(ring[(offset + i) % n]);
 }
@@ -64,14 +65,14 @@ std::optional<ChangePoint> find_change(std::span<const double> values, uint64_t 
   const std::vector<double> ranks = centred_ranks(values);
   const LargestSum observed = largest_sum(ranks);
   const size_t block = std::max<size_t>(5, n / 10);
-  std::vector<size_t> starts((n + block - 1) / block);
+  std::vector<size_t> block_order((n + block - 1) / block);
   std::vector<double> shuffled;
   shuffled.reserve(n);
   const RandomStream draws(seed, "change point");
   size_t extreme_orders = 0;
   size_t drawn = 0;
   while (drawn < permutations && extreme_orders < kEnoughExtremeOrders) {
-    shuffle_blocks(ranks, block, draws.substream(drawn++), starts, shuffled);
+    shuffle_blocks(ranks, block, draws.substream(drawn++), block_order, shuffled);
     if (largest_sum(shuffled).sum >= observed.sum) ++extreme_orders;
   }
   ChangePoint change;

@@ -32,9 +32,9 @@ inline constexpr size_t kLeastSegmentValues = 3;
 // analysis of dependent data, J. Statist. Plann. Inference 137, 2007.)
 //
 // The number of orders: at most `permutations` are drawn. Drawing stops early when the sums of 20 orders were
-// at least as far from 0; then p is 20 / (number of orders), which is as good. So only a series that may have
-// a change needs all permutations. (Besag and Clifford, Sequential Monte Carlo p-values, Biometrika 78,
-// 1991.) The orders are drawn from `seed`, so the same series always gets the same answer.
+// at least as far from 0; then p is 20 / (number of drawn orders), which is as reliable. So only a series
+// that may have a change needs all permutations. (Besag and Clifford, Sequential Monte Carlo p-values,
+// Biometrika 78, 1991.) The orders are drawn from `seed`, so the same series always gets the same answer.
 std::optional<ChangePoint> find_change(std::span<const double> values, uint64_t seed = 1,
                                        size_t permutations = 9999);
 

@@ -25,7 +25,7 @@ Numbers series(size_t n, double phi, double step, uint64_t seed) {
   return values;
 }
 
-int flagged(size_t n, double phi, double step, double level, int times) {
+int count_series_with_change(size_t n, double phi, double step, double level, int times) {
   int found = 0;
   for (int i = 0; i < times; ++i)
     if (find_change(series(n, phi, step, 1000 + uint64_t(i)), 1, 999)->p <= level) ++found;
@@ -34,7 +34,7 @@ int flagged(size_t n, double phi, double step, double level, int times) {
 
 // The annual flow of the Nile at Aswan, 1871 to 1970 (Cobb, The problem of the Nile, Biometrika 65, 1978). It
 // fell after 1898, when the building of the dam began.
-TEST(ChangePoint, FindsTheDamOfAswan) {
+TEST(ChangePoint, FindsTheChangeInTheFlowOfTheNile) {
   const Numbers nile{1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
                      960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
                      874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
@@ -50,7 +50,7 @@ TEST(ChangePoint, FindsTheDamOfAswan) {
   EXPECT_EQ(change->median_after, 842.5);
 }
 
-TEST(ChangePoint, OfFewRunsNothingIsSaid) {
+TEST(ChangePoint, ShortOrIncompleteSeriesHaveNoResult) {
   EXPECT_FALSE(find_change(series(29, 0, 5, 1)));
   EXPECT_TRUE(find_change(series(30, 0, 5, 1)));
   Numbers holed = series(40, 0, 0, 1);
@@ -58,7 +58,7 @@ TEST(ChangePoint, OfFewRunsNothingIsSaid) {
   EXPECT_FALSE(find_change(holed));
 }
 
-TEST(ChangePoint, SaysTheSameEachTime) {
+TEST(ChangePoint, GivesTheSameResultEachTime) {
   const Numbers values = series(60, 0, 1, 9);
   const auto one = find_change(values);
   const auto other = find_change(values);
@@ -66,20 +66,21 @@ TEST(ChangePoint, SaysTheSameEachTime) {
   EXPECT_EQ(one->p, other->p);
 }
 
-TEST(ChangePoint, OfEqualValuesThereIsNone) {
+TEST(ChangePoint, EqualValuesHaveNoChange) {
   EXPECT_EQ(find_change(Numbers(50, 3.0))->p, 1);
 }
 
-TEST(ChangePoint, RarelySeesOneWhereThereIsNone) {
-  EXPECT_LE(flagged(100, 0, 0, 0.01, 400), 8);
-  EXPECT_LE(flagged(100, 0.5, 0, 0.01, 400), 8);  // a permutation of single values would flag a third
-  EXPECT_LE(flagged(30, 0, 0, 0.01, 400), 8);
+TEST(ChangePoint, RarelyFindsAChangeInNoise) {
+  EXPECT_LE(count_series_with_change(100, 0, 0, 0.01, 400), 8);
+  // permutations of single values, not blocks, would flag a third of the series
+  EXPECT_LE(count_series_with_change(100, 0.5, 0, 0.01, 400), 8);
+  EXPECT_LE(count_series_with_change(30, 0, 0, 0.01, 400), 8);
 }
 
 TEST(ChangePoint, FindsAStepOfTwoDeviations) {
-  EXPECT_GE(flagged(100, 0, 2, 0.05, 200), 190);
-  EXPECT_GE(flagged(100, 0, 2, 0.01, 200), 170);
-  EXPECT_GE(flagged(30, 0, 2, 0.05, 200), 120);
+  EXPECT_GE(count_series_with_change(100, 0, 2, 0.05, 200), 190);
+  EXPECT_GE(count_series_with_change(100, 0, 2, 0.01, 200), 170);
+  EXPECT_GE(count_series_with_change(30, 0, 2, 0.05, 200), 120);
 }
 
 }  // namespace

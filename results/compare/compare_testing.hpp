@@ -31,7 +31,7 @@ inline Record run_of(double mib_per_s, int number = 0) {
   return record;
 }
 
-// The same as one run of an arm of an interleaved suite.
+// Like run_of(), but the run belongs to an arm of an interleaved suite.
 inline Record turn_of(const std::string& arm, uint64_t index, double mib_per_s) {
   Record record = run_of(mib_per_s, int(index));
   record.pair = Json{{"suite", "s"}, {"index", index}, {"arm", arm}};

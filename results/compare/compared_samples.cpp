@@ -32,7 +32,7 @@ using PairKey = std::pair<std::string, std::string>;  // the suite and the index
 std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why) {
   ComparedSamples collected;
   const Metric* first_metric = nullptr;
-  const bool interleaved = are_arms(cell.base, cell.candidate);
+  const bool are_interleaved = are_arms(cell.base, cell.candidate);
   std::map<PairKey, ComparedSamples> by_pair;
   const auto add = [&](const Record& record, std::vector<double> ComparedSamples::*side,
                        std::vector<double>& runs) {
@@ -45,7 +45,7 @@ std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::strin
     if (values.empty()) return true;
     (collected.*side).insert((collected.*side).end(), values.begin(), values.end());
     runs.push_back(median(values));
-    if (!interleaved || !record.pair.contains("index")) return true;
+    if (!are_interleaved || !record.pair.contains("index")) return true;
     std::vector<double>& pair_values = by_pair[{suite_of(record), record.pair["index"].dump()}].*side;
     pair_values.insert(pair_values.end(), values.begin(), values.end());
     return true;

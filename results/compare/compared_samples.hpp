@@ -29,7 +29,7 @@ struct ComparedSamples {
 };
 
 // Collects the samples of `metric`. Absent if any two records differ in the unit, in which direction is
-// better, or in what one sample is. Then `why` tells the reason. Records without the metric are skipped.
+// better, or in what one sample is. Then `why` is set to the reason. Records without the metric are skipped.
 std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why);
 
 // Whether the metric is a count that can be compared exactly. It has the unit "B" or "1", all samples are

@@ -31,7 +31,7 @@ struct UndecidedRow {
   // Logarithms, negated if a higher value is better, so that more is always worse.
   std::vector<double> base;
   std::vector<double> candidate;
-  bool has_enough = false;
+  bool has_enough_values = false;
 };
 
 // Removes the records without usable numbers. Returns a text with how many were removed, and the verdict and
@@ -57,9 +57,9 @@ class Comparator {
 
   void add_cell(Cell cell);
   void decide();
-  bool unpaired() const { return unpaired_; }
+  bool used_unpaired_test() const { return used_unpaired_test_; }
   const std::set<std::string>& metric_names() const { return metric_names_; }
-  const std::set<std::string>& without_direction() const { return without_direction_; }
+  const std::set<std::string>& metrics_without_direction() const { return metrics_without_direction_; }
 
  private:
   ComparedMetric& add_row(const Cell& cell, const std::string& metric, GateOutcome outcome,
@@ -75,8 +75,8 @@ class Comparator {
   std::vector<UndecidedRow> undecided_;
   std::set<std::string> metric_names_;
   // Metrics that the user requested, but of which neither a higher nor a lower value is better.
-  std::set<std::string> without_direction_;
-  bool unpaired_ = false;
+  std::set<std::string> metrics_without_direction_;
+  bool used_unpaired_test_ = false;
 };
 
 ComparedMetric& Comparator::add_row(const Cell& cell, const std::string& metric, GateOutcome outcome,
@@ -91,16 +91,16 @@ ComparedMetric& Comparator::add_row(const Cell& cell, const std::string& metric,
 
 void Comparator::add_cell(Cell cell) {
   const std::string base_problem = remove_unusable(cell.base);
-  const bool had_base = !cell.base.empty() || !base_problem.empty();
-  const bool had_candidate = !cell.candidate.empty();
+  const bool base_has_cell = !cell.base.empty() || !base_problem.empty();
+  const bool candidate_has_cell = !cell.candidate.empty();
   const std::string candidate_problem = remove_unusable(cell.candidate);
-  if (!had_candidate) {
+  if (!candidate_has_cell) {
     add_row(cell, "", GateOutcome::missing, "the candidate has no such cell");
     return;
   }
   if (!candidate_problem.empty()) add_row(cell, "", GateOutcome::failed, candidate_problem);
   if (cell.candidate.empty()) return;
-  if (!had_base) {
+  if (!base_has_cell) {
     add_row(cell, "", GateOutcome::added, "the base has no such cell");
     return;
   }
@@ -144,7 +144,7 @@ void Comparator::add_metric(const Cell& cell, const std::string& name) {
   const auto negative = [](double value) { return value < 0; };
   const bool is_exact = is_count(*samples);
   if (!is_exact && samples->better == Better::neither) {
-    if (!settings_.metrics.empty()) without_direction_.insert(name);
+    if (!settings_.metrics.empty()) metrics_without_direction_.insert(name);
     return;
   }
   ComparedMetric& new_row = add_row(cell, name, GateOutcome::same, "");
@@ -214,10 +214,10 @@ void Comparator::prepare(UndecidedRow& undecided) {
     for (size_t i = 0; i < base.size(); ++i)
       undecided.differences.push_back(undecided.candidate[i] - undecided.base[i]);
   else
-    unpaired_ = true;
+    used_unpaired_test_ = true;
   if (row.paired && samples.unpaired_runs > 0)
     row.reason = fmt::format("{} without a partner left out", count_text(samples.unpaired_runs, "run"));
-  undecided.has_enough = std::min(row.base_samples, row.candidate_samples) >= least;
+  undecided.has_enough_values = std::min(row.base_samples, row.candidate_samples) >= least;
 }
 
 void Comparator::estimate(UndecidedRow& undecided) {
@@ -233,7 +233,7 @@ void Comparator::estimate(UndecidedRow& undecided) {
   const auto high = change_for(higher_is_better ? shift->interval->low : shift->interval->high);
   if (!low || !high) return;
   row.interval = Interval{*low, *high};
-  if (!undecided.has_enough) return;
+  if (!undecided.has_enough_values) return;
   const double least =
       higher_is_better ? -std::log1p(-settings_.least_effect) : std::log1p(settings_.least_effect);
   const double level = settings_.alpha / double(comparison_.tested_metrics);
@@ -267,7 +267,7 @@ void Comparator::decide() {
     prepare(undecided);
     estimate(undecided);
     ComparedMetric& row = comparison_.rows[undecided.row_index];
-    if (!undecided.has_enough) {
+    if (!undecided.has_enough_values) {
       row.outcome = GateOutcome::inconclusive;
       row.reason = fmt::format(
           "{} where {} are needed",
@@ -342,10 +342,10 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
     return make_error(
         Errc::invalid_argument, "nothing to compare by --metric {}{}; the base has {}",
         fmt::join(std::set(settings.metrics.begin(), settings.metrics.end()), ", "),
-        comparator.without_direction().empty() ? "" : " (neither more nor less of it is better)",
+        comparator.metrics_without_direction().empty() ? "" : " (neither more nor less of it is better)",
         fmt::join(comparator.metric_names(), ", "));
   if (!share_cells) comparison.remarks.emplace_back("base and candidate have no cell in common");
-  if (comparator.unpaired())
+  if (comparator.used_unpaired_test())
     comparison.remarks.emplace_back(
         "unpaired: drift not excluded (`penstock sweep` with two arms runs them in turn)");
   comparison.remarks.insert(comparison.remarks.end(), matched.remarks.begin(), matched.remarks.end());

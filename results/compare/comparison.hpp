@@ -4,13 +4,13 @@
 // - Paired test, if both sides are arms of one suite. Records of interleaved runs have a field `pair`. It
 //   says from which call of `sweep` the record is (the suite), which arm it measured, and the number of the
 //   run. Run i of the base is compared with run i of the candidate, each by its median. The difference is d =
-//   ln(candidate / base), with the sign turned so that positive is worse.
+//   ln(candidate / base), with its sign chosen so that a positive d is worse.
 // - Otherwise a rank-sum test is used, and the comparison remarks "unpaired: drift not excluded". If both
 //   sides have enough runs, the test takes one median per run, since the repeats of one run resemble each
 //   other. Else it takes every sample.
 // - A regression needs two things: a one-sided exact p of at most `alpha`, Holm-adjusted over all M tested
-//   metrics, and a Hodges-Lehmann effect of at least `least_effect`. "Better" is the same with the sign
-//   turned.
+//   metrics, and a Hodges-Lehmann effect of at least `least_effect`. "Better" has the same two conditions for
+//   the opposite sign.
 // - With fewer than ceil(log2(M / alpha)) values on a side, the outcome is inconclusive, whatever the values
 //   are.
 // - A zero is smaller than any other number and equal to another zero. The size of a change from or to zero

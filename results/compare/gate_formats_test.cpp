@@ -45,7 +45,7 @@ TEST(GateFormats, GithubValuesAndPropertiesAreEscaped) {
   EXPECT_EQ(github_value("%0A"), "%250A");
 }
 
-TEST(GateFormats, AnAnnotationForWhatNeedsALook) {
+TEST(GateFormats, OutcomesThatNeedAttentionAreAnnotated) {
   const std::string text = comparison_annotations(of_each_outcome(), {});
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -62,7 +62,7 @@ TEST(GateFormats, AnAnnotationForWhatNeedsALook) {
   EXPECT_TRUE(has(lines[1], "line one%0D%0Aline two"));
 }
 
-TEST(GateFormats, JunitCountsAndEscapes) {
+TEST(GateFormats, JunitHasCountsAndEscapedText) {
   const std::string xml = comparison_junit(of_each_outcome(), {}, {});
   EXPECT_TRUE(has(xml, "tests=\"7\" failures=\"1\" errors=\"3\" skipped=\"1\""));
   EXPECT_TRUE(
@@ -74,7 +74,7 @@ TEST(GateFormats, JunitCountsAndEscapes) {
   EXPECT_TRUE(has(comparison_junit(odd, {}, {}), "classname=\"a?\xEF\xBF\xBD\""));
 }
 
-TEST(GateFormats, JsonHasALineARowAndASummary) {
+TEST(GateFormats, JsonHasALineForEachRowAndASummary) {
   std::istringstream in(comparison_json(of_each_outcome(), {}));
   std::vector<Json> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
@@ -92,7 +92,7 @@ TEST(GateFormats, JsonHasALineARowAndASummary) {
   EXPECT_TRUE(has(comparison_json(none, {}), "\"change\":null,\"interval\":null,\"p\":null"));
 }
 
-TEST(GateText, MarkdownStaysATable) {
+TEST(GateText, MarkdownTextIsEscaped) {
   const std::string text = comparison_markdown(of_each_outcome(), {}, {});
   EXPECT_TRUE(has(text, "### Incomparable"));
   EXPECT_TRUE(has(
@@ -107,7 +107,7 @@ TEST(GateText, MarkdownStaysATable) {
     }
 }
 
-TEST(GateText, TheTableTeaches) {
+TEST(GateText, TheTableIsFollowedByTheRule) {
   const std::string text = comparison_text(of_each_outcome(), {}, {});
   EXPECT_TRUE(has(text, "-10% (-12% to -8.0%)  0.0004       6.0%       20  REGRESSION"));
   EXPECT_TRUE(
@@ -127,7 +127,7 @@ TEST(GateText, ValuesHaveTheirUnits) {
   EXPECT_EQ(format_metric(12, "1", {}), "12.0");
 }
 
-TEST(GateText, ChangesFromZeroHaveNoShare) {
+TEST(GateText, ChangesFromZeroHaveNoPercentage) {
   ComparedMetric row;
   row.metric = "errors";
   row.base_samples = row.candidate_samples = 8;

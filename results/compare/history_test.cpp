@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 // Records of one run per day with these rates.
-std::vector<Record> days(const std::vector<double>& rates) {
+std::vector<Record> daily_records(const std::vector<double>& rates) {
   std::vector<Record> records;
   for (size_t i = 0; i < rates.size(); ++i) {
     Record record = run_of(rates[i], int(i));
@@ -23,13 +23,13 @@ std::vector<Record> days(const std::vector<double>& rates) {
   return records;
 }
 
-std::vector<double> stepped(size_t n, size_t at, double after) {
+std::vector<double> rates_with_step(size_t n, size_t at, double after) {
   std::vector<double> rates = noise(n, 100, 1);
   for (size_t i = at; i < n; ++i) rates[i] *= after;
   return rates;
 }
 
-History look(const std::vector<Record>& records, CompareSettings settings = {}) {
+History history_of(const std::vector<Record>& records, CompareSettings settings = {}) {
   settings.commands = known_commands();
   auto history = inspect_history(set_of(records), settings);
   EXPECT_TRUE(history.ok());
@@ -37,7 +37,7 @@ History look(const std::vector<Record>& records, CompareSettings settings = {}) 
 }
 
 TEST(History, NamesTheRunThatChanged) {
-  const History history = look(days(stepped(60, 40, 0.8)));
+  const History history = history_of(daily_records(rates_with_step(60, 40, 0.8)));
   ASSERT_EQ(history.rows.size(), 1U);
   const HistoryRow& row = history.rows[0];
   EXPECT_TRUE(row.changed);
@@ -49,41 +49,42 @@ TEST(History, NamesTheRunThatChanged) {
   EXPECT_NE(change_text(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
 }
 
-TEST(History, TheOrderIsThatOfTime) {
-  std::vector<Record> records = days(stepped(60, 40, 0.8));
+TEST(History, RunsAreSortedByTime) {
+  std::vector<Record> records = daily_records(rates_with_step(60, 40, 0.8));
   std::swap(records.front(), records.back());
   std::swap(records[10], records[50]);
-  EXPECT_EQ(look(records).rows[0].change->index, 40U);
+  EXPECT_EQ(history_of(records).rows[0].change->index, 40U);
 }
 
-TEST(History, BetterIsNoWarningAndLittleIsNoChange) {
-  const HistoryRow better = look(days(stepped(60, 30, 1.2))).rows[0];
+TEST(History, ImprovementsAreNoWarningAndSmallChangesDoNotCount) {
+  const HistoryRow better = history_of(daily_records(rates_with_step(60, 30, 1.2))).rows[0];
   EXPECT_TRUE(better.changed);
   EXPECT_FALSE(better.is_worse);
-  EXPECT_FALSE(look(days(stepped(60, 30, 0.97))).rows[0].changed);
-  EXPECT_TRUE(look(days(stepped(60, 30, 0.97)), {.least_effect = 0.01}).rows[0].changed);
+  EXPECT_FALSE(history_of(daily_records(rates_with_step(60, 30, 0.97))).rows[0].changed);
+  EXPECT_TRUE(
+      history_of(daily_records(rates_with_step(60, 30, 0.97)), {.least_effect = 0.01}).rows[0].changed);
 }
 
 TEST(History, FewRunsHaveNoVerdict) {
-  const HistoryRow row = look(days(stepped(29, 15, 0.5))).rows[0];
+  const HistoryRow row = history_of(daily_records(rates_with_step(29, 15, 0.5))).rows[0];
   EXPECT_FALSE(row.change);
   EXPECT_FALSE(row.changed);
   EXPECT_EQ(change_text(row), "29 runs; 30 are needed");
 }
 
-TEST(History, WhatIsNotUsableIsNoRun) {
-  std::vector<Record> records = days(stepped(32, 16, 1));
+TEST(History, UnusableRecordsDoNotCountAsRuns) {
+  std::vector<Record> records = daily_records(rates_with_step(32, 16, 1));
   for (size_t i = 0; i < 5; ++i) records[i].verdict = Verdict::failed;
-  EXPECT_EQ(look(records).rows[0].runs, 27U);
+  EXPECT_EQ(history_of(records).rows[0].runs, 27U);
 }
 
 TEST(History, EveryMachineAndArmHasASeriesOfItsOwn) {
-  std::vector<Record> records = days(noise(80, 100, 1));
+  std::vector<Record> records = daily_records(noise(80, 100, 1));
   for (size_t i = 0; i < 80; i += 2) {
     records[i].environment["host"] = "slow";
     records[i].metrics["payload_bytes_per_s"].samples[0] /= 10;
   }
-  const History history = look(records);
+  const History history = history_of(records);
   ASSERT_EQ(history.rows.size(), 2U);
   for (const HistoryRow& row : history.rows) {
     EXPECT_EQ(row.runs, 40U);
@@ -92,28 +93,29 @@ TEST(History, EveryMachineAndArmHasASeriesOfItsOwn) {
   EXPECT_NE(history.rows[0].cell.find(" on h"), std::string::npos);
 }
 
-TEST(History, WhatAnUpgradeBroughtDoesNotBeginAnotherSeries) {
-  std::vector<Record> records = days(stepped(60, 40, 0.8));
+TEST(History, ANewParameterDoesNotBeginAnotherSeries) {
+  std::vector<Record> records = daily_records(rates_with_step(60, 40, 0.8));
   for (size_t i = 40; i < 60; ++i) records[i].parameters["brand_new"] = 7;
-  const History history = look(records);
+  const History history = history_of(records);
   ASSERT_EQ(history.rows.size(), 1U);
   EXPECT_EQ(history.rows[0].runs, 60U);
   EXPECT_TRUE(history.rows[0].changed);
 }
 
-// A long series is needed for a small p, and hundreds of series ask for a smaller p than these runs can give.
-TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
+// A small p needs a long series. With hundreds of series, p must be smaller than series of this length can
+// give.
+TEST(History, AmongHundredsOfSeriesAChangeIsOnlySuspected) {
   constexpr uint64_t kSeries = 300;
   std::vector<Record> records;
   for (uint64_t series = 0; series < kSeries; ++series) {
     std::vector<double> rates = noise(100, 100, series);
     for (size_t i = 60; series == 17 && i < rates.size(); ++i) rates[i] *= 0.7;
-    for (Record& record : days(rates)) {
+    for (Record& record : daily_records(rates)) {
       record.parameters["threads"] = series + 1;
       records.push_back(std::move(record));
     }
   }
-  const History history = look(records);
+  const History history = history_of(records);
   ASSERT_EQ(history.rows.size(), kSeries);
   EXPECT_FALSE(history.rows[0].changed);
   EXPECT_TRUE(history.rows[0].suspected);
@@ -127,7 +129,7 @@ TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
 
 TEST(History, NeedsRecordsAndMetrics) {
   EXPECT_FALSE(inspect_history(set_of({}), {}).ok());
-  EXPECT_FALSE(inspect_history(set_of(days({1, 2})), {.metrics = {"nothing"}}).ok());
+  EXPECT_FALSE(inspect_history(set_of(daily_records({1, 2})), {.metrics = {"nothing"}}).ok());
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ Numbers sorted(Numbers values) {
 }
 
 // Hollander and Wolfe, table 3.1: the pseudo-median 0.46 and the interval (0.010, 0.786).
-TEST(OneSampleShift, OfTheTextbook) {
+TEST(OneSampleShift, AgreesWithTheTextbook) {
   const auto shift = one_sample_shift(Numbers{0.952, -0.147, 1.022, 0.43, 0.62, 0.59, 0.49, -0.08, 0.01});
   ASSERT_TRUE(shift && shift->interval);
   EXPECT_NEAR(shift->estimate, 0.46, 1e-9);
@@ -29,7 +29,7 @@ TEST(OneSampleShift, OfTheTextbook) {
 }
 
 // Hollander and Wolfe, table 4.1: 0.305 and (-0.15, 0.76).
-TEST(TwoSampleShift, OfTheTextbook) {
+TEST(TwoSampleShift, AgreesWithTheTextbook) {
   const auto shift = two_sample_shift(Numbers{1.15, 0.88, 0.90, 0.74, 1.21},
                                       Numbers{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46});
   ASSERT_TRUE(shift && shift->interval);
@@ -85,7 +85,7 @@ TEST(TwoSampleShift, IsTheMedianOfAllDifferences) {
   }
 }
 
-TEST(Shift, OfNothingIsAbsent) {
+TEST(Shift, OfNoValuesIsAbsent) {
   EXPECT_FALSE(one_sample_shift(Numbers{}));
   EXPECT_FALSE(two_sample_shift(Numbers{}, Numbers{1}));
   EXPECT_FALSE(two_sample_shift(Numbers{1}, Numbers{}));
@@ -93,7 +93,7 @@ TEST(Shift, OfNothingIsAbsent) {
 }
 
 // 2,000 sets of 20 differences: the 95% interval misses the true shift in 5% of them.
-TEST(OneSampleShift, CoversAsOftenAsItSays) {
+TEST(OneSampleShift, HasItsStatedCoverage) {
   const RandomStream draws(5, "coverage");
   int missed = 0;
   for (uint64_t i = 0; i < 2000; ++i) {
@@ -108,7 +108,7 @@ TEST(OneSampleShift, CoversAsOftenAsItSays) {
 
 // Suites of 20 pairs with 5% of noise on each side. A change of the size that is called detectable is found
 // in about nine of ten suites, when both the test and the least effect decide.
-TEST(DetectableShift, IsFoundNineTimesOfTen) {
+TEST(DetectableShift, IsFoundInNineOfTenSuites) {
   const RandomStream draws(6, "power");
   constexpr double kLevel = 0.01 / 8;
   for (const double least : {0.0, 0.05}) {

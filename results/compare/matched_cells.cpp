@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// The facts with which the name of a cell begins, the most important first. Each has a second text, which the
-// name has before the value of the fact: "to ", "threads ".
+// The facts with which the name of a cell begins, the most important first. The second text of each entry
+// comes before the fact's value in that name: "to ", "threads ".
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFacts{{
     {"app", ""},
     {"recipe", ""},
@@ -114,7 +114,7 @@ std::string value_or_none(const std::string& value) {
 
 // The names of the facts that distinguish the cells of one command. If base and candidate differ in a fact
 // that is ignored, the reason is added to `remarks`.
-std::set<std::string> distinguishing_facts(const Side& base, const Side& candidate, bool arms,
+std::set<std::string> distinguishing_facts(const Side& base, const Side& candidate, bool sides_are_arms,
                                            std::vector<std::string>& remarks) {
   std::set<std::string> names;
   for (const Side* const side : {&base, &candidate})
@@ -143,7 +143,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
                                       value_or_none(candidate.single_value(name))));
       return !varies;
     }
-    if (arms && values_differ) {
+    if (sides_are_arms && values_differ) {
       remarks.push_back(fmt::format("the arms differ in {}: {} in the base, {} in the candidate", name,
                                     value_or_none(base.single_value(name)),
                                     value_or_none(candidate.single_value(name))));
@@ -175,7 +175,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
 
 // Names for the cells of one command. `facts` has, for each cell, the facts of its first record.
 std::vector<std::string> cell_names(const std::string& command, const std::vector<Facts>& facts,
-                                    const std::set<std::string>& distinguishing) {
+                                    const std::set<std::string>& fact_names) {
   std::vector<std::string> names;
   for (const Facts& of_cell : facts) {
     std::string cell_name = command;
@@ -188,7 +188,7 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
       cell_name.append(cell_name == command ? " " : ", ").append(words_before).append(value);
     };
     for (const auto& [name, words_before] : kFirstFacts) add(words_before, value_of(name));
-    for (const std::string& name : distinguishing) {
+    for (const std::string& name : fact_names) {
       const auto matches = [&](const auto& first) { return first.first == name; };
       if (std::any_of(kFirstFacts.begin(), kFirstFacts.end(), matches)) continue;
       std::set<std::string> values;
@@ -203,9 +203,9 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
   return names;
 }
 
-std::string key_of(const Facts& facts, const std::set<std::string>& distinguishing) {
+std::string key_of(const Facts& facts, const std::set<std::string>& fact_names) {
   std::string key;
-  for (const std::string& name : distinguishing) {
+  for (const std::string& name : fact_names) {
     const auto at = facts.find(name);
     if (at == facts.end() || at->second.empty()) continue;
     key += name + '\x1f' + at->second + '\x1e';
@@ -229,21 +229,21 @@ void add_absent_flags(Sides& sides) {
     for (const std::string& name : names) side->add_absent_flag(name);
 }
 
-void match_command(const std::string& command, std::map<std::string, Sides>& groups, bool arms,
+void match_command(const std::string& command, std::map<std::string, Sides>& groups, bool sides_are_arms,
                    MatchedCells& matched) {
-  std::set<std::string> all_distinguishing;
+  std::set<std::string> all_fact_names;
   std::map<std::string, size_t> cell_index;
   std::vector<Cell> cells;
   std::vector<Facts> first_facts;
   for (auto& [suite, sides] : groups) {
     add_absent_flags(sides);
-    const std::set<std::string> distinguishing =
-        distinguishing_facts(sides.base, sides.candidate, arms, matched.remarks);
-    all_distinguishing.insert(distinguishing.begin(), distinguishing.end());
+    const std::set<std::string> fact_names =
+        distinguishing_facts(sides.base, sides.candidate, sides_are_arms, matched.remarks);
+    all_fact_names.insert(fact_names.begin(), fact_names.end());
     const auto add = [&](const Side& side, std::vector<const Record*> Cell::*cell_side) {
       for (size_t i = 0; i < side.records.size(); ++i) {
-        const auto [at, fresh] = cell_index.try_emplace(key_of(side.facts[i], distinguishing), cells.size());
-        if (fresh) {
+        const auto [at, inserted] = cell_index.try_emplace(key_of(side.facts[i], fact_names), cells.size());
+        if (inserted) {
           cells.emplace_back();
           first_facts.push_back(side.facts[i]);
         }
@@ -253,7 +253,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
     add(sides.base, &Cell::base);
     add(sides.candidate, &Cell::candidate);
   }
-  const std::vector<std::string> names = cell_names(command, first_facts, all_distinguishing);
+  const std::vector<std::string> names = cell_names(command, first_facts, all_fact_names);
   for (size_t i = 0; i < cells.size(); ++i) {
     cells[i].name = names[i];
     matched.cells.push_back(std::move(cells[i]));
@@ -273,7 +273,7 @@ std::map<std::string, SuiteOfSide> suites_of(std::span<const Record* const> reco
     const std::string suite = suite_of(*record);
     const std::string arm = arm_of(*record);
     if (suite.empty() || arm.empty()) continue;
-    const auto [at, fresh] = suites.try_emplace(suite, SuiteOfSide{{}, record->started, record->started});
+    const auto [at, inserted] = suites.try_emplace(suite, SuiteOfSide{{}, record->started, record->started});
     at->second.arms.insert(arm);
     at->second.first = std::min(at->second.first, record->started);
     at->second.last = std::max(at->second.last, record->started);
@@ -306,21 +306,22 @@ bool are_arms(std::span<const Record* const> base, std::span<const Record* const
 }
 
 MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate) {
-  const bool arms = are_arms(base, candidate);
+  const bool sides_are_arms = are_arms(base, candidate);
   std::vector<std::string> commands;
   // Command -> suite ("" if the sides are not arms) -> records.
   std::map<std::string, std::map<std::string, Sides>> groups;
   const auto add = [&](std::span<const Record* const> records, Side Sides::*side) {
     for (const Record* const record : records) {
-      const auto [at, fresh] = groups.try_emplace(record->command);
-      if (fresh) commands.push_back(record->command);
-      (at->second[arms ? suite_of(*record) : std::string()].*side).add(*record);
+      const auto [at, inserted] = groups.try_emplace(record->command);
+      if (inserted) commands.push_back(record->command);
+      (at->second[sides_are_arms ? suite_of(*record) : std::string()].*side).add(*record);
     }
   };
   add(base, &Sides::base);
   add(candidate, &Sides::candidate);
   MatchedCells matched;
-  for (const std::string& command : commands) match_command(command, groups[command], arms, matched);
+  for (const std::string& command : commands)
+    match_command(command, groups[command], sides_are_arms, matched);
   std::vector<std::string> distinct_remarks;
   for (std::string& remark : matched.remarks)
     if (std::find(distinct_remarks.begin(), distinct_remarks.end(), remark) == distinct_remarks.end())

@@ -5,7 +5,8 @@
 // end), and every parameter that says what to do. These do not count: paths, output files, seeds, labels, how
 // long or how often was measured, and facts that a run only found out. Three more rules:
 // - A parameter that one side does not have at all (an older program wrote its records) does not distinguish
-//   cells. But it does if the other side has several values of it, or got it on the command line.
+//   cells. But the parameter does distinguish cells if the other side has several values of it, or got it on
+//   the command line.
 // - The options of a tier (limit=, direct=1) distinguish cells only if one side has the same tier with
 //   several options.
 // - Assume that the sides are two arms of one suite, and that a parameter has one value in the base and

@@ -49,7 +49,7 @@ void expect_different(const Record& base, const Record& candidate) {
   EXPECT_NE(matched.cells[0].name, matched.cells[1].name);
 }
 
-TEST(MatchedCells, WhoRanItWhereAndWhenTellsNothingApart) {
+TEST(MatchedCells, HostFoldersAndTimesDoNotDistinguishCells) {
   const Record base = on(read_cell("disk", 4, "cold", 100), "disk=posix:/monday");
   Record other = on(read_cell("disk", 4, "cold", 90), "disk=posix:/tuesday");
   other.tiers["data"]["root"] = "/tuesday";
@@ -70,7 +70,7 @@ TEST(MatchedCells, WhoRanItWhereAndWhenTellsNothingApart) {
   expect_same(base, other);
 }
 
-TEST(MatchedCells, WhatWasAskedForDoes) {
+TEST(MatchedCells, WorkParametersDistinguishCells) {
   const Record base = read_cell("disk", 4, "cold", 100);
   expect_different(base, read_cell("disk", 8, "cold", 100));
   expect_different(base, read_cell("disk", 4, "warm", 100));
@@ -88,7 +88,7 @@ TEST(MatchedCells, WhatWasAskedForDoes) {
   expect_different(base, command);
 }
 
-TEST(MatchedCells, ANewerProgramsParameterIsSaidAndTellsNothingApart) {
+TEST(MatchedCells, AParameterOfANewerProgramIsOnlyRemarked) {
   const Record base = read_cell("disk", 4, "cold", 100);
   const Record newer = with(base, "brand_new", 7);
   expect_same(base, newer);
@@ -99,7 +99,7 @@ TEST(MatchedCells, ANewerProgramsParameterIsSaidAndTellsNothingApart) {
             "only the candidate has the parameter brand_new (7): it tells no cells apart");
 }
 
-TEST(MatchedCells, UnlessItWasAskedForOrVaries) {
+TEST(MatchedCells, AParameterOfANewerProgramCountsIfItWasGivenOrVaries) {
   const Record base = read_cell("disk", 4, "cold", 100);
   Record asked = with(base, "rate_limit_s", 7);
   asked.argv = {"penstock", "read", "c", "--rate-limit=7s"};
@@ -107,7 +107,7 @@ TEST(MatchedCells, UnlessItWasAskedForOrVaries) {
   EXPECT_EQ(match({base}, {with(base, "brand_new", 7), with(base, "brand_new", 8)}).cells.size(), 3U);
 }
 
-TEST(MatchedCells, TierOptionsTellApartOnlyWithinOneSide) {
+TEST(MatchedCells, TierOptionsDistinguishCellsOnlyWithinOneSide) {
   const Record plain = on(read_cell("disk", 4, "cold", 100), "disk=posix:/p");
   const Record limited = on(plain, "disk=posix:/p,limit=9MB/s");
   expect_same(plain, limited);
@@ -115,17 +115,16 @@ TEST(MatchedCells, TierOptionsTellApartOnlyWithinOneSide) {
   ASSERT_EQ(matched.remarks.size(), 1U);
   EXPECT_EQ(matched.remarks[0], "the options of disk: none in the base, limit=9MB/s in the candidate");
   EXPECT_EQ(match({plain, limited}, {plain, limited}).cells.size(), 2U);
-  // The options of one tier do not matter for another.
+  // The options of one tier do not affect the cells of another tier.
   const Record fast = on(read_cell("fast", 4, "cold", 100), "fast=posix:/f,direct=1");
   EXPECT_EQ(match({plain, fast}, {limited, fast}).cells.size(), 2U);
 }
 
-TEST(MatchedCells, WhatArmsDifferInIsWhatTheyAreFor) {
+TEST(MatchedCells, AParameterInWhichArmsDifferDoesNotDistinguishCells) {
   const Record base = train_cell(0, 1.0);
   const Record ahead = train_cell(4, 1.0);
   expect_different(base, ahead);
-  expect_different(arm(base, "base"),
-                   arm(ahead, "base"));  // one arm, two runs: not interleaved with each other
+  expect_different(arm(base, "base"), arm(ahead, "base"));  // two runs of one arm: not interleaved
   expect_same(arm(base, "base"), arm(ahead, "candidate"));
   const MatchedCells matched = match({arm(base, "base")}, {arm(ahead, "candidate")});
   ASSERT_EQ(matched.remarks.size(), 1U);
@@ -155,7 +154,7 @@ TEST(MatchedCells, EverySuiteHasArmsOfItsOwn) {
   EXPECT_EQ(matched.remarks.size(), 2U);
 }
 
-TEST(MatchedCells, ArmsOfTwoDaysAreNone) {
+TEST(MatchedCells, ArmsOfTwoDaysAreNotInterleaved) {
   const Record base = arm(train_cell(0, 1.0), "base");
   Record later = arm(train_cell(0, 1.0), "candidate");
   const Record* const one[] = {&base};
@@ -170,7 +169,7 @@ TEST(MatchedCells, ArmsOfTwoDaysAreNone) {
   EXPECT_FALSE(are_arms(one, other));
 }
 
-TEST(MatchedCells, AreCalledByWhatTellsThemApart) {
+TEST(MatchedCells, AreNamedByTheFactsThatDistinguishThem) {
   const MatchedCells matched =
       match({read_cell("disk", 1, "cold", 1), read_cell("disk", 4, "cold", 1),
              with(read_cell("disk", 4, "cold", 1), "order", "sequential"), train_cell(2, 1.0)},

@@ -22,8 +22,8 @@ std::string sweep_of(const Record& record) {
 
 void append_samples(Record& pooled, const Record& round) {
   for (const auto& [name, metric] : round.metrics) {
-    const auto [at, fresh] = pooled.metrics.try_emplace(name, metric);
-    if (!fresh && at->second.unit == metric.unit && at->second.per == metric.per)
+    const auto [at, inserted] = pooled.metrics.try_emplace(name, metric);
+    if (!inserted && at->second.unit == metric.unit && at->second.per == metric.per)
       at->second.samples.insert(at->second.samples.end(), metric.samples.begin(), metric.samples.end());
   }
   add_verdict(pooled.verdict, pooled.reason, round.verdict, round.reason);
@@ -47,25 +47,25 @@ size_t pool_rounds(std::vector<StoredRecord>& records) {
     if (const std::string sweep = sweep_of(stored.record); !sweep.empty() && is_usable(stored.record))
       sweeps[sweep].push_back(&stored.record);
   std::map<const Record*, Record> pooled_records;  // latest round -> pooled record
-  std::set<const Record*> merged;
+  std::set<const Record*> merged_records;
   for (const auto& [sweep, members] : sweeps) {
     for (Cell& cell : match_cells(members, {}).cells) {
       if (cell.base.size() < 2) continue;
       std::stable_sort(cell.base.begin(), cell.base.end(),
                        [](const Record* a, const Record* b) { return a->started < b->started; });
       pooled_records.emplace(cell.base.back(), pool(cell.base));
-      merged.insert(cell.base.begin(), cell.base.end() - 1);
+      merged_records.insert(cell.base.begin(), cell.base.end() - 1);
     }
   }
   std::vector<StoredRecord> remaining;
   for (StoredRecord& stored : records) {
-    if (merged.contains(&stored.record)) continue;
+    if (merged_records.contains(&stored.record)) continue;
     const auto at = pooled_records.find(&stored.record);
     StoredRecord& copy = remaining.emplace_back(std::move(stored));
     if (at != pooled_records.end()) copy.record = std::move(at->second);
   }
   records = std::move(remaining);
-  return merged.size();
+  return merged_records.size();
 }
 
 }  // namespace penstock

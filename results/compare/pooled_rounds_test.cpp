@@ -28,14 +28,14 @@ TEST(PoolRounds, PutsTheSamplesOfACellInOrderOfTime) {
   EXPECT_EQ(records[1].record.id, "4");
 }
 
-TEST(PoolRounds, LeavesWhatNoSweepMadeAndOtherSweepsApart) {
+TEST(PoolRounds, DoesNotPoolOtherSweepsOrRecordsWithoutASweep) {
   std::vector<StoredRecord> records{round_of(1, 10, "1", ""), round_of(1, 11, "2", ""),
                                     round_of(1, 12, "3", "s"), round_of(1, 13, "4", "t")};
   EXPECT_EQ(pool_rounds(records), 0U);
   EXPECT_EQ(records.size(), 4U);
 }
 
-TEST(PoolRounds, LeavesArmsAndFailuresApartAndKeepsTheWorstVerdict) {
+TEST(PoolRounds, DoesNotPoolArmsOrFailuresAndKeepsTheWorstVerdict) {
   std::vector<StoredRecord> records{round_of(1, 10, "1"), round_of(1, 11, "2"), round_of(1, 12, "3"),
                                     round_of(1, 13, "4"), round_of(1, 14, "5")};
   records[0].record.pair = {{"suite", "s"}, {"index", 0}, {"arm", "base"}};

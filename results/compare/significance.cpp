@@ -13,15 +13,15 @@ std::vector<size_t> doubled_ranks(std::span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<size_t> doubled(values.size());
+  std::vector<size_t> doubled_values(values.size());
   for (size_t from = 0; from < order.size();) {
     size_t to = from;
     while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
     // Equal values share the mean of the ranks from + 1 to `to`; twice that mean is an integer.
-    for (size_t i = from; i < to; ++i) doubled[order[i]] = from + 1 + to;
+    for (size_t i = from; i < to; ++i) doubled_values[order[i]] = from + 1 + to;
     from = to;
   }
-  return doubled;
+  return doubled_values;
 }
 
 namespace {

@@ -11,7 +11,7 @@
 namespace penstock {
 
 // Twice the rank of each value; the lowest rank is 1. Equal values share the mean of their ranks, which may
-// be a half, so doubling gives whole numbers.
+// be a multiple of 1/2; twice that mean is a whole number.
 std::vector<size_t> doubled_ranks(std::span<const double> values);
 
 // One-sided p of Wilcoxon's signed-rank test: the probability that the differences are this far above 0 by
@@ -24,7 +24,7 @@ double signed_rank_p(std::span<const double> differences);
 inline constexpr size_t kMostExactPairs = 200;
 
 // One-sided p of Wilcoxon's rank-sum test (Mann-Whitney): the probability that `second` is this far above
-// `first` by chance, if every sample could as well have been in the other of the two. 1 if `first` or
+// `first` by chance, if every sample could as well have been in the other of the two lists. 1 if `first` or
 // `second` is empty. Equal values share the mean of their ranks.
 // If `first` and `second` together have at most kMostExactSamples samples, p is exact: it is computed from
 // the permutation distribution of these ranks. For more samples it is the normal approximation with the

@@ -39,7 +39,7 @@ TEST(SignedRank, TheMostExtremeOutcomeIsOneOfAllSignChanges) {
   }
 }
 
-TEST(SignedRank, ManyPairsByTheNormalApproximation) {
+TEST(SignedRank, ManyPairsUseTheNormalApproximation) {
   Numbers values;
   for (int i = 0; i < 300; ++i) values.push_back(std::sin(i) * 10 + 0.6);
   EXPECT_NEAR(signed_rank_p(values), 0.02232266899010556, 1e-9);
@@ -47,7 +47,7 @@ TEST(SignedRank, ManyPairsByTheNormalApproximation) {
 
 // 20 pairs of noise without a change, 20,000 times. An exact test at 1% rejects in at most 1% of them, and
 // not in much less.
-TEST(SignedRank, ErrsAsOftenAsItSays) {
+TEST(SignedRank, RejectsAsOftenAsItsLevelAllows) {
   const RandomStream draws(7, "signed rank");
   int rejected = 0;
   constexpr int kTimes = 20'000;
@@ -69,7 +69,7 @@ TEST(RankSum, AgreesWithScipy) {
               1e-12);
 }
 
-TEST(RankSum, ManySamplesByTheNormalApproximationWithTies) {
+TEST(RankSum, ManySamplesUseTheNormalApproximationWithTies) {
   Numbers first;
   Numbers second;
   for (int i = 0; i < 60; ++i) first.push_back(std::floor(std::sin(i) * 10));
@@ -78,7 +78,7 @@ TEST(RankSum, ManySamplesByTheNormalApproximationWithTies) {
   EXPECT_EQ(rank_sum_p(Numbers(100, 5.0), Numbers(100, 5.0)), 1);
 }
 
-TEST(RankSum, OfNothingSaysNothing) {
+TEST(RankSum, OfNoSamplesIsOne) {
   EXPECT_EQ(rank_sum_p(Numbers{}, Numbers{1}), 1);
   EXPECT_EQ(rank_sum_p(Numbers{1}, Numbers{}), 1);
   EXPECT_EQ(rank_sum_p(Numbers{1, 2, 3}, Numbers{4, 5, 6}), 1.0 / 20);
@@ -95,7 +95,7 @@ TEST(Holm, AdjustsStepByStepInTheGivenOrder) {
   EXPECT_TRUE(holm(Numbers{}, 3).empty());
 }
 
-TEST(LeastPairs, IsWhereTheMostExtremeOutcomeCanBeTold) {
+TEST(LeastPairs, SufficesForTheMostExtremeResult) {
   EXPECT_EQ(least_pairs(0, 0.01), 0U);
   EXPECT_EQ(least_pairs(1, 0.01), 7U);
   EXPECT_EQ(least_pairs(2, 0.01), 8U);

@@ -40,7 +40,7 @@ std::string short_name(const Record& record) {
   return name;
 }
 
-// Everything that may tell a cell from others: its work parameters and its labels.
+// Everything that may distinguish a cell from others: its work parameters and its labels.
 Json cell_parameters(const Record& record) {
   Json parameters = Json::object();
   for (const std::string& name : work_parameters(record)) parameters[name] = record.parameters.at(name);
@@ -48,7 +48,7 @@ Json cell_parameters(const Record& record) {
   return parameters;
 }
 
-// Makes the names of cells different which have the same name: adds the parameters in which they differ.
+// If several cells have the same name, adds the parameters in which they differ to their names.
 void distinguish_names(std::vector<Cell*>& cells) {
   std::vector<Json> parameters;
   for (const Cell* cell : cells) parameters.push_back(cell_parameters(*cell->records.front()));
@@ -81,8 +81,8 @@ std::vector<Cell> cells_of(const RecordSet& set) {
   return cells;
 }
 
-// The seconds that stand for a sample. Absent if the value is not finite, if neither direction is better, or
-// if the unit is unknown.
+// Converts a sample to seconds by the rules in export_google.hpp. Absent if the value is not finite, if
+// neither direction is better, or if the unit is unknown.
 std::optional<double> seconds_of(const Metric& metric, double sample) {
   if (!std::isfinite(sample) || metric.better == Better::neither) return std::nullopt;
   if (metric.unit == "s") return sample;

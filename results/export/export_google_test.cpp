@@ -13,25 +13,26 @@
 namespace penstock {
 namespace {
 
-Json exported(std::vector<Record> records) {
+Json export_json(std::vector<Record> records) {
   RecordSet set;
   for (Record& record : records)
     set.records.push_back({std::move(record), "runs/x.jsonl", set.records.size() + 1});
   return Json::parse(google_benchmark_json(set));
 }
 
-std::vector<Json> named(const Json& json, const std::string& name) {
+std::vector<Json> benchmarks_named(const Json& json, const std::string& name) {
   std::vector<Json> found;
   for (const Json& entry : json.at("benchmarks"))
     if (entry.at("name") == name) found.push_back(entry);
   return found;
 }
 
-TEST(ExportGoogle, ARateIsSecondsAndACounterAndSamplesAreRepetitions) {
+TEST(ExportGoogle, RatesBecomeSecondsAndCountersAndSamplesRepetitions) {
   Record record = read_cell("disk", 4, "cold", 100);
   record.metrics["payload_bytes_per_s"].samples = {1048576, 2097152};
-  const Json json = exported({record});
-  const auto found = named(json, "read/disk/threads:4/cache:cold/order:shuffled/payload_bytes_per_s");
+  const Json json = export_json({record});
+  const auto found =
+      benchmarks_named(json, "read/disk/threads:4/cache:cold/order:shuffled/payload_bytes_per_s");
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].at("real_time"), 1.0);
   EXPECT_EQ(found[1].at("real_time"), 0.5);
@@ -45,41 +46,44 @@ TEST(ExportGoogle, ARateIsSecondsAndACounterAndSamplesAreRepetitions) {
   EXPECT_EQ(json.at("context").at("host_name"), "h");
 }
 
-TEST(ExportGoogle, TimesStayWhatTheyAreAndWhatIsNeitherIsLeftOut) {
+TEST(ExportGoogle, TimesStayTimesAndMetricsWithoutDirectionAreLeftOut) {
   Record record = read_cell("disk", 1, "cold", 100);
   record.metrics = {{"wall_s", {"s", Better::lower, "run", {1.5}}},
                     {"latency_ns_p99", {"ns", Better::lower, "run", {2e6, std::nan("")}}},
                     {"payload_bytes", {"B", Better::neither, "run", {9}}},
                     {"ceiling_fraction", {"1", Better::higher, "run", {0.5}}}};
-  const Json json = exported({record});
+  const Json json = export_json({record});
   ASSERT_EQ(json.at("benchmarks").size(), 2U);
   EXPECT_EQ(json.at("benchmarks")[0].at("real_time"), 2e-3);
   EXPECT_EQ(json.at("benchmarks")[1].at("real_time"), 1.5);
 }
 
-TEST(ExportGoogle, RunsOfOneCellArePooledAndOtherCellsToldApart) {
+TEST(ExportGoogle, RunsOfOneCellArePooledAndOtherCellsDistinguished) {
   Record other = read_cell("disk", 1, "cold", 100);
   other.parameters["stonewall_s"] = 0.5;
-  const Json json = exported({read_cell("disk", 1, "cold", 100), read_cell("disk", 1, "cold", 200), other});
+  const Json json =
+      export_json({read_cell("disk", 1, "cold", 100), read_cell("disk", 1, "cold", 200), other});
   const std::string name = "read/disk/threads:1/cache:cold/order:shuffled";
-  EXPECT_EQ(named(json, name + "/samples_per_s").size(), 2U);
-  EXPECT_EQ(named(json, name + "/stonewall_s:0.5/samples_per_s").size(), 1U);
+  EXPECT_EQ(benchmarks_named(json, name + "/samples_per_s").size(), 2U);
+  EXPECT_EQ(benchmarks_named(json, name + "/stonewall_s:0.5/samples_per_s").size(), 1U);
   Record labelled = read_cell("disk", 1, "cold", 100);
   labelled.label["disk"] = "new";
-  EXPECT_EQ(named(exported({labelled}), "read/disk/threads:1/cache:cold/order:shuffled/samples_per_s").size(),
-            1U)
+  EXPECT_EQ(
+      benchmarks_named(export_json({labelled}), "read/disk/threads:1/cache:cold/order:shuffled/samples_per_s")
+          .size(),
+      1U)
       << "a label alone does not keep two files from being compared";
-  EXPECT_EQ(named(exported({labelled, read_cell("disk", 1, "cold", 100)}),
-                  "read/disk/threads:1/cache:cold/order:shuffled/label.disk:new/samples_per_s")
+  EXPECT_EQ(benchmarks_named(export_json({labelled, read_cell("disk", 1, "cold", 100)}),
+                             "read/disk/threads:1/cache:cold/order:shuffled/label.disk:new/samples_per_s")
                 .size(),
             1U);
 }
 
-TEST(ExportGoogle, WhatFailedIsAnErrorWithItsReason) {
+TEST(ExportGoogle, AFailedRecordIsAnErrorWithItsReason) {
   Record record = read_cell("disk", 1, "cold", 100);
   record.verdict = Verdict::failed;
   record.reason = "cannot open 'x'";
-  const Json json = exported({record});
+  const Json json = export_json({record});
   ASSERT_EQ(json.at("benchmarks").size(), 1U);
   EXPECT_EQ(json.at("benchmarks")[0].at("error_occurred"), true);
   EXPECT_EQ(json.at("benchmarks")[0].at("error_message"), "failed: cannot open 'x'");
@@ -106,7 +110,7 @@ TEST(ExportGoogle, WritesTheFileOfTheComparison) {
   EXPECT_TRUE(file.flush().good());
 }
 
-TEST(ExportGoogle, IsReadAgain) {
+TEST(ExportGoogle, CanBeImportedAgain) {
   RecordSet set;
   set.records.push_back({read_cell("disk", 2, "warm", 100), "x.jsonl", 1});
   const auto again = import_foreign(google_benchmark_json(set));

@@ -21,7 +21,8 @@ constexpr std::string_view kSumOfClients = "All clients";
 constexpr double kMostErrno = 4096;
 constexpr double kMostCount = 1e9;
 
-// The value of a fio option: that of the job, or the global one if the job has none; "" if neither gives it.
+// The value of a fio option: the job's own value, or else the value in the global options; "" if neither has
+// the option.
 std::string option(const Json& fio, const Json& job, std::string_view name) {
   const std::string job_value = member_text(member_object(job, "job options"), name);
   return job_value.empty() ? member_text(member_object(fio, "global options"), name) : job_value;
@@ -50,12 +51,12 @@ using Clones = std::vector<const Json*>;
 
 // Whether the result is from fio before 2.99, which reported bytes in KiB, rates in KiB/s and latencies in
 // microseconds.
-bool is_early(const Json& direction) {
+bool is_from_early_fio(const Json& direction) {
   return member(direction, "io_kbytes") == nullptr && member(direction, "bw_bytes") == nullptr;
 }
 
 double bytes_of(const Json& direction) {
-  return member_number(direction, "io_bytes").value_or(0) * (is_early(direction) ? 1024 : 1);
+  return member_number(direction, "io_bytes").value_or(0) * (is_from_early_fio(direction) ? 1024 : 1);
 }
 
 double sum_of(const Clones& clones, std::string_view name) {
@@ -78,7 +79,7 @@ struct Latencies {
 };
 
 // The total latencies (lat_percentiles) if every clone reports them. Otherwise the completion latencies if
-// every clone reports those. Absent if neither is so.
+// every clone reports those. Absent if not every clone reports the same kind.
 std::optional<Latencies> latencies_of(const Clones& clones) {
   for (const auto& [name, fio_name, ns_per_unit] :
        {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
@@ -95,7 +96,7 @@ std::optional<Latencies> latencies_of(const Clones& clones) {
 }
 
 // A percentile of the operations of all clones together: the smallest latency within which `percent` of these
-// operations were done.
+// operations completed.
 std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
   std::map<double, double> bins;
   double total = 0;

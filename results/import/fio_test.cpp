@@ -13,7 +13,7 @@ std::string file_of(const std::string& jobs, const std::string& more = "") {
 }
 
 // The JSON of one direction of a job that ran for two seconds.
-std::string did(const std::string& name, double bytes_per_s, const std::string& more = "") {
+std::string stats(const std::string& name, double bytes_per_s, const std::string& more = "") {
   return '"' + name + R"(": {"io_bytes": )" + std::to_string(2 * bytes_per_s) +
          R"(, "io_kbytes": 1, "bw_bytes": )" + std::to_string(bytes_per_s) + R"(, "iops": )" +
          std::to_string(bytes_per_s / 4096) + R"(, "runtime": 2000, "total_ios": )" +
@@ -38,10 +38,11 @@ double value(const Record& record, const std::string& name) {
   return at == record.metrics.end() ? -1 : at->second.value();
 }
 
-TEST(Fio, AJobIsARecordNextToOurs) {
+TEST(Fio, AJobBecomesARecord) {
   const auto records = records_of(file_of(
       job(R"("rw": "randread", "bs": "128k", "iodepth": "8", "numjobs": "4", "direct": "1", "ioengine": "io_uring", "group_reporting": "")",
-          did("read", 40960000,
+          stats(
+              "read", 40960000,
               R"(, "clat_ns": {"percentile": {"50.000000": 1000, "95.000000": 2000, "99.000000": 3000, "99.900000": 4000}})"),
           R"("job_start": 1699999990000, )"),
       R"("global options": {"directory": "/data/p"}, )"));
@@ -69,10 +70,10 @@ TEST(Fio, AJobIsARecordNextToOurs) {
   EXPECT_EQ(record.verdict, Verdict::ok);
 }
 
-TEST(Fio, EachDirectionIsARecordWithItsBlock) {
+TEST(Fio, EachDirectionIsARecordWithItsBlockSize) {
   const auto records =
       records_of(file_of(job(R"("rw": "randrw", "bs": "4k,16k")",
-                             did("read", 4096) + "," + did("write", 8192) + "," + did("trim", 0))));
+                             stats("read", 4096) + "," + stats("write", 8192) + "," + stats("trim", 0))));
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].parameters.at("operation"), "read");
   EXPECT_EQ(records[0].parameters.at("block"), 4096U);
@@ -82,8 +83,8 @@ TEST(Fio, EachDirectionIsARecordWithItsBlock) {
 }
 
 TEST(Fio, DirectionsThatWereCountedTogetherAreOneRecord) {
-  const auto records = records_of(
-      file_of(job(R"("rw": "randrw", "bs": "4k,16k", "unified_rw_reporting": "mixed")", did("mixed", 8192))));
+  const auto records = records_of(file_of(
+      job(R"("rw": "randrw", "bs": "4k,16k", "unified_rw_reporting": "mixed")", stats("mixed", 8192))));
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].parameters.at("operation"), "mixed");
   EXPECT_EQ(records[0].parameters.at("block"), "4k,16k");
@@ -92,7 +93,7 @@ TEST(Fio, DirectionsThatWereCountedTogetherAreOneRecord) {
 
 TEST(Fio, ClonesAreOneRecordAndPercentilesAreMergedNeverAveraged) {
   const auto with = [](const std::string& latency) {
-    return job(R"("rw": "read", "numjobs": "2")", did("read", 4096, R"(, "clat_ns": {)" + latency + "}"));
+    return job(R"("rw": "read", "numjobs": "2")", stats("read", 4096, R"(, "clat_ns": {)" + latency + "}"));
   };
   const auto merged =
       records_of(file_of(with(R"("percentile": {"50.000000": 10}, "bins": {"10": 990, "20": 10})") + "," +
@@ -110,10 +111,10 @@ TEST(Fio, ClonesAreOneRecordAndPercentilesAreMergedNeverAveraged) {
   EXPECT_FALSE(apart[0].parameters.contains("latency"));
 }
 
-TEST(Fio, TheTotalLatencyIsTakenWhereItWasAskedFor) {
+TEST(Fio, TheTotalLatencyIsUsedIfItIsReported) {
   const auto records = records_of(file_of(
       job(R"("rw": "read")",
-          did("read", 4096, R"(, "clat_ns": {"min": 1}, "lat_ns": {"percentile": {"50.000000": 7}})"))));
+          stats("read", 4096, R"(, "clat_ns": {"min": 1}, "lat_ns": {"percentile": {"50.000000": 7}})"))));
   EXPECT_DOUBLE_EQ(value(records.at(0), "latency_ns_p50"), 7);
   EXPECT_EQ(records[0].parameters.at("latency"), "lat");
 }
@@ -133,7 +134,7 @@ TEST(Fio, EarlyVersionsCountInKibibytesAndMicroseconds) {
 TEST(Fio, FailuresAreVerdicts) {
   const auto records = records_of(file_of(
       R"({"jobname": "full", "groupid": 0, "error": 28, "job options": {"rw": "write"}, "write": {"io_bytes": 0, "total_ios": 0}},)" +
-      job(R"("rw": "read")", did("read", 4096), R"("total_err": 3, )")));
+      job(R"("rw": "read")", stats("read", 4096), R"("total_err": 3, )")));
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].verdict, Verdict::failed);
   EXPECT_NE(records[0].reason.find("No space left"), std::string::npos) << records[0].reason;
@@ -147,14 +148,14 @@ TEST(Fio, NotesBeforeTheJsonAreSkippedAndClientsAreJobs) {
   const auto records =
       records_of("note: both iodepth >= 1 and synchronous I/O engine are selected\n" +
                  std::string(R"({"fio version": "fio-3.33", "client_stats": [)") +
-                 job("", did("write", 4096), R"("hostname": "node-1", )") +
+                 job("", stats("write", 4096), R"("hostname": "node-1", )") +
                  R"(, {"jobname": "All clients", "write": {"io_bytes": 9, "total_ios": 9}}])" + "\n}\nbye\n");
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].environment.at("host"), "node-1");
   EXPECT_EQ(records[0].started, "") << "it says no time";
 }
 
-TEST(Fio, APlaceIsCalledAsTheRecordsOfItsTierCallIt) {
+TEST(Fio, ATierIsNamedAsInPenstocksRecords) {
   Record ours = read_cell("disk", 1, "cold", 100);
   ours.tiers["data"] = Json{{"name", "disk"}, {"root", "/data/p"}, {"mount_point", "/data"}};
   Record other = read_cell("root", 1, "cold", 100);
@@ -162,7 +163,8 @@ TEST(Fio, APlaceIsCalledAsTheRecordsOfItsTierCallIt) {
   for (const auto& [place, name] :
        {std::pair("/data/p/it.0.0", "disk"), std::pair("/data/p", "disk"), std::pair("/data/q", "disk"),
         std::pair("/datax/p", "/datax/p"), std::pair("/other/p/x", "root"), std::pair("/srv", "/srv")}) {
-    auto records = records_of(file_of(job(R"("filename": ")" + std::string(place) + '"', did("read", 4096))));
+    auto records =
+        records_of(file_of(job(R"("filename": ")" + std::string(place) + '"', stats("read", 4096))));
     Record* const all[] = {&ours, &other, &records.at(0)};
     name_fio_tiers(all);
     EXPECT_EQ(records[0].parameters.at("tier"), name) << place;

@@ -34,7 +34,7 @@ std::string_view find_json_object(std::string_view text) {
 }
 
 // Replaces NaN and Infinity by null. Google Benchmark writes them, although JSON does not allow them.
-std::string replace_odd_numbers(std::string_view text) {
+std::string replace_non_finite_numbers(std::string_view text) {
   std::string json;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -88,7 +88,7 @@ std::optional<Imported> import_foreign(std::string_view text) {
   if (object.empty()) return std::nullopt;
   const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
   Json json = Json::parse(object.begin(), object.end(), limit_depth, false);
-  if (json.is_discarded()) json = Json::parse(replace_odd_numbers(object), limit_depth, false);
+  if (json.is_discarded()) json = Json::parse(replace_non_finite_numbers(object), limit_depth, false);
   if (!json.is_object()) return std::nullopt;
   const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
   if (is_google_benchmark(json)) return import_google_benchmark(json, id);

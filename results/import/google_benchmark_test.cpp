@@ -72,7 +72,7 @@ TEST(GoogleBenchmark, CountersAreMetricsAndRatesHaveOurNames) {
   EXPECT_FALSE(metrics.contains("threads"));
 }
 
-TEST(GoogleBenchmark, AggregatesAreLeftOutAndSaidWhereTheyAreAlone) {
+TEST(GoogleBenchmark, AggregatesAreLeftOutAndReportedIfTheyAreAlone) {
   const std::string mean =
       R"({"name": "a_mean", "run_name": "a", "run_type": "aggregate", "aggregate_name": "mean", "real_time": NaN, "cpu_time": -Infinity, "label": "NaN"})";
   const Imported both = imported(entry("a", R"("real_time": 1, "cpu_time": 1)") + "," + mean);
@@ -89,7 +89,7 @@ TEST(GoogleBenchmark, AggregatesAreLeftOutAndSaidWhereTheyAreAlone) {
   EXPECT_TRUE(family.problems.empty());
 }
 
-TEST(GoogleBenchmark, AggregatesOfEarlyVersionsAreTold) {
+TEST(GoogleBenchmark, AggregatesOfEarlyVersionsAreRecognized) {
   const Imported found =
       imported(R"({"name": "a", "real_time": 1, "cpu_time": 1}, {"name": "a", "real_time": 2, "cpu_time": 1},
       {"name": "a_mean", "real_time": 1.5, "cpu_time": 1}, {"name": "b_mean", "real_time": 9, "cpu_time": 1})");
@@ -109,13 +109,13 @@ TEST(GoogleBenchmark, ErrorsAndSkipsAreVerdicts) {
   EXPECT_EQ(found.records[1].reason, "no library");
 }
 
-TEST(Foreign, OtherJsonIsNot) {
+TEST(Foreign, OtherJsonIsNotImported) {
   for (const char* text :
        {"", "{", "[]", "{}", R"({"benchmarks": 3, "context": {}})", R"({"jobs": []})", "no JSON"})
     EXPECT_FALSE(import_foreign(text).has_value()) << text;
 }
 
-TEST(Foreign, IsMetInFoldersAndByNameAndOtherJsonOnlyByName) {
+TEST(Foreign, IsReadFromFoldersAndOtherJsonIsReportedOnlyIfNamed) {
   std::string name = (std::filesystem::temp_directory_path() / "penstock-foreign-XXXXXX").string();
   ASSERT_NE(::mkdtemp(name.data()), nullptr);
   const std::filesystem::path dir = name;

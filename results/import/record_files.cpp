@@ -63,11 +63,11 @@ void RecordReader::read_lines(std::istream& in, const fs::path& path) {
   record_set_.files.push_back(path);
   SealedRuns sealed_runs;
   size_t line_number = 0;
-  bool no_records = true;
+  bool has_no_records = true;
   for (std::string line; std::getline(in, line);) {
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    no_records = false;
+    has_no_records = false;
     auto parsed = parse_sealed_line(line);
     if (!parsed) {
       sealed_runs.skip_unreadable_line();
@@ -82,7 +82,7 @@ void RecordReader::read_lines(std::istream& in, const fs::path& path) {
     record_set_.records.push_back(*std::move(parsed));
   }
   if (const std::string missing = sealed_runs.end_of_file(); !missing.empty()) add_problem(path, 0, missing);
-  if (no_records && !in.bad()) add_problem(path, 0, "holds no record");
+  if (has_no_records && !in.bad()) add_problem(path, 0, "holds no record");
 }
 
 void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_argument) {
@@ -130,14 +130,14 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
 }
 
 Result<StoredRecord> parse_sealed_line(std::string_view line) {
-  bool too_deep = false;
+  bool is_too_deep = false;
   const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostRecordDepth) too_deep = true;
+    if (depth > kMostRecordDepth) is_too_deep = true;
     return depth <= kMostRecordDepth;
   };
   const Json json = Json::parse(line.begin(), line.end(), limit_depth, false);
   if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");
-  if (too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
+  if (is_too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
   StoredRecord parsed;
   PENSTOCK_ASSIGN(parsed.record, record_from_json(json));
   PENSTOCK_ASSIGN(parsed.seal, check_seal(line, json));

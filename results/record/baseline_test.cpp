@@ -37,7 +37,7 @@ class Baselines : public testing::Test {
   fs::path runs_;
 };
 
-TEST_F(Baselines, StandForTheFilesThatTheyName) {
+TEST_F(Baselines, ResolveToTheirFiles) {
   const fs::path first = write(runs_, 100);
   const fs::path second = write(runs_, 200);
   const fs::path elsewhere = write(dir_ / "other", 300);
@@ -50,7 +50,7 @@ TEST_F(Baselines, StandForTheFilesThatTheyName) {
   EXPECT_EQ(fs::exists(second), true);
 }
 
-TEST_F(Baselines, OfAFolderAreItsFilesAsTheyAreNow) {
+TEST_F(Baselines, OfAFolderListItsPresentFiles) {
   write(runs_, 100);
   ASSERT_TRUE(save("main", {runs_}).ok());
   write(runs_, 200);
@@ -64,7 +64,7 @@ TEST_F(Baselines, OfAFolderAreItsFilesAsTheyAreNow) {
   EXPECT_TRUE(all->problems.empty());
 }
 
-TEST_F(Baselines, MoveWithTheirFolder) {
+TEST_F(Baselines, StayValidIfTheirFolderMoves) {
   ASSERT_TRUE(save("main", {write(runs_, 100)}).ok());
   fs::rename(runs_, dir_ / "moved");
   const fs::path path = dir_ / "moved" / "baseline:main";
@@ -73,7 +73,7 @@ TEST_F(Baselines, MoveWithTheirFolder) {
   EXPECT_EQ(set->records.size(), 1U);
 }
 
-TEST_F(Baselines, WhoseFilesAreGoneOrChangedSaySo) {
+TEST_F(Baselines, AreInvalidIfFilesAreMissingOrChanged) {
   const fs::path file = write(runs_, 100);
   ASSERT_TRUE(save("main", {file}).ok());
   std::ofstream(file, std::ios::app) << " ";
@@ -90,7 +90,7 @@ TEST_F(Baselines, WhoseFilesAreGoneOrChangedSaySo) {
   EXPECT_FALSE(check_baseline(runs_, list_baselines(runs_).value()[0]).ok());
 }
 
-TEST_F(Baselines, AreReplacedAtOnceOrNotAtAll) {
+TEST_F(Baselines, AreReplacedAtomically) {
   ASSERT_TRUE(save("main", {write(runs_, 100)}).ok());
   const std::vector<fs::path> next{write(runs_, 200)};
   for (const char* step : {"create", "write", "sync", "rename"}) {
@@ -124,7 +124,7 @@ TEST_F(Baselines, AreListedByNameAndRemoved) {
   EXPECT_TRUE(fs::exists(file));
 }
 
-TEST_F(Baselines, RefuseWhatWouldNotHold) {
+TEST_F(Baselines, RefuseInvalidNamesAndRecords) {
   for (const char* name : {"", "../x", ".hidden", "a/b", "a b"})
     EXPECT_EQ(save(name, {write(runs_, 100)}).error().code, Errc::invalid_argument) << name;
   fs::create_directories(dir_ / "empty");

@@ -96,7 +96,8 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     return fs::exists(folder, ignored) ? folder : controller_folder;
   };
   if (has_controller("memory")) {
-    // If there is no limit, this file has a huge number: the largest one, rounded to whole pages.
+    // If there is no limit, this file has a huge number: the largest signed 64-bit number, rounded down to
+    // whole pages.
     if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
       if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60))
         keep_smaller(limits, "memory_bytes", *number);

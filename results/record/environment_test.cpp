@@ -26,7 +26,7 @@ class Cgroups : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(Cgroups, Version2TakesTheTightestOnTheWayToTheRoot) {
+TEST_F(Cgroups, Version2HasTheTightestLimitOfAllParents) {
   put("proc/self/cgroup", "0::/job/step");
   put("sys/fs/cgroup/cgroup.controllers", "cpu memory");
   put("sys/fs/cgroup/job/memory.max", "1000000");
@@ -42,7 +42,7 @@ TEST_F(Cgroups, Version2TakesTheTightestOnTheWayToTheRoot) {
   EXPECT_EQ(limits["io"], "254:0 rbps=52428800");
 }
 
-TEST_F(Cgroups, Version1ReadsEachControllerAndKnowsTheNumberThatMeansNone) {
+TEST_F(Cgroups, Version1ReadsEachControllerAndTheNumberForNoLimit) {
   put("proc/self/cgroup", "3:cpu,cpuacct:/a\n2:memory:/a\n1:blkio:/gone\n0::/");
   put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712");
   put("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000");
@@ -54,11 +54,11 @@ TEST_F(Cgroups, Version1ReadsEachControllerAndKnowsTheNumberThatMeansNone) {
   EXPECT_EQ(limits["io"], "read_bps 7:0 52428800");
 }
 
-TEST_F(Cgroups, NoneIsEmpty) {
+TEST_F(Cgroups, WithoutACgroupThereAreNoLimits) {
   EXPECT_TRUE(cgroup_limits(root_).empty());
 }
 
-TEST(Environment, SaysWhatSomeoneNeedsToBelieveARecord) {
+TEST(Environment, HasTheFactsOfTheMachine) {
   const Json json = inspect_environment();
   for (const char* name : {"host", "kernel", "cpu", "cpus", "numa", "governor"}) {
     ASSERT_TRUE(json.contains(name)) << name;

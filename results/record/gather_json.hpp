@@ -13,7 +13,7 @@ namespace penstock {
 
 struct GatheredJson {
   Json json;
-  int signal = 0;  // the received signal, of several that of the lowest rank; 0: none
+  int signal = 0;  // a signal that a rank received (if several did: that of the lowest rank); 0: none
 };
 
 // Sends `mine` to rank 0. Rank 0 calls `join` with the JSON of all ranks in rank order, and every rank gets

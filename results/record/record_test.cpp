@@ -80,13 +80,13 @@ TEST(Record, SurvivesTheRoundTripThroughText) {
   EXPECT_FALSE(back->metrics.at("errors").headline) << "without the member";
 }
 
-TEST(Record, LeavesPairOutWhereArmsWereNotInterleaved) {
+TEST(Record, OmitsPairIfArmsWereNotInterleaved) {
   Record record = full_record();
   record.pair = Json::object();
   EXPECT_FALSE(to_json(record).contains("pair"));
 }
 
-TEST(Record, SpellsWhatIsNoNumberAsNullAndReadsItBack) {
+TEST(Record, WritesNonFiniteNumbersAsNullAndReadsThemBack) {
   Record record = full_record();
   record.metrics["m"] = {"s", Better::lower, "run", {std::nan(""), std::numeric_limits<double>::infinity()}};
   const std::string line = record_line(record);
@@ -125,7 +125,7 @@ TEST(Record, NamesTheFieldThatIsWrong) {
   EXPECT_FALSE(record_from_json(Json::array()).ok());
 }
 
-TEST(Verdict, NamesRoundTripAndAskForTheDocumentedExitCodes) {
+TEST(Verdict, NamesRoundTripAndHaveTheDocumentedExitCodes) {
   const std::pair<const char*, int> expected[] = {
       {"ok", 0},          {"short", 0},    {"degraded", 0},    {"client_bound", 0}, {"ceiling_invalid", 0},
       {"not_warm", 1},    {"not_cold", 1}, {"wrong_bytes", 1}, {"timed_out", 1},    {"failed", 1},

@@ -14,7 +14,7 @@ std::string line_of(size_t line, size_t of) {
   return seal_line(record_line(record), line, of);
 }
 
-TEST(Seal, IsTheLastMemberOfARecordThatOtherwiseStaysWhatItWas) {
+TEST(Seal, IsTheLastMemberAndChangesNothingElse) {
   const std::string line = line_of(2, 3);
   const Json json = Json::parse(line);
   EXPECT_EQ(json.at("seal").at("line"), 2);
@@ -35,7 +35,7 @@ TEST(Seal, EveryFlippedBitIsFound) {
   }
 }
 
-TEST(Seal, ALineThatSomebodyFormattedOrChangedIsNotWhatWasWritten) {
+TEST(Seal, AReformattedOrChangedLineIsRefused) {
   std::string line = line_of(1, 1);
   Json json = Json::parse(line);
   json["reason"] = "a better one";
@@ -50,49 +50,49 @@ TEST(Seal, ALineThatSomebodyFormattedOrChangedIsNotWhatWasWritten) {
   EXPECT_TRUE(parse_sealed_line(line + " \r").ok());
 }
 
-TEST(Seal, NumbersThatMakeNoSenseAreNone) {
+TEST(Seal, InvalidLineNumbersAreRefused) {
   for (const auto& [line, of] : {std::pair<size_t, size_t>(0, 1), {2, 1}, {0, 0}})
     EXPECT_FALSE(parse_sealed_line(line_of(line, of)).ok());
 }
 
-// The texts that SealedRuns returns for lines with these seals, and at the end. {0, 0} is a line that could
-// not be read.
-std::vector<std::string> said(std::initializer_list<SealedPosition> seals) {
+// The texts that SealedRuns returns for lines with these seals, and at the end of the file. {0, 0} is a line
+// that could not be read.
+std::vector<std::string> missing_line_texts(std::initializer_list<SealedPosition> seals) {
   SealedRuns runs;
-  std::vector<std::string> words;
+  std::vector<std::string> texts;
   for (const SealedPosition& seal : seals) {
     if (seal.line == 0)
       runs.skip_unreadable_line();
     else if (std::string missing = runs.next_line(seal); !missing.empty())
-      words.push_back(std::move(missing));
+      texts.push_back(std::move(missing));
   }
-  if (std::string missing = runs.end_of_file(); !missing.empty()) words.push_back(std::move(missing));
-  return words;
+  if (std::string missing = runs.end_of_file(); !missing.empty()) texts.push_back(std::move(missing));
+  return texts;
 }
 
 TEST(SealedRuns, NameTheMissingLines) {
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(said({}), Words{});
-  EXPECT_EQ(said({{1, 3}, {2, 3}, {3, 3}}), Words{});
-  EXPECT_EQ(said({{1, 3}, {2, 3}}), Words{"line 3 of 3 of a run is missing"});
-  EXPECT_EQ(said({{3, 3}}), Words{"lines 1 to 2 of 3 of a run are missing"});
-  EXPECT_EQ(said({{1, 4}, {4, 4}}), Words{"lines 2 to 3 of 4 of a run are missing"});
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(missing_line_texts({}), Texts{});
+  EXPECT_EQ(missing_line_texts({{1, 3}, {2, 3}, {3, 3}}), Texts{});
+  EXPECT_EQ(missing_line_texts({{1, 3}, {2, 3}}), Texts{"line 3 of 3 of a run is missing"});
+  EXPECT_EQ(missing_line_texts({{3, 3}}), Texts{"lines 1 to 2 of 3 of a run are missing"});
+  EXPECT_EQ(missing_line_texts({{1, 4}, {4, 4}}), Texts{"lines 2 to 3 of 4 of a run are missing"});
 }
 
-TEST(SealedRuns, FollowOneAnotherInAFile) {
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(said({{1, 2}, {2, 2}, {1, 1}, {1, 2}, {2, 2}}), Words{});
-  EXPECT_EQ(said({{1, 2}, {1, 1}}), Words{"line 2 of 2 of a run is missing"});
-  EXPECT_EQ(said({{1, 3}, {2, 3}, {2, 3}, {3, 3}}),
-            Words{"line 3 of 3 of a run is missing; line 1 of 3 of a run is missing"});
+TEST(SealedRuns, CanFollowEachOtherInAFile) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(missing_line_texts({{1, 2}, {2, 2}, {1, 1}, {1, 2}, {2, 2}}), Texts{});
+  EXPECT_EQ(missing_line_texts({{1, 2}, {1, 1}}), Texts{"line 2 of 2 of a run is missing"});
+  EXPECT_EQ(missing_line_texts({{1, 3}, {2, 3}, {2, 3}, {3, 3}}),
+            Texts{"line 3 of 3 of a run is missing; line 1 of 3 of a run is missing"});
 }
 
-TEST(SealedRuns, ALineThatCouldNotBeReadIsNotMissingAsWell) {
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(said({{1, 3}, {0, 0}, {3, 3}}), Words{});
-  EXPECT_EQ(said({{0, 0}, {2, 3}, {3, 3}}), Words{});
-  EXPECT_EQ(said({{1, 3}, {2, 3}, {0, 0}}), Words{});
-  EXPECT_EQ(said({{1, 2}, {0, 0}, {1, 2}, {2, 2}}), Words{});
+TEST(SealedRuns, AnUnreadableLineIsNotReportedAsMissing) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(missing_line_texts({{1, 3}, {0, 0}, {3, 3}}), Texts{});
+  EXPECT_EQ(missing_line_texts({{0, 0}, {2, 3}, {3, 3}}), Texts{});
+  EXPECT_EQ(missing_line_texts({{1, 3}, {2, 3}, {0, 0}}), Texts{});
+  EXPECT_EQ(missing_line_texts({{1, 2}, {0, 0}, {1, 2}, {2, 2}}), Texts{});
 }
 
 }  // namespace

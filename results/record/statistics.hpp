@@ -37,7 +37,7 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
 // (max - min) / median: how much repeats differ. 0 for fewer than two samples or a median of 0.
 double spread(std::span<const double> samples);
 
-// The median of the ratios of two things that were measured in turn, and its interval.
+// The median of the ratios of two quantities that were measured in turn, and its interval.
 struct PairedRatio {
   double median = 0;
   std::optional<Interval> interval;  // 95% confidence interval of the median; absent below 6 pairs

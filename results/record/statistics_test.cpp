@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-std::vector<double> counting(size_t n) {
+std::vector<double> whole_numbers(size_t n) {
   std::vector<double> values(n);
   std::iota(values.begin(), values.end(), 1.0);
   return values;
@@ -25,7 +25,7 @@ TEST(Statistics, MedianOfOddEvenEmptyAndUnsorted) {
 }
 
 TEST(Statistics, PercentileInterpolates) {
-  const auto values = counting(5);
+  const auto values = whole_numbers(5);
   EXPECT_EQ(percentile(values, 0), 1);
   EXPECT_EQ(percentile(values, 100), 5);
   EXPECT_EQ(percentile(values, 50), 3);
@@ -35,24 +35,24 @@ TEST(Statistics, PercentileInterpolates) {
 
 // The standard table of 95% intervals of the median from order statistics.
 TEST(Statistics, MedianIntervalAgreesWithTheTable) {
-  EXPECT_FALSE(median_interval(counting(5)).has_value());
+  EXPECT_FALSE(median_interval(whole_numbers(5)).has_value());
   const struct {
     size_t n;
     double low, high;
   } table[] = {{6, 1, 6},   {8, 1, 8},   {9, 2, 8},   {10, 2, 9},
                {11, 2, 10}, {12, 3, 10}, {20, 6, 15}, {100, 40, 61}};
   for (const auto& row : table) {
-    const auto interval = median_interval(counting(row.n));
+    const auto interval = median_interval(whole_numbers(row.n));
     ASSERT_TRUE(interval.has_value()) << row.n;
     EXPECT_EQ(interval->low, row.low) << row.n;
     EXPECT_EQ(interval->high, row.high) << row.n;
   }
-  const auto many = median_interval(counting(20000));
+  const auto many = median_interval(whole_numbers(20000));
   ASSERT_TRUE(many.has_value());
   EXPECT_NEAR(many->low, 10000.5 - 1.96 * std::sqrt(20000) / 2, 3);
 }
 
-TEST(Statistics, IntervalCoversTheMedianAsOftenAsItSays) {
+TEST(Statistics, IntervalHasItsStatedCoverage) {
   const RandomStream random(3, "coverage");
   int covered = 0;
   constexpr int kTrials = 2000;
@@ -86,7 +86,7 @@ TEST(Statistics, PairedRatioCancelsDriftThatBothArmsShare) {
   EXPECT_EQ(ratio->pairs, 11U);
 }
 
-TEST(Statistics, PairedRatioLeavesOutWhatHasNoPartner) {
+TEST(Statistics, PairedRatioLeavesOutSamplesWithoutAPartner) {
   const auto ratio = paired_ratio(std::vector<double>{2, 4, 6}, std::vector<double>{1, 0});
   ASSERT_TRUE(ratio.has_value());
   EXPECT_EQ(ratio->pairs, 1U);

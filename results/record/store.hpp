@@ -18,16 +18,16 @@ namespace penstock {
 Result<Record> record_from_json(const Json& json);  // its error is `corrupt` and names the wrong field
 Result<Verdict> parse_verdict(std::string_view name);
 
-// The place of a line in its run, as its seal says: line `line` of `lines`. (check_seal() compares the
-// checksum of the seal with the line.)
+// The position of a line in its run, which the line's seal contains: line `line` of `lines`. (check_seal()
+// compares the checksum of the seal with the line.)
 struct SealedPosition {
   size_t line = 0;  // counted from 1
   size_t lines = 0;
 };
 
-// Checks the seal of a line; `json` is the parsed line. Returns the place of the line in its run. Returns
-// nothing if the line has no seal: then it is from an earlier version or not from Penstock. corrupt if the
-// line was changed after it was sealed.
+// Checks the seal of a line; `json` is the parsed line. Returns the line's position in its run. Returns
+// nothing if the line has no seal: then the line is from an earlier version or not from Penstock. corrupt if
+// the line was changed after it was sealed.
 Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Json& json);
 
 struct StoredRecord {

@@ -66,7 +66,7 @@ TEST_F(Store, NeverReplacesAFile) {
   EXPECT_EQ(read(dir_).records.size(), 2U);
 }
 
-TEST_F(Store, KilledBeforeAnyStepItLeavesAWholeFileOrNothingThatReads) {
+TEST_F(Store, AKillBeforeAnyStepLeavesAWholeFileOrNone) {
   for (const char* step : kSteps) {
     const fs::path folder = dir_ / step;
     const pid_t child = ::fork();
@@ -102,7 +102,7 @@ TEST_F(Store, AFailedStepIsAnErrorAndLeavesNoTemporaryFile) {
   }
 }
 
-TEST_F(Store, AFileIsReplacedOnlyWhereThatWasAskedFor) {
+TEST_F(Store, AFileIsReplacedOnlyIfRequested) {
   ASSERT_TRUE(write_durable_file(dir_, "it", "one", false).ok());
   EXPECT_EQ(write_durable_file(dir_, "it", "two", false).error().code, Errc::already_exists);
   ASSERT_TRUE(write_durable_file(dir_, "it", "three", true).ok());
@@ -112,7 +112,7 @@ TEST_F(Store, AFileIsReplacedOnlyWhereThatWasAskedFor) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
 }
 
-TEST_F(Store, WritersAtOnceLoseNothing) {
+TEST_F(Store, ConcurrentWritersLoseNoRecords) {
   constexpr int kWriters = 8;
   {
     std::vector<std::jthread> writers;
@@ -144,7 +144,7 @@ TEST_F(Store, NamesCorruptLinesAndKeepsTheRest) {
   EXPECT_NE(set.problems[2].find("x.jsonl:6: "), std::string::npos) << set.problems[2];
 }
 
-TEST_F(Store, ALineThatChangedOrIsGoneIsNamedAndTheRestIsKept) {
+TEST_F(Store, AChangedOrMissingLineIsReportedAndTheRestIsKept) {
   const auto path =
       write_records(dir_, std::vector<Record>{record("0123456789abcdef-0"), record("0123456789abcdef-1"),
                                               record("0123456789abcdef-2")});
@@ -166,7 +166,7 @@ TEST_F(Store, ALineThatChangedOrIsGoneIsNamedAndTheRestIsKept) {
   EXPECT_NE(set.problems[1].find("a.jsonl: line 3 of 3"), std::string::npos) << set.problems[1];
 }
 
-TEST_F(Store, AFileWithoutSealsStaysReadableAndAnEmptyOneIsNamed) {
+TEST_F(Store, AFileWithoutSealsIsReadAndAnEmptyFileIsReported) {
   std::ofstream(dir_ / "early.jsonl") << record_line(record()) << "\n" << record_line(record("b-1")) << "\n";
   std::ofstream(dir_ / "gone.jsonl") << "\n";
   const RecordSet set = read(dir_);
@@ -175,7 +175,7 @@ TEST_F(Store, AFileWithoutSealsStaysReadableAndAnEmptyOneIsNamed) {
   EXPECT_NE(set.problems[0].find("gone.jsonl: holds no record"), std::string::npos) << set.problems[0];
 }
 
-TEST_F(Store, FilesThatWereJoinedAreRead) {
+TEST_F(Store, ConcatenatedFilesAreRead) {
   std::ofstream all(dir_ / "all.jsonl");
   for (const char* folder : {"a", "b"}) {
     const auto path =
@@ -209,7 +209,7 @@ TEST_F(Store, AFileThatIsReachedByTwoPathsCountsOnce) {
   EXPECT_EQ(set->records.size(), 2U);
 }
 
-TEST_F(Store, SaysWhichPathIsMissing) {
+TEST_F(Store, ReportsWhichPathIsMissing) {
   const fs::path missing = dir_ / "nowhere";
   const auto set = read_records(std::span(&missing, 1));
   ASSERT_FALSE(set.ok());
@@ -227,7 +227,7 @@ TEST_F(Store, HostileNamesCannotLeaveTheFolder) {
   EXPECT_EQ(path->parent_path(), dir_);
 }
 
-TEST_F(Store, AFolderIsTriedAndLeftAsItWas) {
+TEST_F(Store, CheckingAFolderLeavesItUnchanged) {
   for (const fs::path& folder : {dir_, dir_ / "a" / "b", dir_ / "a" / "b" / ""}) {
     const auto tried = check_results_folder(folder);
     EXPECT_TRUE(tried.ok()) << tried.error().message();
@@ -245,7 +245,7 @@ TEST_F(Store, AFolderIsTriedAndLeftAsItWas) {
   }
 }
 
-TEST_F(Store, ManyThatTryAtOnceDoNotRefuseEachOther) {
+TEST_F(Store, ConcurrentChecksOfAFolderSucceed) {
   std::vector<std::jthread> threads;
   std::atomic<int> refused{0};
   for (int t = 0; t < 4; ++t)
@@ -258,7 +258,7 @@ TEST_F(Store, ManyThatTryAtOnceDoNotRefuseEachOther) {
   EXPECT_TRUE(fs::is_empty(dir_)) << "each takes away what it made";
 }
 
-TEST_F(Store, AFolderThatIsTriedIsNeverThereForOthers) {
+TEST_F(Store, CheckingAMissingFolderNeverShowsItToOthers) {
   std::atomic<bool> done{false};
   int seen = 0;
   {

@@ -22,8 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether an option is left out of the parameters. That is so for options that all commands have and that do
-// not describe the work. Some of them have a field of their own in the record.
+// Whether an option is left out of the parameters. Only options that do not describe the work are left out,
+// and only if all measuring commands have them. Some of these options have a field of their own in the
+// record.
 bool has_own_field(const OptionSpec& option) {
   if (option.role == OptionRole::work) return false;
   for (const OptionTable table : {common_options(), measuring_options()})
@@ -91,8 +92,8 @@ Json pair_json(std::string_view suite, uint64_t index, std::string_view arm) {
   return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
 }
 
-// Parses "SUITE,INDEX,ARM", the value of --pair; the suite may contain commas. "" means that the run is not
-// one of a pair: {}.
+// Parses "SUITE,INDEX,ARM", the value of --pair; the suite may contain commas. If the text is "", the run is
+// not one of a pair, and the result is {}.
 Result<Json> parse_pair(const std::string& text) {
   if (text.empty()) return Json::object();
   const auto index_end = text.rfind(',');

@@ -67,11 +67,11 @@ class RunTest : public testing::Test {
   fs::path dir_;
   Options options_;
   std::vector<std::string> argv_{"penstock", "read", "c"};
-  std::vector<std::string> warnings_;  // those that a run told its context
+  std::vector<std::string> warnings_;  // the texts that a run passed to `warn` of its context
   std::unique_ptr<Communicator> communicator_ = single_process();
 };
 
-TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
+TEST_F(RunTest, RecordsHaveTheRunsFieldsAndTypedParameters) {
   auto run = begin({{"label", "a=b=c"}, {"tier", "x"}, {"tier", "y"}});
   ASSERT_TRUE(run.ok()) << run.error().message();
   Trial trial = run->trial();
@@ -105,7 +105,7 @@ TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
   EXPECT_EQ(set.records[1].record.parameters["threads"].dump(), "[1,2]");
 }
 
-TEST_F(RunTest, APairIsInEveryRecordAndNoParameter) {
+TEST_F(RunTest, ThePairIsInEveryRecordAndIsNoParameter) {
   auto run = begin({{"pair", "a,b,12,base"}});
   ASSERT_TRUE(run.ok()) << run.error().message();
   const Record record = run->trial().record();
@@ -119,7 +119,7 @@ TEST_F(RunTest, APairIsInEveryRecordAndNoParameter) {
   }
 }
 
-TEST_F(RunTest, NothingMeasuredLeavesNoFile) {
+TEST_F(RunTest, WithoutMeasurementsNoFileIsWritten) {
   auto run = begin();
   ASSERT_TRUE(run.ok());
   const auto path = run->finish();
@@ -158,7 +158,7 @@ TEST_F(RunTest, TheWorstVerdictWinsWithItsReason) {
   EXPECT_EQ(run->exit_code(), 1);
 }
 
-TEST_F(RunTest, ExitCodesAreZeroOr77WhereNothingFailed) {
+TEST_F(RunTest, ExitCodesAreZeroOr77IfNothingFailed) {
   auto run = begin();
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(run->exit_code(), 0);
@@ -170,7 +170,7 @@ TEST_F(RunTest, ExitCodesAreZeroOr77WhereNothingFailed) {
   EXPECT_EQ(run->exit_code(), 77);
 }
 
-TEST_F(RunTest, AnInterruptMarksTheCellThatItCut) {
+TEST_F(RunTest, AnInterruptMarksTheUnfinishedCell) {
   auto run = begin();
   ASSERT_TRUE(run.ok());
   run->add(run->trial());
@@ -200,7 +200,7 @@ TEST_F(RunTest, AnInterruptBetweenCellsIsARecordToo) {
   EXPECT_EQ(printed, record_line(set.records[0].record) + "\n" + record_line(set.records[1].record) + "\n");
 }
 
-TEST_F(RunTest, WarnsWhereTheResultsLieOnAMeasuredTier) {
+TEST_F(RunTest, WarnsIfTheResultsAreOnAMeasuredTier) {
   auto run = begin();
   ASSERT_TRUE(run.ok());
   Tier tier;

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-TEST(Work, OwnListDecides) {
+TEST(Work, TheRecordsOwnListDecides) {
   Record record = read_cell("disk", 4, "cold", 100);
   record.work = {"threads", "cache"};
   EXPECT_TRUE(is_work(record, "threads"));
@@ -28,7 +28,7 @@ TEST(Work, TheCommandsTableDecidesForOlderRecords) {
   EXPECT_TRUE(is_work(record, "min_time_s"));
 }
 
-TEST(Work, SurvivesTheFile) {
+TEST(Work, SurvivesWritingAndReading) {
   Record record = read_cell("disk", 4, "cold", 100);
   EXPECT_FALSE(record_from_json(to_json(record))->work.has_value());
   record.work = {"threads"};

@@ -8,7 +8,7 @@
 namespace penstock::report {
 
 struct Segment {
-  std::string_view kind;  // a class of the page: "busy", "starved", "blocked"
+  std::string_view kind;  // a CSS class of the page: "busy", "starved", "blocked"
   std::string_view label;
   double seconds = 0;
 };

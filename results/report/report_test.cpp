@@ -30,7 +30,7 @@ TEST(Html, EscapesMarkupInTextAndAttributes) {
   EXPECT_EQ(escape("16 384 füße"), "16 384 füße");
 }
 
-TEST(Html, ReplacesWhatIsNoUtf8AndControls) {
+TEST(Html, ReplacesInvalidUtf8AndControlCharacters) {
   EXPECT_EQ(escape("a\xff"
                    "b"),
             "a\xEF\xBF\xBD"
@@ -38,10 +38,10 @@ TEST(Html, ReplacesWhatIsNoUtf8AndControls) {
   EXPECT_EQ(escape(std::string_view("a\0b", 3)),
             "a\xEF\xBF\xBD"
             "b");
-  EXPECT_EQ(escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong '/'
+  EXPECT_EQ(escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // '/' in two bytes instead of one
   EXPECT_EQ(escape("\xED\xA0\x80").size(), 9U);               // a lone surrogate
-  EXPECT_EQ(escape("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // cut short
-  EXPECT_EQ(escape("\xF4\x90\x80\x80").size(), 12U);          // beyond Unicode
+  EXPECT_EQ(escape("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // the last byte is missing
+  EXPECT_EQ(escape("\xF4\x90\x80\x80").size(), 12U);          // above U+10FFFF
   EXPECT_EQ(escape("a\nb\tc"), "a\nb\tc");
 }
 
@@ -52,7 +52,7 @@ TEST(Html, JsonInAScriptElementCannotEndIt) {
   EXPECT_EQ(Json::parse(json)[kHostile], kHostile);
 }
 
-TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
+TEST(Page, TextOfAHostileRecordIsEscapedEverywhere) {
   Record record = read_cell(kHostile, 2, 1e9);
   record.label[kHostile] = kHostile;
   record.reason = kHostile;
@@ -80,10 +80,10 @@ TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
   EXPECT_FALSE(has(page, "onerror=alert(1)>"));
   size_t ends = 0;
   for (size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1)) ++ends;
-  EXPECT_EQ(ends, 4U);  // charts, sheets, records and the script itself
+  EXPECT_EQ(ends, 4U);  // <script> elements: charts, sheets, records and the script itself
 }
 
-TEST(Page, HoldsNoAddressToLoadFrom) {
+TEST(Page, ContainsNoAddressToLoadFrom) {
   const std::string page = page_of({read_cell("disk", 1, 1e8)});
   EXPECT_FALSE(has(page, "src=\"http"));
   EXPECT_FALSE(has(page, "href=\"http"));
@@ -101,7 +101,7 @@ TEST(Page, OneThreadCountAndOneTierMakeATableAndAChart) {
   EXPECT_EQ(has(page, "Leon Sorokin"), !chart_library_licence.empty());
 }
 
-TEST(Page, EveryTierHasItsNumberOnTheFirstScreenColdWhereItWasCold) {
+TEST(Page, EveryTierHasATileAndColdRatesArePreferred) {
   Record warm = read_cell("disk", 1, 900 * 1048576.0);
   warm.parameters["cache"] = "warm";
   Record memory = read_cell("memory", 2, 700 * 1048576.0);
@@ -140,7 +140,7 @@ TEST(Page, CellsWithoutANumberAreRowsWithAReason) {
   EXPECT_FALSE(has(page, "id=\"reading\""));
 }
 
-TEST(Page, LabelsStandSideBySide) {
+TEST(Page, LabelsAreShownSideBySide) {
   Record old = read_cell("disk", 1, 100 * 1048576.0);
   old.label["disk"] = "old";
   Record fresh = read_cell("disk", 1, 200 * 1048576.0);
@@ -162,12 +162,12 @@ TEST(Page, MarksWhatDiffersBetweenEnvironments) {
   EXPECT_FALSE(has(page_of({one, two}), "class=\"mark\""));
 }
 
-TEST(Page, ListsWhatCouldNotBeRead) {
+TEST(Page, ListsFilesThatCouldNotBeRead) {
   EXPECT_TRUE(
       has(page_of({read_cell("disk", 1, 1e8)}, {"x.jsonl:3: not a record"}), "x.jsonl:3: not a record"));
 }
 
-Record trained(int threads, int prefetch, double busy) {
+Record train_record(int threads, int prefetch, double busy) {
   Record record = read_cell("disk", threads, 1e9);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
   record.command = "train";
@@ -178,7 +178,8 @@ Record trained(int threads, int prefetch, double busy) {
 }
 
 TEST(Page, TrainingOverThreadsAndPrefetchIsOneTable) {
-  const std::vector<Record> records{trained(1, 0, 0.31), trained(1, 4, 0.47), trained(16, 4, 0.98)};
+  const std::vector<Record> records{train_record(1, 0, 0.31), train_record(1, 4, 0.47),
+                                    train_record(16, 4, 0.98)};
   const std::string page = page_of(records);
   const std::string caption = "alexnet on disk: how busy the accelerator was";
   ASSERT_TRUE(has(page, caption));
@@ -188,8 +189,8 @@ TEST(Page, TrainingOverThreadsAndPrefetchIsOneTable) {
   EXPECT_FALSE(has(page_of({records[0], records[1]}), caption)) << "one number of threads needs none";
 }
 
-TEST(Page, ATimelineIsATableOfMergedAndSummedReading) {
-  Record record = trained(2, 4, 0.5);
+TEST(Page, ATimelineIsATableOfMergedAndSummedReads) {
+  Record record = train_record(2, 4, 0.5);
   EXPECT_FALSE(has(page_of({record}), "Reading in the timeline"));
   for (const auto& [name, value] : {std::pair{"read_merged_s", 2.0}, std::pair{"read_share", 0.25},
                                     std::pair{"read_train_overlap_s", 1.5}, std::pair{"read_summed_s", 6.0},
@@ -206,7 +207,7 @@ TEST(Page, ATimelineIsATableOfMergedAndSummedReading) {
     EXPECT_TRUE(has(table, part)) << part;
 }
 
-Record saved(const std::string& arm, std::vector<double> block_s) {
+Record checkpoint_record(const std::string& arm, std::vector<double> block_s) {
   Record record = saving_cell(arm, 0, std::move(block_s));
   record.series["slow_bytes_written"] = {0.5, {0, 5e7, 2.5e7}};
   record.series["steps_ended"] = {0.5, {4, 0, 2}};
@@ -214,8 +215,9 @@ Record saved(const std::string& arm, std::vector<double> block_s) {
   return record;
 }
 
-TEST(Page, CheckpointsHaveASectionAndAreNotAlsoMeasured) {
-  const std::string page = page_of({saved("direct", {2}), saved("burst-buffer", {0.25, 0.25, 1})});
+TEST(Page, CheckpointsAreOnlyInTheirOwnSection) {
+  const std::string page =
+      page_of({checkpoint_record("direct", {2}), checkpoint_record("burst-buffer", {0.25, 0.25, 1})});
   ASSERT_TRUE(has(page, "id=\"checkpoints\""));
   EXPECT_FALSE(has(page, "id=\"other\""));
   const std::string section = page.substr(page.find("id=\"checkpoints\""));
@@ -223,7 +225,7 @@ TEST(Page, CheckpointsHaveASectionAndAreNotAlsoMeasured) {
                            "more, up to the longest 750 ms", "what its tier&#39;s ceiling allows 100 ms"})
     EXPECT_TRUE(has(section, part)) << part;
   EXPECT_TRUE(has(page, ">8.0<small>x shorter</small>"));
-  Record single = saved("direct", {1});
+  Record single = checkpoint_record("direct", {1});
   single.parameters.erase("arm");
   EXPECT_TRUE(has(page_of({single}), "id=\"checkpoints-saves\""));
   single.metrics.clear();

@@ -17,7 +17,7 @@ std::string section(const std::string& page, const std::string& id) {
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
 }
 
-TEST(RepeatRange, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
+TEST(RepeatRange, IsAnIntervalFromSixRepeatsOnAndElseTheFullRange) {
   const RepeatRange few = repeat_range({"B/s", Better::higher, "repeat", {3, 1, 2}});
   EXPECT_FALSE(few.is_interval);
   EXPECT_EQ(few.range.low, 1);
@@ -28,14 +28,14 @@ TEST(RepeatRange, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
   EXPECT_EQ(many.range.high, 8);
 }
 
-TEST(Sheet, QuotesWhatWouldBreakALine) {
+TEST(Sheet, QuotesFieldsThatWouldBreakALine) {
   EXPECT_EQ(csv_text({"", "", {"a", "b,c"}, {{"say \"x\"", "two\nlines"}, {"", "plain"}}}),
             "a,\"b,c\"\r\n\"say \"\"x\"\"\",\"two\nlines\"\r\n,plain\r\n");
   EXPECT_EQ(file_name_part("../Über 4 threads, \"cold\"/"), "ber-4-threads-cold");
   EXPECT_LE(file_name_part(std::string(500, 'x')).size(), 60U);
 }
 
-TEST(Sheet, HoldsNoNumberThatIsNone) {
+TEST(Sheet, LeavesNonFiniteNumbersEmpty) {
   Chart chart;
   chart.x_label = "seconds";
   chart.y_label = "MiB/s";
@@ -45,7 +45,7 @@ TEST(Sheet, HoldsNoNumberThatIsNone) {
   EXPECT_EQ(csv_text(chart_sheet(chart)), "seconds,a (MiB/s)\r\n0.5,\r\n1,\r\n");
 }
 
-Record trained(int threads, int prefetch, double busy) {
+Record train_record(int threads, int prefetch, double busy) {
   Record record = train_cell(prefetch, 1);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
   record.parameters["threads"] = threads;
@@ -54,8 +54,8 @@ Record trained(int threads, int prefetch, double busy) {
 }
 
 TEST(HeatMap, HasItsNumbersInCellsThatLinkToTheirRecords) {
-  const std::vector<Record> records{trained(1, 0, 0.31), trained(1, 4, 0.47), trained(4, 4, 0.96),
-                                    trained(16, 4, 0.98)};
+  const std::vector<Record> records{train_record(1, 0, 0.31), train_record(1, 4, 0.47),
+                                    train_record(4, 4, 0.96), train_record(16, 4, 0.98)};
   const std::string page = page_of(records);
   EXPECT_TRUE(has(page, "class=\"number heat-3\"><a href=\"#record-1\">31%</a>"));
   EXPECT_TRUE(has(page, "class=\"number heat-9\"><a href=\"#record-4\">98%</a>"));
@@ -77,7 +77,7 @@ TEST(HeatMap, ColoursNothingWithoutAScale) {
   EXPECT_TRUE(has(html, "heat-0\">huge<"));
 }
 
-ComparedMetric compared(const std::string& cell, GateOutcome outcome, double base, double candidate) {
+ComparedMetric compared_metric(const std::string& cell, GateOutcome outcome, double base, double candidate) {
   ComparedMetric row;
   row.cell = cell;
   row.metric = "samples_per_s";
@@ -92,11 +92,11 @@ ComparedMetric compared(const std::string& cell, GateOutcome outcome, double bas
   return row;
 }
 
-TEST(Changes, AreSaidDrawnAndListed) {
+TEST(Changes, AreDescribedDrawnAndListed) {
   NamedComparison one{"monday", "tuesday", {}};
-  one.comparison.rows = {compared("read <disk>, threads 4", GateOutcome::regression, 1000, 800),
-                         compared("read fast, threads 4", GateOutcome::better, 1000, 1300),
-                         compared("read fast, threads 8", GateOutcome::same, 1000, 1010)};
+  one.comparison.rows = {compared_metric("read <disk>, threads 4", GateOutcome::regression, 1000, 800),
+                         compared_metric("read fast, threads 4", GateOutcome::better, 1000, 1300),
+                         compared_metric("read fast, threads 8", GateOutcome::same, 1000, 1010)};
   one.comparison.rows[2].detectable = 0.07;
   one.comparison.remarks = {"unpaired: drift not excluded"};
   ComparedMetric gone;
@@ -120,16 +120,16 @@ TEST(Changes, AreSaidDrawnAndListed) {
   EXPECT_FALSE(has(page_of({read_cell("disk", 1, "cold", 100)}), "id=\"changes\""));
 }
 
-TEST(Changes, BeyondMeasureBreakNothing) {
+TEST(Changes, OfExtremeSizeBreakNothing) {
   NamedComparison one{"a", "b", {}};
-  one.comparison.rows = {compared("x", GateOutcome::regression, 1, 1)};
+  one.comparison.rows = {compared_metric("x", GateOutcome::regression, 1, 1)};
   one.comparison.rows[0].change = std::numeric_limits<double>::infinity();
   one.comparison.rows[0].interval = Interval{-1, std::numeric_limits<double>::infinity()};
   const std::string page = make_page(set_of({read_cell("disk", 1, "cold", 100)}), Output{}, "T", {one}).html;
   EXPECT_FALSE(has(section(page, "changes"), "nan%"));
 }
 
-TEST(Environment, SaysWhatDiffersAndInWhichRecords) {
+TEST(Environment, ListsDifferencesWithTheirRecords) {
   std::vector<Record> records;
   for (int i = 0; i < 5; ++i) {
     Record record = read_cell("disk", i + 1, "cold", 100);
@@ -154,14 +154,14 @@ TEST(Environment, SaysWhatDiffersAndInWhichRecords) {
   EXPECT_TRUE(has(section(page_of(records), "environment"), "Nothing differs"));
 }
 
-TEST(Page, EveryLinkLeadsToAPlaceOnIt) {
+TEST(Page, EveryLinkHasATargetOnThePage) {
   std::vector<Record> records{read_cell("disk", 4, "cold", 400),
                               read_cell("disk", 4, "warm", 900),
                               by_fio(4, 500),
                               of_ranks(1, {1, 1}),
                               of_ranks(2, {2, 2}),
-                              trained(1, 0, 0.3),
-                              trained(2, 4, 0.6),
+                              train_record(1, 0, 0.3),
+                              train_record(2, 4, 0.6),
                               saving_cell("direct", 0, {2}),
                               saving_cell("burst-buffer", 0, {1})};
   records.back().verdict = Verdict::degraded;
@@ -177,7 +177,7 @@ TEST(Page, EveryLinkLeadsToAPlaceOnIt) {
   EXPECT_GT(links, 30U);
 }
 
-TEST(Page, FoldsAwayWhatHundredsOfGroupsSay) {
+TEST(Page, FoldsPartsIfThereAreHundredsOfGroups) {
   std::vector<Record> records;
   for (int i = 0; i < 300; ++i) {
     Record record = read_cell("disk", 4, "cold", 100 + i);

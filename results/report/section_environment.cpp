@@ -82,8 +82,8 @@ Environments environments_of(const std::vector<Record>& records, const Output& o
     Facts facts;
     flatten(records[i].environment, "", output, facts, environments.fact_names);
     if (facts.empty()) continue;
-    const auto [at, fresh] = index.emplace(facts, environments.distinct.size());
-    if (fresh) environments.distinct.push_back({std::move(facts), {}});
+    const auto [at, inserted] = index.emplace(facts, environments.distinct.size());
+    if (inserted) environments.distinct.push_back({std::move(facts), {}});
     environments.distinct[at->second].second.push_back(i + 1);
   }
   return environments;
@@ -114,7 +114,7 @@ std::vector<std::pair<std::string, Values>> differences(const Environments& envi
     }
     if (values.size() > 1) different_facts.emplace_back(fact_text(name), std::move(values));
   }
-  std::map<std::string, Values> of_tiers;
+  std::map<std::string, Values> tier_facts;
   for (size_t i = 0; i < records.size(); ++i)
     for (const auto& [role, facts] : records[i].tiers.items()) {
       const Json* const name = member(facts, "name");
@@ -123,11 +123,11 @@ std::vector<std::pair<std::string, Values>> differences(const Environments& envi
            {std::pair{"fs_type", "file system"}, std::pair{"device", "device"},
             std::pair{"mount_options", "mounted with"}, std::pair{"striping", "striping"}}) {
         auto& record_numbers =
-            of_tiers[fmt::format("tier {}: {}", name->get<std::string>(), words)][member_text(facts, key)];
+            tier_facts[fmt::format("tier {}: {}", name->get<std::string>(), words)][member_text(facts, key)];
         if (record_numbers.empty() || record_numbers.back() != i + 1) record_numbers.push_back(i + 1);
       }
     }
-  for (auto& [name, values] : of_tiers)
+  for (auto& [name, values] : tier_facts)
     if (values.size() > 1) different_facts.emplace_back(name, std::move(values));
   return different_facts;
 }

@@ -193,11 +193,11 @@ constexpr size_t kMostRecordsPerTable = 250;
 
 std::string usable_text(const std::vector<Record>& records) {
   const auto usable = size_t(std::count_if(records.begin(), records.end(), is_usable));
-  std::map<Verdict, size_t> unusable;
+  std::map<Verdict, size_t> unusable_counts;
   for (const Record& record : records)
-    if (!is_usable(record)) ++unusable[record.verdict];
+    if (!is_usable(record)) ++unusable_counts[record.verdict];
   std::vector<std::string> parts;
-  for (const auto& [verdict, count] : unusable) {
+  for (const auto& [verdict, count] : unusable_counts) {
     parts.push_back(fmt::format("{} {}", count, verdict_title(verdict)));
   }
   if (parts.empty())

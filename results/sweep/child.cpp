@@ -3,7 +3,7 @@
 // Memory: the parent makes the list of arguments before the fork. The child allocates nothing before
 // execvp().
 // Signals: if this process gets a signal, run_child() sends the child the signal that `stop_signal` says, and
-// still waits for its end. run_tool() sends the child the same signal.
+// still waits for its end. run_tool() sends the child the signal that this process got.
 // Crash: if the thread that called fork() ends, the kernel sends SIGTERM to the child (PR_SET_PDEATHSIG). The
 // log has what the child wrote so far; it is not synced.
 #include "results/sweep/child.hpp"
@@ -31,7 +31,7 @@ constexpr int kCannotRunCode = 127;
 // What the child does between fork() and execvp(). It must not allocate or take a lock: another thread of the
 // parent may have held the lock at the fork, and no thread of the child would release it.
 // prctl() makes the kernel send SIGTERM to the child when the parent dies. If the parent died before that,
-// getppid() no longer returns its number, and the child exits.
+// getppid() no longer returns its pid, and the child exits.
 [[noreturn]] void run_program_in_child(char* const* argv, int out, int err, pid_t parent) {
   const int null_device = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null_device < 0 || ::dup2(null_device, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||

@@ -238,8 +238,8 @@ double SweepTimes::seconds(const SweepCell& cell, double guess) const {
   return std::max(median_of_all_, guess);
 }
 
-double least_seconds(const CommandInfo& command, std::span<const std::string> words) {
-  const Result<CommandLine> line = parse_command_line(command, words, {});
+double least_seconds(const CommandInfo& command, std::span<const std::string> arguments) {
+  const Result<CommandLine> line = parse_command_line(command, arguments, {});
   if (!line.ok()) return 0;
   double measured_s = 0;
   double repetitions = 1;

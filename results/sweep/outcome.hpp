@@ -26,8 +26,9 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
 // The turns of one cell that are done, sorted by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);
 
-// Whether a cell needs no more turns, because its medians are known well enough. They are if all their 95%
-// intervals are at most as wide as `until` in the sweep's file says. Always false before six turns.
+// Whether a cell needs no more turns, because its medians are known well enough. That is the case if the 95%
+// interval of each median is at most as wide as `until` in the sweep's file says. Always false before six
+// turns.
 // Without arms, there is a median for each figure of the cell's runs. With arms, there is a median of ratios
 // for each arm but the first: its figure divided by the first arm's figure of the same turn.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
@@ -50,8 +51,8 @@ std::string sweep_row_line(const SweepRow& row);  // one line of JSON
 // The exit code of a sweep: 1 if any run failed, otherwise 77 if any was skipped, otherwise 0.
 int sweep_exit_code(const SweepHistory& history);
 
-// Estimates how long a turn of a cell takes, in seconds: the median of the turns that the cell has had. If it
-// has had none: the median of all turns of the sweep or `guess`, whichever is larger.
+// Estimates how long a turn of a cell takes, in seconds: the median of the turns that the cell has had. If
+// the cell has had none: the median of all turns of the sweep or `guess`, whichever is larger.
 class SweepTimes {
  public:
   explicit SweepTimes(const SweepHistory& history);
@@ -68,7 +69,7 @@ class SweepTimes {
 
 // The shortest time in seconds that a run with these arguments can take, calculated from its options; 0 if
 // unknown.
-double least_seconds(const CommandInfo& command, std::span<const std::string> words);
+double least_seconds(const CommandInfo& command, std::span<const std::string> arguments);
 
 // A time as rough text: "45 s", "3 min", "1 h 20 min".
 std::string rough_duration(double seconds);

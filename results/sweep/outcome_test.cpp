@@ -44,19 +44,21 @@ std::vector<SweepCell> cells_of(const SweepSpec& spec) {
   return *sweep_cells(spec);
 }
 
-bool settled(const SweepSpec& spec, const SweepHistory& history) {
+bool first_cell_is_settled(const SweepSpec& spec, const SweepHistory& history) {
   const auto cells = cells_of(spec);
   return is_settled(spec, turns_of(history, cells[0]));
 }
 
 TEST(SweepUntil, StopsACellWhoseIntervalIsNarrow) {
   const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
-  EXPECT_FALSE(settled(spec, history_of({100, 100, 100, 100, 100}))) << "five turns say nothing";
-  EXPECT_TRUE(settled(spec, history_of({100, 101, 102, 101, 100, 99})));
-  EXPECT_FALSE(settled(spec, history_of({100, 101, 110, 101, 100, 99})))
+  EXPECT_FALSE(first_cell_is_settled(spec, history_of({100, 100, 100, 100, 100})))
+      << "five turns say nothing";
+  EXPECT_TRUE(first_cell_is_settled(spec, history_of({100, 101, 102, 101, 100, 99})));
+  EXPECT_FALSE(first_cell_is_settled(spec, history_of({100, 101, 110, 101, 100, 99})))
       << "the whole range is the interval of six";
-  EXPECT_TRUE(settled(spec, history_of({100, 101, 110, 101, 100, 99, 100, 101, 100, 100, 99, 100})));
-  EXPECT_FALSE(settled(spec_of("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_TRUE(
+      first_cell_is_settled(spec, history_of({100, 101, 110, 101, 100, 99, 100, 101, 100, 100, 99, 100})));
+  EXPECT_FALSE(first_cell_is_settled(spec_of("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
 }
 
 TEST(SweepUntil, WithArmsUsesTheirRatio) {
@@ -68,15 +70,15 @@ TEST(SweepUntil, WithArmsUsesTheirRatio) {
     drifting.add(SweepTurn{"", i, {run_of("new", 1.1 * drift), run_of("base", drift)}});
     apart.add(SweepTurn{"", i, {run_of("base", 100), run_of("new", i % 2 == 0 ? 100 : 120)}});
   }
-  EXPECT_TRUE(settled(spec, drifting)) << "both drift alike";
-  EXPECT_FALSE(settled(spec, apart));
+  EXPECT_TRUE(first_cell_is_settled(spec, drifting)) << "both drift alike";
+  EXPECT_FALSE(first_cell_is_settled(spec, apart));
 }
 
 TEST(SweepUntil, AFailedCellIsNeverSettled) {
   const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
   SweepHistory history;
   for (uint64_t i = 0; i < 8; ++i) history.add(SweepTurn{"", i, {run_of("", std::nullopt)}});
-  EXPECT_FALSE(settled(spec, history));
+  EXPECT_FALSE(first_cell_is_settled(spec, history));
   EXPECT_EQ(sweep_exit_code(history), 1);
   EXPECT_EQ(sweep_exit_code(history_of({1})), 0);
 }
@@ -103,7 +105,7 @@ TEST(SweepRows, HaveMediansIntervalsAndTheWorstVerdict) {
   EXPECT_EQ(Json::parse(sweep_row_line(rows[1]))["median"], 3.5);
 }
 
-TEST(SweepFigures, AreOfTheCommandsOwnMetricOrOfTheOneAskedFor) {
+TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
   std::vector<StoredRecord> records(2);
   records[0].record = read_cell("fast", 1, "cold", 100);
   records[1].record = read_cell("disk", 1, "cold", 50);
@@ -120,7 +122,7 @@ TEST(SweepFigures, AreOfTheCommandsOwnMetricOrOfTheOneAskedFor) {
   EXPECT_FALSE(figures_of(records, "", kReadMetrics)[0].value) << "its number may not be used";
 }
 
-TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
+TEST(SweepTimesTest, UsesTheCellsMedianThenTheMedianOfAllThenTheGuess) {
   const auto cells = cells_of(spec_of("grid: {threads: [1, 2]}\n"));
   SweepTimes none{SweepHistory{}};
   EXPECT_EQ(none.seconds(cells[0], 3), 3);
@@ -138,7 +140,7 @@ TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
   EXPECT_EQ(rough_duration(7300), "2 h 2 min");
 }
 
-TEST(SweepTurnsLeft, CountsWhatIsNeitherDoneNorSettled) {
+TEST(SweepTurnsLeft, CountsTurnsThatAreNeitherDoneNorSettled) {
   SweepWork work;
   work.spec = spec_of("grid: {threads: [1, 2]}\nrepeats: 10\nuntil: {metric: m, interval: 5%}\n");
   work.cells = cells_of(work.spec);

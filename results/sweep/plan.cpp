@@ -87,7 +87,7 @@ void add_option(std::vector<std::string>& arguments, const SweepSetting& setting
 // The settings of one run. Settings for all cells come first; a setting of the arm replaces them, and a
 // setting of the grid replaces both.
 std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, size_t arm) {
-  std::vector<SweepSetting> settings = spec.fixed;
+  std::vector<SweepSetting> settings = spec.fixed_settings;
   const auto apply_settings = [&](const std::vector<SweepSetting>& more) {
     for (const SweepSetting& setting : more) {
       if (setting.key == kArgumentsKey) continue;
@@ -99,7 +99,7 @@ std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& ce
         *existing = setting;
     }
   };
-  if (arm < spec.arms.size()) apply_settings(spec.arms[arm].fixed);
+  if (arm < spec.arms.size()) apply_settings(spec.arms[arm].fixed_settings);
   apply_settings(cell.settings);
   return settings;
 }
@@ -169,25 +169,25 @@ std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& 
 
 Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   for (const SweepAxis& axis : spec.grid)
-    for (const SweepSetting& setting : spec.fixed)
+    for (const SweepSetting& setting : spec.fixed_settings)
       if (axis.key == setting.key)
         return make_error(Errc::invalid_argument, "'{}' is in 'fixed' and in 'grid'", axis.key);
   std::vector<SweepCell> cells{
       SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {
-    std::vector<SweepCell> extended;
+    std::vector<SweepCell> extended_cells;
     if (cells.size() * axis.values.size() > kMostCells)
       return make_error(Errc::invalid_argument, "the grid has more than a million cells");
     for (const SweepCell& cell : cells)
       for (const std::vector<std::string>& values : axis.values) {
-        SweepCell& added = extended.emplace_back(cell);
+        SweepCell& added = extended_cells.emplace_back(cell);
         add_part(added, axis.key, values);
         if (axis.key == kArgumentsKey)
           added.arguments = values;
         else
           added.settings.push_back({axis.key, values});
       }
-    cells = std::move(extended);
+    cells = std::move(extended_cells);
   }
   std::vector<SweepCell> all_cells;
   for (const SweepCell& cell : cells) add_jobs(all_cells, cell, spec);
@@ -277,22 +277,22 @@ std::string replace_run(std::string text, std::string_view run) {
 
 bool sets_option(const SweepSpec& spec, size_t arm, std::string_view key) {
   const auto has_key = [&](const auto& setting) { return setting.key == key; };
-  return std::any_of(spec.fixed.begin(), spec.fixed.end(), has_key) ||
+  return std::any_of(spec.fixed_settings.begin(), spec.fixed_settings.end(), has_key) ||
          std::any_of(spec.grid.begin(), spec.grid.end(), has_key) ||
          (arm < spec.arms.size() &&
-          std::any_of(spec.arms[arm].fixed.begin(), spec.arms[arm].fixed.end(), has_key));
+          std::any_of(spec.arms[arm].fixed_settings.begin(), spec.arms[arm].fixed_settings.end(), has_key));
 }
 
 Json sweep_identity(const SweepSpec& spec) {
   Json json = Json::object();
   json["command"] = spec.command;
   json["nouns"] = spec.arguments;
-  json["fixed"] = arguments_json(spec.fixed);
+  json["fixed"] = arguments_json(spec.fixed_settings);
   json["grid"] = Json::object();
   for (const SweepAxis& axis : spec.grid) json["grid"][axis.key] = axis.values;
   json["arms"] = Json::object();
   for (const SweepArm& arm : spec.arms)
-    json["arms"][arm.name] = Json{{"program", arm.program}, {"fixed", arguments_json(arm.fixed)}};
+    json["arms"][arm.name] = Json{{"program", arm.program}, {"fixed", arguments_json(arm.fixed_settings)}};
   json["ranks"] = spec.ranks;
   json["nodes"] = spec.nodes;
   json["tasks-per-node"] = spec.tasks_per_node;

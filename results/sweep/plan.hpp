@@ -23,8 +23,8 @@
 namespace penstock {
 
 struct SweepCell {
-  // Identifies the cell: "threads=4 tier=fast=posix:/p ranks=2". The keys of two cells never are the same, as
-  // long as the grid's values are only added to.
+  // Identifies the cell: "threads=4 tier=fast=posix:/p ranks=2". No two cells have the same key, even after
+  // values were added to the grid.
   std::string key;
   std::string title;                   // for people: "4 threads, fast, 2 ranks"
   std::vector<SweepSetting> settings;  // for each axis of the grid, the value of this cell

@@ -55,7 +55,7 @@ TEST(SweepPlan, IsTheProductOfItsAxes) {
   EXPECT_EQ(cells_of(spec_of("")).size(), 1U) << "no grid is one cell";
 }
 
-TEST(SweepPlan, LeavesOutJobsThatAreNone) {
+TEST(SweepPlan, LeavesOutInvalidJobs) {
   std::set<std::pair<uint64_t, uint64_t>> jobs;
   for (const SweepCell& cell : cells_of(spec_of("ranks: [1, 2, 8]\nnodes: [1, 2]\ntasks-per-node: 2\n")))
     jobs.insert({cell.ranks, cell.nodes});
@@ -64,7 +64,7 @@ TEST(SweepPlan, LeavesOutJobsThatAreNone) {
   EXPECT_EQ(cells_of(spec_of("nodes: [1, 4]\ntasks-per-node: 8\n"))[1].ranks, 32U);
 }
 
-TEST(SweepPlan, ArgumentsMayVaryAndAKeyHasOnePlace) {
+TEST(SweepPlan, ArgumentsMayVaryAndAKeyCannotBeInFixedAndGrid) {
   const auto cells = cells_of(spec_of("grid: {nouns: [[a], [b]]}\n"));
   ASSERT_EQ(cells.size(), 2U);
   EXPECT_EQ(cells[1].arguments, std::vector<std::string>{"b"});
@@ -85,7 +85,7 @@ TEST(SweepPlan, EveryRoundIsAPermutationOfItsOwn) {
   EXPECT_NE(round_order(cells, 7, 0), round_order(cells, 8, 0));
 }
 
-TEST(SweepPlan, EachCellComesInAnyPlaceAboutAsOften) {
+TEST(SweepPlan, EachCellIsAtEachPositionAboutEquallyOften) {
   const auto cells = cells_of(spec_of("grid: {threads: 1..4}\n"));
   std::map<size_t, int> first;
   for (uint64_t round = 0; round < 4000; ++round) ++first[round_order(cells, 7, round)[0]];
@@ -122,7 +122,7 @@ TEST(SweepPlan, ArmsAreBalancedInEveryTwoRounds) {
   EXPECT_EQ(arm_order(spec_of(""), cells[0], 7, 3), std::vector<size_t>{0});
 }
 
-TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {
+TEST(SweepPlan, OptionsAreWrittenByTheCommandsTable) {
   const SweepSpec spec = spec_of(
       "fixed: {cache: cold, only-tiers: true}\n"
       "grid: {threads: [[1, 2]], tier: [[a, b]]}\n"
@@ -139,17 +139,17 @@ TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {
   EXPECT_FALSE(sets_option(spec, 0, "other"));
 }
 
-TEST(SweepPlan, ARunHasAWordOfItsOwn) {
+TEST(SweepPlan, EachRunHasAWordOfItsOwn) {
   EXPECT_EQ(replace_run("/a-{run}/{run}", "x{run}"), "/a-x{run}/x{run}");
   EXPECT_EQ(replace_run("/a-{ru}", "x"), "/a-{ru}");
 }
 
-TEST(SweepPlan, TheLeastTimeIsWhatTheOptionsSay) {
+TEST(SweepPlan, TheLeastTimeIsCalculatedFromTheOptions) {
   const std::vector<std::string> words{"read", "data", "--threads", "1,2", "--min-time", "500ms"};
   EXPECT_DOUBLE_EQ(least_seconds(kCommand, std::span(words).subspan(1)), 0.5 * 3 * 2);
 }
 
-TEST(SweepPlan, LaunchersHavePlaces) {
+TEST(SweepPlan, LaunchersHavePlaceholders) {
   const SweepSpec mpirun =
       spec_of("ranks: [3]\nlauncher: 'mpirun -np {ranks} --map-by ppr:{tasks-per-node}:node'\n");
   EXPECT_EQ(launcher_arguments(mpirun, cells_of(mpirun)[0], true),
@@ -168,7 +168,7 @@ TEST(SweepPlan, LaunchersHavePlaces) {
   EXPECT_OK(check_launcher(mpirun));
 }
 
-TEST(SweepPlan, AChangeIsRefusedByNameUnlessItOnlyAdds) {
+TEST(SweepPlan, OnlyAdditionsAreAllowedAndErrorsNameTheKey) {
   const std::string base = "fixed: {cache: cold}\ngrid: {threads: [1, 2]}\nrepeats: 3\n";
   const Json before = sweep_identity(spec_of(base));
   const auto check = [&](const std::string& now) {

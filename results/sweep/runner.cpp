@@ -156,9 +156,9 @@ class Runner {
   }
 
   bool cell_is_settled(const SweepCell& cell) {
-    if (settled_.contains(cell.key)) return true;
+    if (settled_cells_.contains(cell.key)) return true;
     if (!is_settled(work_.spec, turns_of(state_.history(), cell))) return false;
-    settled_.insert(cell.key);
+    settled_cells_.insert(cell.key);
     return true;
   }
 
@@ -196,7 +196,7 @@ class Runner {
   }
 
   // Makes one run in a folder of its own. If a signal ended the run, it is made once more. If this process
-  // was asked to stop or will soon be, removes the run and returns nothing.
+  // was asked to stop, or will soon be asked, removes the run and returns nothing.
   Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, size_t arm, uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
@@ -345,7 +345,7 @@ class Runner {
   SweepTimes times_;
   Progress progress_;
   const Clock::time_point start_;
-  std::set<std::string, std::less<>> settled_;
+  std::set<std::string, std::less<>> settled_cells_;
   bool reported_missing_metric_ = false;
 };
 

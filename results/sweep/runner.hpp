@@ -31,7 +31,7 @@ struct SweepWork {
   std::string suite;                     // name of the suite to which its pairs belong (SweepHistory::suite)
   const CommandInfo* command = nullptr;  // the command that the runs execute
   std::filesystem::path program;         // the program for arms that name none
-  bool no_config = false;                // also run each run with --no-config
+  bool no_config = false;                // whether to pass --no-config to each run
   bool uses_srun = false;
   std::span<const std::string> launcher = {};  // the launcher of the site files (CommandContext::launcher)
   std::string job;  // the Slurm job in whose allocation this process runs; "" if in none
@@ -52,8 +52,8 @@ uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 
 // Runs turns until one of these is true: all are done, the budget does not suffice for the next turn, or this
-// process is asked to stop. Returns which of them it was, and enters it in the journal. If a run fails, that
-// becomes a record, and the sweep continues.
+// process is asked to stop. Returns the reason for the end, and enters it in the journal. If a run fails,
+// that becomes a record, and the sweep continues.
 // With output.json it prints a line for each run to stdout, with output.progress a line to stderr. Only one
 // thread may call it.
 Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output);

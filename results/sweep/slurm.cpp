@@ -30,10 +30,10 @@ constexpr std::array<std::string_view, 4> kWaitingStates{"PENDING", "CONFIGURING
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kJournalPoll{250};  // pause between looks at the journal's size; a look costs little
-// First pause between two questions to Slurm's controller; a question costs more.
+constexpr milliseconds kJournalPoll{250};  // pause between two reads of the journal's size, which are cheap
+// First pause between two queries to Slurm's controller, which are more expensive. Later pauses are longer.
 constexpr milliseconds kFirstSlurmPoll{1000};
-constexpr milliseconds kLastSlurmPoll{10'000};
+constexpr milliseconds kLongestSlurmPoll{10'000};
 constexpr int kMostUnknownAnswers = 6;  // after this many answers "unknown" in a row, a job counts as over
 
 // The output of a tool, or "" if it fails.
@@ -186,9 +186,9 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, ui
   uint64_t turns_shown = 0;
   int unknown_answers = 0;
   milliseconds pause = kFirstSlurmPoll;
-  auto next_question = Clock::now();
-  bool ended_before = false;
-  bool ended = false;
+  auto next_query = Clock::now();
+  bool had_ended_before = false;
+  bool has_ended = false;
   uintmax_t journal_bytes = 0;  // size of the journal when it was last read; it only grows
   while (true) {
     PENSTOCK_TRY(check_interrupt());
@@ -202,19 +202,19 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, ui
       const uint64_t turns_done = history->turns.size();
       if (turns_done > turns_shown) line.advance(turns_done - turns_shown);
       turns_shown = std::max(turns_shown, turns_done);
-      ended = history->end && history->end->job == job;
+      has_ended = history->end && history->end->job == job;
     }
-    if ((ended && !ended_before) || Clock::now() >= next_question) {
+    if ((has_ended && !had_ended_before) || Clock::now() >= next_query) {
       const std::string state = inspect_job(job);
       const JobPhase phase = job_phase(state);
-      const std::string shown_as = phase == JobPhase::unknown ? "unknown" : state;
-      line.set_note(shown_as);
+      const std::string state_text = phase == JobPhase::unknown ? "unknown" : state;
+      line.set_note(state_text);
       unknown_answers = phase == JobPhase::unknown ? unknown_answers + 1 : 0;
-      if (phase == JobPhase::ended || unknown_answers >= kMostUnknownAnswers) return shown_as;
-      pause = std::min(pause * 3 / 2, kLastSlurmPoll);
-      next_question = Clock::now() + (ended ? kFirstSlurmPoll : pause);
+      if (phase == JobPhase::ended || unknown_answers >= kMostUnknownAnswers) return state_text;
+      pause = std::min(pause * 3 / 2, kLongestSlurmPoll);
+      next_query = Clock::now() + (has_ended ? kFirstSlurmPoll : pause);
     }
-    ended_before = ended;
+    had_ended_before = has_ended;
     PENSTOCK_TRY(sleep_until(Clock::now() + kJournalPoll));
   }
 }

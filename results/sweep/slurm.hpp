@@ -1,4 +1,4 @@
-// Uses Slurm for a sweep: writes a batch script, submits it, and asks about jobs.
+// Uses Slurm for a sweep: writes a batch script, submits it, and queries the state of jobs.
 #pragma once
 
 #include <cstdint>

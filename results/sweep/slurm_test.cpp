@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Slurm, ReadsItsTimes) {
+TEST(Slurm, TimesAreParsed) {
   EXPECT_EQ(parse_slurm_time("29:59"), 29 * 60 + 59);
   EXPECT_EQ(parse_slurm_time("1:00:05"), 3605);
   EXPECT_EQ(parse_slurm_time("1-02:03:04"), 26 * 3600 + 3 * 60 + 4);
@@ -25,7 +25,7 @@ TEST(Slurm, ReadsItsTimes) {
     EXPECT_FALSE(parse_slurm_time(none)) << none;
 }
 
-TEST(Slurm, TheScriptAsksForTheLargestCellAlone) {
+TEST(Slurm, TheScriptRequestsNodesForTheLargestCell) {
   const auto spec = parse_sweep(
       "name: s\ncommand: read\nresults: out dir\nnodes: [1, 4]\nranks: [1, 8]\n"
       "slurm: {partition: p, account: a, time: 30m, options: ['--constraint=x']}\n",
@@ -63,7 +63,7 @@ class SlurmTools : public testing::Test {
   std::string path_;
 };
 
-TEST_F(SlurmTools, JobsAreAskedAfterWhoeverStillKnows) {
+TEST_F(SlurmTools, TheStateOfAJobComesFromAnyToolThatKnowsIt) {
   tool("squeue", "echo 'PENDING (Resources)'\n");
   EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::waiting);
   tool("squeue", "echo 'RUNNING (None)'\n");
@@ -83,7 +83,7 @@ TEST_F(SlurmTools, JobsAreAskedAfterWhoeverStillKnows) {
   EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::unknown);
 }
 
-TEST_F(SlurmTools, SbatchNamesTheJobOrSaysWhyNot) {
+TEST_F(SlurmTools, SbatchReturnsTheJobOrAnError) {
   tool("sbatch", "echo 'a word of the site'; echo '12;cluster'\n");
   EXPECT_EQ(submit_batch("x.sh").value_or(""), "12");
   tool("sbatch", "echo 'invalid partition' >&2; exit 1\n");
@@ -92,7 +92,7 @@ TEST_F(SlurmTools, SbatchNamesTheJobOrSaysWhyNot) {
   EXPECT_ERRC(Errc::io, submit_batch("x.sh"));
 }
 
-TEST_F(SlurmTools, ChildrenAreWaitedForAndTold) {
+TEST_F(SlurmTools, ChildrenAreWaitedForAndGetTheStopSignal) {
   const fs::path log = scratch_.path() / "log";
   EXPECT_EQ(
       run_child(std::vector<std::string>{"sh", "-c", "echo said; echo so >&2; exit 3"}, log, 0).value_or(-1),
@@ -107,7 +107,7 @@ TEST_F(SlurmTools, ChildrenAreWaitedForAndTold) {
   EXPECT_EQ(run_child(std::vector<std::string>{"sleep", "600"}, log, SIGTERM).value_or(-1), 128 + SIGTERM);
 }
 
-TEST_F(SlurmTools, WhatIsLackingIsNamed) {
+TEST_F(SlurmTools, AMissingProgramIsNamed) {
   ::setenv("PATH", scratch_.path().c_str(), 1);
   EXPECT_TRUE(fails_with(Errc::unsupported, check_slurm(), "sbatch"));
   for (const char* name : {"sbatch", "squeue", "srun"}) tool(name, "exit 0\n");

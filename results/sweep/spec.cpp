@@ -186,13 +186,13 @@ Result<void> read_grid(SweepSpec& spec, const YAML::Node& node, const std::strin
 }
 
 constexpr Key<SweepArm> kArmKeys[] = {
-    {"fixed", &read_into<SweepArm, &SweepArm::fixed, setting_list>},
+    {"fixed", &read_into<SweepArm, &SweepArm::fixed_settings, setting_list>},
     {"program", &read_into<SweepArm, &SweepArm::program, word_of>},
 };
 
 Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
   const auto add = [&](const std::string& name, const YAML::Node& value) -> Result<void> {
-    SweepArm arm{.name = name, .program = {}, .fixed = {}};
+    SweepArm arm{.name = name, .program = {}, .fixed_settings = {}};
     if (name.empty() || name.find_first_of(", ") != std::string::npos)
       return key_error(path, fmt::format("cannot have the name '{}': no comma, no blank", name));
     if (!value.IsNull())
@@ -260,7 +260,7 @@ constexpr Key<SweepSpec> kSweepKeys[] = {
        return success();
      }},
     {"command", &read_into<SweepSpec, &SweepSpec::command, word_of>},
-    {"fixed", &read_into<SweepSpec, &SweepSpec::fixed, setting_list>},
+    {"fixed", &read_into<SweepSpec, &SweepSpec::fixed_settings, setting_list>},
     {"grid", &read_grid},
     {"launcher", &read_into<SweepSpec, &SweepSpec::launcher, word_of>},
     {"name", &read_name},

@@ -31,7 +31,7 @@ struct SweepAxis {
 struct SweepArm {
   std::string name;
   std::string program;  // "": this program
-  std::vector<SweepSetting> fixed;
+  std::vector<SweepSetting> fixed_settings;
 };
 
 struct SweepSlurm {
@@ -47,7 +47,7 @@ struct SweepSpec {
   std::string name;
   std::string command;
   std::vector<std::string> arguments;
-  std::vector<SweepSetting> fixed;
+  std::vector<SweepSetting> fixed_settings;
   std::vector<SweepAxis> grid;
   std::vector<SweepArm> arms;   // empty, or at least two arms
   std::vector<uint64_t> ranks;  // numbers of ranks; if `nodes` is empty too, runs are plain processes

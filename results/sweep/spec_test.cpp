@@ -33,22 +33,22 @@ results: out
 slurm: {partition: p, account: a, time: 90s, mpi: pmi2, options: ["--constraint=x"], srun: [--exact]}
 )";
 
-TEST(SweepFile, TakesEveryKey) {
+TEST(SweepFile, AcceptsEveryKey) {
   const auto spec = parse_sweep(kWhole, "x.yaml");
   ASSERT_OK(spec);
   EXPECT_EQ(spec->name, "threads-by-tier");
   EXPECT_EQ(spec->command, "read");
   EXPECT_EQ(spec->arguments, std::vector<std::string>{"data"});
-  ASSERT_EQ(spec->fixed.size(), 4U);
-  EXPECT_EQ(spec->fixed[1].key, "min-time");
-  EXPECT_EQ(spec->fixed[2].values, (std::vector<std::string>{"a=b", "c=d"}));
+  ASSERT_EQ(spec->fixed_settings.size(), 4U);
+  EXPECT_EQ(spec->fixed_settings[1].key, "min-time");
+  EXPECT_EQ(spec->fixed_settings[2].values, (std::vector<std::string>{"a=b", "c=d"}));
   ASSERT_EQ(spec->grid.size(), 3U);
   EXPECT_EQ(spec->grid[0].values, (std::vector<std::vector<std::string>>{{"1"}, {"2"}, {"4"}, {"8"}}));
   EXPECT_EQ(spec->grid[1].values[1].size(), 2U);
   EXPECT_EQ(spec->grid[2].values[1], std::vector<std::string>{"../two"});
   ASSERT_EQ(spec->arms.size(), 2U);
   EXPECT_EQ(spec->arms[0].program, "build/base/penstock");
-  EXPECT_EQ(spec->arms[1].fixed[0].key, "depth");
+  EXPECT_EQ(spec->arms[1].fixed_settings[0].key, "depth");
   EXPECT_EQ(spec->ranks, (std::vector<uint64_t>{1, 2}));
   EXPECT_EQ(spec->nodes, (std::vector<uint64_t>{1, 2}));
   EXPECT_EQ(spec->tasks_per_node, 2U);
@@ -78,7 +78,7 @@ struct Wrong {
   const char* says;
 };
 
-TEST(SweepFile, NamesWhatIsWrong) {
+TEST(SweepFile, ErrorsNameTheWrongKey) {
   const Wrong all[] = {
       {"name: a\ncommand: read\nrepets: 3\n", "repeats"},
       {"name: a\ncommand: read\nrepets: 3\n", "tasks-per-node"},  // the error lists all keys

@@ -39,7 +39,7 @@ namespace penstock {
 
 // What the sweep needs of one record of a run.
 struct SweepFigure {
-  std::string label;  // distinguishes it from other records of its run: "fast, 4 threads"
+  std::string label;  // distinguishes the record from others of its run: "fast, 4 threads"
   std::string metric;
   std::string unit;
   Better better = Better::neither;
@@ -67,7 +67,7 @@ struct SweepTurn {
 
 // How a sweep process ended, if it was not killed.
 struct SweepEnd {
-  std::string job;          // of Slurm; "" if in none
+  std::string job;          // the Slurm job of the process; "" if it ran in none
   uint64_t turns_left = 0;  // number of turns that are not done yet
   std::string reason;       // "" if all turns are done
 };

@@ -72,7 +72,7 @@ class SweepJournal : public testing::Test {
   ScratchFolder scratch_;
 };
 
-TEST_F(SweepJournal, KnowsWhatWasDone) {
+TEST_F(SweepJournal, RemembersDoneTurns) {
   {
     auto state = open();
     ASSERT_OK(state);
@@ -104,7 +104,7 @@ TEST_F(SweepJournal, KnowsWhatWasDone) {
   EXPECT_EQ(records(results()), (std::set<std::string>{"a/0/", "a/1/"}));
 }
 
-TEST_F(SweepJournal, AnEndIsOnlyTheLastWord) {
+TEST_F(SweepJournal, AnEndCountsOnlyAsTheLastEntry) {
   auto state = open();
   ASSERT_OK(state->record_end({"", 4, "budget"}));
   EXPECT_TRUE(state->history().end);
@@ -120,9 +120,9 @@ TEST_F(SweepJournal, ArmsHaveFoldersOfTheirOwn) {
   EXPECT_EQ(records(SweepState::records_folder(results(), "s", "new")), std::set<std::string>{"a/0/new"});
 }
 
-// Cuts the journal at every byte of its last entry. Whole entries count, the torn one does not, and the
-// records of its turn are removed.
-TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
+// Truncates the journal at every byte of its last entry. Whole entries count. The truncated entry does not,
+// and the records of its turn are removed.
+TEST_F(SweepJournal, AnIncompleteLastLineIsCutOff) {
   {
     auto state = open();
     ASSERT_OK(state->record_sweep(Json{{"command", "read"}}, 7));
@@ -148,7 +148,7 @@ TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
   EXPECT_EQ(SweepState::read_history(results(), "s")->turns.size(), 2U);
 }
 
-TEST_F(SweepJournal, ALineThatRottedInTheMiddleIsNamed) {
+TEST_F(SweepJournal, ADamagedLineInTheMiddleIsReported) {
   {
     auto state = open();
     ASSERT_OK(state->record_sweep(Json{{"command", "read"}}, 7));
@@ -162,7 +162,7 @@ TEST_F(SweepJournal, ALineThatRottedInTheMiddleIsNamed) {
   EXPECT_TRUE(fails_with(Errc::corrupt, SweepState::read_history(results(), "s"), "line 2"));
 }
 
-TEST_F(SweepJournal, RunsThatNoEntryNamesAreGone) {
+TEST_F(SweepJournal, RunsThatNoEntryNamesAreRemoved) {
   {
     auto state = open();
     ASSERT_OK(state->record_turn(turn(*state, "a", 0)));
@@ -174,9 +174,9 @@ TEST_F(SweepJournal, RunsThatNoEntryNamesAreGone) {
   EXPECT_EQ(records(results()), std::set<std::string>{"a/0/"});
 }
 
-// A sweep was killed after the entry was durable and before the files were moved. The next open() moves them,
-// and a second one changes nothing.
-TEST_F(SweepJournal, MovesAreMadeUpFor) {
+// A sweep was killed after the entry of a turn was durable and before the turn's files were moved. The next
+// open() moves them, and a second one changes nothing.
+TEST_F(SweepJournal, MovesAreFinishedAfterACrash) {
   SweepTurn moved;
   {
     auto state = open();
@@ -211,7 +211,7 @@ TEST_F(SweepJournal, NeverReplacesAFile) {
   EXPECT_EQ(records(results()), std::set<std::string>{"a/0/"});
 }
 
-TEST_F(SweepJournal, OneProcessWorksOnIt) {
+TEST_F(SweepJournal, OnlyOneProcessCanOpenIt) {
   auto state = open();
   ASSERT_OK(state);
   EXPECT_TRUE(fails_with(Errc::busy, open(), "another process works on this sweep"));
@@ -221,7 +221,7 @@ TEST_F(SweepJournal, OneProcessWorksOnIt) {
 }
 
 // SIGKILL at many different moments: in the end the records of every turn exist once.
-TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
+TEST_F(SweepJournal, SurvivesKillsAtAnyTime) {
   constexpr uint64_t kTurns = 60;
   for (int attempt = 0; attempt < 400; ++attempt) {
     int steps[2];  // the child writes a byte after open() and after every turn
