@@ -132,8 +132,8 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   if (!reader.ok()) return failed(reader.error());
   const Result<uint64_t> size = (*reader)->size();
   if (!size.ok()) return failed(size.error());
-  constexpr uint64_t kMostStatistics = uint64_t{16} << 20;
-  std::vector<std::byte> file(size_t(std::min(*size, kMostStatistics)));
+  constexpr uint64_t kMostStatisticsBytes = uint64_t{16} << 20;
+  std::vector<std::byte> file(size_t(std::min(*size, kMostStatisticsBytes)));
   if (const Result<void> read = (*reader)->read_at(0, file); !read.ok()) return failed(read.error());
   const Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, {&kStatisticsArray, 1});
   if (!arrays.ok()) return failed(arrays.error());
@@ -154,8 +154,8 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
 }
 
 // Returns how many bytes these reads are, counted in two ways. The published figure counts only the part of a
-// file that is used, the corrected one the whole file. All files, of training and validation, have the same
-// size.
+// file that is used. The corrected figure counts the whole file. All files, of training and validation, have
+// the same size.
 StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
   const uint64_t file_reads = training_reads + validation_reads;
   constexpr uint64_t kStatisticsBytes = 32;
@@ -163,7 +163,8 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
           climate_corrected_bytes(file_reads, plan.training.file_bytes)};
 }
 
-// Trains on 8/10 of the files and validates on 1/10, by a permutation that is always the same.
+// Trains on 8/10 of the files and validates on 1/10, which it chooses by a permutation that is always the
+// same.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation_corpus) {
   if (validation_corpus != nullptr)
     return make_error(Errc::invalid_argument,
@@ -184,18 +185,18 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
   std::vector<uint64_t> file_indices(size_t(training_files + validation_files));
   for (uint64_t i = 0; i < file_indices.size(); ++i) file_indices[size_t(i)] = order.at(i);
 
-  const auto set_of = [&](std::span<const uint64_t> chosen) -> Result<FileSet> {
-    PENSTOCK_ASSIGN(WholeObjects set, select_objects(all, chosen));
+  const auto set_of = [&](std::span<const uint64_t> chosen_files) -> Result<FileSet> {
+    PENSTOCK_ASSIGN(WholeObjects set, select_objects(all, chosen_files));
     Transform app_transform = fields_transform(fields, channels);
     const size_t bytes = app_transform.slot_bytes;
     const uint64_t file_bytes = set.manifest.object_bytes(0);
     return FileSet{std::move(set), std::move(app_transform), bytes, file_bytes};
   };
-  const std::span<const uint64_t> chosen(file_indices);
-  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(size_t(training_files))));
-  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(size_t(training_files))));
-  return FileInput{.training = std::move(trained),
-                   .validation = Validation{.set = std::move(validated),
+  const std::span<const uint64_t> chosen_files(file_indices);
+  PENSTOCK_ASSIGN(FileSet training_set, set_of(chosen_files.first(size_t(training_files))));
+  PENSTOCK_ASSIGN(FileSet validation_set, set_of(chosen_files.subspan(size_t(training_files))));
+  return FileInput{.training = std::move(training_set),
+                   .validation = Validation{.set = std::move(validation_set),
                                             .every_steps = kEpochSteps,
                                             .at_the_end = true,
                                             .reload_each_pass = true},

@@ -25,8 +25,8 @@ std::string duration_of(double seconds) {
   return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
 }
 
-// Returns the jitter: the most by which a step may be longer or shorter. The jitter is uniform, with the
-// standard deviation that the workload gives.
+// Returns the jitter: the longest time by which a step may be longer or shorter, in seconds. The jitter is
+// uniform, with the standard deviation that the workload gives.
 double jitter_of(const DlioWorkload& workload) {
   return std::sqrt(3.0) * workload.deviation_s;
 }
@@ -48,37 +48,37 @@ std::string data_of(const DlioWorkload& workload) {
 
 Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& overrides,
                                                 TrainRequest& request) {
-  PENSTOCK_ASSIGN(const DlioWorkload described, read_dlio_workload(request.workload, overrides));
-  if (described.deviation_s > 0 && jitter_of(described) >= described.computation_s)
+  PENSTOCK_ASSIGN(const DlioWorkload workload, read_dlio_workload(request.workload, overrides));
+  if (workload.deviation_s > 0 && jitter_of(workload) >= workload.computation_s)
     return make_error(Errc::invalid_argument,
                       "workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
-                      request.workload, described.deviation_s, described.computation_s);
-  request.batch = described.batch;
-  request.prefetch = described.threads == 0 ? 0 : described.prefetch;
-  request.threads = std::max<uint64_t>(1, described.threads);
-  request.limits = {.batches = described.steps, .epochs = described.epochs};
-  request.accelerator = accelerator_of(described);
-  request.shuffle = described.shuffles ? Shuffle::global : Shuffle::none;
-  request.data = data_of(described);
-  request.required_utilization = described.au;
-  if (__builtin_mul_overflow(described.files, described.samples_per_file, &request.described_samples))
+                      request.workload, workload.deviation_s, workload.computation_s);
+  request.batch = workload.batch;
+  request.prefetch = workload.threads == 0 ? 0 : workload.prefetch;
+  request.threads = std::max<uint64_t>(1, workload.threads);
+  request.limits = {.batches = workload.steps, .epochs = workload.epochs};
+  request.accelerator = accelerator_of(workload);
+  request.shuffle = workload.shuffles ? Shuffle::global : Shuffle::none;
+  request.data = data_of(workload);
+  request.required_utilization = workload.au;
+  if (__builtin_mul_overflow(workload.files, workload.samples_per_file, &request.described_samples))
     return make_error(Errc::invalid_argument,
                       "workload '{}': {} files of {} samples are more than can be counted", request.workload,
-                      described.files, described.samples_per_file);
-  request.described_format = described.format;
+                      workload.files, workload.samples_per_file);
+  request.described_format = workload.format;
   std::vector<std::string> notes;
-  if (described.deviation_s > 0)
+  if (workload.deviation_s > 0)
     notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
-                                described.name, described.deviation_s, duration_of(jitter_of(described))));
-  if (described.threads == 0)
-    notes.push_back(described.name +
+                                workload.name, workload.deviation_s, duration_of(jitter_of(workload))));
+  if (workload.threads == 0)
+    notes.push_back(workload.name +
                     ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
-  for (const std::string& note : described.notes) notes.push_back(described.name + ": " + note);
+  for (const std::string& note : workload.notes) notes.push_back(workload.name + ": " + note);
   const uint64_t accelerators = request.accelerators * uint64_t(request.ranks->size());
-  if (const uint64_t left = files_read_by_dlio(described, accelerators); left < described.files)
+  if (const uint64_t left = files_read_by_dlio(workload, accelerators); left < workload.files)
     notes.push_back(fmt::format(
         "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
-        described.name, left, described.files));
+        workload.name, left, workload.files));
   return notes;
 }
 

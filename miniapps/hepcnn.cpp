@@ -1,4 +1,4 @@
-// Loads whole HDF5 files with detector images, as HEPCNNB does.
+// Loads whole HDF5 files with detector images, as the benchmark HEPCNNB does.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,7 @@ struct Images {
 
   size_t pixels() const { return height * width; }
   size_t bytes() const { return channels * pixels() * sizeof(float); }
-  bool match(const std::vector<uint64_t>& shape) const {
+  bool matches(const std::vector<uint64_t>& shape) const {
     return shape.size() == 4 && shape[1] == channels && shape[2] == height && shape[3] == width;
   }
 };
@@ -60,7 +60,7 @@ class FileSampleTransform final : public SampleTransform {
 
  private:
   Result<void> check_shapes(const std::vector<Hdf5Rows>& arrays, uint32_t samples) const {
-    if (!images_.match(arrays.front().shape))
+    if (!images_.matches(arrays.front().shape))
       return make_error(Errc::corrupt,
                         "its data are " + text_of(arrays.front().shape) + ", not " +
                             text_of({samples, images_.channels, images_.height, images_.width}));
@@ -125,16 +125,17 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
   return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};
 }
 
-// Plans the reads so that their number fits the published counts. To fit them, the program must validate on
-// all its files after each epoch but the last. With global shuffling the program makes a new list of files
-// for each epoch, and validates after the last epoch too.
+// Plans the reads so that their number fits the published counts. These counts mean that HEPCNNB validates on
+// all its files after each epoch but the last. With global shuffling it makes a new list of files for each
+// epoch, and validates after the last epoch too.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
   PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
   FileInput plan{.training = std::move(training), .bytes = &studied_bytes};
   if (validation == nullptr) return plan;
-  PENSTOCK_ASSIGN(FileSet validated, file_set(*validation->tier.backend, validation->manifest, request.seed));
+  PENSTOCK_ASSIGN(FileSet validation_set,
+                  file_set(*validation->tier.backend, validation->manifest, request.seed));
   plan.validation.emplace(
-      Validation{.set = std::move(validated), .at_the_end = request.shuffle == Shuffle::global});
+      Validation{.set = std::move(validation_set), .at_the_end = request.shuffle == Shuffle::global});
   return plan;
 }
 

@@ -33,9 +33,9 @@ namespace penstock {
 namespace {
 
 // Measures the tiers one after the other. Collective over the plan's ranks. Each tier gets a record in `run`,
-// also if it fails. measure() returns an error only if the tier is not its cause. `plan` and `run` must
-// outlive the object. If measure() returns false (a call hangs, see measure_training()), the object must
-// exist until the process ends.
+// also if it fails. measure() returns an error only if something else than the tier is its cause. `plan` and
+// `run` must outlive the object. If measure() returns false (a call hangs, see measure_training()), the
+// object must exist until the process ends.
 class TrainRuns {
  public:
   TrainRuns(TrainPlan& plan, Run& run) : plan_(plan), run_(run) {}
@@ -45,7 +45,7 @@ class TrainRuns {
   void record_skipped(const Tier& tier, const std::string& why);
 
  private:
-  Result<bool> all_in_place(const Tier& tier);
+  Result<bool> uses_samples_in_place(const Tier& tier);
   Result<void> make_pool(const Tier& tier);
   Result<bool> train(const Tier& tier, Trial& trial);
   Result<bool> add_trial(Trial trial, bool ended);
@@ -53,13 +53,13 @@ class TrainRuns {
   TrainPlan& plan_;
   Run& run_;
   std::set<std::string> reported_copied_;  // tiers for which a note has said that samples are copied
-  // Memory for batches. Its shape follows from the plan's current number of accelerators and the last
+  // Memory for batches. Its shape depends on the plan's current number of accelerators and on the last
   // measured tier.
   std::optional<BatchPool> pool_;
 };
 
 // Collective. Whether the samples of the tier are used in place, without a copy; the same on all ranks.
-Result<bool> TrainRuns::all_in_place(const Tier& tier) {
+Result<bool> TrainRuns::uses_samples_in_place(const Tier& tier) {
   if (plan_.transform().slot_bytes != 0) return false;
   const std::string_view why = plan_.why_copied(tier);
   uint64_t in_place = why.empty() ? 1 : 0;
@@ -73,7 +73,7 @@ Result<bool> TrainRuns::all_in_place(const Tier& tier) {
 // Collective. Makes the pool for the tier, unless it has the right shape already. Fails on all ranks or on
 // none.
 Result<void> TrainRuns::make_pool(const Tier& tier) {
-  PENSTOCK_ASSIGN(const bool in_place, all_in_place(tier));
+  PENSTOCK_ASSIGN(const bool in_place, uses_samples_in_place(tier));
   const BatchShape shape = plan_.batch_shape(in_place);
   if (pool_ && pool_->shape() == shape) return success();
   pool_.reset();
@@ -89,7 +89,7 @@ Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
 }
 
 // Adds the trial to `run`, and returns `ended`. If `ended` is false, a call hangs on a rank. Then
-// inspect_ranks() is not called: it is collective, and that rank would not come.
+// inspect_ranks() is not called: it is collective, and that rank would not call it.
 Result<bool> TrainRuns::add_trial(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
@@ -129,18 +129,18 @@ void TrainRuns::record_skipped(const Tier& tier, const std::string& why) {
 Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   std::vector<const Tier*> tiers{&plan.corpus.tier};
   for (const Tier& tier : plan.other_tiers) tiers.push_back(&tier);
-  const Tier* stuck = nullptr;
+  const Tier* stuck_tier = nullptr;
   for (const Tier* tier : tiers) {
-    if (stuck != nullptr) {
-      runs.record_skipped(*tier,
-                          "not measured: '" + stuck->name + "' was given up, and is still being waited for");
+    if (stuck_tier != nullptr) {
+      runs.record_skipped(
+          *tier, "not measured: '" + stuck_tier->name + "' was given up, and is still being waited for");
       continue;
     }
     PENSTOCK_TRY(all_ok(*plan.ranks, check_interrupt()));
     PENSTOCK_ASSIGN(const bool ended, runs.measure(*tier));
-    if (!ended) stuck = tier;
+    if (!ended) stuck_tier = tier;
   }
-  return stuck == nullptr;
+  return stuck_tier == nullptr;
 }
 
 // Ends the process although threads hang in calls: does not join them, and does not free what they use.
@@ -168,9 +168,9 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   Result<TrainRequest> request = parse_request(context, app);
   PENSTOCK_TRY(all_ok(context.communicator, request));
   for (const std::string& sentence : std::exchange(request->notes, {})) note(sentence);
-  Result<TrainPlan> resolved = make_plan(*std::move(request), options);
-  PENSTOCK_TRY(all_ok(context.communicator, resolved));
-  TrainPlan& plan = *resolved;
+  Result<TrainPlan> plan_result = make_plan(*std::move(request), options);
+  PENSTOCK_TRY(all_ok(context.communicator, plan_result));
+  TrainPlan& plan = *plan_result;
   for (const std::string& sentence : plan.notes) note(sentence);
   if (context.communicator.size() > 1) PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(

@@ -28,12 +28,12 @@ enum class CallKind : uint8_t {
   size,  // Reader::size; traces and statistics count it as a stat
 };
 
-// What decorators get to know about a call. The caller of the back end owns `object` and `out`.
+// The facts about a call that decorators get. The caller of the back end owns `object` and `out`.
 struct BackendCall {
   CallKind kind{};
   std::string_view object;  // name of the object or folder; for a rename, the old name
   uint64_t offset = 0;
-  uint64_t bytes = 0;             // bytes to read or write; 0: none, or unknown before the call
+  uint64_t bytes = 0;             // bytes to read or write; 0 if they are not known before the call
   std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
 };
 

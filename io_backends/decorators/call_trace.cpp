@@ -62,9 +62,9 @@ Result<void> TraceFile::write_text(std::string_view text) {
   return errno_error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write the trace", path_);
 }
 
-Result<void> TraceFile::write(const std::vector<const CallTrace*>& traces, uint64_t left_out) {
+Result<void> TraceFile::write(const std::vector<const CallTrace*>& traces, uint64_t calls_left_out) {
   std::string text = fmt::format(
-      R"({{"displayTimeUnit":"ns","otherData":{{"calls_left_out":"{}"}},"traceEvents":[)", left_out);
+      R"({{"displayTimeUnit":"ns","otherData":{{"calls_left_out":"{}"}},"traceEvents":[)", calls_left_out);
   std::string_view separator = "\n";
   for (const CallTrace* trace : traces) {
     for (const TracedCall& call : trace->calls()) {

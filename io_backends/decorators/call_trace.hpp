@@ -27,8 +27,8 @@ struct TracedCall {
 
 // Returns the number of the row in which a trace viewer shows a call. All blocking calls of a thread are in
 // one row, that of slot 0. An operation of a Queue is in the row of its slot in the queue (from 1), so that
-// overlapping operations are in different rows. The thread is multiplied by a power of ten, so that people
-// can read both numbers in the result.
+// overlapping operations are in different rows. The number of the thread is multiplied by a power of ten, so
+// that people can read both numbers in the result.
 constexpr uint64_t trace_lane(uint32_t thread, uint32_t slot) {
   return uint64_t{thread} * 100'000 + slot;
 }
@@ -53,7 +53,7 @@ class TraceFile {
   // Under a launcher each rank writes its own file PATH.RANK.
   static Result<TraceFile> create(const std::string& path);
 
-  Result<void> write(const std::vector<const CallTrace*>& traces, uint64_t left_out);
+  Result<void> write(const std::vector<const CallTrace*>& traces, uint64_t calls_left_out);
 
  private:
   TraceFile(std::string path, int rank, Fd fd) : path_(std::move(path)), rank_(rank), fd_(std::move(fd)) {}

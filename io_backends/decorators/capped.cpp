@@ -1,7 +1,7 @@
 // Threads: any thread calls the back end and its Namespace. One thread at a time calls a Writer.
 // Lock: SpaceMeter::mutex_ guards has_counted_. count_existing() holds it while it adds up the sizes of all
-// objects, so that other threads wait for the sum. used_ is an atomic that changes without the lock.
-// Memory: names, listings and errors allocate; in count_existing() they do so under the lock.
+// objects, so that other threads wait for the sum. used_bytes_ is an atomic that changes without the lock.
+// Memory: names, listings and errors allocate. count_existing() allocates while it holds the lock.
 // Ctrl-C: nothing here checks for a signal.
 // Crash: the count is in memory only. The next process adds up the sizes again.
 #include "io_backends/decorators/capped.hpp"
@@ -27,29 +27,29 @@ class SpaceMeter {
     const std::lock_guard lock(mutex_);
     if (has_counted_) return success();
     PENSTOCK_ASSIGN(const uint64_t existing, bytes_below(""));
-    used_.fetch_add(existing);
+    used_bytes_.fetch_add(existing);
     has_counted_ = true;
     return success();
   }
 
   // Counts `bytes` more as used. If that would exceed the capacity, fails with no_space and counts none of
-  // them. Any thread may call it, without a lock: if another thread changes used_ between the load and the
-  // exchange, the exchange fails and the loop checks again.
+  // them. Any thread may call it, without a lock: if another thread changes used_bytes_ between the load and
+  // the exchange, the exchange fails and the loop checks again.
   Result<void> use(uint64_t bytes, std::string_view name) {
-    uint64_t used = used_.load();
+    uint64_t used = used_bytes_.load();
     do {
       if (bytes > capacity_ || used > capacity_ - bytes) return errno_error(ENOSPC, "cannot write", name);
-    } while (!used_.compare_exchange_weak(used, used + bytes));
+    } while (!used_bytes_.compare_exchange_weak(used, used + bytes));
     return success();
   }
   // Counts `bytes` less as used. The result is never below 0, even if bytes that were never counted are
   // released: another program may have written them.
   void release(uint64_t bytes) {
-    uint64_t used = used_.load();
-    while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
+    uint64_t used = used_bytes_.load();
+    while (!used_bytes_.compare_exchange_weak(used, used - std::min(used, bytes))) {
     }
   }
-  uint64_t left() const { return capacity_ - std::min(capacity_, used_.load()); }
+  uint64_t bytes_left() const { return capacity_ - std::min(capacity_, used_bytes_.load()); }
 
   // The size of the object `name`; 0 if it does not exist.
   uint64_t bytes_of(std::string_view name) {
@@ -77,7 +77,7 @@ class SpaceMeter {
 
   Namespace& names_;
   const uint64_t capacity_;
-  std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> used_bytes_{0};
   std::mutex mutex_;  // guards has_counted_
   bool has_counted_ = false;
 };
@@ -142,9 +142,9 @@ class CappedNamespace final : public NamespaceWrapper {
   Result<uint64_t> free_bytes() override {
     PENSTOCK_TRY(meter_.count_existing());
     Result<uint64_t> inner_free = inner().free_bytes();
-    if (!inner_free.ok() && inner_free.error().code == Errc::unsupported) return meter_.left();
+    if (!inner_free.ok() && inner_free.error().code == Errc::unsupported) return meter_.bytes_left();
     if (!inner_free.ok()) return inner_free;
-    return std::min(*inner_free, meter_.left());
+    return std::min(*inner_free, meter_.bytes_left());
   }
 
  private:
@@ -161,7 +161,7 @@ class CappedBackend final : public BackendWrapper {
   Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
     PENSTOCK_TRY(meter_.count_existing());
-    if (bytes_hint > meter_.left()) return errno_error(ENOSPC, "cannot reserve space for", name);
+    if (bytes_hint > meter_.bytes_left()) return errno_error(ENOSPC, "cannot reserve space for", name);
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<CappedWriter>(std::move(writer), name, meter_);
   }

@@ -1,5 +1,5 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
-// or a Queue. Each rule counts the operations that it concerns in an atomic.
+// or a Queue. Each rule has an atomic count of the operations to which it applies.
 // Lock: none.
 // Memory: once a Reader, Writer or Queue is made, it allocates only for injected errors.
 // Ctrl-C: an injected hang ends with `interrupted`. Nothing else here checks for a signal.
@@ -179,7 +179,7 @@ class FaultyQueue final : public Queue {
  public:
   FaultyQueue(std::unique_ptr<Queue> inner, size_t depth, Faults& faults)
       : inner_(std::move(inner)), depth_(depth), faults_(faults), flights_(depth) {
-    failed_.reserve(depth);
+    failed_completions_.reserve(depth);
   }
 
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
@@ -189,7 +189,7 @@ class FaultyQueue final : public Queue {
     for (const Operation& operation : operations.first(accepted)) {
       const Flight flight{.call = FlightTable<Faults>::call_of(operation)};
       if (auto injected = faults_.inject(flight.call); !injected) {
-        failed_.push_back({operation.tag, std::move(injected).error()});
+        failed_completions_.push_back({operation.tag, std::move(injected).error()});
         continue;
       }
       const Operation forwarded = flights_.add(operation, flight);
@@ -202,9 +202,9 @@ class FaultyQueue final : public Queue {
 
   size_t reap(std::span<Completion> out, size_t at_least) override {
     size_t count = 0;
-    for (; count < out.size() && !failed_.empty(); ++count) {
-      out[count] = std::move(failed_.back());
-      failed_.pop_back();
+    for (; count < out.size() && !failed_completions_.empty(); ++count) {
+      out[count] = std::move(failed_completions_.back());
+      failed_completions_.pop_back();
     }
     const size_t missing = at_least > count ? at_least - count : 0;
     const size_t more = inner_->reap(out.subspan(count), missing);
@@ -215,14 +215,14 @@ class FaultyQueue final : public Queue {
     return count + more;
   }
 
-  size_t in_flight() const override { return flights_.in_flight() + failed_.size(); }
+  size_t in_flight() const override { return flights_.in_flight() + failed_completions_.size(); }
 
  private:
   const std::unique_ptr<Queue> inner_;
   const size_t depth_;
   Faults& faults_;
   FlightTable<Faults> flights_;
-  std::vector<Completion> failed_;
+  std::vector<Completion> failed_completions_;
 };
 
 using FaultyBackend = DecoratedBackend<Faults, FaultyQueue, FaultyWriter>;

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-TEST(FaultGrammar, ReadsScopesKindsAndMoments) {
+TEST(FaultGrammar, ReadsScopesKindsAndTimes) {
   const auto faults = parse_faults("eio@0.25+write:enospc@#3+publish:estale@#2..+short@1+emfile@#1");
   ASSERT_OK(faults);
   ASSERT_EQ(faults->size(), 5U);
@@ -42,7 +42,7 @@ TEST(FaultGrammar, ReadsNamesAndTimes) {
   EXPECT_EQ((*faults)[3].name, "");
 }
 
-TEST(FaultGrammar, RefusesTheRestWithARemedy) {
+TEST(FaultGrammar, RefusesOtherTextWithARemedy) {
   for (const auto& [text, hint] : std::vector<std::pair<std::string, std::string>>{{"", "eio@0.01"},
                                                                                    {"eio", "eio@0.01"},
                                                                                    {"eoi@0.1", "'eio'"},
@@ -91,7 +91,7 @@ class Faulty : public testing::Test {
   }
 };
 
-TEST_F(Faulty, EachKindIsItsErrc) {
+TEST_F(Faulty, EachKindGivesItsErrc) {
   const std::vector<std::pair<std::string, Errc>> table{{"eio", Errc::io},
                                                         {"estale", Errc::io},
                                                         {"enospc", Errc::no_space},
@@ -116,7 +116,7 @@ TEST_F(Faulty, EachKindIsItsErrc) {
   EXPECT_ERRC(Errc::truncated, get(*open("short@1").backend));
 }
 
-TEST_F(Faulty, StrikesExactlyTheOperationsMeant) {
+TEST_F(Faulty, AffectsExactlyTheGivenOperations) {
   const Tier third = open("read:eio@#3");
   for (int i = 1; i <= 6; ++i) EXPECT_EQ(get(*third.backend).ok(), i != 3) << i;
   const Tier onwards = open("read:eio@#3..");
@@ -148,7 +148,7 @@ TEST_F(Faulty, ItsErrorsNameTheObject) {
   EXPECT_ERRC(Errc::io, folder->backend->names().stat(""), "'/nowhere/at-all'");
 }
 
-TEST_F(Faulty, ChanceIsSeeded) {
+TEST_F(Faulty, ProbabilitiesAreSeeded) {
   const auto failures = [](const Tier& tier) {
     std::string failed;
     for (int i = 0; i < 400; ++i) failed += get(*tier.backend).ok() ? '.' : 'x';
@@ -162,7 +162,7 @@ TEST_F(Faulty, ChanceIsSeeded) {
   EXPECT_LT(count, 140);
 }
 
-TEST_F(Faulty, EachScopeStrikesItsOwnCalls) {
+TEST_F(Faulty, EachScopeAffectsItsOwnCalls) {
   struct Outcome {
     bool open, read, write, publish, sync, names;
   };
@@ -189,7 +189,7 @@ TEST_F(Faulty, EachScopeStrikesItsOwnCalls) {
   EXPECT_EQ(outcome("names:eio@1"), (std::vector<bool>{true, true, true, true, true, false}));
 }
 
-TEST_F(Faulty, AStruckWriterIsSpentAndLeavesNothing) {
+TEST_F(Faulty, AWriterWithAFaultIsClosedAndLeavesNothing) {
   for (const std::string fault : {"write:enospc@#1", "publish:eio@#1", "sync:eio@#1"}) {
     const Tier tier = open(fault);
     EXPECT_FALSE(put(*tier.backend, "other", Durability::file).ok()) << fault;
@@ -230,7 +230,7 @@ TEST_F(Faulty, AFlipChangesOneBitAndSaysNothing) {
   EXPECT_EQ(changed_bits(out), 1);
 }
 
-TEST_F(Faulty, ANameLeavesAllOthersAlone) {
+TEST_F(Faulty, AFaultWithANameAffectsNoOtherNames) {
   const Tier tier = open("publish/MANIFEST:eio@#2+read/obj:flip@#2+names/folder/deep:ebusy@1");
   Backend& backend = *tier.backend;
   for (const char* name : {"a/MANIFEST", "a/rank-0.bin", "MANIFEST.old"})
@@ -263,7 +263,7 @@ TEST_F(Faulty, KillsTheProcessBeforeTheOperationIsDone) {
   EXPECT_FALSE(std::filesystem::exists(scratch.path() / "second"));
 }
 
-TEST_F(Faulty, HangsThatLongAndGoesOn) {
+TEST_F(Faulty, HangsForTheGivenTimeAndContinues) {
   const Tier tier = open("write:hang=30ms@#1");
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_OK(put(*tier.backend, "other"));
@@ -282,61 +282,63 @@ TEST_F(Faulty, AHangEndsWhenTheProcessIsAskedToStop) {
 }
 
 // Records each publish() and sync_dir() that reaches the back end below the faults.
-class Asked final : public BackendWrapper {
+class RecordingBackend final : public BackendWrapper {
  public:
-  Asked(std::unique_ptr<Backend> inner, std::vector<std::string>& asked)
-      : BackendWrapper(std::move(inner)), asked_(asked), names_(this->inner().names(), asked) {}
+  RecordingBackend(std::unique_ptr<Backend> inner, std::vector<std::string>& calls)
+      : BackendWrapper(std::move(inner)), calls_(calls), names_(this->inner().names(), calls) {}
   Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
-    return std::make_unique<AskedWriter>(std::move(writer), name, asked_);
+    return std::make_unique<RecordingWriter>(std::move(writer), name, calls_);
   }
   Namespace& names() override { return names_; }
 
  private:
-  struct AskedWriter final : WriterWrapper {
-    AskedWriter(std::unique_ptr<Writer> inner, std::string_view its_name, std::vector<std::string>& list)
-        : WriterWrapper(std::move(inner)), name(its_name), asked(list) {}
+  struct RecordingWriter final : WriterWrapper {
+    RecordingWriter(std::unique_ptr<Writer> inner, std::string_view its_name, std::vector<std::string>& list)
+        : WriterWrapper(std::move(inner)), name(its_name), calls(list) {}
     Result<void> publish(Durability wanted, IfExists if_exists) override {
-      asked.push_back(name + (syncs(wanted) ? " durable" : " visible"));
+      calls.push_back(name + (syncs(wanted) ? " durable" : " visible"));
       return inner().publish(wanted, if_exists);
     }
     const std::string name;
-    std::vector<std::string>& asked;
+    std::vector<std::string>& calls;
   };
-  struct AskedNames final : NamespaceWrapper {
-    AskedNames(Namespace& inner, std::vector<std::string>& list) : NamespaceWrapper(inner), asked(list) {}
+  struct RecordingNamespace final : NamespaceWrapper {
+    RecordingNamespace(Namespace& inner, std::vector<std::string>& list)
+        : NamespaceWrapper(inner), calls(list) {}
     Result<void> sync_dir(std::string_view folder) override {
-      asked.push_back("folder '" + std::string(folder) + "'");
+      calls.push_back("folder '" + std::string(folder) + "'");
       return inner().sync_dir(folder);
     }
-    std::vector<std::string>& asked;
+    std::vector<std::string>& calls;
   };
-  std::vector<std::string>& asked_;
-  AskedNames names_;
+  std::vector<std::string>& calls_;
+  RecordingNamespace names_;
 };
 
-TEST_F(Faulty, ALiarSyncsNothingAndReportsSuccess) {
-  std::vector<std::string> asked;
-  const auto through = [&](const char* faults) {
-    asked.clear();
+TEST_F(Faulty, TheFaultLieSyncsNothingAndReportsSuccess) {
+  std::vector<std::string> calls;
+  const auto calls_with = [&](const char* faults) {
+    calls.clear();
     auto tier = open_tier("t=mem:liar", kNoNamedTiers);
     EXPECT_OK(tier);
     const auto backend =
-        faulty(std::make_unique<Asked>(std::move(tier->backend), asked), *parse_faults(faults), 1);
+        faulty(std::make_unique<RecordingBackend>(std::move(tier->backend), calls), *parse_faults(faults), 1);
     EXPECT_OK(put(*backend, "a/MANIFEST", Durability::file_and_name));
     EXPECT_OK(put(*backend, "a/data", Durability::file));
     EXPECT_OK(put(*backend, "a/data", Durability::visible));
     EXPECT_OK(backend->names().sync_dir("a"));
     EXPECT_OK(backend->names().sync_dir(""));
     std::string all;
-    for (const std::string& one : asked) all += one + "; ";
+    for (const std::string& one : calls) all += one + "; ";
     return all;
   };
-  EXPECT_EQ(through("lie@0"), "a/MANIFEST durable; a/data durable; a/data visible; folder 'a'; folder ''; ");
-  EXPECT_EQ(through("lie@1"), "a/MANIFEST visible; a/data visible; a/data visible; ");
-  EXPECT_EQ(through("sync/MANIFEST:lie@1"),
+  EXPECT_EQ(calls_with("lie@0"),
+            "a/MANIFEST durable; a/data durable; a/data visible; folder 'a'; folder ''; ");
+  EXPECT_EQ(calls_with("lie@1"), "a/MANIFEST visible; a/data visible; a/data visible; ");
+  EXPECT_EQ(calls_with("sync/MANIFEST:lie@1"),
             "a/MANIFEST visible; a/data durable; a/data visible; folder 'a'; folder ''; ");
-  EXPECT_EQ(through("lie@#3"), "a/MANIFEST durable; a/data durable; a/data visible; folder ''; ");
+  EXPECT_EQ(calls_with("lie@#3"), "a/MANIFEST durable; a/data durable; a/data visible; folder ''; ");
 }
 
 TEST_F(Faulty, QueuedOperationsFailAsCompletions) {
@@ -351,9 +353,9 @@ TEST_F(Faulty, QueuedOperationsFailAsCompletions) {
   size_t count = 0;
   while (count < 6) count += (*queue)->reap(std::span(completions).subspan(count), 1);
   for (size_t i = 0; i < 6; ++i) {
-    const bool struck = completions[i].tag == 2 || completions[i].tag == 5;
-    EXPECT_EQ(completions[i].bytes.ok(), !struck) << completions[i].tag;
-    if (struck) continue;
+    const bool has_fault = completions[i].tag == 2 || completions[i].tag == 5;
+    EXPECT_EQ(completions[i].bytes.ok(), !has_fault) << completions[i].tag;
+    if (has_fault) continue;
     EXPECT_EQ(outs[completions[i].tag - 1], pattern(1'000));
   }
 }
@@ -389,7 +391,7 @@ TEST_F(Capped, IsFullAtItsCapacity) {
   EXPECT_EQ(left(backend), 8'240U) << "what was replaced is given back";
 }
 
-TEST_F(Capped, CountsWritesAtOffsetsOnceAndDropsWhatIsDropped) {
+TEST_F(Capped, CountsOverwrittenBytesOnceAndFreesUnpublishedBytes) {
   const auto tier = open_tier("t=mem:capped2,capacity=10k", kNoNamedTiers);
   ASSERT_OK(tier);
   Backend& backend = *tier->backend;
@@ -416,7 +418,7 @@ TEST_F(Capped, LinksThatLeadRoundInCirclesAreNotFollowed) {
   EXPECT_EQ(left(*tier->backend), 9'240U);
 }
 
-TEST_F(Capped, WhatOthersGrewBehindItIsNotGivenBackTwice) {
+TEST_F(Capped, BytesOfOtherWritersAreNotGivenBackTwice) {
   const auto tier = open_tier("t=mem:capped3,capacity=10k", kNoNamedTiers);
   ASSERT_OK(tier);
   ASSERT_OK(put(*tier->backend, "object", 1'000));

@@ -3,7 +3,8 @@
 // Memory: once a Reader, Writer or Queue is made, it allocates only for errors.
 // Ctrl-C: every sleep ends within 50 ms with `interrupted`. With a latency, each call that starts after the
 // signal fails at once, even one that cleans up. Only on a thread with an IgnoreInterrupt do calls go on.
-// Crash: the state of the buckets is in memory only. The wrapped back end keeps all of its own promises.
+// Crash: the state of the buckets is in memory only. What the wrapped back end guarantees after a crash does
+// not change.
 #include "io_backends/decorators/throttled.hpp"
 
 #include <algorithm>
@@ -64,8 +65,8 @@ class Pace {
     Time due = pipe.pass(call.bytes, begin);
     auto result = inner();
     if (!result.ok()) return result;
-    // The due time is computed here for a whole object without a length hint, because its size is known only
-    // now.
+    // If a whole object is read without a length hint, its due time is computed only here, because its size
+    // was not known before.
     if (call.bytes == 0) due = pipe.pass(bytes_moved(call, result), begin);
     PENSTOCK_TRY(wait(pipe, due));
     return result;
@@ -134,8 +135,8 @@ void ThrottledQueue::collect(size_t wanted) {
   for (size_t i = 0; i < count; ++i) {
     Completion& done = reaped_[i];
     Flight flight = flights_.take(done);
-    // The due time is computed here for a whole object without a length hint, because its size is known only
-    // now.
+    // If a whole object is read without a length hint, its due time is computed only here, because its size
+    // was not known before.
     if (flight.call.bytes == 0 && done.bytes.ok())
       flight.due = pace_.read_bucket.pass(*done.bytes, flight.submitted);
     delayed_.push_back({flight.due, std::move(done)});
@@ -177,11 +178,11 @@ void TokenBucket::add_lateness(Time due, Time now) {
     continue;
 }
 
-int64_t TokenBucket::take_lateness(int64_t at_most) {
+int64_t TokenBucket::take_lateness(int64_t max_ns) {
   int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
   int64_t taken_ns = 0;
   do {
-    taken_ns = std::min(lateness_ns, at_most);
+    taken_ns = std::min(lateness_ns, max_ns);
   } while (
       !lateness_ns_.compare_exchange_weak(lateness_ns, lateness_ns - taken_ns, std::memory_order_relaxed));
   return taken_ns;

@@ -16,8 +16,8 @@ namespace penstock {
 //
 // Without a latency, an idle pipe saves up at most 10 ms of its flow. With a latency it models a device that
 // transfers one request after the other. A single caller waits for the latency and then for its bytes. The
-// latencies of several callers overlap. If callers woke up too late, later requests start earlier by as much,
-// but by at most 10 ms.
+// latencies of several callers overlap. If callers woke up too late, later requests start earlier by the same
+// time, but by at most 10 ms.
 class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -30,14 +30,14 @@ class TokenBucket {
   Time pass(uint64_t bytes, Time now);
   // Tells the bucket that a caller waited for `due` but woke up late, at `now`. Later requests that find the
   // pipe idle then start earlier by that lateness. Without a latency this does nothing, because an idle pipe
-  // then saves up its flow anyhow.
+  // then saves up its flow in any case.
   void add_lateness(Time due, Time now);
 
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
-  // Subtracts up to `at_most` nanoseconds from lateness_ns_, and returns how many.
-  int64_t take_lateness(int64_t at_most);
+  // Subtracts up to `max_ns` nanoseconds from lateness_ns_, and returns how many.
+  int64_t take_lateness(int64_t max_ns);
 
   const uint64_t bytes_per_s_;
   const int64_t latency_ns_;
@@ -51,7 +51,7 @@ struct Throttling {
   uint64_t write_bytes_per_s = 0;
   std::chrono::nanoseconds latency{0};
 
-  bool any() const { return read_bytes_per_s != 0 || write_bytes_per_s != 0 || latency.count() > 0; }
+  bool has_limits() const { return read_bytes_per_s != 0 || write_bytes_per_s != 0 || latency.count() > 0; }
   static Throttling from_options(const Options& tier_options);
 };
 

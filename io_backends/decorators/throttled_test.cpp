@@ -52,7 +52,7 @@ TEST(TokenBucket, OneCallerHasLatencyAndBytesOneAfterTheOther) {
   EXPECT_EQ(bucket.pass(3'000, now + 20ms), now + 27ms) << "nothing is saved up by what the caller does";
 }
 
-TEST(TokenBucket, WhatWokeTooLateIsMadeUpFor) {
+TEST(TokenBucket, ALateWakeUpLetsLaterRequestsStartEarlier) {
   TokenBucket bucket(1'000'000, 4ms);
   const Clock::time_point start(1h);
   EXPECT_EQ(bucket.pass(3'000, start), start + 7ms);
@@ -75,7 +75,7 @@ TEST(TokenBucket, ManyWaitForTheirLatenciesTogether) {
         << "the pipe is busy: no latency is seen";
 }
 
-TEST(TokenBucket, LatencyAloneHasNoOrder) {
+TEST(TokenBucket, LatenciesWithoutARateOverlap) {
   TokenBucket bucket(0, 4ms);
   const Clock::time_point start(1h);
   EXPECT_EQ(bucket.pass(UINT64_MAX, start), start + 4ms);
@@ -120,7 +120,7 @@ TEST_F(Throttled, OptionsBecomeLimits) {
     EXPECT_OK(options);
     return Throttling::from_options(*options);
   };
-  EXPECT_FALSE(parse({}).any());
+  EXPECT_FALSE(parse({}).has_limits());
   const auto both = parse({{"limit", "150MB/s"}});
   EXPECT_EQ(both.read_bytes_per_s, 150'000'000U);
   EXPECT_EQ(both.write_bytes_per_s, 150'000'000U);
@@ -211,7 +211,7 @@ TEST_F(Throttled, AnInterruptEndsTheWait) {
   simulate_interrupt(0);
 }
 
-TEST_F(Throttled, WhatAnInterruptEndedHasNotHappened) {
+TEST_F(Throttled, AnInterruptedCallChangesNothing) {
   const Tier tier = open(",latency=1ms");
   Backend& backend = *tier.backend;
   put(backend, "object", 10);

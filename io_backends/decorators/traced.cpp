@@ -1,7 +1,8 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
-// or a Queue. Each call does the wrapped call first, without a lock, and then notes it in CallRecorder.
-// Locks: CallRecorder::mutex_ (take_new, totals), then a Shard::mutex (note, take_new), always in this order.
-// No lock is held during a call of the wrapped back end, so a slow call does not delay others.
+// or a Queue. Each call first makes the wrapped call without a lock, and then passes the call to
+// CallRecorder::note().
+// Locks: CallRecorder::mutex_ (take_new_calls, totals), then a Shard::mutex (note, take_new_calls), always in
+// this order. No lock is held during a call of the wrapped back end, so a slow call does not delay others.
 // Memory: note() may allocate, for the first call of a kind and for each call that a trace keeps. If that
 // fails in a destructor, the process ends.
 // Ctrl-C: this file does not check for a signal. A call that a signal ends returns `interrupted` and counts
@@ -68,8 +69,8 @@ class CallRecorder final : public TimedCalls {
   // Adds a finished call to the counts, and to the trace if there is one. Runs on the thread that made the
   // call. `call.bytes`: the bytes that the call moved if it succeeded. `slot`: 0 for a blocking call, else
   // the slot in the queue (from 1).
-  // Lock: takes the lock of this thread's shard. Only take_new() and other threads of the same shard take
-  // that lock, too.
+  // Lock: takes the lock of this thread's shard. Only take_new_calls() and other threads of the same shard
+  // take that lock, too.
   void note(const BackendCall& call, Time started, const Error* error, uint32_t slot = 0) {
     // The clock is read before the lock is taken: a wait for the lock is not part of the call's time.
     const auto duration = Clock::now() - started;
@@ -104,10 +105,10 @@ class CallRecorder final : public TimedCalls {
     return result.ok() ? nullptr : &result.error();
   }
 
-  // Returns the calls since the last take_new(), and empties one shard after the other. So a call that ends
-  // meanwhile is in this result or in the next one, never in both. The thread that runs a repeat calls this
-  // before and after the repeat.
-  TimesByCall take_new() override {
+  // Returns the calls since the last take_new_calls(), and empties one shard after the other. So a call that
+  // ends meanwhile is in this result or in the next one, never in both. The thread that runs a repeat calls
+  // this before and after the repeat.
+  TimesByCall take_new_calls() override {
     const std::lock_guard lock(mutex_);
     TimesByCall taken;
     for (Shard& shard : shards_) {
@@ -116,17 +117,17 @@ class CallRecorder final : public TimedCalls {
       shard.times.clear();
     }
     merge(taken_total_, taken);
-    merge(taken, not_taken_);
-    not_taken_.clear();
+    merge(taken, calls_not_taken_);
+    calls_not_taken_.clear();
     return taken;
   }
-  // Returns all calls since the beginning. It gets the latest calls from take_new(), and keeps them in
-  // not_taken_ so that the next take_new() of a caller still returns them. It locks mutex_ only after
-  // take_new() has released it, because mutex_ is not recursive.
+  // Returns all calls since the beginning. It gets the latest calls from take_new_calls(), and keeps them in
+  // calls_not_taken_ so that the next take_new_calls() of a caller still returns them. It locks mutex_ only
+  // after take_new_calls() has released it, because mutex_ is not recursive.
   TimesByCall totals() override {
-    TimesByCall taken = take_new();
+    TimesByCall taken = take_new_calls();
     const std::lock_guard lock(mutex_);
-    merge(not_taken_, taken);
+    merge(calls_not_taken_, taken);
     return taken_total_;
   }
 
@@ -143,8 +144,8 @@ class CallRecorder final : public TimedCalls {
   std::atomic<uint64_t> calls_seen_{0};
   std::optional<TraceFile> file_;
   std::mutex mutex_;
-  TimesByCall taken_total_;  // all calls that take_new() has collected from the shards
-  TimesByCall not_taken_;    // calls in taken_total_ that the next take_new() must still return
+  TimesByCall taken_total_;      // all calls that take_new_calls() has collected from the shards
+  TimesByCall calls_not_taken_;  // calls in taken_total_ that the next take_new_calls() must still return
 };
 
 class TracedReader final : public DecoratedReader<CallRecorder> {
@@ -221,8 +222,8 @@ class TracedQueue final : public Queue {
   size_t in_flight() const override { return inner_->in_flight(); }
 
  private:
-  // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. They are
-  // not counted.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. Such
+  // operations are not counted.
   const std::unique_ptr<Queue> inner_;
   const size_t depth_;
   CallRecorder& times_;
@@ -266,7 +267,7 @@ TimedCalls* timed_calls(Backend& backend) {
 
 TimesByCall take_call_times(Backend& backend) {
   TimedCalls* const calls = timed_calls(backend);
-  return calls == nullptr ? TimesByCall{} : calls->take_new();
+  return calls == nullptr ? TimesByCall{} : calls->take_new_calls();
 }
 
 }  // namespace penstock

@@ -1,10 +1,10 @@
 // Measures how long each operation of a back end takes, and on request writes a trace of them. No other
 // decorator measures time.
 //
-// It is the outermost decorator, so that it measures the time that the caller waits. A blocking call counts
-// from its begin to its return. An operation of a Queue counts from submit() until reap() returns it. The
-// measurement of each call or operation costs two reads of the clock and one addition to a histogram of the
-// calling thread.
+// It is the outermost decorator, so that it measures the time that the caller waits. The time of a blocking
+// call is from its begin to its return. The time of an operation of a Queue is from submit() until reap()
+// returns it. The measurement of each call or operation costs two reads of the clock and one addition to a
+// histogram of the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,10 @@ void merge(TimesByCall& into, const TimesByCall& from);
 class TimedCalls {
  public:
   virtual ~TimedCalls() = default;
-  // Returns the calls since the last take_new(), or since the beginning.
-  virtual TimesByCall take_new() = 0;
-  // Returns all calls since the beginning. Does not change what take_new() returns.
+  // Returns the counts of all calls since the last take_new_calls(). The first take_new_calls() returns the
+  // counts since the beginning.
+  virtual TimesByCall take_new_calls() = 0;
+  // Returns the counts of all calls since the beginning. Does not change what take_new_calls() returns.
   virtual TimesByCall totals() = 0;
 };
 
@@ -55,7 +56,7 @@ Result<std::unique_ptr<Backend>> traced(std::unique_ptr<Backend> inner, const st
 // The counts of a back end that traced() made; null for any other back end.
 TimedCalls* timed_calls(Backend& backend);
 
-// Returns TimedCalls::take_new() of a back end that traced() made; empty for any other back end.
+// Returns TimedCalls::take_new_calls() of a back end that traced() made; empty for any other back end.
 TimesByCall take_call_times(Backend& backend);
 
 }  // namespace penstock

@@ -29,7 +29,7 @@ class Traced : public testing::Test {
     ASSERT_OK((*writer)->publish(Durability::visible));
   }
   // Formats the counts: "create 1, write 1 (5 bytes), ..."
-  static std::string words(const TimesByCall& times) {
+  static std::string counts_text(const TimesByCall& times) {
     std::string text;
     for (const auto& [call, of_call] : times) {
       text += (text.empty() ? "" : ", ") + std::string(timed_call_name(call)) + " " +
@@ -41,7 +41,7 @@ class Traced : public testing::Test {
   }
 };
 
-TEST_F(Traced, NoneIsUnlessAskedFor) {
+TEST_F(Traced, OnlyTheOptionsTimesAndTraceMeasureCalls) {
   EXPECT_EQ(timed_calls(*open("").backend), nullptr);
   EXPECT_EQ(timed_calls(*open(",latency=1us").backend), nullptr);
   EXPECT_NE(timed_calls(*open(",times=1").backend), nullptr);
@@ -53,9 +53,9 @@ TEST_F(Traced, CountsEveryCallOnce) {
   const Tier tier = open(",times=1");
   TimedCalls& calls = *timed_calls(*tier.backend);
   put(*tier.backend, "folder/object", 1000);
-  EXPECT_EQ(words(calls.take_new()), "create 1, write 1 (1000 bytes), publish 1");
+  EXPECT_EQ(counts_text(calls.take_new_calls()), "create 1, write 1 (1000 bytes), publish 1");
   EXPECT_OK(tier.backend->create("dropped"));
-  EXPECT_EQ(words(calls.take_new()), "create 1, discard 1");
+  EXPECT_EQ(counts_text(calls.take_new_calls()), "create 1, discard 1");
   {
     const auto reader = tier.backend->open("folder/object");
     ASSERT_OK(reader);
@@ -64,7 +64,7 @@ TEST_F(Traced, CountsEveryCallOnce) {
     EXPECT_OK((*reader)->read_at(100, out));
     EXPECT_OK((*reader)->size());
   }
-  EXPECT_EQ(words(calls.take_new()), "open 1, read 2 (200 bytes), close 1, stat 1");
+  EXPECT_EQ(counts_text(calls.take_new_calls()), "open 1, read 2 (200 bytes), close 1, stat 1");
   Namespace& names = tier.backend->names();
   EXPECT_OK(names.stat("folder/object"));
   EXPECT_OK(names.list("folder", [](const Entry&) { return true; }));
@@ -73,24 +73,24 @@ TEST_F(Traced, CountsEveryCallOnce) {
   EXPECT_OK(names.sync_dir(""));
   EXPECT_OK(names.remove("object"));
   EXPECT_OK(names.lock("lock"));
-  EXPECT_EQ(words(calls.take_new()),
+  EXPECT_EQ(counts_text(calls.take_new_calls()),
             "list 1, stat 1, make_folders 1, rename 1, remove 1, sync_folder 1, lock 1");
 }
 
-TEST_F(Traced, WhatIsTakenIsStillPartOfAll) {
+TEST_F(Traced, TakenCallsAreStillInTheTotals) {
   const Tier tier = open(",times=1");
   TimedCalls& calls = *timed_calls(*tier.backend);
   put(*tier.backend, "a", 10);
-  EXPECT_EQ(words(calls.totals()), "create 1, write 1 (10 bytes), publish 1");
-  EXPECT_EQ(words(calls.take_new()), "create 1, write 1 (10 bytes), publish 1")
+  EXPECT_EQ(counts_text(calls.totals()), "create 1, write 1 (10 bytes), publish 1");
+  EXPECT_EQ(counts_text(calls.take_new_calls()), "create 1, write 1 (10 bytes), publish 1")
       << "totals() took nothing away";
-  EXPECT_EQ(words(calls.take_new()), "");
+  EXPECT_EQ(counts_text(calls.take_new_calls()), "");
   put(*tier.backend, "b", 10);
-  EXPECT_EQ(words(calls.totals()), "create 2, write 2 (20 bytes), publish 2");
-  EXPECT_EQ(words(calls.take_new()), "create 1, write 1 (10 bytes), publish 1");
+  EXPECT_EQ(counts_text(calls.totals()), "create 2, write 2 (20 bytes), publish 2");
+  EXPECT_EQ(counts_text(calls.take_new_calls()), "create 1, write 1 (10 bytes), publish 1");
 }
 
-TEST_F(Traced, StandsOutsideOfFaultsAndThrottling) {
+TEST_F(Traced, IncludesFaultsAndThrottling) {
   const Tier tier = open(",latency=5ms,fail=read:eio@#1,times=1");
   put(*tier.backend, "object", 100);
   std::array<std::byte, 100> out{};
@@ -112,7 +112,7 @@ TEST_F(Traced, AnOperationOfAQueueLastsFromSubmitToReap) {
   ASSERT_OK(reader);
   const auto queue = tier.backend->queue(4);
   ASSERT_OK(queue);
-  calls.take_new();
+  calls.take_new_calls();
   std::array<std::byte, 1000> out{};
   const std::array<Operation, 3> operations{Operation{ReadAt{reader->get(), 0, std::span(out).first(10)}, 7},
                                             Operation{ReadObject{"object", 1000, out}, 8},
@@ -123,8 +123,8 @@ TEST_F(Traced, AnOperationOfAQueueLastsFromSubmitToReap) {
   uint64_t tags = 0;
   for (const Completion& one : done) tags += one.tag;
   EXPECT_EQ(tags, 24U) << "the caller's own";
-  const TimesByCall times = calls.take_new();
-  EXPECT_EQ(words(times), "read 1 (10 bytes), read_object 2 (1000 bytes) (1 failed)");
+  const TimesByCall times = calls.take_new_calls();
+  EXPECT_EQ(counts_text(times), "read 1 (10 bytes), read_object 2 (1000 bytes) (1 failed)");
   EXPECT_GE(times.at(CallKind::read).ns.min(), 5'000'000U);
 }
 
@@ -138,7 +138,8 @@ TEST_F(Traced, ThreadsAreCountedTogether) {
         for (int k = 0; k < 50; ++k) put(*tier.backend, std::to_string(i) + "/" + std::to_string(k), 3);
       });
   }
-  EXPECT_EQ(words(timed_calls(*tier.backend)->take_new()), "create 400, write 400 (1200 bytes), publish 400");
+  EXPECT_EQ(counts_text(timed_calls(*tier.backend)->take_new_calls()),
+            "create 400, write 400 (1200 bytes), publish 400");
 }
 
 TEST_F(Traced, ATraceThatCannotBeWrittenIsAnErrorAtOnce) {
@@ -163,7 +164,7 @@ TEST(CallTrace, ThreadsBeyondThirtyTwoBitsOfLanesKeepRowsOfTheirOwn) {
   EXPECT_NE(text.str().find(R"("tid":4295000007,)"), std::string::npos) << text.str();
 }
 
-TEST(JsonText, EscapesWhatHasToBe) {
+TEST(JsonText, EscapesQuotesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(json_text("plain/name"), "plain/name");
   EXPECT_EQ(json_text("a\"b\\c\nd\x01"), "a\\\"b\\\\c\\u000ad\\u0001");
   EXPECT_EQ(json_text("\xc3\xa9\xe6\xb0\xb4"), "\xc3\xa9\xe6\xb0\xb4");

@@ -1,7 +1,7 @@
 // Base classes of decorators. Each forwards every call to the wrapped object through a hook:
-// `hook.around(call, inner)` gets the description of the call and a function `inner` that makes it. It
-// returns the result of `inner` or an error. So a decorator consists of one hook and of overrides for the few
-// calls that need more than the hook.
+// `hook.around(call, inner)` gets the description of the call and a function `inner` that makes the call.
+// around() returns the result of `inner` or an error. So a decorator consists of one hook and of overrides
+// for the few calls that need more than the hook.
 //
 // A Queue has no base class here. A decorator writes its own, which uses FlightTable: it replaces the
 // decorated Readers in the operations by the wrapped ones.

@@ -40,8 +40,8 @@ ssize_t read_aligned(int fd, size_t block, uint64_t offset, std::span<std::byte>
 ssize_t read_bounced(int fd, size_t block, uint64_t offset, std::span<std::byte> out) {
   const size_t skip_bytes = offset % block;
   Buffer& buffer = thread_buffer(2 * block);
-  const size_t room = buffer.capacity() / block * block;
-  const size_t wanted = std::min(room, skip_bytes + out.size());
+  const size_t usable_bytes = buffer.capacity() / block * block;
+  const size_t wanted = std::min(usable_bytes, skip_bytes + out.size());
   const ssize_t moved = ::pread(fd, buffer.data(), round_up(wanted, block), off_t(offset - skip_bytes));
   if (moved < 0) return moved;
   if (size_t(moved) <= skip_bytes) return 0;
@@ -101,12 +101,12 @@ void clear_o_direct(int fd) {
   if (flags >= 0 && (flags & O_DIRECT) != 0) ::fcntl(fd, F_SETFL, flags & ~O_DIRECT);
 }
 
-FullIo pread_direct(int fd, const DirectAlignment& wanted, uint64_t offset, std::span<std::byte> out) {
+FullIo pread_direct(int fd, const DirectAlignment& alignment, uint64_t offset, std::span<std::byte> out) {
   return full_io(out.size(), [&](size_t done) {
     const std::span<std::byte> rest = out.subspan(done);
-    return is_aligned(wanted, offset + done, rest.data())
-               ? read_aligned(fd, wanted.offset, offset + done, rest)
-               : read_bounced(fd, wanted.offset, offset + done, rest);
+    return is_aligned(alignment, offset + done, rest.data())
+               ? read_aligned(fd, alignment.offset, offset + done, rest)
+               : read_bounced(fd, alignment.offset, offset + done, rest);
   });
 }
 

@@ -1,5 +1,5 @@
-// Reads that bypass the page cache (O_DIRECT). Memory, offset and length of such a read must be aligned.
-// Unaligned reads go through a buffer.
+// Direct reads, which bypass the page cache (O_DIRECT). Memory, offset and length of a direct read must be
+// aligned. Unaligned reads go through a buffer.
 #pragma once
 
 #include <atomic>
@@ -25,17 +25,17 @@ struct alignas(uint64_t) DirectAlignment {  // aligned, so that an atomic can lo
 };
 
 // Asks the file system for the alignment (statx with STATX_DIOALIGN, Linux 6.1). Returns kBufferAlignment if
-// the file system does not tell, and no value if the file has no direct I/O.
+// the file system does not report it, and no value if the file has no direct I/O.
 std::optional<DirectAlignment> direct_alignment(int fd);
 
 // Whether the files of a back end are opened with O_DIRECT. Once direct I/O has been turned off, it stays
-// off. Any thread may call it.
+// off. Any thread may call this class.
 class DirectMode {
  public:
   DirectMode(bool on, bool may_turn_off) : may_turn_off_(may_turn_off), on_(on) {}
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // Whether turn_off() may be called, as fallback=buffered allows. It is called when the file system has no
-  // direct I/O, and then all later opens use the page cache.
+  // Whether turn_off() may be called: the option fallback=buffered allows it. turn_off() is called when the
+  // file system has no direct I/O, and then all later opens use the page cache.
   bool may_turn_off() const { return may_turn_off_; }
   void turn_off() {
     turned_off_.store(true, std::memory_order_relaxed);
@@ -64,12 +64,12 @@ void clear_o_direct(int fd);
 // Reads from a descriptor with O_DIRECT; offset, length and memory need not be aligned. If `offset` and the
 // start of `out` are aligned, it makes one system call, and only an unaligned end goes through a buffer. If
 // they are not aligned, all bytes go through a buffer of 1 MiB that each thread keeps.
-FullIo pread_direct(int fd, const DirectAlignment& wanted, uint64_t offset, std::span<std::byte> out);
+FullIo pread_direct(int fd, const DirectAlignment& alignment, uint64_t offset, std::span<std::byte> out);
 
 // Whether a direct read may start at this offset and write to this memory.
-inline bool is_aligned(const DirectAlignment& wanted, uint64_t offset, const std::byte* memory) {
+inline bool is_aligned(const DirectAlignment& alignment, uint64_t offset, const std::byte* memory) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
-  return offset % wanted.offset == 0 && reinterpret_cast<uintptr_t>(memory) % wanted.memory == 0;
+  return offset % alignment.offset == 0 && reinterpret_cast<uintptr_t>(memory) % alignment.memory == 0;
 }
 
 // `bytes` rounded up to a multiple of `block`.
@@ -78,7 +78,7 @@ constexpr uint64_t round_up(uint64_t bytes, uint64_t block) {
 }
 
 // The read that the system must do for an operation, extended to whole blocks: `padded_bytes` bytes from
-// `offset` into `into`. The operation does not want the first `skip_bytes` of them.
+// `offset` into `into`. The first `skip_bytes` of these bytes are not part of the operation.
 struct AlignedRead {
   std::byte* into = nullptr;
   uint64_t offset = 0;
@@ -86,16 +86,17 @@ struct AlignedRead {
   size_t padded_bytes = 0;
 };
 
-// Plans a read of `bytes` bytes from `offset`. It goes directly to `room` if that is aligned and has space
-// for whole blocks, all of which may be overwritten. Otherwise it goes to `bounce`, which grows as needed.
-// For buffered reads (`direct` is empty) it always goes to `room`.
+// Plans a read of `bytes` bytes from `offset`. It goes directly to `destination` if that is aligned and has
+// space for whole blocks, all of which may be overwritten. Otherwise it goes to `bounce`, which grows as
+// needed. For buffered reads (`direct` is empty) it always goes to `destination`.
 inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, uint64_t offset, size_t bytes,
-                             std::span<std::byte> room, Buffer& bounce) {
-  if (!direct) return {room.data(), offset, 0, bytes};
+                             std::span<std::byte> destination, Buffer& bounce) {
+  if (!direct) return {destination.data(), offset, 0, bytes};
   const auto skip_bytes = size_t(offset % direct->offset);
   const auto padded_bytes = size_t(round_up(skip_bytes + bytes, direct->offset));
-  if (skip_bytes == 0 && padded_bytes <= room.size() && is_aligned(*direct, offset, room.data()))
-    return {room.data(), offset, 0, padded_bytes};
+  if (skip_bytes == 0 && padded_bytes <= destination.size() &&
+      is_aligned(*direct, offset, destination.data()))
+    return {destination.data(), offset, 0, padded_bytes};
   bounce.grow(padded_bytes);
   return {bounce.data(), offset - skip_bytes, skip_bytes, padded_bytes};
 }

@@ -1,9 +1,10 @@
 // Threads: one thread at a time uses a DirectWriter.
 // Lock: none.
-// Memory: open_file() allocates stage_, a buffer of 1 MiB. An append allocates only the text of an error.
-// Ctrl-C: not checked, and a call is repeated after EINTR.
-// Crash: an object that publish() has not named yet disappears or keeps a temporary name; posix_writer.cpp
-// tells more.
+// Memory: open_file() allocates block_buffer_, a buffer of 1 MiB. An append allocates only the text of an
+// error.
+// Ctrl-C: this file does not check for a signal, and a call is repeated after EINTR.
+// Crash: an object that publish() has not named yet disappears or keeps a temporary name (posix_writer.cpp
+// explains why).
 #include "io_backends/files/direct_writer.hpp"
 
 #include <fcntl.h>
@@ -41,12 +42,12 @@ class DirectWriter final : public PosixWriter {
   Result<void> open_file() override;
   Result<void> write_direct(uint64_t offset, std::span<const std::byte> bytes);
   size_t bytes_without_copy(std::span<const std::byte> bytes) const;
-  Result<void> append_staged(std::span<const std::byte> bytes);
-  Result<void> flush_stage();
+  Result<void> append_buffered(std::span<const std::byte> bytes);
+  Result<void> flush_buffer();
 
   DirectMode& mode_;
-  Buffer stage_;
-  size_t staged_bytes_ = 0;
+  Buffer block_buffer_;
+  size_t buffered_bytes_ = 0;
   bool is_direct_ = false;
 };
 
@@ -56,7 +57,7 @@ class DirectWriter final : public PosixWriter {
 Result<void> DirectWriter::open_file() {
   is_direct_ = mode_.on();
   // The buffer is allocated before the file is made. So if there is no memory, no file remains in the folder.
-  if (is_direct_) stage_.grow(kDirectBlockBytes);
+  if (is_direct_) block_buffer_.grow(kDirectBlockBytes);
   Result<void> opened = create_file(is_direct_ ? O_DIRECT : 0);
   if (!opened && is_direct_ && opened.error().sys_errno == EINVAL) {
     if (!mode_.may_turn_off()) return no_direct_io(folder_.full_path(name_));
@@ -70,7 +71,7 @@ Result<void> DirectWriter::open_file() {
 // Writes aligned bytes directly. Writes other bytes through the page cache, and switches O_DIRECT off
 // meanwhile. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off. If the
 // kernel writes only a part of an aligned write (at a size limit or the end of the device), the rest goes
-// through the page cache, too. If that write fails, its error tells why the first one was short.
+// through the page cache, too. If that second write fails, its error shows why the first write was short.
 Result<void> DirectWriter::write_direct(uint64_t offset, std::span<const std::byte> bytes) {
   if (are_aligned_blocks(offset, bytes.size(), bytes.data())) {
     const FullIo io = write_some(offset, bytes);
@@ -87,21 +88,22 @@ Result<void> DirectWriter::write_direct(uint64_t offset, std::span<const std::by
   return success();
 }
 
-Result<void> DirectWriter::flush_stage() {
-  if (staged_bytes_ == 0) return success();
-  const size_t aligned_bytes = staged_bytes_ / kBufferAlignment * kBufferAlignment;
-  const uint64_t offset = position_ - staged_bytes_;
-  if (aligned_bytes != 0) PENSTOCK_TRY(write_direct(offset, stage_.first(aligned_bytes)));
-  if (aligned_bytes != staged_bytes_)
-    PENSTOCK_TRY(write_direct(offset + aligned_bytes, stage_.first(staged_bytes_).subspan(aligned_bytes)));
-  staged_bytes_ = 0;
+Result<void> DirectWriter::flush_buffer() {
+  if (buffered_bytes_ == 0) return success();
+  const size_t aligned_bytes = buffered_bytes_ / kBufferAlignment * kBufferAlignment;
+  const uint64_t offset = position_ - buffered_bytes_;
+  if (aligned_bytes != 0) PENSTOCK_TRY(write_direct(offset, block_buffer_.first(aligned_bytes)));
+  if (aligned_bytes != buffered_bytes_)
+    PENSTOCK_TRY(
+        write_direct(offset + aligned_bytes, block_buffer_.first(buffered_bytes_).subspan(aligned_bytes)));
+  buffered_bytes_ = 0;
   return success();
 }
 
 // Returns how many of the appended bytes can be written directly, without a copy. Appends of less than
-// kDirectBlockBytes are copied to stage_, because a system call for each of them would cost more.
+// kDirectBlockBytes are copied to block_buffer_, because a system call for each of them would cost more.
 size_t DirectWriter::bytes_without_copy(std::span<const std::byte> bytes) const {
-  if (staged_bytes_ != 0 || bytes.size() < kDirectBlockBytes ||
+  if (buffered_bytes_ != 0 || bytes.size() < kDirectBlockBytes ||
       !are_aligned_blocks(position_, 0, bytes.data()))
     return 0;
   return bytes.size() / kBufferAlignment * kBufferAlignment;
@@ -113,17 +115,17 @@ Result<void> DirectWriter::append(std::span<const std::byte> bytes) {
   const size_t uncopied_bytes = bytes_without_copy(bytes);
   if (uncopied_bytes != 0) PENSTOCK_TRY(write_direct(position_, bytes.first(uncopied_bytes)));
   position_ += uncopied_bytes;
-  return append_staged(bytes.subspan(uncopied_bytes));
+  return append_buffered(bytes.subspan(uncopied_bytes));
 }
 
-Result<void> DirectWriter::append_staged(std::span<const std::byte> bytes) {
+Result<void> DirectWriter::append_buffered(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const size_t count = std::min(bytes.size(), kDirectBlockBytes - staged_bytes_);
-    std::memcpy(stage_.data() + staged_bytes_, bytes.data(), count);
-    staged_bytes_ += count;
+    const size_t count = std::min(bytes.size(), kDirectBlockBytes - buffered_bytes_);
+    std::memcpy(block_buffer_.data() + buffered_bytes_, bytes.data(), count);
+    buffered_bytes_ += count;
     position_ += count;
     bytes = bytes.subspan(count);
-    if (staged_bytes_ == kDirectBlockBytes) PENSTOCK_TRY(flush_stage());
+    if (buffered_bytes_ == kDirectBlockBytes) PENSTOCK_TRY(flush_buffer());
   }
   return success();
 }
@@ -138,14 +140,14 @@ Result<void> DirectWriter::append(std::span<const std::span<const std::byte>> pi
 Result<void> DirectWriter::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   if (!is_direct_) return PosixWriter::write_at(offset, bytes);
   PENSTOCK_TRY(check_unfinished());
-  PENSTOCK_TRY(flush_stage());
+  PENSTOCK_TRY(flush_buffer());
   return write_direct(offset, bytes);
 }
 
-// Writes the bytes in stage_ first, so that the sync of PosixWriter::publish() includes them.
+// Writes the bytes in block_buffer_ first, so that the sync of PosixWriter::publish() includes them.
 Result<void> DirectWriter::publish(Durability wanted, IfExists if_exists) {
   PENSTOCK_TRY(check_unfinished());
-  if (Result<void> flushed = flush_stage(); !flushed) {
+  if (Result<void> flushed = flush_buffer(); !flushed) {
     discard();
     return flushed;
   }

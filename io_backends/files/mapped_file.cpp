@@ -6,7 +6,7 @@
 // nothing.
 // Signals: SIGBUS only. Its handler replaces lost pages by zeros. It passes any other SIGBUS to the earlier
 // handler, or to the system, which ends the process.
-// Ctrl-C: not checked, because nothing waits except for the lock.
+// Ctrl-C: this file does not check for a signal, because nothing waits except for the lock.
 // Crash: files are only read.
 #include "io_backends/files/mapped_file.hpp"
 

@@ -19,8 +19,8 @@ namespace penstock {
 // bytes.
 //
 // The first mapping installs the handler. The handler passes any other SIGBUS to the earlier handler, or to
-// the system, which ends the process. If the program installs its own handler later, that must pass the
-// SIGBUS signals that it does not handle to this handler.
+// the system, which ends the process. If the program installs a handler of its own later, that new handler
+// must pass each SIGBUS that it does not handle to the handler of this module.
 class MappedFile {
  public:
   MappedFile() = default;

@@ -1,9 +1,10 @@
-// Threads: any thread. The functions share nothing that changes.
+// Threads: any thread may call the functions. They share no data that changes.
 // Lock: none.
 // Memory: paths and errors allocate. warm() has a buffer of 256 KiB. by_mincore() maps up to 65,536 pages at
 // a time.
-// Ctrl-C: not checked; an open or a read is repeated after EINTR. The caller checks between two files.
-// Crash: no file changes. evict() writes dirty pages back, but not so that they survive a power cut.
+// Ctrl-C: this file does not check for a signal; an open or a read is repeated after EINTR. The caller checks
+// between two files.
+// Crash: no file changes. evict() writes dirty pages back, but does not make them durable.
 #include "io_backends/files/page_cache.hpp"
 
 #include <fcntl.h>
@@ -46,9 +47,9 @@ Result<Fd> open_file(const std::filesystem::path& file, std::string_view operati
   return fd;
 }
 
-// Whether mincore() tells this user the truth. It does so only to users who own the file or may write it. To
-// others it always answers "all resident".
-bool mincore_is_honest(int fd, const struct stat& status) {
+// Whether mincore() reports the real state of the pages to this user. It does that only for users who own the
+// file or may write it. For others it always reports "all resident".
+bool mincore_is_exact(int fd, const struct stat& status) {
   if (::geteuid() == 0 || ::geteuid() == status.st_uid) return true;
   return ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
 }
@@ -56,7 +57,7 @@ bool mincore_is_honest(int fd, const struct stat& status) {
 Residency by_mincore(int fd, const struct stat& status) {
   Residency found;
   found.total_bytes = uint64_t(status.st_size);
-  if (!mincore_is_honest(fd, status)) return found;
+  if (!mincore_is_exact(fd, status)) return found;
   constexpr uint64_t kPagesAtOnce = 65536;
   const uint64_t page_size = page_bytes();
   std::vector<unsigned char> pages;

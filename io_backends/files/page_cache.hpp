@@ -25,8 +25,8 @@ struct Residency {
 Result<Residency> residency(const std::filesystem::path& file);
 
 // Writes dirty pages of the file back and asks the kernel to evict its pages. Success does not prove that the
-// pages are gone; residency() tells that. Fails with io or no_space if bytes of the file could not be
-// written, now or earlier. These bytes are lost.
+// pages are gone; residency() reports whether they are. Fails with io or no_space if bytes of the file could
+// not be written, now or earlier. These bytes are lost.
 Result<void> evict(const std::filesystem::path& file);
 
 // Drops clean pages, dentries and inodes of the whole machine (/proc/sys/vm/drop_caches). Fails with

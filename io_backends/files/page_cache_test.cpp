@@ -37,13 +37,13 @@ TEST_F(PageCache, EvictsAndWarms) {
   EXPECT_EQ(found->fraction(), 1.0);
 }
 
-TEST_F(PageCache, AnEmptyFileIsNeither) {
+TEST_F(PageCache, AnEmptyFileHasNoResidentPart) {
   const auto found = residency(write("empty", 0));
   ASSERT_OK(found);
   EXPECT_EQ(found->fraction(), 0.0);
 }
 
-TEST_F(PageCache, WhatIsNotThereIsNamed) {
+TEST_F(PageCache, ErrorsNameAMissingFile) {
   const auto path = scratch_.path() / "nothing";
   for (const auto& result : {evict(path), warm(path)}) {
     EXPECT_ERRC(Errc::not_found, result);
@@ -53,7 +53,7 @@ TEST_F(PageCache, WhatIsNotThereIsNamed) {
 }
 
 // For files of another user, mincore() reports that all pages are resident. A user without rights must get
-// the truth or no answer instead.
+// the real state or no answer.
 TEST_F(PageCache, SomebodyElsesFileIsUnverifiedOrTrue) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make files for somebody else";
   const auto path = write("file", 100'000);

@@ -2,7 +2,7 @@
 // Lock: this file has no mutex. lock() takes a lock of the system on a file, and does not wait for it. The
 // lock ends when its descriptor is closed, also after a kill.
 // Memory: names, entries and errors allocate.
-// Ctrl-C: not checked. A call that fails with EINTR is repeated.
+// Ctrl-C: this file does not check for a signal. A call that fails with EINTR is repeated.
 // Crash: a power cut may undo a rename or a removal until sync_dir() has synced the folder.
 #include "io_backends/files/posix_names.hpp"
 
@@ -30,7 +30,8 @@ class LockFile final : public Lock {
   Fd fd_;
 };
 
-// Returns the text that names the holder of a lock. The boot id tells whether the machine has rebooted since.
+// Returns the text that names the holder of a lock. The boot id shows whether the machine has rebooted since
+// the lock was taken.
 std::string holder_text() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -113,8 +114,8 @@ Result<void> PosixNamespace::list_all(std::string_view folder, const std::functi
     const std::string_view name(found->d_name);
     if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
     entry.name.assign(prefix).append(name);
-    PENSTOCK_ASSIGN(const bool shown, describe(root_, folder_fd, *found, entry, skipped));
-    if (shown && !visit(entry)) return success();
+    PENSTOCK_ASSIGN(const bool is_listed, describe(root_, folder_fd, *found, entry, skipped));
+    if (is_listed && !visit(entry)) return success();
   }
   if (errno != 0) return root_.error(errno, "cannot list", folder);
   return success();

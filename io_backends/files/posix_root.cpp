@@ -2,7 +2,8 @@
 // Lock: mutex_ guards descriptors_ and changes of fd_. It is held during an open or stat of the root, never
 // during an mkdir or fsync. fd_ is read without the lock: the acquire load pairs with the release store.
 // Memory: names and errors allocate. SystemName does not.
-// Ctrl-C: not checked. Calls that open, make or sync a folder are repeated after EINTR.
+// Ctrl-C: this file does not check for a signal. Calls that open, make or sync a folder are repeated after
+// EINTR.
 // Crash: a power cut may remove a new folder until its parent folder is synced. make_root() syncs the parents
 // of the folders that it makes. After make_folders() the caller syncs with sync_folders_above() or
 // sync_folder().
@@ -51,8 +52,8 @@ std::string PosixRoot::full_path(std::string_view name) const {
 
 // Returns the root's descriptor. Takes the lock only to open the root: at the first call, and after
 // make_root() has found the root removed. Every descriptor stays open as long as this object exists, even
-// after make_root() has replaced it. Otherwise another file could get its number while a thread still uses
-// the number.
+// after make_root() has replaced it. Otherwise another file could get the number of a closed descriptor while
+// a thread still uses that number.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
@@ -84,8 +85,8 @@ void remove_temporary_files(const Backend& backend, std::string_view folder) {
   std::filesystem::recursive_directory_iterator entry(*root, failure);
   const std::filesystem::recursive_directory_iterator end;
   while (!failure && entry != end) {
-    // The file is removed only after the iterator has moved on, because the iterator still reads the current
-    // entry to do that.
+    // The file is removed only after the iterator has moved on, because the iterator reads the current entry
+    // in order to move on.
     const std::filesystem::path path = entry->path();
     entry.increment(failure);
     std::error_code ignored;

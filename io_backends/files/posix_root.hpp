@@ -19,8 +19,8 @@
 
 namespace penstock {
 
-// Prefix of the temporary name of an unpublished object, used if the file system has no O_TMPFILE. Lists skip
-// names with this prefix. A killed process leaves such a file behind; it may be deleted.
+// Prefix of the temporary name of an unpublished object, used if the file system has no O_TMPFILE. Listings
+// skip names with this prefix. A killed process leaves such a file behind; it may be deleted.
 inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
 
 // Removes the files with kTemporaryPrefix in and below `folder` ("" is the root), and ignores errors. No

@@ -3,11 +3,12 @@
 // system call.
 // Lock: none of its own. The first call may take the lock of PosixRoot, in fd() and make_folders().
 // Memory: an append allocates only the text of an error.
-// Ctrl-C: not checked, and a call is repeated after EINTR. A publish() that has started runs to its end. The
-// caller checks interrupted() between appends and then destroys the writer, which removes the unpublished
-// object.
-// Crash: before give_name() the object has no name, or a temporary one that lists skip. After give_name() it
-// has its name and all its bytes. The comment at publish() explains what a power cut may remove.
+// Ctrl-C: this file does not check for a signal, and a call is repeated after EINTR. A publish() that has
+// started runs to its end. The caller checks interrupted() between appends and then destroys the writer,
+// which removes the unpublished object.
+// Crash: before give_name() the object has no name, or a temporary name, which listings skip. After
+// give_name() it has its name and all its bytes. The comment at publish() explains what a power cut may
+// remove.
 #include "io_backends/files/posix_writer.hpp"
 
 #include <fcntl.h>
@@ -176,13 +177,14 @@ Result<void> PosixWriter::write_at(uint64_t offset, std::span<const std::byte> b
 }
 
 // Finishes the file before the object gets its name, so that no error of its bytes can come later. The order
-// matters. First the file is cut to its length. Then the sync makes bytes and length durable. At last a close
-// reports the remaining errors.
+// matters. First the file is truncated to its length. Then the sync makes bytes and length durable. Finally a
+// close reports the remaining errors.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   written_end_ = std::max(written_end_, position_);
   if (reserved_bytes_ > written_end_ && ::ftruncate(fd_.get(), off_t(written_end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
-  // Errors of this call are ignored: a caller that wants `leaving` syncs later, and that sync reports them.
+  // Errors of this call are ignored: a caller that passes Durability::leaving syncs later, and that sync
+  // reports them.
   if (wanted == Durability::leaving)
     static_cast<void>(::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
   // fdatasync also writes the length, which is all the metadata that a reader needs.
@@ -229,7 +231,7 @@ Result<void> PosixWriter::rename_if_free(const std::string& from) {
 }
 
 // Gives the object its name in one atomic system call. From then on readers see it. After a crash before that
-// call, the name still has its old object or none.
+// call, the name still belongs to the old object, or to no object.
 Result<void> PosixWriter::give_name(IfExists if_exists) {
   if (temporary_name_.empty()) {
     auto linked = link_nameless(name_);

@@ -5,8 +5,8 @@
 // that does not block, never while waiting for other ranks. The order is signals_mutex_, then the lock of a
 // call.
 // Memory: gather() and broadcast() allocate. MPI may allocate in any call.
-// Ctrl-C: it ends no wait here. SignalsForAll passes the signal to the other ranks by report_signal() and
-// heard_signal().
+// Ctrl-C: a signal does not end a wait in this file. SignalsForAll passes the signal to the other ranks by
+// report_signal() and heard_signal().
 // Crash: the other ranks wait for a rank that died until the launcher ends the job.
 #include "io_backends/mpi/communicator.hpp"
 
@@ -72,7 +72,7 @@ class MpiRanks final : public Communicator {
   Result<ClockOffset> clock_offset() override;
   void report_signal(int signal) override;
   int heard_signal() override;
-  bool wait_for_all(std::chrono::milliseconds patience) override;
+  bool wait_for_all(std::chrono::milliseconds timeout) override;
   // Ends all ranks of the job. It takes no lock: a thread that holds the lock may be waiting for another
   // rank, which waits for this rank.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
@@ -81,14 +81,14 @@ class MpiRanks final : public Communicator {
   explicit MpiRanks(bool many_threads) : serializer_(many_threads) {}
 
   // Starts the receives for the signals of other ranks. Each rank other than 0 sends its signal to rank 0,
-  // and rank 0 sends it to all. Each rank sends at most one message to another rank, and every message is
+  // and rank 0 sends it to all. A rank sends at most one message to each other rank, and every message is
   // received.
   Result<void> receive_signals();
   // Calls `start`, which starts one nonblocking operation, and tests it again and again until it ends.
-  // Returns whether it ended within `patience`. Holds the lock of a call only while it starts or tests,
+  // Returns whether it ended within `timeout`. Holds the lock of a call only while it starts or tests,
   // because other ranks may be waiting for another thread of this rank.
   template <class Start>
-  Result<bool> wait_for(std::chrono::milliseconds patience, std::string_view what, const Start& start);
+  Result<bool> wait_for(std::chrono::milliseconds timeout, std::string_view what, const Start& start);
   template <class Start>
   Result<void> wait_until_done(std::string_view what, const Start& start) {
     PENSTOCK_TRY(wait_for(kForever, what, start));
@@ -122,7 +122,7 @@ class MpiRanks final : public Communicator {
 Result<std::unique_ptr<Communicator>> MpiRanks::join() {
   PENSTOCK_ASSIGN(const int threads, start_mpi());
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(threads >= MPI_THREAD_MULTIPLE));
-  const auto serialized = ranks->serializer_.lock_call();
+  const auto call_lock = ranks->serializer_.lock_call();
   PENSTOCK_TRY(check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->comm_), "join the ranks"));
   MPI_Comm_set_errhandler(ranks->comm_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(ranks->comm_, &ranks->rank_);
@@ -151,23 +151,23 @@ Result<void> MpiRanks::receive_signals() {
 }
 
 template <class Start>
-Result<bool> MpiRanks::wait_for(std::chrono::milliseconds patience, std::string_view what,
+Result<bool> MpiRanks::wait_for(std::chrono::milliseconds timeout, std::string_view what,
                                 const Start& start) {
   MPI_Request request = MPI_REQUEST_NULL;
   {
-    const auto serialized = serializer_.lock_call();
+    const auto call_lock = serializer_.lock_call();
     PENSTOCK_TRY(check_mpi(start(&request), what));
   }
   const Clock::time_point began = Clock::now();
   while (true) {
     int done = 0;
     {
-      const auto serialized = serializer_.lock_call();
+      const auto call_lock = serializer_.lock_call();
       PENSTOCK_TRY(check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what));
     }
     if (done != 0) return true;
     const Clock::duration waited = Clock::now() - began;
-    if (waited >= patience) return false;
+    if (waited >= timeout) return false;
     if (waited < kSpinTime)
       std::this_thread::yield();
     else
@@ -265,7 +265,7 @@ Result<Communicator::ClockOffset> MpiRanks::measure_offset() {
 }
 
 MpiRanks::~MpiRanks() {
-  const auto serialized = serializer_.lock_call();
+  const auto call_lock = serializer_.lock_call();
   for (MPI_Request& request : signal_receives_) {
     if (request == MPI_REQUEST_NULL) continue;
     MPI_Cancel(&request);
@@ -282,7 +282,7 @@ void MpiRanks::report_signal(int signal) {
     sent_signal = signal;
     const int last_rank = root() ? size_ - 1 : 0;
     for (int rank = root() ? 1 : 0; rank <= last_rank; ++rank) {
-      const auto serialized = serializer_.lock_call();
+      const auto call_lock = serializer_.lock_call();
       MPI_Request sent = MPI_REQUEST_NULL;
       if (MPI_Isend(&sent_signal, 1, MPI_INT, rank, kSignalTag, comm_, &sent) == MPI_SUCCESS)
         MPI_Request_free(&sent);
@@ -298,7 +298,7 @@ int MpiRanks::heard_signal() {
   int receive_index = MPI_UNDEFINED;
   int any_arrived = 0;
   {
-    const auto serialized = serializer_.lock_call();
+    const auto call_lock = serializer_.lock_call();
     const int test_code = MPI_Testany(int(signal_receives_.size()), signal_receives_.data(), &receive_index,
                                       &any_arrived, MPI_STATUS_IGNORE);
     if (test_code != MPI_SUCCESS || any_arrived == 0 || receive_index == MPI_UNDEFINED) return 0;
@@ -308,9 +308,9 @@ int MpiRanks::heard_signal() {
   return heard_signal_;
 }
 
-bool MpiRanks::wait_for_all(std::chrono::milliseconds patience) {
+bool MpiRanks::wait_for_all(std::chrono::milliseconds timeout) {
   const Result<bool> all_called = wait_for(
-      patience, "wait for the ranks", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
+      timeout, "wait for the ranks", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
   return all_called.ok() && *all_called;
 }
 

@@ -24,16 +24,16 @@ Communicator* job() {
 }
 
 // A range of addresses that is never touched, so it takes no memory.
-class Promised {
+class ReservedAddresses {
  public:
-  explicit Promised(size_t bytes)
+  explicit ReservedAddresses(size_t bytes)
       : bytes_(bytes),
         at_(::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
-  ~Promised() { ::munmap(at_, bytes_); }
-  Promised(const Promised&) = delete;
-  Promised& operator=(const Promised&) = delete;
+  ~ReservedAddresses() { ::munmap(at_, bytes_); }
+  ReservedAddresses(const ReservedAddresses&) = delete;
+  ReservedAddresses& operator=(const ReservedAddresses&) = delete;
 
-  bool there() const { return at_ != MAP_FAILED; }
+  bool is_reserved() const { return at_ != MAP_FAILED; }
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(at_), bytes_}; }
 
  private:
@@ -41,15 +41,15 @@ class Promised {
   void* const at_;
 };
 
-// Either the sum of all ranks' bytes is too large for an int, or the bytes of one rank are.
+// In each case an int cannot hold the sum of all ranks' bytes, or even the bytes of one rank.
 TEST(MpiRanks, TooManyBytesToGatherFailOnEveryRank) {
   Communicator* const ranks = job();
   ASSERT_NE(ranks, nullptr);
   ASSERT_EQ(ranks->size(), 2);
   for (const auto& [roots, others] : {std::pair{3 * kGiB / 2, 3 * kGiB / 2}, std::pair{size_t{1}, 5 * kGiB},
                                       std::pair{5 * kGiB, size_t{1}}}) {
-    const Promised mine(ranks->root() ? roots : others);
-    ASSERT_TRUE(mine.there());
+    const ReservedAddresses mine(ranks->root() ? roots : others);
+    ASSERT_TRUE(mine.is_reserved());
     EXPECT_ERRC(Errc::internal, ranks->gather(mine.bytes()), "2 GiB");
     EXPECT_OK(ranks->barrier());
   }

@@ -2,7 +2,7 @@
 // Lock: opening and closing hold the lock of MpiSerializer while they wait for the other ranks, because these
 // calls must not overlap. Other calls hold it only if MPI does not allow several threads at once.
 // Memory: errors and names allocate. MPI may allocate in any call.
-// Ctrl-C: it ends no call here.
+// Ctrl-C: a signal does not end a call in this file.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/mpi/files.hpp"
 
@@ -27,12 +27,12 @@ class OpenedFile final : public MpiFile {
   OpenedFile(const OpenedFile&) = delete;
   OpenedFile& operator=(const OpenedFile&) = delete;
   ~OpenedFile() override {
-    const auto serialized = serializer_.lock_collective();
+    const auto call_lock = serializer_.lock_collective();
     MPI_File_close(&file_);
   }
 
   Result<uint64_t> size() override {
-    const auto serialized = serializer_.lock_call();
+    const auto call_lock = serializer_.lock_call();
     MPI_Offset bytes = 0;
     const int code = MPI_File_get_size(file_, &bytes);
     if (code != MPI_SUCCESS) return mpi_error(code, "ask MPI-IO for the size of '" + name_ + "'");
@@ -40,7 +40,7 @@ class OpenedFile final : public MpiFile {
   }
 
   Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) override {
-    const auto serialized = serializer_.lock_call();
+    const auto call_lock = serializer_.lock_call();
     if (sharing_ == MpiSharing::shared) {
       const bool fits = out.size() <= kMaxReadBytes;
       auto got =
@@ -90,7 +90,7 @@ class MpiLibraryFiles final : public MpiFiles {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode))
       return errno_error(ESPIPE, "cannot read", name);
-    const auto serialized = serializer_.lock_collective();
+    const auto call_lock = serializer_.lock_collective();
     const bool shared = sharing == MpiSharing::shared;
     MPI_Comm ranks = shared ? MPI_COMM_WORLD : MPI_COMM_SELF;
     MPI_Info mpi_info = MPI_INFO_NULL;

@@ -3,7 +3,7 @@
 // Lock: MpiSerializer::process_mutex() is the only mutex, one for the process. It is not held while MPI
 // starts or ends.
 // Memory: errors allocate, and MPI may allocate in any call.
-// Ctrl-C: not checked. MPI_Init_thread() and MPI_Finalize() do not end because of it.
+// Ctrl-C: this file does not check for a signal. A signal does not end MPI_Init_thread() or MPI_Finalize().
 // Fork: a forked child does not finalize MPI.
 // Crash: MPI is not finalized. The other ranks wait for the dead one until the launcher ends the job.
 #include "io_backends/mpi/lifetime.hpp"

@@ -16,9 +16,9 @@ namespace penstock {
 // not start. Any thread may call it.
 Result<int> start_mpi();
 
-// Orders the calls of MPI among all threads of the process. If MPI does not allow several threads at once, no
-// two calls may overlap. Two calls that open or close files may never overlap: they are collective, and MPI
-// forbids that on one communicator, even for different files.
+// Serializes the calls of MPI among all threads of the process. If MPI does not allow several threads at
+// once, no two calls may overlap. Two calls that open or close files may never overlap: they are collective,
+// and MPI forbids that on one communicator, even for different files.
 // The calls that open, read or close an MpiFile may hold the lock while they wait for other ranks. No other
 // code may do that.
 class MpiSerializer {
@@ -39,9 +39,9 @@ class MpiSerializer {
 Error mpi_error(int code, std::string_view what);
 Result<void> check_mpi(int code, std::string_view what);
 
-// While an IgnoreMpiLeaks exists, the leak sanitizer ignores the memory that this thread allocates, in MPI.
-// Otherwise it would report leaks: MPI never frees some of that memory, and unloads the plug-ins that point
-// to it.
+// While an IgnoreMpiLeaks exists, the leak sanitizer ignores the memory that this thread allocates inside
+// MPI. Otherwise it would report leaks: MPI never frees some of that memory, and unloads the plug-ins that
+// point to it.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
 using IgnoreMpiLeaks = __lsan::ScopedDisabler;
 #else

@@ -1,6 +1,6 @@
 // Handles tasks that srun starts without PMIx. PMIx is the interface by which a launcher connects the ranks
-// of a job. Open MPI takes each task of a step for a rank, and uses PMIx to join the ranks. If srun offers no
-// PMIx, Open MPI prints a long message on each rank and ends the process.
+// of a job. Open MPI assumes that each task of a step is a rank, and uses PMIx to join the ranks. If srun
+// offers no PMIx, Open MPI prints a long message on each rank and ends the process.
 #pragma once
 
 #include "io_backends/core/ranks/launcher.hpp"

@@ -9,7 +9,7 @@
 namespace penstock::s3 {
 namespace {
 
-Environment made_of(std::map<std::string, std::string> variables) {
+Environment environment_of(std::map<std::string, std::string> variables) {
   return [variables = std::move(variables)](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
@@ -37,13 +37,13 @@ TEST(S3Account, Urls) {
 }
 
 TEST(S3Account, TheEnvironmentComesFirst) {
-  const auto found = find_credentials(made_of(
+  const auto found = find_credentials(environment_of(
       {{"AWS_ACCESS_KEY_ID", "key"}, {"AWS_SECRET_ACCESS_KEY", "secret"}, {"AWS_SESSION_TOKEN", "token"}}));
   ASSERT_OK(found);
   EXPECT_EQ(found->key_id, "key");
   EXPECT_EQ(found->secret, "secret");
   EXPECT_EQ(found->session_token, "token");
-  EXPECT_ERRC(Errc::invalid_argument, find_credentials(made_of({{"AWS_ACCESS_KEY_ID", "key"}})),
+  EXPECT_ERRC(Errc::invalid_argument, find_credentials(environment_of({{"AWS_ACCESS_KEY_ID", "key"}})),
               "secret key");
 }
 
@@ -57,32 +57,34 @@ TEST(S3Account, ThenTheProfileFiles) {
   std::ofstream(folder.path() / ".aws/config")
       << "[default]\nregion = eu-north-1\n[profile other]\nregion=us-west-2\n";
   const std::string home = folder.path().string();
-  const auto first = find_credentials(made_of({{"HOME", home}}));
+  const auto first = find_credentials(environment_of({{"HOME", home}}));
   ASSERT_OK(first);
   EXPECT_EQ(first->key_id, "one");
   EXPECT_EQ(first->secret, "s=1");
-  const auto other = made_of({{"HOME", home}, {"AWS_PROFILE", "other"}});
+  const auto other = environment_of({{"HOME", home}, {"AWS_PROFILE", "other"}});
   const auto second = find_credentials(other);
   ASSERT_OK(second);
   EXPECT_EQ(second->secret, "s2");
   EXPECT_EQ(second->session_token, "t2");
-  EXPECT_ERRC(Errc::invalid_argument, find_credentials(made_of({{"HOME", home}, {"AWS_PROFILE", "half"}})));
-  EXPECT_ERRC(Errc::invalid_argument, find_credentials(made_of({{"HOME", home}, {"AWS_PROFILE", "nobody"}})));
-  EXPECT_EQ(find_region("", made_of({{"HOME", home}})), "eu-north-1");
+  EXPECT_ERRC(Errc::invalid_argument,
+              find_credentials(environment_of({{"HOME", home}, {"AWS_PROFILE", "half"}})));
+  EXPECT_ERRC(Errc::invalid_argument,
+              find_credentials(environment_of({{"HOME", home}, {"AWS_PROFILE", "nobody"}})));
+  EXPECT_EQ(find_region("", environment_of({{"HOME", home}})), "eu-north-1");
   EXPECT_EQ(find_region("", other), "us-west-2");
-  const auto elsewhere = made_of({{"HOME", "/nowhere"},
-                                  {"AWS_SHARED_CREDENTIALS_FILE", home + "/.aws/credentials"},
-                                  {"AWS_DEFAULT_REGION", "b"}});
+  const auto elsewhere = environment_of({{"HOME", "/nowhere"},
+                                         {"AWS_SHARED_CREDENTIALS_FILE", home + "/.aws/credentials"},
+                                         {"AWS_DEFAULT_REGION", "b"}});
   EXPECT_EQ(find_credentials(elsewhere)->key_id, "one");
   EXPECT_EQ(find_region("", elsewhere), "b");
   EXPECT_EQ(find_region("a", elsewhere), "a");
 }
 
 TEST(S3Account, NoKeyIsAnonymous) {
-  const auto none = find_credentials(made_of({{"HOME", "/nowhere"}}));
+  const auto none = find_credentials(environment_of({{"HOME", "/nowhere"}}));
   ASSERT_OK(none);
   EXPECT_EQ(none->key_id, "");
-  EXPECT_EQ(find_region("", made_of({})), "us-east-1");
+  EXPECT_EQ(find_region("", environment_of({})), "us-east-1");
 }
 
 }  // namespace

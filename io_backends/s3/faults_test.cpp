@@ -1,5 +1,5 @@
 // Tests that a fault gives the same kind of error on back ends without files as on those with files.
-// file_faults_test.cpp has the table for the latter.
+// file_faults_test.cpp has the table for back ends with files.
 #include <unistd.h>
 
 #include <chrono>

@@ -241,8 +241,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   // A server that ignores conditions accepts every write, and the last writer has the lock. So a process that
   // takes over a lock pauses here, and then reads whose mark the lock has.
   // Two processes may still believe that they hold the lock, in two cases. (1) Another process writes after
-  // this pause. (2) No lock existed, so no process pauses, and one writes after the other has read the mark.
-  // This is rare.
+  // this pause. (2) No lock existed, so no process pauses, and one process writes its mark after the other
+  // one has read the mark of the lock. Both cases are rare.
   if (answer.ok() && !no_other_writer) std::this_thread::sleep_for(kPauseForOtherWriters);
   // The mark is read even after status 412 (the condition failed). The answer to an earlier try of this
   // request may have been lost, and then the existing lock is this process's own.

@@ -5,9 +5,9 @@
 // network I/O.
 // Memory: every function may allocate, also while it holds the lock. A std::bad_alloc in the thread ends in
 // out_of_memory(). A std::bad_alloc in send() reaches the writer's caller.
-// Ctrl-C: it does not end a wait here directly. But after a signal the class Transfers does not retry. So
-// each part in flight soon gets its answer or its timeout, and then the waits end. The writer's caller sees
-// the signal and destroys the writer.
+// Ctrl-C: a signal does not end a wait here directly. But after a signal the class Transfers does not retry.
+// So each part in flight soon gets its answer or its timeout, and then the waits end. The writer's caller
+// sees the signal and destroys the writer.
 // Crash: the parts that arrived stay at the server as an incomplete upload. No object becomes visible.
 #include "io_backends/s3/parts.hpp"
 

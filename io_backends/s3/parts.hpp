@@ -23,7 +23,8 @@ namespace penstock::s3 {
 using Part = std::vector<std::byte>;
 
 // Only one thread may call this class. It has at most Settings::max_streams parts in memory, including parts
-// that wait for their next try and spare buffers. With the part that the caller fills, a writer has one more.
+// that wait for their next try and spare buffers. A writer has one more part in memory: the part that the
+// caller fills.
 class Parts {
  public:
   // Starts the thread for the parts of this upload. Fails with `exhausted` if the system cannot create a
@@ -41,7 +42,7 @@ class Parts {
   // out of memory. check() and finish() fail for the same reasons.
   Result<void> send(Part& part);
   Result<void> check();
-  size_t sent() const { return sent_count_; }
+  size_t sent_count() const { return sent_count_; }
   // Waits until all parts have arrived, and returns their ETags.
   Result<std::vector<std::string>> finish();
 

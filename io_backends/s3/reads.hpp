@@ -35,7 +35,7 @@ class Reads {
   // Keeps at most `requests` GETs in flight, of which at most Settings::max_streams belong to one read.
   // Earlier reads get their GETs first.
   Reads(Store& store, size_t requests) : store_(store), max_gets_(requests), transfers_(store) {}
-  // Cancels the reads in flight. Their memory is not used again.
+  // Cancels the reads in flight. The buffers of these reads are not used again.
   ~Reads() = default;
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;

@@ -18,7 +18,7 @@ class S3Results : public S3 {
   const Bytes large = pattern(5 * kMiB + 1);
 };
 
-TEST_F(S3Results, RequestsWithoutThemAreSentAgain) {
+TEST_F(S3Results, RequestsWithoutAResultAreSentAgain) {
   server.inject_faults(ServerFault::page, 1, "PUT", "small");
   ASSERT_OK(put("small", "bytes"));
   EXPECT_EQ(text_of(*get("small")), "bytes");
@@ -30,7 +30,7 @@ TEST_F(S3Results, RequestsWithoutThemAreSentAgain) {
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
 }
 
-TEST_F(S3Results, ARemovalWithoutOneIsNotDone) {
+TEST_F(S3Results, ARemovalWithoutAResultIsNotDone) {
   ASSERT_OK(put("small", "bytes"));
   for (const ServerFault fault : {ServerFault::page, ServerFault::blanks}) {
     server.inject_faults(fault, TestServer::kAllTries, "DELETE");
@@ -43,7 +43,7 @@ TEST_F(S3Results, ARemovalWithoutOneIsNotDone) {
   EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
 }
 
-TEST_F(S3Results, AnUploadThatCannotBeCreatedIsNone) {
+TEST_F(S3Results, AnUploadThatCannotBeCreatedLeavesNothing) {
   for (const ServerFault fault :
        {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
     server.inject_faults(fault, TestServer::kAllTries, "POST", "uploads");
@@ -53,7 +53,7 @@ TEST_F(S3Results, AnUploadThatCannotBeCreatedIsNone) {
   }
 }
 
-TEST_F(S3Results, AnAbortWithoutOneIsSentAgain) {
+TEST_F(S3Results, AnAbortWithoutAResultIsSentAgain) {
   server.inject_faults(ServerFault::page, TestServer::kAllTries, "POST", "uploadId=");
   server.inject_faults(ServerFault::page, 1, "DELETE", "uploadId=");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
@@ -71,7 +71,7 @@ TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
   }
 }
 
-// After a failed upload, the name has another writer's object, or cannot be asked for.
+// After a failed upload, the name belongs to another writer's object, or the server refuses the HEAD for it.
 TEST_F(S3Results, AnotherObjectProvesNoUpload) {
   store("large", large);
   server.inject_faults(ServerFault::page, TestServer::kAllTries, "POST", "uploadId=");
@@ -105,7 +105,7 @@ TEST_F(S3Results, ALockIsHeldIfItsObjectExists) {
   EXPECT_ERRC(Errc::busy, backend->names().lock("lock"));
 }
 
-TEST_F(S3Results, AListingWithoutOneFails) {
+TEST_F(S3Results, AListingWithoutAResultFails) {
   ASSERT_OK(put("small", "bytes"));
   const auto list = [&] { return backend->names().list("", [](const Entry&) { return true; }); };
   for (const ServerFault fault :

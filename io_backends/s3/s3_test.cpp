@@ -164,9 +164,9 @@ TEST_F(S3, ASilentServerTimesOut) {
 }
 
 // Simulates a signal, and removes it at the end of the scope.
-struct AskedToStop {
-  AskedToStop() { simulate_interrupt(SIGINT); }
-  ~AskedToStop() { simulate_interrupt(0); }
+struct SimulatedSignal {
+  SimulatedSignal() { simulate_interrupt(SIGINT); }
+  ~SimulatedSignal() { simulate_interrupt(0); }
 };
 
 TEST_F(S3, ASignalEndsARequestToASilentServer) {
@@ -212,7 +212,7 @@ TEST_F(S3, CleaningUpContinuesAfterASignal) {
   const auto writer = (*fresh)->create("small");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(bytes_of("x")));
-  const AskedToStop asked;
+  const SimulatedSignal asked;
   server.inject_faults(ServerFault::lost_answer, 1,
                        "PUT");  // the connection is new, so libcurl itself does not repeat the request
   EXPECT_OK((*writer)->publish(Durability::visible)) << "the object tells whose it is";
@@ -228,7 +228,7 @@ TEST_F(S3, CleaningUpContinuesAfterASignal) {
 
 TEST_F(S3, AThreadThatIgnoresTheSignalTriesAgain) {
   ASSERT_OK(put("object", "x"));
-  const AskedToStop asked;
+  const SimulatedSignal asked;
   Bytes out(1);
   server.inject_faults(ServerFault::internal_error, 1, "GET");
   EXPECT_ERRC(Errc::io, backend->read_object("object", 1, out), "500");
@@ -253,7 +253,7 @@ TEST_F(S3, AServerThatIsKilledAndRestarted) {
   EXPECT_EQ(server.crashes_left(), 0U);
 }
 
-// No server listens on the port for a while. The one thread that drives the queue decides how long.
+// No server listens on the port for a while. The thread that drives the queue also starts the server again.
 TEST_F(S3, AServerThatIsDownForAWhile) {
   const Bytes bytes = pattern(100'000, 3);
   ASSERT_OK(put("small", bytes));
@@ -359,7 +359,7 @@ pid_t dead_process() {
   return child;
 }
 
-std::string held_by(pid_t process) {
+std::string lock_text_of(pid_t process) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   return "abc " + std::to_string(process) + " " + host + "\n";
@@ -367,7 +367,7 @@ std::string held_by(pid_t process) {
 
 TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
   const pid_t child = dead_process();
-  ASSERT_OK(put("lock", held_by(child)));
+  ASSERT_OK(put("lock", lock_text_of(child)));
   const auto taken = backend->names().lock("lock");
   ASSERT_OK(taken);
   EXPECT_ERRC(Errc::busy, backend->names().lock("lock"), std::to_string(::getpid()));
@@ -375,12 +375,13 @@ TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
   EXPECT_ERRC(Errc::busy, backend->names().lock("other"), "some.other.host");
 }
 
-// Two processes have both read the old holder before either changes the lock. If the server supports
-// conditional requests, the second changes it after the first has the lock, else 50 ms later.
+// Both processes read the old holder before either of them changes the lock. If the server supports
+// conditional requests, the second process changes the lock after the first one has it. Otherwise the second
+// process changes it 50 ms after the first one.
 TEST_F(S3, OnlyOneOfTwoProcessesTakesOverALock) {
   for (const bool conditions : {true, false}) {
     server.knows_conditions = conditions;
-    ASSERT_OK(put("lock", held_by(dead_process())));
+    ASSERT_OK(put("lock", lock_text_of(dead_process())));
     std::mutex mutex;
     std::condition_variable changed;
     unsigned changes = 0, done = 0;

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), which sign requests to object stores. Portable code
-// without special instructions: it hashes some hundred megabytes per second.
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), which sign requests to object stores. The code is portable
+// and uses no SHA instructions: it hashes a few hundred megabytes per second.
 #pragma once
 
 #include <array>

@@ -23,7 +23,7 @@ TEST(Sha256, HashesAsTheStandardSays) {  // FIPS 180-4, examples
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Sha256, PiecesMakeTheSameHash) {
+TEST(Sha256, HashesOfPiecesEqualTheHashOfTheWhole) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += char(i % 251);
   for (size_t length = 0; length <= text.size(); ++length) {
@@ -81,7 +81,7 @@ TEST_F(PublishedSignatures, QueriesWithAndWithoutValues) {
                   .ends_with("34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"));
 }
 
-TEST(Encoding, EveryByteThereAndBack) {
+TEST(Encoding, EveryByteIsEncodedAndDecoded) {
   std::string all;
   for (int i = 1; i < 256; ++i) all += char(i);
   EXPECT_EQ(uri_decode(uri_encode(all, true), true), all);

@@ -11,12 +11,12 @@ namespace penstock::s3 {
 namespace {
 
 constexpr size_t kPart = 5 * kMiB;
-constexpr std::string_view kSecond = "bytes=5242880-";
+constexpr std::string_view kSecondRange = "bytes=5242880-";
 
 // Holds requests until it is opened, at most for a minute.
-class Gate {
+class RequestBlocker {
  public:
-  void pass() {
+  void wait_until_open() {
     for (unsigned ms = 0; !open_ && ms < 60'000; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (!open_) expired_ = true;
@@ -28,26 +28,26 @@ class Gate {
   std::atomic<bool> open_{false}, expired_{false};
 };
 
-// How an object is read: by which call, and with a known length or not.
-struct How {
+// The call that reads an object, and whether the caller knows its length.
+struct ReadCase {
   enum class Call : uint8_t { queued_object, object, queued_at, at } call;
-  bool known = true;
+  bool length_known = true;
 };
-std::string how_name(const testing::TestParamInfo<How>& info) {
+std::string read_case_name(const testing::TestParamInfo<ReadCase>& info) {
   constexpr const char* kNames[] = {"queued_object", "object", "queued_at", "at"};
-  return std::string(kNames[size_t(info.param.call)]) + (info.param.known ? "" : "_unknown");
+  return std::string(kNames[size_t(info.param.call)]) + (info.param.length_known ? "" : "_unknown");
 }
 
-class Streams : public S3, public testing::WithParamInterface<How> {
+class Streams : public S3, public testing::WithParamInterface<ReadCase> {
  protected:
   void SetUp() override {
     S3::SetUp();
     if (backend) remake({{"part", "5MiB"}});
   }
 
-  static bool by_reader() { return GetParam().call >= How::Call::queued_at; }
+  static bool by_reader() { return GetParam().call >= ReadCase::Call::queued_at; }
   static bool queued() {
-    return GetParam().call == How::Call::queued_object || GetParam().call == How::Call::queued_at;
+    return GetParam().call == ReadCase::Call::queued_object || GetParam().call == ReadCase::Call::queued_at;
   }
 
   // Opens a reader if the way to read needs one, so that later faults hit only the reads.
@@ -59,7 +59,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
   }
 
   Result<uint64_t> read(std::string_view name, std::span<std::byte> out, uint64_t length) {
-    const uint64_t hint = GetParam().known ? length : 0;
+    const uint64_t hint = GetParam().length_known ? length : 0;
     if (!queued() && !by_reader()) return backend->read_object(name, hint, out);
     if (!queued()) {
       PENSTOCK_TRY(reader->read_at(0, out.first(length)));
@@ -79,7 +79,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
   }
   // Reads the whole object in the way of this test, and checks it.
   void expect_read(std::string_view name, const Bytes& bytes) {
-    Bytes out(bytes.size() + (GetParam().known ? 0 : 1000));
+    Bytes out(bytes.size() + (GetParam().length_known ? 0 : 1000));
     const auto got = read(name, out, bytes.size());
     ASSERT_OK(got);
     EXPECT_EQ(*got, bytes.size());
@@ -111,22 +111,22 @@ TEST_P(Streams, AreInFlightTogether) {
     const std::lock_guard lock(mutex);
     ranges.insert(range);
   });
-  // Of an object of unknown length, the first range is answered before the others are requested.
-  if (GetParam().known) server.min_in_progress = 4;
+  // If the length of the object is unknown, the first range is answered before the others are requested.
+  if (GetParam().length_known) server.min_in_progress = 4;
   expect_read("large", bytes);
   EXPECT_EQ(ranges.size(), 5U);
-  if (GetParam().known) {
+  if (GetParam().length_known) {
     EXPECT_EQ(server.most_in_progress(), 4U);
   }
 }
 
-TEST_P(Streams, OneThatBreaksIsTriedAgain) {
+TEST_P(Streams, AStreamThatBreaksIsTriedAgain) {
   const Bytes bytes = pattern(3 * kPart + 5);
   store("large", bytes);
   open("large");
   for (const ServerFault fault : {ServerFault::cut, ServerFault::slow_down, ServerFault::hang_up,
                                   ServerFault::lost_answer, ServerFault::internal_error}) {
-    server.inject_faults(fault, 2, "GET", std::string(kSecond));
+    server.inject_faults(fault, 2, "GET", std::string(kSecondRange));
     server.inject_faults(fault, 1, "GET", "bytes=0-");
     expect_read("large", bytes);
   }
@@ -139,7 +139,7 @@ TEST_P(Streams, AnObjectOfAnotherLength) {
   Bytes out(3 * kPart);
   if (by_reader()) {
     EXPECT_ERRC(Errc::truncated, read("large", out, 2 * kPart + 101));
-  } else if (GetParam().known) {
+  } else if (GetParam().length_known) {
     EXPECT_ERRC(Errc::truncated, read("large", out, 2 * kPart + 101), "10485861");
     EXPECT_ERRC(Errc::truncated, read("large", out, 3 * kPart), "15728640");
     const auto less = read("large", out, kPart + 10);
@@ -151,13 +151,13 @@ TEST_P(Streams, AnObjectOfAnotherLength) {
   }
 }
 
-TEST_P(Streams, AnEmptyObjectAndNone) {
+TEST_P(Streams, AnEmptyAndAMissingObject) {
   ASSERT_OK(put("empty", ""));
   ASSERT_OK(put("folder/object", "x"));
   if (by_reader()) return;
   Bytes out(3 * kPart);
   const auto got = read("empty", out, out.size());
-  if (GetParam().known) {
+  if (GetParam().length_known) {
     EXPECT_ERRC(Errc::truncated, got);
   } else {
     ASSERT_OK(got);
@@ -167,8 +167,8 @@ TEST_P(Streams, AnEmptyObjectAndNone) {
   EXPECT_FALSE(read("folder", out, out.size()).ok());
 }
 
-// The object is replaced while one range is unanswered, after all of its ranges were requested if that
-// happens at once.
+// The object is replaced while the server delays the answer to one range. The server first waits up to one
+// second for the requests of all three ranges.
 TEST_P(Streams, NeverMixTwoObjects) {
   const Bytes bytes = pattern(3 * kPart), other = pattern(3 * kPart, 9);
   std::atomic<unsigned> asked{0};
@@ -197,13 +197,13 @@ TEST_P(Streams, NeverMixTwoObjects) {
 }
 
 // The object is replaced after its first range is answered and before the second is requested.
-TEST_P(Streams, AnObjectReplacedBetweenThem) {
+TEST_P(Streams, AnObjectReplacedBetweenRanges) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
   open("large");
   const Bytes other = pattern(3 * kPart, 9);
   server.set_visitor([&](const std::string&, const std::string& asked) {
-    if (asked.starts_with(kSecond)) store("large", other);
+    if (asked.starts_with(kSecondRange)) store("large", other);
   });
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "replaced");
@@ -227,7 +227,7 @@ TEST_P(Streams, AnObjectReplacedBetweenTries) {
   server.inject_faults(ServerFault::cut, 1, "GET", "bytes=0-");
   Bytes out(3 * kPart);
   const auto got = read("large", out, out.size());
-  if (by_reader() || !GetParam().known) {
+  if (by_reader() || !GetParam().length_known) {
     EXPECT_ERRC(Errc::io, got, "replaced");
   } else {
     EXPECT_ERRC(Errc::truncated, got);
@@ -235,7 +235,8 @@ TEST_P(Streams, AnObjectReplacedBetweenTries) {
   server.stop();
 }
 
-// With one connection: else the server could still answer a failed read when the next fault is set.
+// The back end uses one connection. With several, the server could still be answering a failed read when the
+// test sets the next fault.
 TEST_P(Streams, OtherBytesThanRequestedAreDetected) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
@@ -245,32 +246,33 @@ TEST_P(Streams, OtherBytesThanRequestedAreDetected) {
     server.inject_faults(fault, 1, "GET", std::string(range));
     return read("large", out, out.size());
   };
-  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::wrong_range, kSecond), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::wrong_range, kSecondRange), "other bytes");
   EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::wrong_range, "bytes=0-"), "other bytes");
-  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::no_content_range, kSecond), "other bytes");
-  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::short_range, kSecond), "large");
-  EXPECT_ERRC(Errc::unsupported, read_with(ServerFault::no_ranges, kSecond), "Range");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::no_content_range, kSecondRange), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::short_range, kSecondRange), "large");
+  EXPECT_ERRC(Errc::unsupported, read_with(ServerFault::no_ranges, kSecondRange), "Range");
   EXPECT_OK(read("large", out, out.size()));
 }
 
-// One range fails finally; the bytes of the others that arrive later are discarded.
-TEST_P(Streams, AFailureEndsThemAll) {
+// One range fails and is not tried again. The bytes of other ranges that arrive after this failure are
+// discarded.
+TEST_P(Streams, AFailureEndsAllStreams) {
   const Bytes bytes = pattern(4 * kPart);
   store("large", bytes);
   open("large");
-  Gate gate;
+  RequestBlocker blocker;
   server.set_visitor([&](const std::string&, const std::string& range) {
-    if (!range.starts_with(kSecond) && !range.starts_with("bytes=0-")) gate.pass();
+    if (!range.starts_with(kSecondRange) && !range.starts_with("bytes=0-")) blocker.wait_until_open();
   });
-  server.inject_faults(ServerFault::forbidden, 1, "GET", std::string(kSecond));
+  server.inject_faults(ServerFault::forbidden, 1, "GET", std::string(kSecondRange));
   Bytes out(4 * kPart);
   EXPECT_ERRC(Errc::permission_denied, read("large", out, out.size()), "large");
-  EXPECT_FALSE(gate.expired()) << "waits for streams whose bytes are not needed";
+  EXPECT_FALSE(blocker.expired()) << "waits for streams whose bytes are not needed";
   const Bytes then = out;
-  gate.open();
+  blocker.open();
   expect_read("large", bytes);
   EXPECT_EQ(out, then);
-  server.stop();  // ends the threads that wait at the gate
+  server.stop();  // ends the threads that wait at the blocker
 }
 
 TEST_P(Streams, AServerThatStaysDown) {
@@ -286,22 +288,24 @@ TEST_P(Streams, AServerThatStaysDown) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Streams,
-                         testing::Values(How{How::Call::queued_object}, How{How::Call::queued_object, false},
-                                         How{How::Call::object}, How{How::Call::object, false},
-                                         How{How::Call::queued_at}, How{How::Call::at}),
-                         how_name);
+                         testing::Values(ReadCase{ReadCase::Call::queued_object},
+                                         ReadCase{ReadCase::Call::queued_object, false},
+                                         ReadCase{ReadCase::Call::object},
+                                         ReadCase{ReadCase::Call::object, false},
+                                         ReadCase{ReadCase::Call::queued_at}, ReadCase{ReadCase::Call::at}),
+                         read_case_name);
 
 using S3Queues = S3;
 
 TEST_F(S3Queues, TheDestructorCutsOffStreamsInFlight) {
   remake({{"part", "5MiB"}});
   store("large", pattern(8 * kPart));
-  Gate gate;
-  std::atomic<unsigned> held{0};
+  RequestBlocker blocker;
+  std::atomic<unsigned> held_requests{0};
   server.set_visitor([&](const std::string&, const std::string& range) {
     if (range.empty()) return;
-    ++held;
-    gate.pass();
+    ++held_requests;
+    blocker.wait_until_open();
   });
   std::vector<Bytes> outs(2, Bytes(8 * kPart));
   auto queue = backend->queue(2);
@@ -310,14 +314,14 @@ TEST_F(S3Queues, TheDestructorCutsOffStreamsInFlight) {
                                           {ReadObject{"large", 0, outs[1]}, 1}};
   ASSERT_EQ((*queue)->submit(operations), 2U);
   std::vector<Completion> completions(2);
-  while (held < 4) EXPECT_EQ((*queue)->reap(completions, 0), 0U);
+  while (held_requests < 4) EXPECT_EQ((*queue)->reap(completions, 0), 0U);
   queue->reset();
-  EXPECT_FALSE(gate.expired());
+  EXPECT_FALSE(blocker.expired());
   outs = {};
-  gate.open();
+  blocker.open();
   Bytes out(10);
   EXPECT_OK(backend->read_object("large", 10, out));
-  server.stop();  // ends the threads that wait at the gate
+  server.stop();  // ends the threads that wait at the blocker
 }
 
 // Reads eight objects of three parts each, and returns the largest number of simultaneous requests.

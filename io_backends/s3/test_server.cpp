@@ -151,7 +151,8 @@ bool TestServer::crash_if_due() {
 
 bool TestServer::reset_if_due(int socket) {
   if (!std::exchange(reset_next_, false)) return false;
-  // With a linger time of 0, close() sends a reset. A client sees the same when no server listens on a port.
+  // With a linger time of 0, close() sends a reset. For a client, this is the same as a port on which no
+  // server listens.
   const linger no_linger{1, 0};
   ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger);
   ::close(socket);

@@ -1,6 +1,6 @@
 // For tests only: an object store in memory that listens on a loopback port. It checks signatures, and a test
-// can make its answers fail. It implements the part of S3 that the back end uses, from the same published
-// rules.
+// can make its answers fail. It implements the part of S3 that the back end uses, according to the published
+// API of S3.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,11 @@ enum class ServerFault : uint8_t {
   lost_answer,       // the server does the request, then closes the connection without an answer
   silence,           // the server sends no byte for four seconds, then closes the connection
   no_ranges,         // the server ignores the header Range and sends the whole object
-  wrong_range,       // the header Content-Range begins one byte after the requested range
+  wrong_range,       // the range in the header Content-Range begins one byte too late
   short_range,       // the server sends half of the requested bytes, and Content-Range says so
   no_content_range,  // the answer has no header Content-Range
   page,              // status 200 and an HTML page; the server does not do the request
-  blanks,            // status 200 and blanks, as from a server that still works; it does not do the request
+  blanks,            // status 200 and blanks, as if the server were still working; it does not do the request
   cut_result,        // status 200 and a part of the XML result; the server does not do the request
   other_result,      // status 200 and the XML result of a listing; the server does not do the request
   late_error,        // status 200 and an XML error; the server does not do the request
@@ -79,7 +79,7 @@ class TestServer {
   // A function that is called with each request before its answer, on the thread that answers.
   using Visitor = std::function<void(const std::string& method, const std::string& range)>;
   void set_visitor(Visitor visitor);
-  // Replaces the object, as if another client did it.
+  // Replaces the object, as another client would.
   void replace(const std::string& key, std::string bytes);
 
   unsigned connections() const { return connections_; }  // connections accepted so far

@@ -29,7 +29,7 @@ constexpr long kBufferBytes = 512L << 10U;  // in bytes; the largest value that 
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 constexpr std::chrono::seconds kConnectTimeout{10};  // or Settings::timeout, if that is shorter
-// how long a read may take that starts after the process was asked to stop
+// time limit of a read that starts after the process was asked to stop
 constexpr std::chrono::seconds kStopTimeout{2};
 
 const char* method_name(Method method) {
@@ -79,7 +79,8 @@ bool is_transient(long status, const Refusal& refusal) {
          status == 408 || refusal.code == "RequestTimeout";
 }
 
-// Whether an answer with a success status also has what only an object store sends (Request::result_element).
+// Whether an answer with a success status also has the result that only an object store sends
+// (Request::result_element).
 bool has_result(const Request& request, const Answer& answer) {
   if (!request.result_element.empty()) return is_result(answer.text, request.result_element);
   if (request.method != Method::put && request.method != Method::remove) return true;
@@ -252,8 +253,8 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }
 
-// libcurl calls this with the next bytes of the answer. Returns how many it took. For bytes that were not
-// requested, or more bytes than fit, that is less than it got, and libcurl ends the transfer with
+// libcurl calls this with the next bytes of the answer. Returns how many bytes it took. If the bytes were not
+// requested, or do not fit, it takes fewer than it got. Then libcurl ends the transfer with
 // CURLE_WRITE_ERROR.
 size_t Transfers::on_body(char* bytes, size_t size, size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
@@ -265,13 +266,13 @@ size_t Transfers::on_body(char* bytes, size_t size, size_t count, void* to) {
     slot.answer.text.append(bytes, length);
     return length;
   }
-  const size_t room = slot.request.out.size() - slot.answer.bytes;
-  const size_t fits = std::min(room, length);
-  std::copy_n(reinterpret_cast<const std::byte*>(bytes), fits,
+  const size_t free_bytes = slot.request.out.size() - slot.answer.bytes;
+  const size_t copied_bytes = std::min(free_bytes, length);
+  std::copy_n(reinterpret_cast<const std::byte*>(bytes), copied_bytes,
               slot.request.out.begin() + ptrdiff_t(slot.answer.bytes));
-  slot.answer.bytes += fits;
-  slot.answer.is_cut = fits < length;
-  return fits;
+  slot.answer.bytes += copied_bytes;
+  slot.answer.is_cut = copied_bytes < length;
+  return copied_bytes;
 }
 
 void Transfers::inspect_head(Slot& slot) {
@@ -339,7 +340,7 @@ void Transfers::start_due() {
 // If the process was asked to stop, ends each read (GET, HEAD) whose deadline has passed. A read in flight
 // without a deadline gets one first: the present time, or kStopTimeout later if it confirms a change.
 // Requests that change the store (PUT, POST, DELETE) go on.
-void Transfers::cut_off() {
+void Transfers::end_overdue_reads() {
   const Result<void> interrupt_check = check_interrupt();
   if (interrupt_check.ok() || in_flight_ == 0) return;
   const auto now = Clock::now();
@@ -369,7 +370,7 @@ void Transfers::drive(bool wait) {
     }
   };
   collect();
-  cut_off();
+  end_overdue_reads();
   if (!wait || any_done() || in_flight_ == 0) return;
   auto pause = kLongestWait;
   const auto now = Clock::now();
@@ -380,7 +381,7 @@ void Transfers::drive(bool wait) {
   start_due();
   ::curl_multi_perform(multi_, &running);
   collect();
-  cut_off();
+  end_overdue_reads();
 }
 
 void Transfers::on_end(Slot& slot, CURLcode code) {
@@ -415,18 +416,18 @@ void Transfers::on_end(Slot& slot, CURLcode code) {
   finish(slot, std::move(answer));
 }
 
-// Decides whether the request is tried again. If so, it sets the time of that try and returns true.
+// Decides whether the request is tried again. If it is, sets the time of the next try and returns true.
 bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool transient =
       code == CURLE_OK ? slot.answer.lacks_result || is_transient(slot.answer.status, slot.answer.refusal)
                        : is_transient(code);
   if (!transient || slot.no_retry || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
-  const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
+  const auto longest_pause = std::min(kFirstPause * (1U << doublings), kLongestPause);
   // The next try comes at a random time in the second half of the pause. So clients whose requests failed at
   // the same time do not retry at the same time.
   const double fraction = 0.5 + 0.5 * RandomStream(++pause_seed_, "pauses").uniform(0);
-  auto pause = std::chrono::duration_cast<Clock::duration>(longest * fraction);
+  auto pause = std::chrono::duration_cast<Clock::duration>(longest_pause * fraction);
   curl_off_t retry_after_s = 0;
   ::curl_easy_getinfo(slot.easy, CURLINFO_RETRY_AFTER, &retry_after_s);
   if (retry_after_s > 0)

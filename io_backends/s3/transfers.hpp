@@ -3,9 +3,9 @@
 //
 // Ctrl-C: after the process is asked to stop, no request is tried again. Reads (GET, HEAD) then end with
 // Errc::interrupted in drive(), which checks every 100 ms. A read that is in flight at the signal ends at
-// once. A read that starts later has two seconds, so that cleaning up can still ask which objects exist. A
-// change (PUT, POST, DELETE) goes on until its answer or its timeout, because only these show the state at
-// the server.
+// once. A read that starts later has two seconds, so that code that cleans up can still ask which objects
+// exist. A change (PUT, POST, DELETE) goes on until its answer or its timeout, because only these show the
+// state at the server.
 #pragma once
 
 #include <curl/curl.h>
@@ -35,7 +35,7 @@ struct Settings {
   std::string region;
   std::string trusted_certificates;  // file with the certificates that https trusts; "": the system's file
   unsigned retries = 0;              // number of tries after the first one
-  std::chrono::seconds timeout{};    // longest time for connecting, and longest time in which no byte moves
+  std::chrono::seconds timeout{};    // longest time for connecting, and longest time without any transfer
   size_t part_bytes = 0;             // if an object needs several requests, the bytes that each moves
   size_t max_streams = 0;            // most requests in flight for the parts of one object
   size_t max_connections = 0;        // most requests in flight of one read, queue or writer; 0: no limit
@@ -80,11 +80,12 @@ struct Request {
   // The XML element that the body of a successful answer has ("CopyObjectResult"); "" if the body is not such
   // an element. With "", the answer to a PUT must have an ETag, and the answers to PUT and DELETE must have
   // no body.
-  // Only these results prove success: S3 sends the status of a long operation before it ends, and a proxy may
-  // answer instead of S3. If they are missing, the request is tried again, as after a status of 500.
+  // Only these results prove success: S3 sends the status of a long operation before the operation ends, and
+  // a proxy may answer instead of S3. If such a result is missing, the request is tried again, as after a
+  // status of 500.
   std::string_view result_element = {};
-  // With a value, a GET asks for out.size() bytes from this offset. An answer with other bytes is an error.
-  // But if the value is 0, the server may send the whole object.
+  // If it has a value, a GET asks for out.size() bytes from this offset. An answer with other bytes is an
+  // error. But if the value is 0, the server may send the whole object.
   std::optional<uint64_t> first_byte = {};
   // Called by drive() at the first bytes of a successful GET, once in each try. The answer is complete except
   // for its bytes. The function must not start or cancel a request.
@@ -94,8 +95,8 @@ struct Request {
   bool confirms_change = false;
 };
 
-// The name of the header with the mark of a writer, a random text. The object store keeps it with the object,
-// and by it a writer recognises the object that it has made.
+// The name of the header with the mark of a writer, which is a random text. The object store keeps the mark
+// with the object. A writer recognises the object that it has made by the mark.
 inline constexpr std::string_view kMarkHeader = "x-amz-meta-penstock";
 
 // Keeps requests in flight. Only one thread at a time may use it, but any thread may call wake(). Its
@@ -159,7 +160,7 @@ class Transfers {
   void set_method(Slot& slot);
   void set_headers(Slot& slot, const std::string& path, const std::string& query);
   void start_due();
-  void cut_off();
+  void end_overdue_reads();
   void on_end(Slot& slot, CURLcode code);
   bool try_again(Slot& slot, CURLcode code);
   void finish(Slot& slot, Result<Answer> answer);

@@ -64,7 +64,7 @@ class S3Writer final : public Writer {
 
   Result<void> send_part() {
     if (upload_id_.empty()) PENSTOCK_TRY(begin_upload());
-    if (parts_->sent() == kMaxParts)
+    if (parts_->sent_count() == kMaxParts)
       return make_error(Errc::no_space, "'" + name_ + "' has more than 10000 parts: say part=SIZE, larger");
     return parts_->send(next_part_);
   }
@@ -106,11 +106,11 @@ class S3Writer final : public Writer {
   Result<void> complete(IfExists if_exists) {
     // The name is checked while the parts are in flight, if the connections have no limit (max_connections).
     // With a limit, the parts may use all connections. So the name is checked after the parts have arrived.
-    const bool check_first = store_.settings().max_connections == 0;
-    if (check_first) PENSTOCK_TRY(check_name(if_exists));
+    const bool check_name_first = store_.settings().max_connections == 0;
+    if (check_name_first) PENSTOCK_TRY(check_name(if_exists));
     if (!next_part_.empty()) PENSTOCK_TRY(send_part());
     PENSTOCK_ASSIGN(const std::vector<std::string> etags, parts_->finish());
-    if (!check_first) PENSTOCK_TRY(check_name(if_exists));
+    if (!check_name_first) PENSTOCK_TRY(check_name(if_exists));
     std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
     for (size_t i = 0; i < etags.size(); ++i)
       xml +=

@@ -16,30 +16,30 @@ namespace {
 
 constexpr size_t kPart = 5 * kMiB;
 
-// The thread that made a Starvation; 0 if there is none.
-std::atomic<pid_t> spared{0};
-constexpr const char* kStarving = "starving";
+// The thread that made the FailingAllocations object; 0 if there is none.
+std::atomic<pid_t> unaffected_thread{0};
+constexpr const char* kFailingThreadName = "starving";
 
-// As long as it exists, operator new fails on threads that the calling thread starts. They are recognised by
-// the thread name, which they inherit.
-class Starvation {
+// While an object of this class exists, operator new fails on threads that the calling thread starts. They
+// are recognised by the thread name, which they inherit.
+class FailingAllocations {
  public:
-  Starvation() {
+  FailingAllocations() {
     ::prctl(PR_GET_NAME, name_);
-    ::prctl(PR_SET_NAME, kStarving);
-    spared = ::gettid();
+    ::prctl(PR_SET_NAME, kFailingThreadName);
+    unaffected_thread = ::gettid();
   }
-  ~Starvation() {
-    spared = 0;
+  ~FailingAllocations() {
+    unaffected_thread = 0;
     ::prctl(PR_SET_NAME, name_);
   }
-  Starvation(const Starvation&) = delete;
-  Starvation& operator=(const Starvation&) = delete;
+  FailingAllocations(const FailingAllocations&) = delete;
+  FailingAllocations& operator=(const FailingAllocations&) = delete;
 
-  static bool strikes() {
+  static bool fails_on_this_thread() {
     char name[16] = {};
-    return spared != 0 && spared != ::gettid() && ::prctl(PR_GET_NAME, name) == 0 &&
-           std::string_view(name) == kStarving;
+    return unaffected_thread != 0 && unaffected_thread != ::gettid() && ::prctl(PR_GET_NAME, name) == 0 &&
+           std::string_view(name) == kFailingThreadName;
   }
 
  private:
@@ -62,7 +62,7 @@ class S3Writers : public S3 {
     server.set_visitor([this](const std::string& method, const std::string&) { puts += method == "PUT"; });
   }
 
-  std::atomic<unsigned> puts{0}, held{0}, most_held{0};
+  std::atomic<unsigned> puts{0}, held_puts{0}, most_held_puts{0};
 };
 
 TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
@@ -81,22 +81,22 @@ TEST_F(S3Writers, HaveAtMostStreamsPartsInFlight) {
   server.set_visitor([this](const std::string& method, const std::string&) {
     if (method != "PUT") return;
     ++puts;
-    const unsigned now = ++held;
-    for (unsigned most = most_held; now > most && !most_held.compare_exchange_weak(most, now);) {
+    const unsigned now = ++held_puts;
+    for (unsigned most = most_held_puts; now > most && !most_held_puts.compare_exchange_weak(most, now);) {
     }
     wait_for_puts(2);
     // time in which a third PUT could come, which would be wrong
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    --held;
+    --held_puts;
   });
   const Bytes bytes = pattern(4 * kPart);
   ASSERT_OK(put("large", bytes));
-  EXPECT_EQ(most_held, 2U);
+  EXPECT_EQ(most_held_puts, 2U);
   EXPECT_TRUE(*get("large") == bytes);
 }
 
-// The limit of connections holds also during publish(), when checks of the name wait for parts that are still
-// to come.
+// The limit of connections also holds during publish(). The server delays the HEAD that checks the name, so
+// that a part that is sent at the same time would exceed the limit.
 TEST_F(S3Writers, RespectTheLimitOfConnections) {
   server.set_visitor([this](const std::string& method, const std::string&) {
     puts += method == "PUT";
@@ -252,14 +252,14 @@ TEST_F(S3Writers, PartsThatFailAreSentAgain) {
   }
 }
 
-// The server holds the parts until their writer is destroyed. It then continues for as long as an abort would
-// take that does not wait for them.
+// The server delays the answers to the parts until the writer is destroyed. It then waits up to 200 ms more.
+// An abort that did not wait for the parts would arrive in that time.
 TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
-  std::atomic<bool> dropping{false};
+  std::atomic<bool> writer_ends{false};
   server.set_visitor([&](const std::string& method, const std::string&) {
     if (method != "PUT") return;
     ++puts;
-    for (unsigned ms = 0; !dropping && ms < 60'000; ++ms)
+    for (unsigned ms = 0; !writer_ends && ms < 60'000; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (unsigned ms = 0; server.open_uploads() > 0 && ms < 200; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -270,7 +270,7 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
     ASSERT_OK((*writer)->append(pattern(3 * kPart)));
     ASSERT_TRUE(wait_for_puts(2));
     EXPECT_EQ(server.open_uploads(), 1U);
-    dropping = true;
+    writer_ends = true;
   }
   EXPECT_EQ(server.open_uploads(), 0U);
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
@@ -295,7 +295,7 @@ TEST_F(S3Writers, DroppedWithPartsThatWaitForARetryLeaveNothing) {
 TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
-  const Starvation starvation;
+  const FailingAllocations no_memory;
   ASSERT_OK((*writer)->append(pattern(kPart + 1)));
   EXPECT_ERRC(Errc::exhausted, (*writer)->publish(Durability::visible), "memory");
   EXPECT_EQ(server.open_uploads(), 0U);
@@ -307,7 +307,9 @@ TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
 // NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*)
 // Over-aligned types use the library's own operator.
 void* operator new(size_t bytes) {
-  void* memory = penstock::s3::Starvation::strikes() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  void* memory = penstock::s3::FailingAllocations::fails_on_this_thread()
+                     ? nullptr
+                     : std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

@@ -1,4 +1,4 @@
-// For tests only: forbids system calls with a seccomp filter, as container runtimes and clusters do.
+// For tests only: uses a seccomp filter to forbid system calls, as container runtimes and clusters do.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Makes these calls fail with EPERM in this process and its children, for ever. False if the kernel has no
-// such filters.
+// Makes these calls fail with EPERM in this process and its children, for ever. Returns false if the kernel
+// has no seccomp filters.
 inline bool deny_calls(std::initializer_list<int> calls) {
   std::vector<sock_filter> filter;
   filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));

@@ -10,19 +10,18 @@ namespace {
 using Node = ForgetfulDisk::Node;
 using Place = ForgetfulDisk::Place;
 using Blob = ForgetfulDisk::Blob;
-// For each node, the number of its placements since the last sync that have reached the disk.
-using Chosen = std::map<const Node*, size_t>;
+// For each node: how many of its placements after the last sync have reached the disk.
+using SurvivingPlacements = std::map<const Node*, size_t>;
 
-const Place& place_of(const Node& node, size_t chosen) {
-  return chosen == 0 ? node.on_disk : node.since[chosen - 1];
+const Place& place_of(const Node& node, size_t surviving) {
+  return surviving == 0 ? node.on_disk : node.later_places[surviving - 1];
 }
 
-// Returns `wanted`, the number of placements of this node that survive the cut, or a smaller number: if a cut
-// lost the node that replaced this one, this node must still be at its former place, because replacing is
-// atomic.
-size_t not_replaced_by_nothing(const Node& node, size_t wanted, const Chosen& newer) {
+// Returns how many placements of this node survive the cut: `wanted`, or a smaller number. Replacing is
+// atomic. So if the cut lost the node that replaced this one, this node must still be at its former place.
+size_t count_surviving(const Node& node, size_t wanted, const SurvivingPlacements& newer) {
   while (wanted > 0) {
-    const Node* by = node.since[wanted - 1].replaced_by;
+    const Node* by = node.later_places[wanted - 1].replaced_by;
     if (by == nullptr || newer.at(by) > 0 || by->on_disk.folder != nullptr) break;
     --wanted;
   }
@@ -31,16 +30,16 @@ size_t not_replaced_by_nothing(const Node& node, size_t wanted, const Chosen& ne
 
 // If two nodes have the same place, the later one stays there, and the other moves on to its next placement.
 // Returns whether it found such a pair.
-bool resolve_one(Chosen& chosen) {
+bool resolve_one_conflict(SurvivingPlacements& surviving) {
   std::map<std::pair<const Node*, std::string_view>, const Node*> taken;
-  for (const auto& [node, index] : chosen) {
+  for (const auto& [node, index] : surviving) {
     const Place& place = place_of(*node, index);
     if (place.folder == nullptr) continue;
     const auto [there, fresh] = taken.emplace(std::pair(place.folder, std::string_view(place.name)), node);
     if (fresh) continue;
     const Node* other = there->second;
-    const bool other_goes = place_of(*other, chosen.at(other)).when < place.when;
-    ++chosen.at(other_goes ? other : node);
+    const bool other_goes = place_of(*other, surviving.at(other)).change_number < place.change_number;
+    ++surviving.at(other_goes ? other : node);
     return true;
   }
   return false;
@@ -92,10 +91,11 @@ Node* ForgetfulDisk::find(std::string_view name) {
 }
 
 void ForgetfulDisk::put(Node& node, Place place) {
-  if (const Place& now = node.now(); now.folder != nullptr) now.folder->children.erase(now.name);
-  place.when = ++placements_;
+  if (const Place& current = node.current_place(); current.folder != nullptr)
+    current.folder->children.erase(current.name);
+  place.change_number = ++placements_;
   if (place.folder != nullptr) place.folder->children.insert_or_assign(place.name, &node);
-  node.since.push_back(std::move(place));
+  node.later_places.push_back(std::move(place));
 }
 
 Node& ForgetfulDisk::add(Node& folder, std::string_view name, Blob blob, bool bytes_synced) {
@@ -121,23 +121,23 @@ void ForgetfulDisk::remove(Node& node) {
 
 void ForgetfulDisk::sync(Node& folder) {
   for (auto& [number, node] : nodes_) {
-    if (node->now().folder == &folder) {
-      if (!node->since.empty()) node->on_disk = node->since.back();
-      node->since.clear();
+    if (node->current_place().folder == &folder) {
+      if (!node->later_places.empty()) node->on_disk = node->later_places.back();
+      node->later_places.clear();
     } else {
-      std::erase_if(node->since, [&](const Place& place) { return place.folder == &folder; });
+      std::erase_if(node->later_places, [&](const Place& place) { return place.folder == &folder; });
       if (node->on_disk.folder == &folder) node->on_disk = {};
     }
   }
 }
 
-void ForgetfulDisk::settle(Chosen chosen) {
-  while (resolve_one(chosen)) {
+void ForgetfulDisk::apply_cut(SurvivingPlacements surviving) {
+  while (resolve_one_conflict(surviving)) {
   }
   for (auto& [number, node] : nodes_) {
-    node->on_disk = Place(place_of(*node, chosen.at(node.get())));
+    node->on_disk = Place(place_of(*node, surviving.at(node.get())));
     node->on_disk.replaced_by = nullptr;
-    node->since.clear();
+    node->later_places.clear();
     node->children.clear();
   }
   for (auto& [number, node] : nodes_)
@@ -149,33 +149,33 @@ void ForgetfulDisk::settle(Chosen chosen) {
 }
 
 void ForgetfulDisk::lose_all() {
-  Chosen chosen;
+  SurvivingPlacements surviving;
   for (auto& [number, node] : nodes_) {
-    chosen[node.get()] = 0;
+    surviving[node.get()] = 0;
     if (!node->bytes_synced) node->blob = std::make_shared<const std::vector<std::byte>>();
     node->bytes_synced = true;
   }
-  settle(std::move(chosen));
+  apply_cut(std::move(surviving));
 }
 
 void ForgetfulDisk::lose_some(const RandomStream& random) {
-  Chosen chosen;
+  SurvivingPlacements surviving;
   // Newer nodes are handled first, because a node that replaces another is newer.
   for (auto item = nodes_.rbegin(); item != nodes_.rend(); ++item) {
     Node& node = *item->second;
-    const RandomStream its_own = random.substream(node.number);
-    const size_t wanted = its_own.below(0, node.since.size() + 1);
-    chosen[&node] = not_replaced_by_nothing(node, wanted, chosen);
-    if (!node.bytes_synced) node.blob = torn(node.blob, its_own.substream(0));
+    const RandomStream node_random = random.substream(node.number);
+    const size_t wanted = node_random.below(0, node.later_places.size() + 1);
+    surviving[&node] = count_surviving(node, wanted, surviving);
+    if (!node.bytes_synced) node.blob = torn(node.blob, node_random.substream(0));
     node.bytes_synced = true;
   }
-  settle(std::move(chosen));
+  apply_cut(std::move(surviving));
 }
 
 uint64_t ForgetfulDisk::bytes() const {
   uint64_t sum = 0;
   for (const auto& [number, node] : nodes_)
-    if (node->blob && node->now().folder != nullptr) sum += node->blob->size();
+    if (node->blob && node->current_place().folder != nullptr) sum += node->blob->size();
   return sum;
 }
 

@@ -2,7 +2,7 @@
 // leaves.
 //
 // The model is the most hostile file system that POSIX permits, except for renaming:
-//  - Bytes of an object are on the disk after a sync. Without one, a power cut leaves all of them, none,
+//  - Bytes of an object are on the disk after a sync. Without a sync, a power cut leaves all of them, none,
 //    zeros, or a part, which may be filled up with zeros.
 //  - Names: after a cut, each object and folder is where it last was on the disk, or at any place that it got
 //    later. Changes of different objects have no order.
@@ -31,12 +31,12 @@ class ForgetfulDisk {
   using Blob = std::shared_ptr<const std::vector<std::byte>>;
 
   struct Node;
-  // A place that a node has or had. Without a folder: it was removed or replaced.
+  // A place that a node has or had. If `folder` is null, the node was removed or replaced.
   struct Place {
     Node* folder = nullptr;
     std::string name{};
-    const Node* replaced_by = nullptr;  // the node that took its place, if any
-    uint64_t when = 0;                  // the number of the change that put the node here, among all changes
+    const Node* replaced_by = nullptr;  // the node that took the place; null: none
+    uint64_t change_number = 0;         // counts all changes; this is the change that put the node here
   };
   struct Node {
     uint64_t number = 0;
@@ -44,9 +44,9 @@ class ForgetfulDisk {
     bool bytes_synced = true;
     std::map<std::string, Node*, std::less<>> children{};  // the current entries
     Place on_disk{};
-    std::vector<Place> since{};  // places that it got after `on_disk`; the last is the current one
+    std::vector<Place> later_places{};  // places of the node after `on_disk`; the last is the current one
 
-    const Place& now() const { return since.empty() ? on_disk : since.back(); }
+    const Place& current_place() const { return later_places.empty() ? on_disk : later_places.back(); }
     bool is_folder() const { return !blob; }
   };
 
@@ -55,15 +55,15 @@ class ForgetfulDisk {
   Node& root() { return *nodes_.begin()->second; }
   Node* find(std::string_view name);  // null if no node has this name
 
-  // Functions that change the disk. They do not check whether the change is allowed: the caller has done
-  // that. A null `blob` makes a folder. An existing node of the name is replaced.
+  // Functions that change the disk. They do not check whether the change is allowed: the caller does that. A
+  // null `blob` makes a folder. An existing node with the name is replaced.
   Node& add(Node& folder, std::string_view name, Blob blob, bool bytes_synced);
   void move(Node& node, Node& folder, std::string_view name);
   void remove(Node& node);
   void sync(Node& folder);
 
-  // Does to unsynced changes what a power cut may do: lose_all() loses all of them, the function below a
-  // random choice.
+  // Change the disk as a power cut may do: lose_all() loses all unsynced changes, lose_some() loses a random
+  // choice of them.
   void lose_all();
   void lose_some(const RandomStream& random);
 
@@ -71,7 +71,7 @@ class ForgetfulDisk {
 
  private:
   void put(Node& node, Place place);
-  void settle(std::map<const Node*, size_t> chosen);
+  void apply_cut(std::map<const Node*, size_t> surviving);
 
   uint64_t numbers_ = 0;
   uint64_t placements_ = 0;

@@ -90,7 +90,7 @@ TEST_F(Forgetful, BytesMayBeTornInEveryWay) {
             std::set<Names>{Names{"whole=abcd"}});
 }
 
-TEST_F(Forgetful, AFolderThatIsNotOnTheDiskTakesAllInItAlong) {
+TEST_F(Forgetful, ALostFolderLosesEverythingInIt) {
   ASSERT_OK(put("a/b/object", "x", Durability::file));
   ASSERT_OK(names().sync_dir("a/b"));
   ASSERT_OK(names().sync_dir(""));
@@ -110,7 +110,7 @@ TEST_F(Forgetful, NamesComeBackThatWereRemovedWithoutASync) {
   EXPECT_EQ(all(), Names{"other=y"});
 }
 
-TEST_F(Forgetful, NothingHasAnOrder) {
+TEST_F(Forgetful, UnsyncedChangesHaveNoOrder) {
   const auto seen = outcomes([&] {
     ASSERT_OK(put("first", "1", Durability::file));
     ASSERT_OK(put("second", "2", Durability::file));
@@ -160,7 +160,7 @@ TEST_F(Forgetful, ReplacingIsAtomicAndKeepsOneOfThem) {
   EXPECT_EQ(seen, (std::set<Names>{{"object=1"}, {"object=2"}, {"object=3"}}));
 }
 
-TEST_F(Forgetful, ANameThatIsGivenAnewIsOneOfBothOrNone) {
+TEST_F(Forgetful, AReusedNameHasEitherObjectOrNone) {
   const auto seen = outcomes([&] {
     ASSERT_OK(put("object", "1", Durability::file_and_name));
     ASSERT_OK(names().remove("object"));
@@ -169,7 +169,7 @@ TEST_F(Forgetful, ANameThatIsGivenAnewIsOneOfBothOrNone) {
   EXPECT_EQ(seen, (std::set<Names>{{}, {"object=1"}, {"object=2"}}));
 }
 
-TEST_F(Forgetful, OffAtTheOperationAsked) {
+TEST_F(Forgetful, PowerIsCutAtTheGivenOperation) {
   ASSERT_OK(put("before", "x", Durability::file_and_name));
   EXPECT_EQ(machine_.operations(), 5U) << "create, write, sync, name, folder";
   machine_.cut_at(8);
@@ -202,7 +202,7 @@ TEST_F(Forgetful, APublishCanBeCutBetweenItsSteps) {
   EXPECT_EQ(left, (std::vector<Names>{{}, {}, {}, {}, {}, {}, {}, {"a/", "a/object=x"}}));
 }
 
-TEST_F(Forgetful, WhatWasOpenIsOfNoUseAfterACut) {
+TEST_F(Forgetful, OpenReadersWritersAndLocksFailAfterACut) {
   ASSERT_OK(put("object", "x", Durability::file_and_name));
   const auto reader = disk_->open("object");
   const auto writer = disk_->create("other");

@@ -5,7 +5,7 @@
 // Atomic: `boots` is read without the lock. A Reader, Writer or Lock remembers its value from its creation.
 // If the value has changed, the power was cut in between, and the call fails.
 // Memory: everything allocates, also with the mutex held. An exception releases it.
-// Ctrl-C: not checked, because nothing waits except for the mutex.
+// Ctrl-C: this file does not check for a signal, because nothing waits except for the mutex.
 // Crash: all disks are in memory and end with the process.
 #include "io_backends/testing/forgetful_testing.hpp"
 
@@ -50,7 +50,7 @@ std::string_view last_of(std::string_view name) {
 }  // namespace
 
 struct ForgetfulMachine::State {
-  std::mutex mutex;  // guards all except the atomic
+  std::mutex mutex;  // guards all members except `boots`
   std::map<std::string, Disk, std::less<>> disks;
   uint64_t operations = 0;
   uint64_t cut_at = UINT64_MAX;
@@ -67,10 +67,10 @@ struct ForgetfulMachine::State {
   // `boot`: the boot in which the caller's Writer or Lock was made; 0: any.
   Result<void> step(std::string_view operation, std::string_view name, uint64_t boot = 0) {
     if (!off() && ++operations >= cut_at) cut();
-    return alive(operation, name, boot);
+    return check_power(operation, name, boot);
   }
   // Fails with EIO if the machine is off, or was switched off since `boot`. Needs no mutex.
-  Result<void> alive(std::string_view operation, std::string_view name, uint64_t boot = 0) const {
+  Result<void> check_power(std::string_view operation, std::string_view name, uint64_t boot = 0) const {
     if (off() || (boot != 0 && boot != boots)) return off_error(operation, name);
     return success();
   }
@@ -115,11 +115,11 @@ class ForgetfulReader final : public Reader {
       : state_(state), boot_(state.boots), blob_(std::move(blob)), name_(name), moved_(moved) {}
 
   Result<uint64_t> size() override {
-    PENSTOCK_TRY(state_.alive("cannot look at", name_, boot_));
+    PENSTOCK_TRY(state_.check_power("cannot look at", name_, boot_));
     return uint64_t{blob_->size()};
   }
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
-    PENSTOCK_TRY(state_.alive("cannot read", name_, boot_));
+    PENSTOCK_TRY(state_.check_power("cannot read", name_, boot_));
     if (offset > blob_->size() || out.size() > blob_->size() - offset)
       return truncated_error(name_, offset, out.size());
     if (!out.empty()) std::memcpy(out.data(), blob_->data() + offset, out.size());
@@ -150,12 +150,12 @@ class ForgetfulWriter final : public Writer {
     return put(offset, bytes);
   }
 
-  // The order: the sync of the bytes, the name, then the sync of each folder above. Each is one operation. A
-  // planned cut before an operation leaves the ones before it done.
+  // The steps are: sync the bytes, give the name, sync each folder above. Each step is one operation. If a
+  // cut is planned for one step, the earlier steps remain done.
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     const std::lock_guard lock(state_.mutex);
-    if (spent_) return finished_writer_error(name_);
-    spent_ = true;
+    if (finished_) return finished_writer_error(name_);
+    finished_ = true;
     if (syncs(wanted)) PENSTOCK_TRY(state_.step("cannot sync", name_, boot_));
     PENSTOCK_TRY(state_.step("cannot publish", name_, boot_));
     Node* folder = disk_.files.find(parent_of(name_));
@@ -176,11 +176,11 @@ class ForgetfulWriter final : public Writer {
 
  private:
   Result<void> put(uint64_t offset, std::span<const std::byte> bytes) {
-    if (spent_) return finished_writer_error(name_);
+    if (finished_) return finished_writer_error(name_);
     {
       const std::lock_guard lock(state_.mutex);
       if (auto on = state_.step("cannot write", name_, boot_); !on) {
-        spent_ = true;
+        finished_ = true;
         return on;
       }
     }
@@ -198,7 +198,7 @@ class ForgetfulWriter final : public Writer {
   MovedCounter& moved_;
   std::vector<std::byte> bytes_;
   uint64_t position_ = 0;
-  bool spent_ = false;
+  bool finished_ = false;
 };
 
 class ForgetfulLock final : public Lock {
@@ -229,7 +229,7 @@ class ForgetfulNamespace final : public Namespace {
     std::vector<Entry> entries;  // copied, because a visitor may use the disk, which takes the mutex
     {
       const std::lock_guard lock(state_.mutex);
-      PENSTOCK_TRY(state_.alive("cannot list", folder));
+      PENSTOCK_TRY(state_.check_power("cannot list", folder));
       const Node* node = disk_.files.find(folder);
       if (node == nullptr || !node->is_folder()) return errno_error(ENOENT, "cannot list", folder);
       const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
@@ -243,7 +243,7 @@ class ForgetfulNamespace final : public Namespace {
   Result<Entry> stat(std::string_view name) override {
     PENSTOCK_TRY(check_folder_name(name));
     const std::lock_guard lock(state_.mutex);
-    PENSTOCK_TRY(state_.alive("cannot look at", name));
+    PENSTOCK_TRY(state_.check_power("cannot look at", name));
     const Node* node = disk_.files.find(name);
     if (node == nullptr) return errno_error(ENOENT, "cannot look at", name);
     return entry_of(std::string(name), *node);
@@ -252,7 +252,7 @@ class ForgetfulNamespace final : public Namespace {
   Result<void> make_folders(std::string_view folder) override {
     PENSTOCK_TRY(check_folder_name(folder));
     const std::lock_guard lock(state_.mutex);
-    PENSTOCK_TRY(state_.alive("cannot make folder", folder));
+    PENSTOCK_TRY(state_.check_power("cannot make folder", folder));
     PENSTOCK_TRY(make_folder(state_, disk_, folder));
     return success();
   }
@@ -308,7 +308,7 @@ class ForgetfulNamespace final : public Namespace {
   Result<uint64_t> free_bytes() override {
     constexpr uint64_t kSize = uint64_t{1} << 40U;
     const std::lock_guard lock(state_.mutex);
-    PENSTOCK_TRY(state_.alive("cannot ask for the free space of", ""));
+    PENSTOCK_TRY(state_.check_power("cannot ask for the free space of", ""));
     return kSize - disk_.files.bytes();
   }
 
@@ -333,7 +333,7 @@ class ForgetfulBackend final : public Backend {
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_TRY(check_object_name(name));
     const std::lock_guard lock(state_.mutex);
-    PENSTOCK_TRY(state_.alive("cannot open", name));
+    PENSTOCK_TRY(state_.check_power("cannot open", name));
     const Node* node = disk_.files.find(name);
     if (node == nullptr) return errno_error(ENOENT, "cannot open", name);
     if (node->is_folder()) return errno_error(EISDIR, "cannot open", name);
@@ -395,7 +395,7 @@ bool ForgetfulMachine::off() const {
 
 void ForgetfulMachine::power_on(Kept kept, uint64_t seed) {
   const std::lock_guard lock(state_->mutex);
-  // A machine that is on is cut first, so `boots` always grows by two from one boot to the next.
+  // If the machine is on, its power is cut first, so `boots` always grows by two from one boot to the next.
   state_->cut();
   uint64_t number = 0;
   for (auto& [name, disk] : state_->disks) {

@@ -16,11 +16,11 @@ namespace penstock {
 enum class Kept : uint8_t { all, none, some };
 
 // A machine whose disks lose power together. Their operations are counted together: each new folder, create,
-// append, write_at, sync of an object or folder, naming, rename, removal and lock is one; a read is none.
-// publish() is several operations: it syncs the bytes, gives the name and syncs the folders, so it can be cut
-// in between.
+// append, write_at, sync of an object or folder, naming, rename, removal and lock counts as one. Reads do not
+// count. publish() is several operations: it syncs the bytes, gives the name and syncs the folders. So the
+// power can be cut between these steps.
 //
-// For any number of threads. It must live longer than its back ends.
+// Any thread may call it. It must exist longer than its back ends.
 class ForgetfulMachine {
  public:
   ForgetfulMachine();
@@ -28,9 +28,9 @@ class ForgetfulMachine {
   ForgetfulMachine(const ForgetfulMachine&) = delete;
   ForgetfulMachine& operator=(const ForgetfulMachine&) = delete;
 
-  // Makes a back end on one disk of the machine, which is empty at first use. The back end stays usable after
-  // cuts. Readers, Writers and Locks from before a cut fail with io. Its caps are those of a file system on a
-  // disk, without native paths; its root folder is on the disk.
+  // Makes a back end on the disk with this name. The disk is empty at its first use. The back end stays
+  // usable after cuts. Readers, Writers and Locks from before a cut fail with io. Its caps are those of a
+  // file system on a disk, without native paths; its root folder is on the disk.
   std::unique_ptr<Backend> backend(std::string_view disk);
   void wipe(std::string_view disk);  // replaces the disk by an empty one
 
@@ -43,7 +43,7 @@ class ForgetfulMachine {
   void cut();
   bool off() const;
 
-  // Switches the machine on: drops unsynced data as `kept` says, even if it was not off. Locks end, and a
+  // Switches the machine on: drops unsynced data as `kept` says, even if the machine was on. Locks end, and a
   // planned cut is cancelled.
   void power_on(Kept kept, uint64_t seed = 0);
 
@@ -53,7 +53,8 @@ class ForgetfulMachine {
   const std::unique_ptr<State> state_;
 };
 
-// A back end with a disk of one machine for each path, so that the contract test can test it like others.
+// Describes the back end `forgetful`. Each path is one disk of a common machine. So the contract test can
+// test it like any other back end.
 extern const BackendInfo backend_forgetful;
 
 }  // namespace penstock

@@ -65,7 +65,8 @@ TEST_P(RealDisk, KeepsWhatIsSyncedThroughAPowerCut) {
   ASSERT_OK(disk);
   const std::string path = "t=posix:" + ((*disk)->path() / "tier").string();
   int lost = 0;
-  // A visible but unsynced object may still reach the device on a busy machine. So this tries several times.
+  // A visible but unsynced object may still reach the device on a busy machine. So the test tries several
+  // times.
   for (int round = 0; round < 5; ++round) {
     const std::string name = "folder" + std::to_string(round) + "/";
     {
@@ -90,7 +91,7 @@ TEST_P(RealDisk, KeepsWhatIsSyncedThroughAPowerCut) {
 INSTANTIATE_TEST_SUITE_P(PowerCut, RealDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-TEST(RealDiskAlone, WhoIsNotRootHearsWhy) {
+TEST(RealDiskAlone, AUserWithoutRootGetsTheReason) {
   EXPECT_TRUE(as_plain_user([] {
     EXPECT_ERRC(Errc::unsupported, LoopDisk::make("ext4"), "loop_disk");
     EXPECT_ERRC(Errc::permission_denied, shut_down_file_system("/"), "'/'");

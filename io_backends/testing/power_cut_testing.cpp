@@ -1,5 +1,5 @@
 // Threads: any thread calls the back ends. PowerCut counts in an atomic, so exactly one call gets the number
-// of the cut. That call runs `what_`. Calls on other threads that started earlier may still succeed.
+// of the cut. That call runs on_cut_. Calls on other threads that started earlier may still succeed.
 #include "io_backends/testing/power_cut_testing.hpp"
 
 #include <fcntl.h>
@@ -24,10 +24,10 @@ std::string_view parent_of(std::string_view name) {
 }
 
 Result<void> loop_disk(std::string_view command, const std::filesystem::path& folder,
-                       std::string_view kind = "", std::string_view room = "") {
+                       std::string_view kind = "", std::string_view capacity = "") {
   std::vector<std::string> words{PENSTOCK_TESTBED "/loop_disk", std::string(command), folder.string()};
   if (!kind.empty()) words.emplace_back(kind);
-  if (!room.empty()) words.insert(words.end(), {"320M", std::string(room)});
+  if (!capacity.empty()) words.insert(words.end(), {"320M", std::string(capacity)});
   PENSTOCK_ASSIGN(const int status, run_program(words, true));
   if (status == 0) return success();
   return make_error(status == 77 ? Errc::unsupported : Errc::io,
@@ -46,8 +46,8 @@ std::filesystem::path folder_for_images() {
   return fits ? memory : std::filesystem::temp_directory_path();
 }
 
-// Does publish() in separate steps, so that a cut can come between them: `publish` gives the object its name,
-// with its bytes synced or not; `sync` syncs a folder.
+// Does publish() in separate steps, so that a cut can come between them. `publish` gives the object its name,
+// and syncs its bytes if its argument asks for that. `sync` syncs a folder.
 template <class Publish, class Sync>
 Result<void> publish_in_steps(std::string_view name, Durability wanted, Publish publish, Sync sync) {
   PENSTOCK_TRY(publish(wanted == Durability::file_and_name ? Durability::file : wanted));
@@ -65,15 +65,15 @@ class CutReader final : public ReaderWrapper {
       : ReaderWrapper(std::move(inner)), name_(name), power_(power) {}
 
   Result<uint64_t> size() override {
-    PENSTOCK_TRY(power_.alive("cannot look at", name_));
+    PENSTOCK_TRY(power_.check_power("cannot look at", name_));
     return inner().size();
   }
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
-    PENSTOCK_TRY(power_.alive("cannot read", name_));
+    PENSTOCK_TRY(power_.check_power("cannot read", name_));
     return inner().read_at(offset, out);
   }
   Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length) override {
-    PENSTOCK_TRY(power_.alive("cannot read", name_));
+    PENSTOCK_TRY(power_.check_power("cannot read", name_));
     return inner().view(offset, length);
   }
 
@@ -101,9 +101,9 @@ class CutWriter final : public WriterWrapper {
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     return publish_in_steps(
         name_, wanted,
-        [&](Durability its_own) -> Result<void> {
+        [&](Durability durability) -> Result<void> {
           PENSTOCK_TRY(power_.step("cannot publish", name_));
-          return inner().publish(its_own, if_exists);
+          return inner().publish(durability, if_exists);
         },
         [&](std::string_view folder) -> Result<void> {
           PENSTOCK_TRY(power_.step("cannot sync folder", folder));
@@ -123,11 +123,11 @@ class CutNamespace final : public NamespaceWrapper {
 
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override {
-    PENSTOCK_TRY(power_.alive("cannot list", folder));
+    PENSTOCK_TRY(power_.check_power("cannot list", folder));
     return inner().list_all(folder, visit, skipped);
   }
   Result<Entry> stat(std::string_view name) override {
-    PENSTOCK_TRY(power_.alive("cannot look at", name));
+    PENSTOCK_TRY(power_.check_power("cannot look at", name));
     return inner().stat(name);
   }
   Result<void> make_folders(std::string_view folder) override {
@@ -151,7 +151,7 @@ class CutNamespace final : public NamespaceWrapper {
     return inner().lock(name);
   }
   Result<uint64_t> free_bytes() override {
-    PENSTOCK_TRY(power_.alive("cannot ask for the free space of", ""));
+    PENSTOCK_TRY(power_.check_power("cannot ask for the free space of", ""));
     return inner().free_bytes();
   }
 
@@ -165,7 +165,7 @@ class CutBackend final : public BackendWrapper {
       : BackendWrapper(std::move(backend)), power_(power), names_(inner().names(), power) {}
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
-    PENSTOCK_TRY(power_.alive("cannot open", name));
+    PENSTOCK_TRY(power_.check_power("cannot open", name));
     PENSTOCK_ASSIGN(auto reader, inner().open(name));
     return std::make_unique<CutReader>(std::move(reader), name, power_);
   }
@@ -176,7 +176,7 @@ class CutBackend final : public BackendWrapper {
   }
   Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
                                std::span<std::byte> out) override {
-    PENSTOCK_TRY(power_.alive("cannot open", name));
+    PENSTOCK_TRY(power_.check_power("cannot open", name));
     return inner().read_object(name, length_hint, out);
   }
   Result<std::unique_ptr<Queue>> queue(size_t depth) override { return Backend::queue(depth); }
@@ -195,9 +195,9 @@ class LyingWriter final : public WriterWrapper {
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     return publish_in_steps(
         name_, wanted,
-        [&](Durability its_own) {
-          const bool skipped = syncs(its_own) && skips_(Synced::bytes, name_);
-          return inner().publish(skipped ? Durability::visible : its_own, if_exists);
+        [&](Durability durability) {
+          const bool skipped = syncs(durability) && skips_(Synced::bytes, name_);
+          return inner().publish(skipped ? Durability::visible : durability, if_exists);
         },
         [&](std::string_view folder) {
           return skips_(Synced::folder, folder) ? success() : names_.sync_dir(folder);
@@ -252,11 +252,11 @@ Result<void> shut_down_file_system(const std::filesystem::path& path) {
   return success();
 }
 
-Result<std::unique_ptr<LoopDisk>> LoopDisk::make(std::string_view kind, std::string_view room) {
+Result<std::unique_ptr<LoopDisk>> LoopDisk::make(std::string_view kind, std::string_view capacity) {
   std::string folder = (folder_for_images() / "penstock-disk-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return errno_error(errno, "cannot make", folder);
   auto disk = std::unique_ptr<LoopDisk>(new LoopDisk(folder));
-  PENSTOCK_TRY(loop_disk("up", folder, kind, room));
+  PENSTOCK_TRY(loop_disk("up", folder, kind, capacity));
   return disk;
 }
 
@@ -280,11 +280,11 @@ Result<void> LoopDisk::sync() const {
 }
 
 Result<void> PowerCut::step(std::string_view operation, std::string_view name) {
-  if (++count_ == at_) what_();
-  return alive(operation, name);
+  if (++count_ == cut_operation_) on_cut_();
+  return check_power(operation, name);
 }
 
-Result<void> PowerCut::alive(std::string_view operation, std::string_view name) const {
+Result<void> PowerCut::check_power(std::string_view operation, std::string_view name) const {
   if (happened()) return errno_error(EIO, "the power is cut: " + std::string(operation), name);
   return success();
 }

@@ -50,9 +50,10 @@ std::vector<std::filesystem::path> usual_folders() {
   return folders;
 }
 
-FoundTier inspect_mount(const std::string& mount_point, const std::vector<std::filesystem::path>& usual) {
+FoundTier inspect_mount(const std::string& mount_point,
+                        const std::vector<std::filesystem::path>& candidates) {
   FoundTier found{.name = {}, .folder = mount_point, .facts = inspect_path(mount_point)};
-  for (const std::filesystem::path& folder : usual) {
+  for (const std::filesystem::path& folder : candidates) {
     if (folder.empty() || !may_write(folder)) continue;
     const TierFacts facts = inspect_path(folder);
     // Two mounts of one device are the same file system, at different paths (bind mounts).
@@ -84,7 +85,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
   };
   // Orders the mount points of a device; the best has the smallest rank. A mount of the device's root is
   // better than one of a folder in it. /dev/shm is better than the same memory at a path inside a container.
-  // A short path, which is probably the system's, is better than a long one.
+  // A short path is better than a long one, because it is probably the system's own path.
   const auto rank = [](const std::string& root, const std::string& point) {
     return std::tuple(root != "/", point != kSharedMemory, point.size());
   };
@@ -121,14 +122,14 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
 
 std::vector<FoundTier> find_tiers() {
   std::ifstream mountinfo("/proc/self/mountinfo");
-  const std::vector<std::filesystem::path> usual = usual_folders();
+  const std::vector<std::filesystem::path> candidates = usual_folders();
   std::vector<FoundTier> found;
   const auto is_folder = [](const std::string& path) {
     std::error_code ignored;
     return std::filesystem::is_directory(path, ignored);
   };
   for (const std::string& mount_point : data_mounts(mountinfo, is_folder)) {
-    FoundTier tier = inspect_mount(mount_point, usual);
+    FoundTier tier = inspect_mount(mount_point, candidates);
     if (tier.free_bytes >= kLeastFreeBytes) found.push_back(std::move(tier));
   }
   const auto rank = [](const FoundTier& tier) {

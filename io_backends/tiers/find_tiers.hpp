@@ -38,7 +38,7 @@ std::vector<FoundTier> find_tiers();
 // /proc/self/mountinfo). `is_folder` excludes mounted files, which containers have. "/" is always in the
 // result, although the text lacks it after a chroot.
 // Of several mount points of a device it takes one that shows the device's own root and not a folder in it.
-// If that does not decide, it takes /dev/shm, then the shortest path, then the first.
+// If several or none do, it takes /dev/shm, then the shortest path, then the first.
 std::vector<std::string> data_mounts(
     std::istream& mountinfo, const std::function<bool(const std::string& mount_point)>& is_folder =
                                  [](const std::string&) { return true; });

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-TEST(DataMounts, LeavesOutTheKernelsOwnAndNamesADeviceOnce) {
+TEST(DataMounts, LeavesOutPseudoFileSystemsAndListsADeviceOnce) {
   std::istringstream mountinfo(
       "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
       "23 22 0:5 / /proc rw - proc proc rw\n"
@@ -21,14 +21,14 @@ TEST(DataMounts, LeavesOutTheKernelsOwnAndNamesADeviceOnce) {
   EXPECT_EQ(data_mounts(mountinfo), (std::vector<std::string>{"/", "/dev/shm", "/mnt/pfs"}));
 }
 
-TEST(DataMounts, TheDevicesOwnRootCountsMoreThanAFolderOfIt) {
+TEST(DataMounts, PrefersTheRootOfADeviceToAFolderInIt) {
   std::istringstream mountinfo(
       "22 1 254:0 /containers/7 / rw - ext4 /dev/vda rw\n"
       "25 22 254:0 / /host rw - ext4 /dev/vda rw\n");
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/host"});
 }
 
-TEST(DataMounts, SharedMemoryIsTheSystemsAndNotThatOfSomebodysRoot) {
+TEST(DataMounts, PrefersTheSystemsSharedMemoryToThatOfAContainer) {
   std::istringstream mountinfo(
       "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
       "26 22 0:7 / /srv/jail/dev/shm rw - tmpfs tmpfs rw\n"
@@ -55,12 +55,12 @@ TEST(DataMounts, ABrokenLineIsSkipped) {
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/"});
 }
 
-TEST(DataMounts, BelowAChangedRootTheRootIsAPlaceToo) {
+TEST(DataMounts, AfterAChrootTheRootIsListedToo) {
   std::istringstream mountinfo("25 22 0:22 / /dev/shm rw - tmpfs tmpfs rw\n");
   EXPECT_EQ(data_mounts(mountinfo), (std::vector<std::string>{"/dev/shm", "/"}));
 }
 
-TEST(FindTiers, EveryFoundFolderIsWhatItSays) {
+TEST(FindTiers, EveryFoundTierIsDescribedCorrectly) {
   std::set<std::string> names;
   for (const FoundTier& tier : find_tiers()) {
     EXPECT_TRUE(names.insert(tier.name).second) << tier.name;

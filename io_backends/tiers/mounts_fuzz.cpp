@@ -1,4 +1,4 @@
-// Fuzz target: the input is the system's text about mounts (a mountinfo), and the layout of a Lustre file.
+// Fuzz target: the input is parsed as the text of /proc/self/mountinfo, and as the layout of a Lustre file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

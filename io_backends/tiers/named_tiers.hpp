@@ -1,7 +1,7 @@
 // Names for TIERs, such as "fast" for "posix:/dev/shm/p". A name is valid wherever a TIER is expected;
 // parse_tier() replaces it by the TIER. If a folder has the same name, the TIER is meant; the folder is
 // written ./fast. The user may add options: "fast,limit=1GB/s". They replace those of the named TIER. The
-// user may also give it another name: "other=fast".
+// user may also give the tier another name: "other=fast".
 #pragma once
 
 #include <span>

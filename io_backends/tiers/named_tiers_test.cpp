@@ -15,7 +15,7 @@ std::string text(std::string_view written) {
   return spec.ok() ? spec->text : spec.error().message();
 }
 
-TEST(NamedTiers, StandForTheirText) {
+TEST(NamedTiers, AreReplacedByTheirText) {
   const auto spec = parse_tier("fast", kNamed);
   ASSERT_TRUE(spec.ok());
   EXPECT_EQ(spec->name, "fast");
@@ -28,7 +28,7 @@ TEST(NamedTiers, StandForTheirText) {
   EXPECT_EQ(tier->spec, "fast=mem:p") << "what goes into records";
 }
 
-TEST(NamedTiers, WhatIsGivenInAdditionWins) {
+TEST(NamedTiers, AddedOptionsReplaceThoseOfTheName) {
   EXPECT_EQ(text("other=fast"), "other=mem:p");
   EXPECT_EQ(text("fast,latency=1ms"), "fast=mem:p,latency=1ms");
   EXPECT_EQ(text("slow"), "slow=posix:/data/p,limit=150MB/s,fail=eio@0.01%2Cwrite:enospc@#3");
@@ -37,7 +37,7 @@ TEST(NamedTiers, WhatIsGivenInAdditionWins) {
   EXPECT_EQ(parse_tier("raw", kNamed).value().options.at(0).key, "direct");
 }
 
-TEST(NamedTiers, ThatTextMeansTheSameAgain) {
+TEST(NamedTiers, TheReplacedTextParsesToTheSameTier) {
   for (const char* written : {"fast", "slow,latency=1ms", "x=raw"}) {
     const TierSpec once = parse_tier(written, kNamed).value();
     const TierSpec again = parse_tier(once.text, kNamed).value();
@@ -48,7 +48,7 @@ TEST(NamedTiers, ThatTextMeansTheSameAgain) {
   }
 }
 
-TEST(NamedTiers, PathsAreNone) {
+TEST(NamedTiers, APathIsNoNamedTier) {
   for (const char* written : {"./fast", "/fast", "posix:fast", "fast/x", "fas", "other"}) {
     const auto spec = parse_tier(written, kNamed);
     ASSERT_TRUE(spec.ok()) << written;

@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// Removes folders of killed probes: the probe folders whose lock no process holds. Does nothing on a network,
-// because the locks of other machines may be invisible there. Calls `log` for each removed folder, and
-// `log_warning` for each that it cannot remove.
+// Removes folders of killed probes: the probe folders whose lock no process holds. Does nothing on a network
+// file system, because the locks of other machines may be invisible there. Calls `log` for each removed
+// folder, and `log_warning` for each that it cannot remove.
 void sweep_dead_probes(Tier& tier, const std::function<void(std::string_view)>& log,
                        const std::function<void(std::string_view)>& log_warning);
 

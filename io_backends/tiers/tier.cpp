@@ -123,7 +123,7 @@ Result<void> split_options(std::string_view text, std::string_view options, Tier
   return success();
 }
 
-// The three parts of a TIER: the name ("" if the text has none), what follows it up to the options, and the
+// The three parts of a TIER: the name ("" if the text has none), the part between name and options, and the
 // options.
 struct TierText {
   std::string_view name;
@@ -183,7 +183,7 @@ std::string name_of_mount(const TierFacts& facts) {
 Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, const Options& options) {
   if (options.has("capacity")) backend = capped(std::move(backend), options.size("capacity"));
   const Throttling throttling = Throttling::from_options(options);
-  if (throttling.any()) backend = throttled(std::move(backend), throttling);
+  if (throttling.has_limits()) backend = throttled(std::move(backend), throttling);
   if (options.has("fail")) {
     PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
     const auto seed = uint64_t(options.integer("fail_seed"));
@@ -299,7 +299,7 @@ Result<Tier> open_tier(const TierSpec& spec) {
   return tier;
 }
 
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken,
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken_name,
                                      NamedTiers named) {
   std::vector<Tier> tiers;
   std::set<std::string> names;
@@ -309,7 +309,7 @@ Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const s
     if (!spec.name.empty() && names.contains(spec.name))
       return tier_error(text, "another tier is called '" + spec.name + "', too");
     const std::string default_name = tier.name;
-    for (int n = 2; tier.name == taken || !names.insert(tier.name).second; ++n)
+    for (int n = 2; tier.name == taken_name || !names.insert(tier.name).second; ++n)
       tier.name = default_name + "-" + std::to_string(n);
     if (!spec.name.empty()) names.insert(spec.name);
     tiers.push_back(std::move(tier));

@@ -18,8 +18,8 @@
 
 namespace penstock {
 
-// The parts of a TIER. Its text is [NAME=]BACKEND:PATH[,option=value...], or only a path. Then the back end
-// is posix, and the tier is named after its mount point.
+// The parts of a TIER. Its text is [NAME=]BACKEND:PATH[,option=value...], or only a path. With only a path,
+// the back end is posix, and the tier is named after its mount point.
 struct TierSpec {
   std::string name;  // "" when not given
   std::string backend = "posix";
@@ -74,18 +74,18 @@ struct Tier {
 Result<Tier> open_tier(std::string_view text, NamedTiers named);
 Result<Tier> open_tier(const TierSpec& spec);
 
-// Opens several tiers, and gives each a name of its own. `taken` is the name of the corpus's own tier, which
-// no other tier gets. If tiers have the same default name, "-2", "-3" ... follows it. Fails if two of `texts`
-// give the same name.
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken,
+// Opens several tiers, and gives each a name of its own. `taken_name` is the name of the corpus's own tier,
+// which no other tier gets. If tiers have the same default name, "-2", "-3" ... follows it. Fails if two of
+// `texts` give the same name.
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken_name,
                                      NamedTiers named);
 
 // The options that every tier has, whatever its back end: limit, read_limit, write_limit, latency, capacity,
 // fail, fail_seed, times, trace (docs/tiers.md).
 OptionTable tier_options();
 
-// Finds the file system and device of `path` in /proc/self/mountinfo. If `path` does not exist, those of its
-// nearest parent that exists.
+// Finds the file system and device of `path` in /proc/self/mountinfo. If `path` does not exist, returns the
+// facts of its nearest parent that exists.
 TierFacts inspect_path(const std::filesystem::path& path);
 
 // Parts of inspect_path(). facts_from_mountinfo() returns the facts of the mount that contains `path`;

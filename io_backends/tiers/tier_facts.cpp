@@ -25,8 +25,8 @@ constexpr std::string_view kNetworkTypes[] = {
 constexpr std::string_view kNetworkFuseTypes[] = {
     "gluster", "mfs",     "sshfs", "ceph", "s3fs",          "juicefs",  "gcsfuse", "goofys",
     "rclone",  "moosefs", "dfuse", "nfs",  "mountpoint-s3", "blobfuse", "alluxio", "seaweedfs"};
-// Types of file systems on devices of this machine. Of the FUSE types, only those that open a device
-// themselves.
+// Types of file systems on devices of this machine. Of the FUSE types, the list has only those that open a
+// device themselves.
 constexpr std::string_view kDeviceTypes[] = {
     "ext2",      "ext3",         "ext4",        "ext2/ext3/ext4", "xfs",    "btrfs",   "zfs",
     "f2fs",      "bcachefs",     "jfs",         "reiserfs",       "nilfs2", "vfat",    "msdos",
@@ -82,7 +82,7 @@ std::string block_device(std::string_view major_minor) {
   return "";
 }
 
-// The name of the mounted device. The mount source "/dev/root" is a name that no machine has, so the real
+// The name of the mounted device. The mount source "/dev/root" is not the name of a device file, so the real
 // device is returned instead.
 std::string device_name(const std::string& source, std::string_view major_minor) {
   if (source != "/dev/root" && source != "rootfs") return source;
@@ -90,7 +90,7 @@ std::string device_name(const std::string& source, std::string_view major_minor)
   return device.empty() ? source : device;
 }
 
-// The type for each file system number of statfs(2). ext2, ext3 and ext4 have the same number.
+// The type for each magic number of statfs(2). ext2, ext3 and ext4 have the same number.
 constexpr std::pair<uint32_t, std::string_view> kTypeOfMagic[] = {
     {0x0000ef53, "ext2/ext3/ext4"},
     {0x58465342, "xfs"},

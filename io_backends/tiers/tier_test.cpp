@@ -154,7 +154,7 @@ TierFacts facts_of(const char* path) {
   return facts_from_mountinfo(mountinfo, path);
 }
 
-TEST(TierFacts, FindsTheMountThatAPathLiesOn) {
+TEST(TierFacts, FindsTheMountOfAPath) {
   EXPECT_EQ(facts_of("/home/x").mount_point, "/");
   EXPECT_EQ(facts_of("/home/x").device, "/dev/vda");
   EXPECT_EQ(facts_of("/home/x").mount_options, "rw,relatime;rw,discard");
@@ -176,7 +176,7 @@ TEST(TierFacts, FindsTheMountThatAPathLiesOn) {
   EXPECT_TRUE(facts_of("/data/x").network);
 }
 
-TEST(TierFacts, WhatIsNotKnownToLieHereMayHaveAServer) {
+TEST(TierFacts, AnUnknownFileSystemMayUseAServer) {
   for (const char* const path : {"/home", "/dev/shm", "/mnt/ssh", "/mnt/xfs", "/mnt/ntfs"}) {
     EXPECT_TRUE(is_on_this_machine(facts_of(path))) << path;
     EXPECT_FALSE(facts_of(path).network) << path;

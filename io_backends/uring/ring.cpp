@@ -1,5 +1,5 @@
-// Threads: the thread that owns the ring calls set_up() and cut_off(). The kernel works on the requests
-// meanwhile.
+// Threads: the thread that owns the ring calls set_up() and cut_off(). The kernel works on the requests at
+// the same time.
 // Lock: none.
 // Memory: only set_up() allocates: the ring and its table of files. No function throws.
 // Ctrl-C: cut_off() repeats its wait after EINTR, because the kernel may still write to memory of reads.
@@ -65,8 +65,8 @@ int UringRing::set_up(size_t depth, bool sqpoll) {
 
 // Closes the ring and waits until its last request has ended. io_uring_queue_exit() does not wait for that,
 // but the kernel frees the table of files only after the last request. So this function puts the write end of
-// a pipe into the table and closes it everywhere else. When the table is freed, poll() reports POLLHUP at the
-// read end.
+// a pipe into the table and closes its own descriptor of that end. When the table is freed, poll() reports
+// POLLHUP at the read end.
 void UringRing::cut_off() {
   std::array<int, 2> pipe_ends{-1, -1};
   const bool has_pipe = file_slots_ > 0 && ::pipe2(pipe_ends.data(), O_CLOEXEC) == 0;

@@ -33,7 +33,7 @@ class UringRing {
 
   io_uring ring_{};
   bool ready_ = false;
-  unsigned chain_slots_ = 0;  // number of slots at the begin of the table, for chains
+  unsigned chain_slots_ = 0;  // number of slots at the beginning of the table, for chains
   unsigned file_slots_ = 0;   // number of slots after them, for opened objects
 };
 

@@ -73,7 +73,7 @@ struct CommandInfo {
   // `findings` and `metrics` of the command apply to all its subcommands.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
   // Parameters in the command's records that the run finds out, such as the number of processes. They do not
-  // describe the work. All other parameters that are not options do.
+  // describe the work, but all other parameters that are not options describe it.
   std::span<const std::string_view> findings = {};
   // All metrics of the command's records, the most important first: a sweep shows the first metric that a
   // record has.

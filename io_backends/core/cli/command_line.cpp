@@ -57,7 +57,7 @@ Error unknown_flag(const CommandInfo& command, const std::string& word) {
 }
 
 // Returns an error that names the first unknown flag; success if all flags are known. CLI11's own message
-// would mislead: it would complain about the value of the unknown flag, as one argument too many.
+// would mislead: it would report the value of the unknown flag as an argument that is too many.
 Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -88,8 +88,8 @@ Result<const CommandInfo*> find_subcommand(const CommandInfo& command, std::stri
   return unknown_name(fmt::format("subcommand of 'penstock {}'", command.name), word, names);
 }
 
-// Keeps the rows of the options that `subcommand` has, with the specifications (`spec`) of `subcommand`, and
-// removes all others. Fails if the command line has an option that only other subcommands have.
+// Removes the rows of all options that `subcommand` does not have. In the other rows, sets `spec` to the
+// OptionSpec of `subcommand`. Fails if the command line has an option that only other subcommands have.
 Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcommand,
                            std::vector<Collected>& rows) {
   for (Collected& row : rows) {
@@ -276,8 +276,8 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line{.command = &command};
-  // CLI11 must accept any number of arguments, because it takes the value of a misspelt flag for an argument.
-  // With a limit it would complain about the number of arguments, and not about the flag.
+  // CLI11 must accept any number of arguments, because it treats the value of a misspelt flag as an argument.
+  // With a limit it would report the number of arguments instead of the flag.
   if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kManyArguments);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 parses the last word first

@@ -18,7 +18,8 @@ struct CommandLine {
   std::vector<std::string> arguments = {};  // without the name of the subcommand
   // named_tiers: the names that site files (penstock.yaml) give to tiers. launcher: the words of the command
   // that starts ranks. parse_command_line() leaves both empty; the main program fills them from the site
-  // files. If both site files set the same one, ./penstock.yaml wins over ~/.config/penstock/penstock.yaml.
+  // files. If both site files set the same name or the launcher, ./penstock.yaml wins over
+  // ~/.config/penstock/penstock.yaml.
   std::vector<OptionWord> named_tiers = {};
   std::vector<std::string> launcher = {};
 };

@@ -106,7 +106,7 @@ TEST(Subcommand, TakesTheNumberOfArgumentsInItsTable) {
   EXPECT_EQ(taken("NAME [DIR]"), "-++-");
 }
 
-TEST(Subcommand, TakesItsOwnFromAConfigurationFileForAll) {
+TEST(Subcommand, TakesItsOwnOptionsFromAConfigurationFile) {
   const auto gc = parsed({"gc"}, {{"keep", "7"}, {"step", "no number"}});
   ASSERT_OK(gc);
   EXPECT_EQ(gc->options.integer("keep"), 7);

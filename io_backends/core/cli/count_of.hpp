@@ -13,7 +13,7 @@ namespace penstock {
 inline std::string count_of(uint64_t count, std::string_view singular) {
   return format_count(count).append(" ").append(singular).append(count == 1 ? "" : "s");
 }
-// Takes the plural as given: "1 process", "2 processes".
+// Uses the given plural: "1 process", "2 processes".
 inline std::string count_of(uint64_t count, std::string_view singular, std::string_view plural) {
   return format_count(count).append(" ").append(count == 1 ? singular : plural);
 }

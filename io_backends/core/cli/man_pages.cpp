@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 // Escapes text for roff, the language of man pages. roff then prints backslashes and dashes unchanged, and
-// takes no line of the text for a command.
+// reads no line of the text as a command.
 std::string roff_text(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

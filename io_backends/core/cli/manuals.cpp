@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the date that the manuals show: that of the variable SOURCE_DATE_EPOCH, or today if it is not set.
-// Packagers set it to get identical files from every build.
+// Returns the date that the manuals show: the date in the environment variable SOURCE_DATE_EPOCH, or today if
+// that is not set. Packagers set it to get identical files from every build.
 std::string date_of_build() {
   std::time_t now = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr)

@@ -23,8 +23,8 @@ using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::les
 Result<int> write_manuals(const std::filesystem::path& folder, std::span<const CommandInfo* const> commands,
                           const ArgumentChoices& arguments);
 
-// man_page() makes the man page of one command, man_page_of_all() that of the whole program with a list of
-// `commands`. The page shows `date`: "2026-11-23".
+// man_page() makes the man page of one command. man_page_of_all() makes the man page of the whole program,
+// with a list of `commands`. The page shows `date`: "2026-11-23".
 std::string man_page(const CommandInfo& command, std::string_view date);
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
 

@@ -3,7 +3,7 @@
 // Locks: Progress::mutex_ guards note_ and is held during a redraw. Terminal::mutex guards noted_texts. No
 // thread takes one of them while it holds the other.
 // Memory: every print allocates its line. A signal handler must not call these functions.
-// Ctrl-C: not checked. A print may wait for the terminal.
+// Ctrl-C: this file does not check for a signal. A print may wait for the terminal.
 #include "io_backends/core/cli/progress.hpp"
 
 #include <fmt/format.h>

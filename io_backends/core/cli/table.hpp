@@ -1,4 +1,4 @@
-// Makes texts for people: aligned tables, and bytes, rates and times in the units that the user chose.
+// Formats results for people: aligned tables, and bytes, rates and times in the units that the user chose.
 #pragma once
 
 #include <cstdint>

@@ -26,31 +26,32 @@ struct IndexRun {
   uint64_t end;
 };
 
-// Takes the next indices below `count` for one of `threads` threads: up to `most` of them, and fewer towards
-// the end, so that all threads end at about the same time. Lock-free. Its atomic operations are relaxed,
-// because no other memory depends on `next_index`.
-inline IndexRun take_run(std::atomic<uint64_t>& next_index, uint64_t count, unsigned threads, uint64_t most) {
+// Takes the next indices below `count` for one of `threads` threads: up to `max_run` of them, and fewer
+// towards the end, so that all threads end at about the same time. Lock-free. Its atomic operations are
+// relaxed, because no other memory depends on `next_index`.
+inline IndexRun take_run(std::atomic<uint64_t>& next_index, uint64_t count, unsigned threads,
+                         uint64_t max_run) {
   uint64_t begin = next_index.load(std::memory_order_relaxed);
   while (begin < count) {
     const uint64_t fair_share = (count - begin) / (uint64_t{4} * std::max(threads, 1U));
-    const uint64_t end = begin + std::clamp<uint64_t>(fair_share, 1, most);
+    const uint64_t end = begin + std::clamp<uint64_t>(fair_share, 1, max_run);
     if (next_index.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
   }
   return {count, count};
 }
 
 // Calls each(thread, index) for every index below `count`, on up to `threads` threads. Each thread takes up
-// to `most` consecutive indices at a time. After an error the other threads finish the indices that they have
-// and take no more. Returns the first error.
+// to `max_run` consecutive indices at a time. After an error the other threads finish the indices that they
+// have and take no more. Returns the first error.
 template <class Each>
-Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t most, Each each) {
+Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t max_run, Each each) {
   std::atomic<uint64_t> next_index{0};
   std::atomic<bool> stopped{false};
   const auto stop = [&stopped] { stopped.store(true, std::memory_order_relaxed); };
   threads = unsigned(std::min<uint64_t>(threads, count));
   const auto work = [&](unsigned worker) -> Result<void> {
     while (!stopped.load(std::memory_order_relaxed)) {
-      const IndexRun indices = take_run(next_index, count, threads, most);
+      const IndexRun indices = take_run(next_index, count, threads, max_run);
       if (indices.begin == indices.end) break;
       for (uint64_t index = indices.begin; index < indices.end; ++index) {
         Result<void> done = each(worker, index);
@@ -64,11 +65,11 @@ Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t most, Eac
   return on_threads(threads, work, IfFewer::go_on, stop);
 }
 
-// Does the same as for_each_index(), but checks before each index whether the process is asked to stop. If
-// so, it returns `interrupted`.
+// Does the same as for_each_index(), but checks before each index whether the process is asked to stop. After
+// such a request it returns `interrupted`.
 template <class Each>
-Result<void> parallel_for(uint64_t count, unsigned threads, uint64_t most, Each each) {
-  return for_each_index(count, threads, most, [&](unsigned worker, uint64_t index) -> Result<void> {
+Result<void> parallel_for(uint64_t count, unsigned threads, uint64_t max_run, Each each) {
+  return for_each_index(count, threads, max_run, [&](unsigned worker, uint64_t index) -> Result<void> {
     PENSTOCK_TRY(check_interrupt());
     return each(worker, index);
   });

@@ -1,10 +1,10 @@
-// Threads: one thread of every rank makes these calls, in the same order on all ranks. A rank that leaves out
-// a call blocks the other ranks in theirs. all_ok() with `stop` runs its long work on a thread of its own,
+// Threads: one thread of every rank makes these calls, in the same order on all ranks. If a rank leaves out a
+// call, the other ranks wait in that call. all_ok() with `stop` runs its long work on a thread of its own,
 // which makes no collective call.
 // Locks: each BackgroundWork has one, which guards the outcome of its work. None is held during a collective
 // call.
 // Memory: every function may allocate.
-// Ctrl-C: no collective call ends because of it. all_ok() with `stop` passes a signal at one rank on to all
+// Ctrl-C: a signal does not end a collective call. all_ok() with `stop` passes a signal at one rank on to all
 // ranks. The work on each rank checks for the signal and returns `interrupted`. all_ok() then exchanges that
 // error like any other.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
@@ -62,12 +62,12 @@ class BackgroundWork {
     }
   }
 
-  // Returns the outcome. If it is not set within `patience`, returns a reference to an empty value. The
+  // Returns the outcome. If it is not set within `timeout`, returns a reference to an empty value. The
   // caller may read the result without the lock: once an outcome is set, it never changes.
-  const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
+  const std::optional<Result<void>>& wait(std::chrono::milliseconds timeout) {
     static const std::optional<Result<void>> unset;
     std::unique_lock lock(mutex_);
-    return finished_.wait_for(lock, patience, [this] { return outcome_.has_value(); }) ? outcome_ : unset;
+    return finished_.wait_for(lock, timeout, [this] { return outcome_.has_value(); }) ? outcome_ : unset;
   }
 
  private:
@@ -92,9 +92,9 @@ class BackgroundWork {
 // The ranks send their errors to rank 0, which broadcasts the error of the lowest rank. A rank that failed
 // must call this, too, or the others wait for ever. If the transport (MPI) fails, this rank returns at once
 // and may make no more collective calls.
-Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
-  if (ranks.size() == 1) return mine;
-  PENSTOCK_ASSIGN(const auto all, ranks.gather(pack_error(mine)));
+Result<void> all_ok(Communicator& ranks, const Result<void>& own_result) {
+  if (ranks.size() == 1) return own_result;
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(pack_error(own_result)));
   std::vector<std::byte> shared_error;
   if (ranks.root()) {
     const auto first_failed =

@@ -20,8 +20,8 @@
 
 namespace penstock {
 
-// Calls `work` and returns its outcome. Turns an exception into an error (error_of): a rank that an exception
-// ended would make no more collective calls, and the other ranks would wait for ever.
+// Calls `work` and returns its outcome. Turns an exception into an error (error_of). If an exception ended
+// this rank, it would make no more collective calls, and the other ranks would wait for ever.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
   try {
@@ -58,7 +58,7 @@ T value_from_bytes(std::span<const std::byte> bytes) {
 // Returns rank 0's bytes, or its error, on every rank.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> root_bytes);
 
-// Only rank 0 calls `work`. Every rank returns rank 0's outcome with its value.
+// Only rank 0 calls `work`. Every rank returns rank 0's outcome, with the value that `work` returned there.
 template <class Work>
 std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
   using Outcome = std::invoke_result_t<Work>;
@@ -79,10 +79,10 @@ std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
 
 // Returns the same outcome on every rank: success if all ranks succeeded, else the error of the lowest rank
 // that failed. If only some ranks failed, its text starts with "on rank 2 of 4: ".
-Result<void> all_ok(Communicator& ranks, const Result<void>& mine);
+Result<void> all_ok(Communicator& ranks, const Result<void>& own_result);
 template <class T>
-Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
-  return all_ok(ranks, outcome_of(mine));
+Result<void> all_ok(Communicator& ranks, const Result<T>& own_result) {
+  return all_ok(ranks, outcome_of(own_result));
 }
 // Calls `work` on every rank, and then all_ok() with its outcome.
 template <class Work>
@@ -99,9 +99,9 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
 
 // Returns the values of all ranks in rank order, on every rank.
 template <class T>
-Result<std::vector<T>> gather(Communicator& ranks, const std::type_identity_t<T>& mine) {
+Result<std::vector<T>> gather(Communicator& ranks, const std::type_identity_t<T>& own_value) {
   static_assert(std::is_trivially_copyable_v<T>);
-  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&mine, 1))));
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&own_value, 1))));
   std::vector<std::byte> all_bytes;
   for (const std::vector<std::byte>& one : all) all_bytes.insert(all_bytes.end(), one.begin(), one.end());
   PENSTOCK_TRY(ranks.broadcast(all_bytes));

@@ -1,7 +1,7 @@
 // Threads: a SignalsForAll has its own thread, which makes no collective call.
 // Lock: only the local mutex of pass_signals_on(), for its timed wait.
 // Memory: pass_signals_on() itself allocates nothing. MPI may allocate in report_signal() and heard_signal().
-// Ctrl-C: no collective call ends because of it. A SignalsForAll passes the first signal at one rank on to
+// Ctrl-C: a signal does not end a collective call. A SignalsForAll passes the first signal at one rank on to
 // all ranks. It ignores later signals.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/communicator.hpp"
@@ -45,10 +45,11 @@ void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::condition_variable_any stopping;
   std::unique_lock lock(mutex);
   do {
-    // `mine` is a signal that this process itself got. After the signal of another rank, the next line has
-    // ended the loop.
-    if (const int mine = interrupt_signal(); mine != 0) return ranks.report_signal(mine);
-    if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
+    // `own_signal` is a signal that this process itself got. It is never the signal of another rank, because
+    // the next line ends the loop for that one.
+    if (const int own_signal = interrupt_signal(); own_signal != 0) return ranks.report_signal(own_signal);
+    if (const int received_signal = ranks.heard_signal(); received_signal != 0)
+      return simulate_interrupt(received_signal);
   } while (
       !stopping.wait_for(lock, stop, std::chrono::milliseconds(100), [&] { return stop.stop_requested(); }));
 }

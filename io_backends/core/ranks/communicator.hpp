@@ -49,17 +49,17 @@ class Communicator {
   virtual Result<ClockOffset> clock_offset() = 0;
 
   // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only its
-  // first call sends anything. Rank 0 forwards the signal inside heard_signal(), so the other ranks may not
-  // receive it before rank 0 calls that.
+  // first call sends anything. Rank 0 forwards the signal inside heard_signal(), so the other ranks receive
+  // it only after rank 0 has called heard_signal().
   // heard_signal() returns the signal that another rank sent, or 0.
   // Any thread may call these two functions, also during a collective call. They do nothing if only one
   // thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
   virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
-  // Collective. Returns whether all ranks called it within `patience`. If it returns false, no collective
+  // Collective. Returns whether all ranks called it within `timeout`. If it returns false, no collective
   // call may follow.
-  virtual bool wait_for_all(std::chrono::milliseconds patience) = 0;
+  virtual bool wait_for_all(std::chrono::milliseconds timeout) = 0;
   // Ends all ranks of the job. A rank that cannot continue calls it. It returns only if the job has a single
   // process.
   virtual void abandon(int exit_code) = 0;
@@ -67,9 +67,9 @@ class Communicator {
 
 std::unique_ptr<Communicator> single_process();
 
-// While it exists, a signal at one rank reaches all ranks within a few tenths of a second, also during a
-// collective call. Every rank needs one. Its own thread checks for a signal ten times a second. It does
-// nothing in a job of one rank, or if report_signal() does nothing.
+// While a SignalsForAll exists, a signal at one rank reaches all ranks within a few tenths of a second, also
+// during a collective call. Every rank needs one. Its own thread checks for a signal ten times a second. It
+// does nothing in a job of one rank, or if report_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);

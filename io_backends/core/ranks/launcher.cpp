@@ -16,16 +16,16 @@ namespace {
 constexpr const char* kModuleFile = "libpenstock_mpi.so";
 constexpr uint64_t kMostRanks = 1U << 30;
 
-struct LauncherNames {
-  const char* size_name;
-  const char* rank_name;
+struct LauncherVariables {
+  const char* size_variable;
+  const char* rank_variable;
 };
 // Each row has the variables that some launchers set. First row: Open MPI and PRRTE. Second row: MPICH, Intel
 // MPI and srun --mpi=pmi2. Third row: any srun. SLURM_NTASKS is not used, because a batch script has it, too,
 // although it is only one process.
-constexpr LauncherNames kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                        {"PMI_SIZE", "PMI_RANK"},
-                                        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+constexpr LauncherVariables kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                            {"PMI_SIZE", "PMI_RANK"},
+                                            {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
 
 int env_number(const char* name, int fallback) {
   const char* text = std::getenv(name);
@@ -45,9 +45,11 @@ Error no_module_error(std::string_view why) {
 }  // namespace
 
 Launch look_for_launcher() {
-  for (const LauncherNames& names : kLaunchers)
-    if (const int ranks = env_number(names.size_name, 0); ranks > 0)
-      return {.rank = env_number(names.rank_name, 0), .ranks = ranks, .size_variable = names.size_name};
+  for (const LauncherVariables& variables : kLaunchers)
+    if (const int ranks = env_number(variables.size_variable, 0); ranks > 0)
+      return {.rank = env_number(variables.rank_variable, 0),
+              .ranks = ranks,
+              .size_variable = variables.size_variable};
   return {};
 }
 

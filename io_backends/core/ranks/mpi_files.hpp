@@ -27,7 +27,7 @@ class MpiFile {
   virtual Result<uint64_t> size() = 0;
 
   // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) of the file, or up to the end of the file.
-  // Returns the number of bytes read. With MpiSharing::shared every rank of the job calls it together, for at
+  // Returns the number of bytes read. With MpiSharing::shared all ranks of the job call it together, for at
   // most 2^31 - 1 bytes; a rank that needs no bytes passes an empty span.
   virtual Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 };
@@ -42,13 +42,13 @@ class MpiFiles {
  public:
   virtual ~MpiFiles() = default;
 
-  // Opens a file to read it. `path` is absolute; messages contain `name`. A shared file is opened on every
-  // rank or fails on every rank.
+  // Opens a file to read it. `path` is absolute; messages contain `name`. The open of a shared file succeeds
+  // on every rank or fails on every rank.
   virtual Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                                 MpiSharing sharing) = 0;
 
-  // Whether several threads may call this MPI library at once. If not, this class lets each thread wait until
-  // no other one is in a call.
+  // Whether several threads may call this MPI library at once. If they may not, this class makes each thread
+  // wait until no other thread is in a call.
   virtual bool many_threads() const = 0;
 };
 

@@ -64,8 +64,8 @@ class RankThreads {
     }
     Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
     void report_signal(int signal) override {
-      int none = 0;
-      shared_.signal.compare_exchange_strong(none, signal);
+      int no_signal = 0;
+      shared_.signal.compare_exchange_strong(no_signal, signal);
     }
     int heard_signal() override { return shared_.signal; }
     bool wait_for_all(std::chrono::milliseconds) override { return barrier().ok(); }
@@ -74,8 +74,8 @@ class RankThreads {
    private:
     // Returns the bytes of all ranks. The first barrier waits until all ranks have stored theirs. The second
     // one waits until all have copied them, before the next exchange() overwrites them.
-    std::vector<Bytes> exchange(Bytes mine) {
-      shared_.exchanged[size_t(rank_)] = std::move(mine);
+    std::vector<Bytes> exchange(Bytes own_bytes) {
+      shared_.exchanged[size_t(rank_)] = std::move(own_bytes);
       shared_.barrier.arrive_and_wait();
       std::vector<Bytes> all = shared_.exchanged;
       shared_.barrier.arrive_and_wait();

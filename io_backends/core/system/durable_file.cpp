@@ -1,7 +1,8 @@
-// Threads: any thread. The functions share nothing that changes.
+// Threads: any thread may call the functions. They share no data that changes.
 // Lock: none. Names have a random part, so several processes can write to one folder.
 // Memory: texts, paths and errors allocate. An exception removes the temporary file.
-// Ctrl-C: not checked. A write is repeated after EINTR. A file is always written to its end.
+// Ctrl-C: this file does not check for a signal. A write is repeated after EINTR. A file is always written to
+// its end.
 // Crash: write_durable_file() syncs the bytes, then renames the temporary file, then syncs the folder. A kill
 // leaves the complete file, or none and perhaps a temporary file ".NAME.ID.tmp".
 #include "io_backends/core/system/durable_file.hpp"
@@ -28,9 +29,9 @@ Result<void> call_hook(const FileStepHook& hook, std::string_view step) {
   return hook ? hook(step) : success();
 }
 
-// Whether both paths are names of the same file. If link() fails with EEXIST, this tells whether the link was
-// made after all: a network file system whose answer was lost repeats the request, and then finds the name
-// that it has just made.
+// Whether both paths are names of the same file. It is used after link() has failed with EEXIST, because the
+// link may exist nevertheless: if an answer is lost, a network file system repeats the request, and the
+// repeated request finds the new name.
 bool same_file(const fs::path& one, const fs::path& other) {
   struct stat one_status {};
   struct stat other_status {};

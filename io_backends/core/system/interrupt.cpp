@@ -88,8 +88,8 @@ Result<void> sleep_until(std::chrono::steady_clock::time_point due) {
   return success();
 }
 
-IgnoreInterrupt::IgnoreInterrupt(const std::atomic<bool>& over) {
-  ignored_until = &over;
+IgnoreInterrupt::IgnoreInterrupt(const std::atomic<bool>& time_is_over) {
+  ignored_until = &time_is_over;
 }
 
 IgnoreInterrupt::~IgnoreInterrupt() {

@@ -11,9 +11,9 @@ namespace penstock {
 
 // Installs the signal handlers of the program. The main program calls this once, before any thread starts.
 // SIGINT and SIGTERM: the first signal is only stored. The handlers are without SA_RESTART, so that blocking
-// calls return. A second signal ends the process at once, unless it comes within one second of the first.
-// Such a signal is ignored, because for one Ctrl-C both the terminal and the parent process (run_program(),
-// timeout(1)) may send one.
+// calls return. A second signal ends the process at once, unless it comes within one second of the first. A
+// second signal that comes so early is ignored, because for one Ctrl-C both the terminal and the parent
+// process (run_program(), timeout(1)) may send one.
 // SIGXFSZ: ignored, so that a write beyond the limit for the size of a file fails with EFBIG.
 // SIGBUS (another process has truncated a mapped file): ends the process with a message and exit code 1.
 void catch_interrupts();
@@ -33,14 +33,15 @@ Result<void> check_interrupt();
 // thread has an IgnoreInterrupt. Any thread may call it.
 Result<void> sleep_until(std::chrono::steady_clock::time_point due);
 
-// While it exists, check_interrupt() and sleep_until() on this thread ignore the request to stop until `over`
-// is set. It is for work that gets some time to finish after the signal. Each thread has at most one.
+// While it exists, check_interrupt() and sleep_until() on this thread ignore the request to stop until
+// `time_is_over` is set. It is for work that gets some time to finish after the signal. Each thread has at
+// most one IgnoreInterrupt.
 // It acts on a whole thread, because the waits that must go on are deep inside back ends (a retry of s3, a
 // delay of a throttled tier). An argument would have to go through every call of Backend, Reader, Writer and
 // Namespace.
 class IgnoreInterrupt {
  public:
-  explicit IgnoreInterrupt(const std::atomic<bool>& over);
+  explicit IgnoreInterrupt(const std::atomic<bool>& time_is_over);
   ~IgnoreInterrupt();
   IgnoreInterrupt(const IgnoreInterrupt&) = delete;
   IgnoreInterrupt& operator=(const IgnoreInterrupt&) = delete;

@@ -2,7 +2,7 @@
 // Lock: none.
 // Memory: the list of arguments and errors allocate.
 // Signals: after the first signal that asks this process to stop, the child gets one signal within 250 ms.
-// Usually it gets it at once, because the signal also ends this process's poll().
+// Usually the child gets it at once, because the first signal also ends this process's poll().
 // Crash: if this process dies, the child continues.
 #include "io_backends/core/system/subprocess.hpp"
 

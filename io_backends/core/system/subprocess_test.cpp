@@ -29,19 +29,19 @@ TEST(Subprocess, TheChildGetsTheSignalToo) {
   // The child makes this file when it is ready for the signal.
   const std::filesystem::path ready =
       std::filesystem::temp_directory_path() / ("penstock-ready-" + std::to_string(::getpid()));
-  std::jthread asker([&](const std::stop_token& stop) {
+  std::jthread signal_thread([&](const std::stop_token& stop) {
     while (!std::filesystem::exists(ready) && !stop.stop_requested())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     simulate_interrupt(SIGTERM);
   });
-  const Result<int> ended = shell("trap 'exit 5' TERM; : > '" + ready.string() +
-                                  "'; for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & wait; done");
-  asker.request_stop();
-  asker.join();
+  const Result<int> exit_code = shell("trap 'exit 5' TERM; : > '" + ready.string() +
+                                      "'; for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & wait; done");
+  signal_thread.request_stop();
+  signal_thread.join();
   simulate_interrupt(0);
   std::filesystem::remove(ready);
-  ASSERT_TRUE(ended.ok());
-  EXPECT_EQ(*ended, 5);
+  ASSERT_TRUE(exit_code.ok());
+  EXPECT_EQ(*exit_code, 5);
 }
 
 TEST(Subprocess, FindsTheFileOfThisProgram) {

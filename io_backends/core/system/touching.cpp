@@ -3,7 +3,7 @@
 namespace penstock {
 namespace {
 
-// Pretends to use `sum`. Otherwise the compiler would remove the loads whose sum it is.
+// Pretends to use `sum`. Otherwise the compiler would remove the loads of the bytes that were added to it.
 void use_value(unsigned sum) {
   asm volatile("" : : "r"(sum));
 }

@@ -14,8 +14,8 @@ using Touch = void (*)(std::span<const std::byte>);
 
 class Touching : public testing::TestWithParam<Touch> {
  protected:
-  // Returns the numbers of the pages that become resident when a part of fresh memory is touched.
-  static std::vector<size_t> pages_behind(size_t offset, size_t length) {
+  // Returns the numbers of the pages that become resident when a part of new memory is touched.
+  static std::vector<size_t> touched_pages(size_t offset, size_t length) {
     const auto page = size_t(::getpagesize());
     constexpr size_t kPages = 16;
     void* const memory =
@@ -23,12 +23,12 @@ class Touching : public testing::TestWithParam<Touch> {
     EXPECT_NE(memory, MAP_FAILED);
     ::madvise(memory, kPages * page, MADV_NOHUGEPAGE);
     GetParam()({static_cast<const std::byte*>(memory) + offset, length});
-    std::vector<unsigned char> there(kPages);
-    EXPECT_EQ(::mincore(memory, kPages * page, there.data()), 0);
+    std::vector<unsigned char> residency(kPages);
+    EXPECT_EQ(::mincore(memory, kPages * page, residency.data()), 0);
     ::munmap(memory, kPages * page);
     std::vector<size_t> pages;
     for (size_t i = 0; i < kPages; ++i)
-      if ((there[i] & 1U) != 0) pages.push_back(i);
+      if ((residency[i] & 1U) != 0) pages.push_back(i);
     return pages;
   }
 };
@@ -36,16 +36,16 @@ class Touching : public testing::TestWithParam<Touch> {
 TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
   const auto page = size_t(::getpagesize());
   using Pages = std::vector<size_t>;
-  EXPECT_EQ(pages_behind(0, 0), Pages());
-  EXPECT_EQ(pages_behind(0, 1), Pages({0}));
-  EXPECT_EQ(pages_behind(0, page), Pages({0}));
-  EXPECT_EQ(pages_behind(page - 1, 2), Pages({0, 1}));
-  EXPECT_EQ(pages_behind(page, 3 * page), Pages({1, 2, 3}));
-  EXPECT_EQ(pages_behind(page / 2, 2 * page), Pages({0, 1, 2}));
-  EXPECT_EQ(pages_behind(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(touched_pages(0, 0), Pages());
+  EXPECT_EQ(touched_pages(0, 1), Pages({0}));
+  EXPECT_EQ(touched_pages(0, page), Pages({0}));
+  EXPECT_EQ(touched_pages(page - 1, 2), Pages({0, 1}));
+  EXPECT_EQ(touched_pages(page, 3 * page), Pages({1, 2, 3}));
+  EXPECT_EQ(touched_pages(page / 2, 2 * page), Pages({0, 1, 2}));
+  EXPECT_EQ(touched_pages(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
 }
 
-// Returns the bytes that are touched, as numbers of units (pages or lines) from the start.
+// Returns the numbers of the units (pages or lines) that contain the touched bytes, counted from 0.
 template <class Each>
 std::set<uintptr_t> units_touched(Each each, size_t unit, size_t offset, size_t length) {
   alignas(kTouchedPageBytes) static const std::byte bytes[6 * kTouchedPageBytes]{};

@@ -2,8 +2,8 @@
 // because their temporary files would have the same name.
 // Lock: none.
 // Memory: paths, the stream and errors allocate.
-// Ctrl-C: publish() checks for it before the rename. After a signal it fails, and an existing file remains
-// unchanged.
+// Ctrl-C: publish() checks for a signal before the rename. After a signal it fails, and an existing file
+// remains unchanged.
 // Crash: a kill leaves the existing file and perhaps a temporary file. Nothing is synced, so a power cut may
 // lose the new file.
 #include "io_backends/core/system/whole_file.hpp"
