@@ -216,8 +216,8 @@ namespace {
 constexpr uint64_t kLeastPageBytes = 4096;
 
 // The number of bytes from `at` to the end of its page. If one byte of a page can be read, all its bytes can.
-uint64_t bytes_left_in_page(const void* at) noexcept {
-  return kLeastPageBytes - reinterpret_cast<uint64_t>(at) % kLeastPageBytes;
+uint64_t bytes_left_in_page(uintptr_t at) noexcept {
+  return kLeastPageBytes - at % kLeastPageBytes;
 }
 
 }  // namespace
@@ -227,14 +227,14 @@ uint64_t bytes_left_in_page(const void* at) noexcept {
 // invalid operation, so nothing changes. process_vm_readv() could do this too, but some containers forbid it.
 bool is_readable(const void* from, size_t bytes) noexcept {
   constexpr long kInvalidOperation = -1;
-  const char* at = static_cast<const char*>(from);
-  if (bytes > UINTPTR_MAX - reinterpret_cast<uintptr_t>(from)) {
+  auto at = reinterpret_cast<uintptr_t>(from);
+  if (bytes > UINTPTR_MAX - at) {
     return false;
   }
-  for (const char* const end = at + bytes; at < end; at += bytes_left_in_page(at)) {
-    const char* const signal_set = at - reinterpret_cast<uint64_t>(at) % sizeof(uint64_t);
-    if (signal_set == nullptr || system_call(SYS_rt_sigprocmask, kInvalidOperation, as_argument(signal_set),
-                                             0, sizeof(uint64_t)) == -EFAULT) {
+  for (const uintptr_t end = at + bytes; at < end; at += bytes_left_in_page(at)) {
+    const uintptr_t signal_set = at - at % sizeof(uint64_t);
+    if (signal_set == 0 || system_call(SYS_rt_sigprocmask, kInvalidOperation, long(signal_set), 0,
+                                       sizeof(uint64_t)) == -EFAULT) {
       return false;
     }
   }
@@ -243,7 +243,7 @@ bool is_readable(const void* from, size_t bytes) noexcept {
 
 bool is_readable_path(const char* text) noexcept {
   for (size_t checked_bytes = 0; checked_bytes < PATH_MAX;) {
-    const uint64_t bytes = bytes_left_in_page(text + checked_bytes);
+    const uint64_t bytes = bytes_left_in_page(reinterpret_cast<uintptr_t>(text) + checked_bytes);
     if (!is_readable(text + checked_bytes, 1)) {
       return false;
     }
