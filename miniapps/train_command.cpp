@@ -101,7 +101,7 @@ Result<bool> TrainRuns::add_trial(Trial trial, bool ended) {
 
 Result<bool> TrainRuns::measure(const Tier& tier) {
   run_.check_tier(tier);
-  if (plan_.find_accelerators) {
+  if (plan_.searches_accelerators) {
     return find_accelerators(
         plan_, run_, [&](Trial& trial) { return train(tier, trial); },
         [&](Trial trial, bool ended, const std::string& sentence) {

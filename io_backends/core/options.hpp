@@ -33,7 +33,7 @@ enum class OptionType : uint8_t {
 enum class OptionRole : uint8_t {
   unset,
   work,    // the work and how it is measured: different values mean different work
-  target,  // where the work is done: corpus, tiers, stores, plans, other results
+  target,  // what is read or written: corpus, tiers, stores, plans, result files
   repeat,  // the number and precision of repeats
   output,  // how results are shown and kept
 };

@@ -115,8 +115,8 @@ void draw(RandomStream stream, uint64_t first, uint64_t* words) {
 }
 
 // The content of a file: random bits that do not change, and at the front of each page a stamp that changes
-// with the step. A page never has the same stamp at two steps, since bits() returns different numbers for
-// different positions.
+// with the step. A page never has the same stamp at two steps: its stamp is bits(step) of a random stream of
+// the page, and bits() returns a different number for each argument.
 class Content {
  public:
   Content(uint64_t seed, uint64_t rank, std::string_view file)

@@ -231,8 +231,8 @@ class CheckpointStore {
   // lock during the count: waits for it up to 5 s, then `busy`.
   Result<std::unique_ptr<PendingCheckpoint>> stage(std::string_view run, std::string_view purpose,
                                                    uint64_t bytes, uint64_t headroom);
-  // The bytes that stage() would find free, without headroom. Each byte of a pending checkpoint counts once:
-  // as used on the tier if it is allocated, else as reserved.
+  // The bytes that stage() would find free if its headroom were 0. Each byte of a pending checkpoint counts
+  // once: as used on the tier if it is allocated, else as reserved.
   Result<uint64_t> free_space() const;
   // As free_space(), but as if all committed and pending checkpoints were removed.
   Result<uint64_t> space_if_emptied() const;

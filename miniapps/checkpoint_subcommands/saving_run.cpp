@@ -93,8 +93,8 @@ MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
 
 Result<void> remove_run(const Tier& tier, const std::string& run) {
   PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
-  // remove_bench_run() does nothing if another process holds a lock of the run: that process takes the run
-  // for one of a dead bench, and removes it.
+  // remove_bench_run() does nothing if another process holds a lock of the run. Such a process believes that
+  // a killed `checkpoint bench` left the run behind, and removes it.
   return outcome_of(remove_bench_run(*store, run));
 }
 

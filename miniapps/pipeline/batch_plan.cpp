@@ -169,8 +169,9 @@ bool BatchPlan::record_failed(const Ticket& ticket) {
   return count_tried(ticket);
 }
 
-// Adds tickets to refills_ for the first holes of `batch`, the first of open_batches_. Their samples are the
-// next positions of its epoch `source`; if fewer are left than holes, some holes remain.
+// `batch` must be the first of open_batches_, and `source` its epoch. Adds to refills_ one ticket for each
+// hole (empty slot) of the batch, with the next sample of `source`. If `source` has fewer samples left, the
+// last holes stay empty.
 void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
   const auto refill_count = ptrdiff_t(std::min<uint64_t>(source.order.left(), batch.holes.size()));
   for (ptrdiff_t i = 0; i < refill_count; ++i)

@@ -488,7 +488,7 @@ Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& l
 
 std::vector<StageTally> BatchLoader::times() const {
   const std::lock_guard lock(mutex_);
-  // Without waits that have not ended: such a wait may be for the end of the run.
+  // Leaves out waits that have not ended: after the last sample, a worker waits only for the end of the run.
   return stage_tallies(settings_.app_transform->stages, spent_ns(false));
 }
 

@@ -199,7 +199,7 @@ Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vecto
 Result<void> CellRun::report_totals() {
   uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
   if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;
-  if (plan_.find_accelerators) read_bytes -= read_bytes_before_;
+  if (plan_.searches_accelerators) read_bytes -= read_bytes_before_;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&read_bytes, 1), Reduction::sum));
   trial_.sample(shared_metrics::kTierBytesRead, double(read_bytes));
   const auto rank_sum = [&](uint64_t bytes) -> Result<uint64_t> {
@@ -207,7 +207,7 @@ Result<void> CellRun::report_totals() {
     return bytes;
   };
   PENSTOCK_TRY(record_overlay(tier_, rank_sum, trial_));
-  if (plan_.find_accelerators) return success();
+  if (plan_.searches_accelerators) return success();
   double memory_bytes = peak_memory_bytes();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&memory_bytes, 1), Reduction::max));
   trial_.sample(shared_metrics::kPeakMemory, memory_bytes);
@@ -241,7 +241,7 @@ Result<void> CellRun::measure() {
         ranks_, pool_.allocate_all_samples(plan_.corpus.manifest.samples(), size_t(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone_runs;
-  const bool measures_alone = !plan_.find_accelerators && accelerator.computes();
+  const bool measures_alone = !plan_.searches_accelerators && accelerator.computes();
   const bool before_and_after =
       measures_alone && plan_.planned_steps() >= kLeastAloneBatches && cache_.keeps_cache_state();
   if (before_and_after) {
@@ -278,7 +278,7 @@ Result<void> CellRun::measure() {
 Result<void> CellRun::report(const TrainOutcome& outcome) {
   PENSTOCK_TRY(observers_.record(outcome, trial_));
   record_outcome(outcome, plan_, trial_);
-  if (!plan_.find_accelerators && outcome.figures.wall_s > 0)
+  if (!plan_.searches_accelerators && outcome.figures.wall_s > 0)
     trial_.series("payload_bytes", 1.0, outcome.bytes_by_second);
   return success();
 }

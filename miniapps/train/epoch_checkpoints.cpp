@@ -72,7 +72,7 @@ Result<void> EpochCheckpoints::save() {
 }
 
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request) {
-  if (!request.checkpoint_tier || !request.ranks->root() || request.find_accelerators) return nullptr;
+  if (!request.checkpoint_tier || !request.ranks->root() || request.searches_accelerators) return nullptr;
   return EpochCheckpoints::make(*request.checkpoint_tier,
                                 "penstock-" + std::string(request.app->name) + ".ckpt",
                                 request.app_options.size(kModelOption.name), request.seed);

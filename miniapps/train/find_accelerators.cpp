@@ -214,7 +214,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   }
   // A cold run must not be longer than one epoch: after the first epoch the cache is not cold any more.
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
-  request.find_accelerators = true;
+  request.searches_accelerators = true;
   if (request.required_utilization <= 0 || request.required_utilization > 1)
     return make_error(Errc::invalid_argument, "--au is a part of 1, such as 0.9");
   return success();

@@ -158,7 +158,7 @@ Result<void> take_timeline(const Options& options, TrainRequest& request) {
   request.timeline_memory_bytes = options.size("timeline-memory");
   if (request.timeline.empty()) return success();
   PENSTOCK_TRY(timeline_format(request.timeline));
-  if (request.find_accelerators)
+  if (request.searches_accelerators)
     return make_error(Errc::invalid_argument,
                       "a search is many runs and --timeline shows one: leave out --find-accelerators");
   return success();

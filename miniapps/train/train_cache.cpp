@@ -99,7 +99,7 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
     state.device_bytes_fraction = fraction;
     trial.cache(cache_json(state));
   }
-  if (plan_.find_accelerators) return;
+  if (plan_.searches_accelerators) return;
   for (const EpochBytes& epoch : epochs)
     if (epoch.consumed > 0) trial.sample(train_metrics::kEpochDeviceBytes, fraction_of(epoch));
 }

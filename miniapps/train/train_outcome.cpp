@@ -69,7 +69,7 @@ void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& tria
   const std::string reason = "the median step ended " + format_percent(overshoot) +
                              " late: this machine was too busy to emulate the accelerator" +
                              (plan.threads > 1 ? " (fewer --threads leave it a processor)" : "");
-  if (!plan.find_accelerators) plan.warn(reason);
+  if (!plan.searches_accelerators) plan.warn(reason);
   trial.verdict(Verdict::client_bound, reason);
 }
 

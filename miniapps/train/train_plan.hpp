@@ -50,7 +50,7 @@ struct TrainRequest {
   size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
   // The run fails if a back end returns nothing for this time. 0: no limit.
   std::chrono::nanoseconds stall_timeout{0};
-  bool find_accelerators = false;
+  bool searches_accelerators = false;
   // For --find-accelerators: a run may end as soon as it took this time and made `enough_steps` steps. 0: it
   // runs to its limits.
   std::chrono::nanoseconds enough_time{0};

@@ -108,7 +108,7 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
                                       plan.shuffle.buffer_entries,
                                       plan.seed,
                                       uint64_t(plan.cache),
-                                      plan.find_accelerators ? 1U : 0U,
+                                      plan.searches_accelerators ? 1U : 0U,
                                       std::bit_cast<uint64_t>(plan.required_utilization),
                                       plan.sample_log.empty() ? 0U : 1U,
                                       plan.timeline.empty() ? 0U : 1U,

@@ -137,7 +137,7 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
 Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
                                                     std::chrono::nanoseconds step) {
   const FileInput* const files = plan.files();
-  if (files == nullptr || !files->validation || plan.find_accelerators) return nullptr;
+  if (files == nullptr || !files->validation || plan.searches_accelerators) return nullptr;
   const std::string third_of_step = std::to_string(step.count() / 3) + "ns";
   Backend& backend = files->validation_backend == nullptr ? *tier.backend : *files->validation_backend;
   return Validating::make(

@@ -122,13 +122,13 @@ std::string corpus_name(const Record& record) {
   return recipe.empty() ? "data" : recipe;
 }
 
-std::string cache_name(const Record& record) {
+std::string requested_cache_state(const Record& record) {
   std::string cache = parameter_text(record, "cache");
   return cache.empty() ? cache_text(record, "client_data") : cache;
 }
 
 std::string cache_state(const Record& record) {
-  std::string requested = cache_name(record);
+  std::string requested = requested_cache_state(record);
   const std::string found = cache_text(record, "client_data");
   if (found == "memory") return "in memory";
   if (found == "bypassed") return "cache bypassed";

@@ -56,7 +56,7 @@ void distinguish_tiers(std::span<Record* const> records);
 std::string corpus_name(const Record& record);
 // The requested cache state: the parameter `cache`. If the record lacks it, the actual state of the client's
 // data cache.
-std::string cache_name(const Record& record);
+std::string requested_cache_state(const Record& record);
 // The actual cache state, as text. It is the requested state if that was reached. Otherwise it is "in
 // memory", "cache bypassed", "no client cache", or "cold unverified" if the machine does not report what is
 // cached.

@@ -124,7 +124,7 @@ void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
   std::map<std::pair<std::string, std::string>, size_t> cells;
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
-      ++cells[{tier_name(*record), cache_name(*record)}];
+      ++cells[{tier_name(*record), requested_cache_state(*record)}];
   for (const auto& [key, count] : cells) {
     const auto& [tier, wanted] = key;
     const std::string state =

@@ -104,7 +104,7 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
     if (at == record.series.end() || at->second.values.size() < kLeastIntervals || at->second.interval_s <= 0)
       continue;
     std::string chart_key = record.command + ", " + tier_name(record);
-    if (const std::string cache = cache_name(record); !cache.empty()) chart_key += ", " + cache;
+    if (const std::string cache = requested_cache_state(record); !cache.empty()) chart_key += ", " + cache;
     auto& rows = charts[chart_key];
     rows.push_back({cell_label(record), rows.size(), &at->second});
   }

@@ -17,7 +17,7 @@ namespace {
 std::string rank_key(const Record& record) {
   const bool has_counts = whole_number(record, "ranks", 1) && whole_number(record, "threads", 1);
   return record.command == "read" && has_counts && find_metric(record, read_metrics::kPayloadRate) != nullptr
-             ? read_work(record, "ranks") + "|" + cache_name(record) + "|" + label_text(record)
+             ? read_work(record, "ranks") + "|" + requested_cache_state(record) + "|" + label_text(record)
              : "";
 }
 
@@ -43,7 +43,7 @@ std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
   std::vector<ReadGroup> groups;
   RecordList first_of_groups;
   for (const RecordList& found : grouped(records, rank_key)) {
-    const std::string cache = cache_name(*found.front());
+    const std::string cache = requested_cache_state(*found.front());
     ReadGroup group;
     group.title = cache.empty() ? "reading" : cache;
     group.curves = curves_of(found);
@@ -53,7 +53,7 @@ std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
   }
   std::vector<std::vector<std::string>> texts = read_texts(first_of_groups, "ranks");
   for (size_t i = 0; i < texts.size(); ++i)
-    texts[i].insert(texts[i].begin(), cache_name(*first_of_groups[i]));
+    texts[i].insert(texts[i].begin(), requested_cache_state(*first_of_groups[i]));
   const std::vector<std::string> titles = titles_of(texts);
   for (size_t i = 0; i < groups.size(); ++i)
     if (!titles[i].empty()) groups[i].title = titles[i];

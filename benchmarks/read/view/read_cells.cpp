@@ -49,15 +49,16 @@ const ReadCurve* ReadGroup::find(std::string_view tier) const {
 
 std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   const std::vector<RecordList> record_groups = grouped(records, [](const Record& record) {
-    return read_threads(record) ? cache_name(record) + "|" + read_work(record) + "|" + label_text(record)
-                                : "";
+    return read_threads(record)
+               ? requested_cache_state(record) + "|" + read_work(record) + "|" + label_text(record)
+               : "";
   });
   const std::vector<std::string> titles = titles_of(read_texts(first_records(record_groups)));
   std::vector<ReadGroup> groups;
   for (size_t i = 0; i < record_groups.size(); ++i) {
     const Record& first = *record_groups[i].front();
     ReadGroup group;
-    group.cache = cache_name(first);
+    group.cache = requested_cache_state(first);
     group.work = read_work(first);
     group.label = label_text(first);
     group.work_and_labels = group.work + "|" + group.label;

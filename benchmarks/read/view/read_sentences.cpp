@@ -29,7 +29,7 @@ std::optional<double> rate_of(const Record& record) {
 
 // Whether the cache was proven to be in the requested state, or the user requested to leave it as it was.
 bool is_as_requested(const Record& record) {
-  return cache_state(record) == cache_name(record);
+  return cache_state(record) == requested_cache_state(record);
 }
 
 double spread_of(const Record& record) {

@@ -30,7 +30,7 @@ std::vector<std::string> read_names(ShownRecords records) {
   std::vector<std::string> names;
   for (const Record* const record : records) {
     std::string cache = cache_state(*record);
-    if (cache != cache_name(*record)) cache = "(" + cache + ")";
+    if (cache != requested_cache_state(*record)) cache = "(" + cache + ")";
     const auto threads = verdicts::threads_of(*record);
     names.push_back(threads ? fmt::format("{}{} at {}", tier_name(*record), cache.empty() ? "" : " " + cache,
                                           verdicts::threads_text(*threads))
@@ -40,7 +40,7 @@ std::vector<std::string> read_names(ShownRecords records) {
 }
 
 std::vector<std::string> read_label(const Record& record) {
-  return {threads_label(record), cache_name(record)};
+  return {threads_label(record), requested_cache_state(record)};
 }
 
 void describe_reading(std::span<const Record> records, const Output& output, std::vector<Sentence>& out) {

@@ -57,8 +57,9 @@ std::vector<std::vector<std::string>> train_texts(std::span<const Record* const>
   for (size_t i = 0; i < rows.size(); ++i) {
     const Record& record = *records[i];
     const std::string state = cache_state(record);
-    std::string cache =
-        state == cache_name(record) ? "cache " + state : state + " (" + cache_name(record) + " asked for)";
+    std::string cache = state == requested_cache_state(record)
+                            ? "cache " + state
+                            : state + " (" + requested_cache_state(record) + " asked for)";
     if (state.empty()) cache.clear();
     rows[i].insert(rows[i].begin(), {corpus_title(record), std::move(cache)});
     rows[i].insert(rows[i].end(),

@@ -45,7 +45,7 @@ std::vector<std::string> train_names(ShownRecords records) {
 std::vector<std::string> train_label(const Record& record) {
   const auto prefetch = parameter_number(record, "prefetch");
   return {threads_label(record), prefetch ? fmt::format("prefetch {:.0f}", *prefetch) : "",
-          cache_name(record)};
+          requested_cache_state(record)};
 }
 
 void describe_training(std::span<const Record> records, const Output&, std::vector<Sentence>& out) {

@@ -1,9 +1,9 @@
 // A file's absolute name as the program gave it: from the root, without "//", "." and "..". Symbolic links
 // are not followed.
 //
-// Threads: the functions that fill an AbsoluteName run within an Update of the calling thread's log, and fill
-// its `name`. So they never run in a handler that interrupted an update of its own thread. All other
-// functions need no Update, and any thread or handler may call them.
+// Threads: the functions that fill an AbsoluteName fill the member `name` of the calling thread's log, and
+// run only within an Update of that log. A handler that interrupted an Update of its own thread begins no
+// other, so it never calls them. All other functions need no Update, and any thread or handler may call them.
 // Locks: none.
 // Memory: nothing is allocated; stdio and the locale are not used. errno does not change.
 #pragma once

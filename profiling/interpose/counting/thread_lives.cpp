@@ -349,7 +349,7 @@ ThreadLog* begin_log() noexcept {
     return nullptr;
   }
   if (former_log != nullptr && former_log->update_mark != nullptr) {
-    return nullptr;  // a handler that interrupted an update of the previous session
+    return nullptr;  // called in a handler that interrupted an Update of this log, for the previous session
   }
   is_beginning_log = true;
   const int saved_errno = errno;

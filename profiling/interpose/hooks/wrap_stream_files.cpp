@@ -146,9 +146,9 @@ FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call
 // If the position is in the buffer already, glibc reads nothing and leaves the buffer and _offset as they
 // are, unless the stream was writing. If the file ends before the position, glibc reads the part of the block
 // that exists and discards it.
-class SeekRead {
+class BytesReadBySeek {
  public:
-  SeekRead(const FILE& f, int whence) noexcept
+  BytesReadBySeek(const FILE& f, int whence) noexcept
       : buffer_end_(end_in_buffer(f)),
         offset_(f._offset),
         was_writing_((f._flags & kCurrentlyPutting) != 0),
@@ -185,11 +185,11 @@ int seek_and_count(FILE* file, int whence, auto call) noexcept {
   if (!stream_call.is_counted()) {
     return call();
   }
-  const SeekRead seek_read(*file, whence);
+  const BytesReadBySeek read_by_seek(*file, whence);
   stream_call.read_clock();
   const int result = call();
   const int saved_errno = errno;
-  if (const int64_t bytes = result == 0 ? seek_read.bytes(*file) : 0; bytes > 0) {
+  if (const int64_t bytes = result == 0 ? read_by_seek.bytes(*file) : 0; bytes > 0) {
     stream_call.note_kernel_read(bytes);
   }
   stream_call.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved_errno : 0);
