@@ -38,8 +38,8 @@ struct ArrayRecipeSpec {
   std::vector<ArrayPart> parts;  // at most one has a variable size
   NormalSizes sizes{};           // distribution of the sizes of that part
   SampleNamer name;
-  // Fills a part that has neither noise nor moments. `out` contains zeros at first. `sample` is the random
-  // stream of the sample with number `index`. Any thread may call it.
+  // Fills a part for which neither `noise` nor `moments_of` is set. `out` contains zeros at first. `sample`
+  // is the random stream of the sample with number `index`. Any thread may call it.
   void (*fill)(const RandomStream& sample, uint64_t index, size_t part, std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
 };

@@ -23,7 +23,7 @@ namespace penstock {
 // bytes are not copied again. The stock must outlive the composer.
 class PhotoComposer final : public SampleMaker {
  public:
-  // `name` describes the data set in the comment, such as "imagenet, seed 7".
+  // `name` is the data set's name in the JPEG comment, such as "imagenet, seed 7".
   PhotoComposer(const StripStock& stock, RandomStream samples, PhotoSizes sizes, std::string_view name);
 
   Result<std::span<const FieldBytes>> make(uint64_t index) override;

@@ -52,8 +52,8 @@ std::array<uint32_t, 8> flip_effects() {
 }
 
 // Number of whole strips that are cut from a sheet. It is higher for small pictures, so that they differ as
-// much from each other as large ones. In small pictures, all ends have one row, so only whole strips give
-// different sizes.
+// much from each other as large ones. In small pictures, every end strip has one row of coding units. End
+// strips then have about the same size in bytes, so only whole strips make the sizes differ.
 uint32_t strips_per_sheet(uint32_t width) {
   constexpr uint32_t kSheetPixels = 48'000;
   constexpr uint32_t kMinStrips = 4;

@@ -8,8 +8,8 @@
 namespace penstock::s3 {
 namespace {
 
-// Returns the text of an error for an answer whose status is a success, although it lacks the result that
-// proves it. The text says what is missing, and what the user can do.
+// Returns the error text for an answer that has a success status but not the result of the request (the ETag
+// of an upload, for example). The text says what is missing, and what the user can do.
 std::string why_no_proof(const Answer& answer, const Settings& settings) {
   constexpr size_t kExcerptBytes = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";

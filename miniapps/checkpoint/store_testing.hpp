@@ -1,4 +1,5 @@
-// For tests only: stores on tiers in memory and in a scratch folder, with checkpoints and damage.
+// For tests only: makes a checkpoint store on a tier in memory or in a scratch folder, writes checkpoints to
+// it, and damages them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -19,10 +19,10 @@ constexpr double kGoodEnough = 0.995;
 
 // Indices of the items that save time and whose size is at most the capacity.
 std::vector<size_t> candidates(const StagingProblem& problem) {
-  std::vector<size_t> all;
+  std::vector<size_t> indices;
   for (size_t i = 0; i < problem.items.size(); ++i)
-    if (problem.items[i].saved_s > 0 && problem.items[i].bytes <= problem.capacity) all.push_back(i);
-  return all;
+    if (problem.items[i].saved_s > 0 && problem.items[i].bytes <= problem.capacity) indices.push_back(i);
+  return indices;
 }
 
 // Takes items in the given order, and skips each that does not fit.

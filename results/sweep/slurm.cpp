@@ -51,9 +51,9 @@ std::string value_after(const std::string& text, std::string_view key) {
 
 // Puts a value for an #SBATCH line in quotes if it has blanks. In a file name, '%' is doubled, since sbatch
 // gives a single '%' a meaning of its own.
-std::string quoted(const std::string& text, bool file_name) {
+std::string quoted(const std::string& text, bool is_file_name) {
   std::string value;
-  for (const char c : text) value += file_name && c == '%' ? "%%" : std::string(1, c);
+  for (const char c : text) value += is_file_name && c == '%' ? "%%" : std::string(1, c);
   return value.find(' ') == std::string::npos ? value : "\"" + value + "\"";
 }
 
@@ -98,8 +98,8 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
       "again,\n"
       "# also by hand, it goes on with what is left.\n",
       spec.name);
-  const auto option = [&](std::string_view name, const std::string& value, bool file_name = false) {
-    if (!value.empty()) script += fmt::format("#SBATCH --{}={}\n", name, quoted(value, file_name));
+  const auto option = [&](std::string_view name, const std::string& value, bool is_file_name = false) {
+    if (!value.empty()) script += fmt::format("#SBATCH --{}={}\n", name, quoted(value, is_file_name));
   };
   option("job-name", "sweep-" + spec.name);
   option("nodes", std::to_string(nodes));

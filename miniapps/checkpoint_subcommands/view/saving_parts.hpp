@@ -20,7 +20,7 @@
 
 namespace penstock::verdicts {
 
-void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& singles,
+void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& save_runs,
                      const std::vector<TrainGroup>& trained, const Output& output,
                      std::vector<Sentence>& out);
 

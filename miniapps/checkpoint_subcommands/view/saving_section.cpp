@@ -173,8 +173,8 @@ std::vector<SavingRuns> trainings(std::span<const Record> records) {
 std::string saving_section(std::span<const Record> records, PageState& state) {
   const std::vector<SavingGroup> groups = saving_groups(records);
   const std::vector<SavingRuns> trained = trainings(records);
-  const std::vector<SavingRuns> singles = single_saves(records);
-  if (groups.empty() && trained.empty() && singles.empty()) return "";
+  const std::vector<SavingRuns> save_runs = single_saves(records);
+  if (groups.empty() && trained.empty() && save_runs.empty()) return "";
   std::string out = state.open_section(
       "checkpoints", "Checkpoints",
       "A save straight to the slow tier holds the training until all is there. Through a fast tier it holds "
@@ -188,8 +188,8 @@ std::string saving_section(std::span<const Record> records, PageState& state) {
         i, group_anchor("checkpoints", i), title,
         rows_html(title, arms, lost_table(title, arms).html(), state) + charts_over_time(groups[i], state));
   }
-  if (!singles.empty())
-    out += part_html(0, "checkpoints-saves", "single saves", rows_html("single saves", singles, "", state));
+  if (!save_runs.empty())
+    out += part_html(0, "checkpoints-saves", "single saves", rows_html("single saves", save_runs, "", state));
   if (!trained.empty())
     out += part_html(0, "checkpoints-trainings", "trainings",
                      rows_html("trainings", trained, lost_table("trainings", trained).html(), state));

@@ -188,7 +188,7 @@ void describe_single_save(const SavingRuns& save, const Output& output, std::vec
 
 }  // namespace
 
-void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& singles,
+void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& save_runs,
                      const std::vector<TrainGroup>& trained, const Output& output,
                      std::vector<Sentence>& out) {
   describe_each("checkpoints", groups, out, [&](const SavingGroup& group) {
@@ -197,7 +197,7 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
       describe_all({arm.arm, arm.runs, group.name + " " + arm.name}, output, out);
   });
   const size_t first_single = out.size();
-  for (const SavingRuns& save : singles) {
+  for (const SavingRuns& save : save_runs) {
     describe_single_save(save, output, out);
     describe_misses(save, out);
   }
