@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// The value of a label's name. Absent unless the name is a decimal number without leading zeros.
+// The value of a label's name. Absent unless the name is a decimal number of at most nine digits, without
+// leading zeros.
 std::optional<uint64_t> decimal_value(std::string_view name) {
   constexpr size_t kMostDigits = 9;
   if (name.size() > kMostDigits || (name.starts_with('0') && name.size() > 1)) return std::nullopt;

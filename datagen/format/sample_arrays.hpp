@@ -109,7 +109,7 @@ struct SampleChoice {
   std::vector<size_t> sample_arrays{};  // if layout is `separate_arrays`: the arrays that are one sample each
   // Number of arrays that belong to no sample. Labels, statistics and further fields of the samples are not
   // counted. If there are several samples, an array with one row per sample is a further field. If the whole
-  // payload is one sample with a label, every array is a further field that forms no series with the payload.
+  // payload is one sample with a label, every array that forms no series with the payload is a further field.
   uint64_t left_out_count = 0;
   // If labels do not fit the samples in number, the index of these labels. Otherwise the index of the first
   // array that belongs to no sample.

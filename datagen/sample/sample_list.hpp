@@ -50,7 +50,7 @@ class SampleList {
 };
 
 // How many of `objects` objects a reader may hold open: a quarter of the descriptors that this process may
-// have, but at least 16.
+// have, but at least 16 and at most 65,536. It is 64 if the limit is unknown.
 uint64_t max_open_objects(uint64_t objects);
 
 }  // namespace penstock

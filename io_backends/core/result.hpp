@@ -1,5 +1,5 @@
-// Errors are values: a function that can fail returns a Result<T>. The few functions that throw instead, for
-// example if memory runs out, say so in their comments. error_of() turns a caught exception into an Error.
+// Errors are values: a function that can fail returns a Result<T>. Exceptions are thrown only if memory
+// runs out (std::bad_alloc) and by libraries. error_of() turns a caught exception into an Error.
 #pragma once
 
 #include <fmt/core.h>

@@ -248,7 +248,8 @@ inline void publish_entries(penstock_block* block, uint64_t bytes) noexcept {
 // Update, or no thread uses the log.
 uint64_t add_name(ThreadLog& log, uint64_t file, const char* text, uint32_t length,
                   penstock_file_kind kind) noexcept;
-// The caller holds an Update. Adds one traced call. If there is no room, the call counts as dropped.
+// The caller holds an Update, or an OuterUpdate if the block has room. Adds one traced call. If there is no
+// room, the call counts as dropped.
 void add_segment(ThreadLog& log, uint64_t file, const Operation& operation) noexcept;
 // The caller holds an Update. Adds one span of the program. If there is no room, the span counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;

@@ -50,7 +50,7 @@ inline bool is_running() noexcept {
 // - Any other value: a file could not be created. Nothing is recorded from now on.
 
 struct Recording {
-  // Recording began, and will end, while the program runs. False if the library was preloaded.
+  // Recording began, and will end, while the program runs. False if it began when the library was loaded.
   bool began_at_run_time = false;
   bool is_attached = false;  // `penstock profile attach` began the recording
   bool window_is_open = false;

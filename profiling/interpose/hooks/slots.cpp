@@ -101,9 +101,9 @@ bool search_is_complete = true;
 // functions uncounted.
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> last_load_count{kIncomplete};
-// How many more searches for newly loaded shared objects are allowed since the last dlopen() began. When none
-// is left, search_may_find_objects() still searches a few times, because that dlopen() may not have ended
-// (late searches). last_load_begin_ns and last_late_search_ns limit these.
+// How many more searches for newly loaded shared objects are still allowed after the begin of the last
+// dlopen(). When none is left, search_may_find_objects() still searches a few times, because that dlopen()
+// may not have ended (late searches). last_load_begin_ns and last_late_search_ns limit these.
 std::atomic<unsigned> searches_left{0};
 std::atomic<int64_t> last_load_begin_ns{0};   // when the last load began
 std::atomic<int64_t> last_late_search_ns{0};  // when the last of these late searches began
