@@ -33,8 +33,8 @@ class Repairer {
 
   // The two steps of the repair: first begin(), then make_share(). All ranks pass the same list of wrong
   // objects to both.
-  // begin() counts the correct samples and the wrong objects on rank 0. It fails with `corrupt` if this build
-  // would make other objects than those that the manifest names.
+  // In begin(), rank 0 adds the correct samples and the wrong objects of the whole data set to its counts().
+  // begin() fails with `corrupt` if this build would make another number of objects than the manifest has.
   Result<void> begin(std::span<const uint64_t> wrong);
   // Makes this rank's share of the wrong objects again.
   Result<void> make_share(std::span<const uint64_t> wrong);

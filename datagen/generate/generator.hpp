@@ -1,5 +1,6 @@
-// Makes one rank's share of the objects of a data set; on rank 0 also the manifest and the companions. It
-// never waits for other ranks: generate.cpp, its only user, makes the collective calls between its steps.
+// Makes one rank's share of the objects of a data set. On rank 0 it also makes the manifest and the
+// companions (objects without samples, such as statistics of the data set). It never waits for other ranks:
+// generate.cpp, its only user, makes the collective calls between its steps.
 #pragma once
 
 #include <atomic>

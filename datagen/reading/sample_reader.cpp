@@ -1,11 +1,11 @@
 // Threads: any thread may call HeldObjects. A SampleReader belongs to one worker, and only one thread at a
 // time uses it.
-// Lock: HeldObjects::mutex_ guards owned_readers_. It is not held during an open or a read. find() takes no
-// lock.
-// Memory: HeldObjects::open() allocates. While it holds the lock, only owned_readers_ may allocate.
-// use_queue() allocates.
-// Ctrl-C: not checked in this file. The callers check interrupted() between samples.
-// Crash: nothing is written.
+// Lock: HeldObjects::mutex_ guards owned_readers_. It is not held during an open or a read.
+// HeldObjects::find() takes no lock.
+// Memory: opening an object allocates, and so does SampleReader::use_queue(). Under the lock, memory is
+// allocated only when owned_readers_ grows.
+// Ctrl-C: not checked in this file. The callers check it between samples.
+// Crash: this code writes no files, so a crash leaves nothing behind.
 #include "datagen/reading/sample_reader.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Chooses the checkpoint from which a training resumes: the newest complete one on any tier, with every byte
-// checked.
+// Chooses the checkpoint from which a training resumes: the newest complete one on any tier. Every byte of it
+// is checked; with `read_files` false, only its manifest.
 #pragma once
 
 #include <cstdint>

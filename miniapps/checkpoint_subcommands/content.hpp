@@ -18,7 +18,8 @@ namespace penstock {
 // valid.
 class SavedContent {
  public:
-  // The bytes of the payload for this rank, as they are at `step`.
+  // This rank's share of the training state that `payload` names, such as "resnet50" or "512MiB"
+  // (payload.hpp), with the bytes that it has at `step`.
   static Result<SavedContent> of_payload(const std::string& payload, uint64_t rank, uint64_t ranks,
                                          uint64_t seed, uint64_t step);
   // The files of a folder or TIER, distributed over the ranks in the order of their names. invalid_argument

@@ -25,7 +25,8 @@ double seconds_of(const TracedProcess& traced) {
   return traced.from_ns == 0 ? 0 : double(traced.to_ns - traced.from_ns) / 1e9;
 }
 
-// Returns how many bytes of calls may be recorded: "at most 256 MiB of them", or "without a limit".
+// Returns the limit of the trace's size, for the end of a sentence about the calls that are recorded: "at
+// most 256 MiB of them", or "without a limit".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
   if (process.trace_limit_bytes == 0) return "without a limit";
   return fmt::format("at most {} of them", format_bytes(double(process.trace_limit_bytes), output));

@@ -27,7 +27,8 @@ std::optional<double> rate_of(const Record& record) {
   return rate != nullptr && rate->value() > 0 ? std::optional(rate->value()) : std::nullopt;
 }
 
-// Whether the cache was proven to be in the requested state, or the user requested to leave it as it was.
+// Whether the record does not say that the cache was in another state than the requested one, or that the
+// state could not be verified.
 bool is_as_requested(const Record& record) {
   return cache_state(record) == requested_cache_state(record);
 }

@@ -47,8 +47,8 @@ constinit std::atomic<const pthread_mutex_t*> loader_lock{nullptr};
 constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
-constinit std::atomic<bool> raw_child{
-    false};  // a child of a fork that is not libc's fork() (note_raw_fork())
+// This process is the child of a fork that is not libc's fork() (note_raw_fork()).
+constinit std::atomic<bool> raw_child{false};
 
 // Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, the child
 // resets the counter, returns from the handler, and then ends that walk.

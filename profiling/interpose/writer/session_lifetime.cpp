@@ -37,8 +37,8 @@ void copy_text(char* to, size_t room, const char* from) noexcept {
   to[length] = 0;
 }
 
-// Returns the number in the first of these environment variables that is set; 0 if none is. strtoul() is safe
-// here: it allocates nothing and uses no locale.
+// Returns the number in the first of these environment variables that is set and not empty; 0 if none is.
+// strtoul() is safe here: it allocates nothing and takes no lock.
 uint32_t number_from_environment(const char* name, const char* other_name) noexcept {
   for (const char* tried_name : {name, other_name}) {
     if (const char* value = getenv(tried_name); value != nullptr && *value != 0) {
