@@ -34,7 +34,8 @@ Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
 // if one is missing, open() reports it.
 Result<void> hdf5_available();
 
-// One open file, for reading. Any thread may call it, but only one call at a time runs in the whole process.
+// One open file, for reading. Any thread may call it, but each copy of HDF5's library runs only one call at a
+// time (library_input.hpp).
 class Hdf5Input {
  public:
   // Opens an object of the back end, which must outlive the result. Errors name the object. `not_found` if

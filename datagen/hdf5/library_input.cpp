@@ -1,9 +1,9 @@
 // Threads: any thread may call shape(), read() and the destructor. With the driver mpio_collective, all ranks
 // make each read together; if one rank omits a read, the others block.
-// Lock: hdf5_mutex(), one for the process. shape(), read() and the destructor take it. open() and all private
-// functions must be called with it held. It is held during the library's file I/O, so a slow read makes the
-// users of every other file wait. The library also calls the Reader with the lock held, so the Reader must
-// not use HDF5.
+// Lock: hdf5_mutex(), one for each copy of HDF5's library (the program and the MPI-IO module each have one).
+// shape(), read() and the destructor take it. open() and all private functions must be called with it held.
+// It is held during the library's file I/O, so a slow read makes the users of this copy's other files wait.
+// The library also calls the Reader with the lock held, so the Reader must not use HDF5.
 // Memory: the library and the errors here allocate, with the lock held.
 // Ctrl-C: this code does not check for a signal. The caller checks between reads.
 // Crash: files are only read.
@@ -25,7 +25,7 @@ hid_t native_type(Element element) {
 
 }  // namespace
 
-// The only mutex of the process for HDF5; the first call makes it.
+// The only mutex for this copy of HDF5's library; the first call makes it.
 std::mutex& hdf5_mutex() {
   static std::mutex mutex;
   return mutex;

@@ -94,8 +94,8 @@ class NoiseArray final : private Crc32Source {
   // begin. The result is valid until the next call.
   const FieldBytes& make(const RandomStream& stream, uint64_t bytes);
 
-  // The moments of the elements [begin, end) of the last array that was made. Takes one step per block of the
-  // array. Only for `floats`.
+  // The moments of the elements [begin, end) of the last array that was made. Its time grows
+  // with the number of blocks in this range, not with the number of elements. Only for `floats`.
   Moments moments(uint64_t begin, uint64_t end) const;
 
  private:

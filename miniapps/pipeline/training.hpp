@@ -154,8 +154,8 @@ struct TrainingFigures {
   std::optional<double> utilization;
   // AU as DLIO calculates it (compute_metrics_train in its utils/statscounter.py): the mean over the epochs
   // of the run, each of which is one of DLIO's blocks. The AU of an epoch is (computing time without the
-  // first step) / (wall time - time to load and compute the first step). As in DLIO, the AU of an epoch with
-  // one step is 0.
+  // first step) / (wall time - time to load and compute the first step - observer_s of the other steps). As
+  // in DLIO, the AU of an epoch with one step is 0.
   std::optional<double> utilization_dlio;
 };
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step);

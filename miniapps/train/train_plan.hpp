@@ -51,8 +51,8 @@ struct TrainRequest {
   // The run fails if a back end returns nothing for this time. 0: no limit.
   std::chrono::nanoseconds stall_timeout{0};
   bool searches_accelerators = false;
-  // For --find-accelerators: a run may end as soon as it took this time and made `enough_steps` steps. 0: it
-  // runs to its limits.
+  // For --find-accelerators: the run ends as soon as it has lasted `enough_time` and made `enough_steps`
+  // steps. If `enough_steps` is 0, only `limits` end it.
   std::chrono::nanoseconds enough_time{0};
   uint64_t enough_steps = 0;
   double required_utilization = 0.9;  // accelerators with at least this utilization count as fed
