@@ -184,8 +184,8 @@ class ReadWorker {
   uint64_t bytes_before_second_ = 0;
 
   // The samples and bytes that were delivered, with the ramp, and the bytes of the ramp alone. Only this
-  // worker writes them, so relaxed loads and stores are enough. Other threads read them, so they have a cache
-  // line of their own.
+  // worker writes them, so relaxed loads and stores are enough. Other threads read them, so they are in
+  // another cache line than what this worker uses for each sample.
   alignas(64) std::atomic<uint64_t> delivered_samples_{0};
   std::atomic<uint64_t> delivered_bytes_{0};
   std::atomic<uint64_t> ramp_bytes_{0};

@@ -38,7 +38,7 @@ class PhotoComposer final : public SampleMaker {
     size_t offset = 0;
     size_t size = 0;
     uint32_t crc = 0;        // checksum of these bytes alone
-    uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
+    uint32_t crc_power = 0;  // crc32c_power(n) for the n bytes of the header after these
   };
 
   // This composer's copy of a StripClass. Its bits are still flipped as the last sample needed them.

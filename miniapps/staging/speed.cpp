@@ -87,10 +87,10 @@ CellTimes time_errors(const SpeedTable& table) {
 }
 
 CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count) {
-  constexpr double kLeastLeft = 0.1;
+  constexpr double kSmallestFactor = 0.1;
   for (size_t t = 0; t < times.size(); ++t)
     for (size_t k = 0; k < times[t].size(); ++k)
-      times[t][k] *= std::max(1 + error_count * errors[t][k], kLeastLeft);
+      times[t][k] *= std::max(1 + error_count * errors[t][k], kSmallestFactor);
   return times;
 }
 

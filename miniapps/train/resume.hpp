@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Returns the seed of the run to resume. Reads only the manifests of checkpoints. The errors are those of
-// resume_run(). Collective.
+// Returns the seed of the run to resume. Reads only the manifests of checkpoints. It takes no lock, so
+// it does not notice another process that trains this run. not_found as in resume_run(). Collective.
 Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
 // Finds the newest complete checkpoint of the run, on the fast or the slow tier. The ranks divide its files

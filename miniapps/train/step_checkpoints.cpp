@@ -89,7 +89,8 @@ Result<void> StepCheckpoints::do_collective_work(uint64_t steps) {
 Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
   // Bytes that are written to the slow tier usually count as progress. They do not count if a drain has
-  // failed since the last checkpoint was drained, because the next try writes all bytes again.
+  // failed since drain() began or, if later, since the last checkpoint was drained, because the next try
+  // writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
   const uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
   if (counts.drained != drained_count_ ||

@@ -200,9 +200,9 @@ Scaling measure_scaling(std::span<const ScalingPoint> curve) {
     return best_rate;
   };
   while (stop + 1 != curve.end() && best_rate_after(stop) >= stop->rate * (1 + kLeastScalingGain)) ++stop;
-  scaling.useful_threads = stop->threads;
+  scaling.useful_count = stop->threads;
   scaling.still_gains = stop + 1 == curve.end();
-  scaling.peak_threads = peak->threads;
+  scaling.peak_count = peak->threads;
   scaling.gain = stop->rate / curve.front().rate;
   if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kLeastScalingGain)
     scaling.loss_after_peak = lost;

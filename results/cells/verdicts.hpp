@@ -42,20 +42,20 @@ inline constexpr double kCeilingTolerance = 1.02;
 // All sentences about the records: findings first, then cautions, then failures.
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output);
 
-// How a rate grows with the number of threads. useful_threads is 0 if nothing can be concluded: there are
-// fewer than two points, or the first rate is 0.
+// How a rate grows with the number of threads or ranks. useful_count is 0 if nothing can be concluded: there
+// are fewer than two points, or the first rate is 0.
 struct Scaling {
-  // The thread count beyond which more threads gain less than 10%. If even the last count gains 10% or more,
-  // it is the last count.
-  uint64_t useful_threads = 0;
+  // The count beyond which more threads or ranks gain less than 10%. If even the last count gains 10% or
+  // more, it is the last count.
+  uint64_t useful_count = 0;
   bool still_gains = false;  // the last count is at least 10% faster than the one before it
   // How much of the peak rate is lost at the last count, as a fraction; 0 if less than 10%.
   double loss_after_peak = 0;
-  uint64_t peak_threads = 0;
-  double gain = 0;  // the rate at useful_threads divided by the rate at the first count
+  uint64_t peak_count = 0;
+  double gain = 0;  // the rate at useful_count divided by the rate at the first count
 };
 struct ScalingPoint {
-  uint64_t threads = 0;
+  uint64_t threads = 0;  // or ranks
   double rate = 0;
 };
 Scaling measure_scaling(std::span<const ScalingPoint> curve);  // `curve` must be sorted by threads

@@ -33,21 +33,21 @@ void describe_rank_curve(const ReadGroup& group, const ReadCurve& curve, std::ve
     single_repeat |= rates_of(*record).size() < 2;
   }
   const Scaling scaling = measure_scaling(points);
-  if (scaling.useful_threads == 0) return;
+  if (scaling.useful_count == 0) return;
   const std::string first = ranks_text(points.front().threads);
   const std::string last = ranks_text(points.back().threads);
   std::string text;
   if (scaling.loss_after_peak > largest_spread)
     text = fmt::format("{} is fastest with {} and loses {} of that with {}", curve.tier,
-                       ranks_text(scaling.peak_threads), format_percent(scaling.loss_after_peak), last);
-  else if (scaling.useful_threads == points.front().threads || scaling.gain - 1 <= largest_spread)
+                       ranks_text(scaling.peak_count), format_percent(scaling.loss_after_peak), last);
+  else if (scaling.useful_count == points.front().threads || scaling.gain - 1 <= largest_spread)
     text = fmt::format("More than {} bring nothing to {} that can be told: repeats lie up to {} apart", first,
                        curve.tier, format_percent(largest_spread));
   else if (scaling.still_gains)
     text = fmt::format("{} still gains with {}, the most that were measured: {} of {}", curve.tier, last,
                        format_ratio(scaling.gain), first);
   else
-    text = fmt::format("{} stops scaling at {}, {} of {}", curve.tier, ranks_text(scaling.useful_threads),
+    text = fmt::format("{} stops scaling at {}, {} of {}", curve.tier, ranks_text(scaling.useful_count),
                        format_ratio(scaling.gain), first);
   add_sentence(out, single_repeat ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text,
                group.title, single_repeat ? "; from one repeat" : "");

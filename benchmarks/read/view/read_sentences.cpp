@@ -120,7 +120,7 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   for (const auto& [threads, record] : curve.by_count)
     if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
   const Scaling scaling = measure_scaling(points);
-  if (scaling.useful_threads == 0) return;
+  if (scaling.useful_count == 0) return;
   const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
@@ -128,9 +128,9 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   // is the change that it would report. If the noise is larger than `difference`, the sentence says that the
   // effect is unknown.
   const ScalingPoint& previous = points[points.size() - 2];
-  const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
+  const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_count
                                 : scaling.still_gains       ? previous.threads
-                                                            : scaling.useful_threads;
+                                                            : scaling.useful_count;
   const double difference = scaling.loss_after_peak > 0 ? scaling.loss_after_peak
                             : scaling.still_gains       ? points.back().rate / previous.rate - 1
                                                         : kLeastScalingGain;
@@ -151,13 +151,13 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
                        format_percent(std::max(noise, noise_before)));
   } else if (scaling.loss_after_peak > 0) {
     text = fmt::format("{} is fastest at {} and loses {} of that at {}", subject,
-                       threads_text(scaling.peak_threads), format_percent(scaling.loss_after_peak), last);
+                       threads_text(scaling.peak_count), format_percent(scaling.loss_after_peak), last);
   } else if (scaling.still_gains) {
     text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", subject, last,
                        format_ratio(scaling.gain), first);
   } else {
-    text = fmt::format("{} stops scaling at {}", subject, threads_text(scaling.useful_threads));
-    if (scaling.useful_threads != points.front().threads)
+    text = fmt::format("{} stops scaling at {}", subject, threads_text(scaling.useful_count));
+    if (scaling.useful_count != points.front().threads)
       text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
   }
   out.push_back({tone_of({&curve}), "scaling", text + group_note(group, {&curve}) + "."});

@@ -16,7 +16,7 @@ namespace {
 TEST(Scaling, StopsAtTheFirstCountAfterWhichNothingBringsTenPercent) {
   const ScalingPoint curve[] = {{1, 100}, {2, 190}, {4, 300}, {8, 310}};
   const Scaling scaling = measure_scaling(curve);
-  EXPECT_EQ(scaling.useful_threads, 4U);
+  EXPECT_EQ(scaling.useful_count, 4U);
   EXPECT_FALSE(scaling.still_gains);
   EXPECT_DOUBLE_EQ(scaling.gain, 3.0);
   EXPECT_EQ(scaling.loss_after_peak, 0);
@@ -24,23 +24,23 @@ TEST(Scaling, StopsAtTheFirstCountAfterWhichNothingBringsTenPercent) {
 
 TEST(Scaling, ALaterGainCountsAsGain) {
   const ScalingPoint curve[] = {{1, 100}, {2, 100}, {4, 150}};
-  EXPECT_EQ(measure_scaling(curve).useful_threads, 4U);
+  EXPECT_EQ(measure_scaling(curve).useful_count, 4U);
   EXPECT_TRUE(measure_scaling(curve).still_gains);
 }
 
 TEST(Scaling, ALossAfterThePeakIsMeasured) {
   const ScalingPoint curve[] = {{1, 100}, {2, 180}, {4, 120}};
   const Scaling scaling = measure_scaling(curve);
-  EXPECT_EQ(scaling.peak_threads, 2U);
+  EXPECT_EQ(scaling.peak_count, 2U);
   EXPECT_NEAR(scaling.loss_after_peak, 1.0 / 3, 1e-12);
 }
 
 TEST(Scaling, OnePointOrNoRateHasNoScaling) {
   const ScalingPoint one[] = {{1, 100}};
-  EXPECT_EQ(measure_scaling(one).useful_threads, 0U);
+  EXPECT_EQ(measure_scaling(one).useful_count, 0U);
   const ScalingPoint zero[] = {{1, 0}, {2, 0}};
-  EXPECT_EQ(measure_scaling(zero).useful_threads, 0U);
-  EXPECT_EQ(measure_scaling({}).useful_threads, 0U);
+  EXPECT_EQ(measure_scaling(zero).useful_count, 0U);
+  EXPECT_EQ(measure_scaling({}).useful_count, 0U);
 }
 
 TEST(Sentences, RanksWithDifferentRatesAreReported) {

@@ -19,8 +19,9 @@ void after_fork_in_child() noexcept;
 // Code that makes a raw fork must also call before_fork() and after_fork_in_parent() (loader_walk.hpp). For
 // libc's fork(), pthread_atfork() makes all three calls.
 void after_raw_fork_in_child() noexcept;
-// Counts the bytes that streams, asynchronous I/O and rings have moved without a wrapped call. Called before
-// the process ends or executes another program.
+// Counts bytes that are not counted yet: those that macros of stdio moved in streams, and those of
+// asynchronous operations (AIO, io_uring) that have ended but whose results the program has not asked for.
+// Called before the process ends or executes another program.
 void count_unseen_transfers() noexcept;
 // Makes execve() by a direct system call, and records it as the wrapper of execve() does. Returns only if it
 // failed, with errno set.
