@@ -1,7 +1,8 @@
 // Writes an object in pieces of any size, for formats that put many samples into one object. Gathers small
-// pieces and writes them together. Passes large pieces to the storage without a copy, except for the bytes
-// after their last whole page. These bytes are copied and wait for the next write, so that no page is written
-// twice. Computes the checksum of all bytes. Only one thread at a time may use it.
+// pieces and writes them together. Passes large pieces to the storage without a copy. Each write but the last
+// ends at a multiple of kPageBytes in the object. Bytes after that are copied and wait for the next write, so
+// that no page is written in two parts. Computes the checksum of all bytes. Only one thread at a time may use
+// it.
 #pragma once
 
 #include <cstddef>

@@ -64,7 +64,7 @@ class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
   // Adds a sample. The caller may reuse the sample's memory after the call. If FieldBytes::crc32c of a field
-  // is set, the writer computes the object's checksum from it, without reading the field's bytes again.
+  // is set, the writer uses it instead of computing this checksum from the field's bytes.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
   // Gives the object its name, so that it appears. If `approve` is set, publish() calls it first. If
   // `approve` returns an error, publish() returns the same error, and the object does not appear.
@@ -87,8 +87,8 @@ class Format {
   // are stored without a wrapping. SampleOpener (sample_opener.hpp) removes the wrapping.
   virtual std::string_view wrapping() const { return {}; }
 
-  // objects() returns how many objects `samples` samples take. Object o contains the samples from
-  // first_sample(o) to first_sample(o + 1) - 1, in order.
+  // objects() returns how many objects `samples` samples take. Object o begins with sample first_sample(o).
+  // It ends before the first sample of the next object; the last object ends with the last sample.
   virtual uint64_t objects(uint64_t samples) const = 0;
   virtual uint64_t first_sample(uint64_t object, uint64_t samples) const = 0;
   // The name of object number `object` of `objects`. `first_key` is the key of the object's first sample; a

@@ -22,8 +22,9 @@ extern const FormatInfo format_hdf5;
 
 namespace {
 
-// Writes an object in this order: all metadata, the payload of each sample when the sample is added, and at
-// the end the other fields. SampleArrays keeps these other fields in memory until then.
+// Writes an object in this order: the metadata, the first field of each sample (the payload) when the sample
+// is added, and at the end the arrays of the other fields. If there are several samples, SampleArrays keeps
+// the other fields in memory until then.
 class Hdf5Writer final : public ObjectWriter {
  public:
   Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool is_stacked)

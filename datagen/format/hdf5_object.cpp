@@ -141,7 +141,7 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
 }
 
 // Reads the message that says where a dataset's bytes are. `message_address` is the address of this message's
-// data, because a compact dataset has its bytes in the message itself.
+// data. A compact dataset has its bytes there, in the message itself.
 bool read_layout(HeaderReader message, uint64_t message_address, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t kind = message.u8();

@@ -28,8 +28,9 @@ struct Hdf5Object {
   bool is_dataset = false;
   std::vector<uint64_t> shape{};
   bool has_shape = false;
-  // Whether the elements are integers or floats of 1, 2, 4 or 8 bytes. The four members below have a meaning
-  // only if is_number is true.
+  // Whether this is a dataset with a shape whose elements are integers or floats of 1, 2, 4 or 8 bytes. False
+  // for floats in VAX order, and for a type that is stored in another object. The four members below have a
+  // meaning only if is_number is true.
   bool is_number = false;
   bool is_float = false;
   bool is_signed = false;
@@ -46,8 +47,9 @@ struct Hdf5Object {
 };
 
 // Reads the object whose header is at `address`. `corrupt` or `truncated` if the header is damaged.
-// `unsupported` if it is a group that keeps its links in a heap. Returns a dataset even if it has an unknown
-// type (is_number is then false) or unknown storage (unreadable_reason is then set).
+// `unsupported` if the object is a group that keeps its links in a heap, or if its header has an unknown
+// version or is too long for one read. Returns a dataset even if it has an unknown type (is_number is then
+// false) or unknown storage (unreadable_reason is then set).
 Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address);
 
 }  // namespace penstock

@@ -19,7 +19,9 @@ constexpr size_t kMostPathBytes = 1024;
 
 // Finds the chunks of an array, and checks that all bytes of each chunk are in the file. Sets
 // extent.rows_per_chunk and extent.chunks, in the order of the rows. `unsupported` if a chunk contains only
-// parts of rows, or if some chunks were never written. `corrupt` if the chunk index is damaged.
+// parts of rows, or if some chunks were never written. The same if the chunk index is divided into pages, or
+// if there are more than kMostSamplesPerObject chunks. `corrupt` if the chunk index is damaged. `truncated`
+// if a chunk is not completely in the file.
 class ChunkFinder {
  public:
   ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
-// The most bytes of the header's text: the limit of format version 1.0. NumPy itself reads at most 10,000
-// bytes.
+// The most bytes of the header's text. Format version 1.0 can store 65,535. NumPy itself reads at most
+// 10,000, unless the program asks for more.
 constexpr size_t kMostTextBytes = 65536;
 constexpr size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
 constexpr size_t kMostLengthDigits = 20;     // decimal digits of the largest length of a dimension

@@ -27,8 +27,9 @@ namespace {
 
 constexpr std::string_view kNpySuffix = ".npy";
 
-// Writes an archive. If there are several samples, the payload is a streamed member: its size and CRC follow
-// its bytes, because they are known only after the last sample. Every other member is written at once.
+// Writes an archive. If there are several samples, the array of the first field (the payload) is a streamed
+// member: its size and CRC follow its bytes, because they are known only after the last sample. Every other
+// member has its size and CRC before its bytes.
 class NpzWriter final : public ObjectWriter {
  public:
   NpzWriter(Backend& backend, const ObjectPlan& plan, bool is_stacked)

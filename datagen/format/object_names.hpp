@@ -34,7 +34,7 @@ inline constexpr OptionSpec kSamplesPerFileOption{
     .at_least = 1};
 
 // The option `dirs` decides the folder of an object that contains one sample: a folder per class (taken from
-// the key), no folder, or one of K folders.
+// the key), no folder, or one of K folders (`hash:K`).
 class Dirs {
  public:
   static Result<Dirs> parse(const Options& options);  // from the value of kDirsOption
@@ -50,9 +50,10 @@ class Dirs {
 // and no sample is split.
 class Shards {
  public:
-  // Reads the options kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if the user
-  // gives both a number of shards and a number of samples per file. If the user gives neither, all samples go
-  // into one object. A caller that knows the size of samples should then choose a number itself.
+  // Reads the options kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if the options
+  // give both a number of shards and a number of samples per file, or `dirs` without samples_per_file=1. If
+  // they give neither number, all samples go into one object. A caller that knows the size of samples should
+  // then choose a number itself.
   static Result<Shards> parse(const Options& options);
 
   // Puts one sample into each object.

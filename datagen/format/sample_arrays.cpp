@@ -165,9 +165,9 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
-// Says for each array whether it can belong to the payload's samples. It cannot if its labels are not the
-// payload's labels. The labels of an array are those in its group, or else those in the nearest group around
-// it.
+// Says for each array whether it can belong to the samples in the array `payload`. It cannot if its labels
+// are not the payload's labels. The labels of an array are those in its group, or else those in the nearest
+// group around it.
 std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, size_t payload) {
   const auto group_of = [](std::string_view name) {
     const size_t slash = name.rfind('/');
@@ -196,7 +196,9 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   return out;
 }
 
-// Whether each row of the payload is a sample. It is one if at least one of these conditions is true:
+// Whether each row of the payload is a sample. The payload must have at least two dimensions and a byte per
+// row, and at least one of these conditions must be true. They ignore arrays that cannot belong to the
+// payload's samples (`may_belong`).
 // - There is one label per row.
 // - There is no other array.
 // - A one-dimensional array has one entry per row, and no array of labels has exactly one entry.
@@ -306,8 +308,9 @@ std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t pay
   return samples;
 }
 
-// Whether `labels` is a list of labels that does not fit: its length is neither the number of samples nor the
-// length of a dimension of the payload.
+// Whether `labels` is a list of labels that does not fit. It fits if its length is the number of samples. If
+// the samples are not ranges of the payload, it also fits if its length is that of a dimension of the
+// payload, or if the payload has fewer than two dimensions.
 bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
                        const SampleChoice& choice) {
   if (!labels.is_integer || !is_label_name(labels.name)) return false;
@@ -321,8 +324,8 @@ bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& l
 }
 
 // Marks the payload and the arrays that form a series of samples with it. These arrays have the type of the
-// payload and its number of dimensions, and their names differ from its name only in numbers. If a series has
-// fewer than three arrays with the payload, marks none, because they may be fields of one sample.
+// payload and its number of dimensions, and their names differ from its name only in numbers. If the series
+// has fewer than three arrays, including the payload, marks none, because they may be fields of one sample.
 std::vector<bool> find_series(std::span<const StoredArray> arrays, size_t payload,
                               const std::vector<bool>& may_belong) {
   constexpr size_t kMinArrays = 3;

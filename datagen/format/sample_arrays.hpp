@@ -61,8 +61,9 @@ class SampleArrays {
   // samples added so far together. An array of labels comes last, if samples have labels and no field has the
   // name of a label array.
   std::vector<ArrayPlan> plans() const;
-  // All bytes of an array, valid until the next call. If the object has one sample, they come from `sample`.
-  // If the object has several samples, `array` must not be the payload, whose bytes are not kept.
+  // All bytes of an array, valid until the next call. If the object has one sample, those of a field come
+  // from `sample`. If the object has several samples, `array` must not be the payload, whose bytes are not
+  // kept.
   FieldBytes content(const ArrayPlan& array, const SampleBytes* sample);
 
   uint64_t samples() const { return samples_; }
@@ -82,7 +83,8 @@ class SampleArrays {
   uint64_t buffered_bytes_ = 0;
   std::vector<std::vector<std::byte>> buffered_;  // for each field, the bytes of all samples so far
   std::vector<uint32_t> buffered_crc32c_;         // for each field, the checksum of its bytes in buffered_
-  // For each field, the offset of each sample in the field's array, in elements, as the object stores them.
+  // For each field of variable length: the offsets that the object stores, as little-endian int64. They say
+  // where each sample begins in the field's array and where the last one ends, in elements.
   std::vector<std::vector<std::byte>> offsets_;
   std::vector<uint64_t> lengths_;  // bytes of all samples so far, one per field
   std::vector<std::byte> labels_;
@@ -107,9 +109,10 @@ struct SampleChoice {
   std::optional<size_t> offsets{};      // index of the offsets array, if layout is `ranges`
   std::optional<size_t> labels{};       // index of the array with one integer per sample
   std::vector<size_t> sample_arrays{};  // if layout is `separate_arrays`: the arrays that are one sample each
-  // Number of arrays that belong to no sample. Labels, statistics and further fields of the samples are not
-  // counted. If there are several samples, an array with one row per sample is a further field. If the whole
-  // payload is one sample with a label, every array that forms no series with the payload is a further field.
+  // Number of arrays that belong to no sample. Labels that fit, offsets, statistics and further fields of the
+  // samples are not counted. If the samples are rows or ranges, an array with one row per sample, or with
+  // offsets of its own, is a further field. If the whole payload is one sample with labels, every array that
+  // forms no series with the payload is a further field.
   uint64_t left_out_count = 0;
   // If labels do not fit the samples in number, the index of these labels. Otherwise the index of the first
   // array that belongs to no sample.
@@ -118,10 +121,11 @@ struct SampleChoice {
 };
 
 // Decides which arrays of an object are samples, or which parts of arrays. Returns nothing if there is no
-// array. The payload is the largest array that contains no labels or offsets. The first rule that applies
-// decides:
-// 1. If there is an array NAME_offsets, where NAME is the payload's name, samples are the ranges of the
-//    payload between the offsets.
+// array. The payload is the largest array that contains no labels, offsets or statistics. If there is no such
+// array, it is the largest that contains no statistics. If all arrays contain statistics, there are 0
+// samples. The first rule that applies decides:
+// 1. If there is an array of integers NAME_offsets, where NAME is the payload's name, samples are the ranges
+//    of the payload between the offsets.
 // 2. If the payload has several dimensions, each of its rows is a sample in four cases:
 //    - The number of labels is the number of rows.
 //    - Another array has one dimension and one entry per row, and no array of labels has exactly one entry.
@@ -129,13 +133,15 @@ struct SampleChoice {
 //      rows.
 //    - There is no other array.
 // 3. In an object without labels and offsets, the payload and the arrays like it are one sample each. They
-//    are in natural order of their names (arr_2 before arr_10). An array of the same type and shape as the
-//    payload is like it, if there are at least three such arrays with the payload. An array of the same type
-//    and number of dimensions is like it, if its name differs from the payload's name only in numbers.
+//    are in natural order of their names (arr_2 before arr_10). An array is like the payload if it has the
+//    same type and number of dimensions, and a name that differs from the payload's only in numbers. An array
+//    of the same type and shape but another name is like the payload too, if all these arrays and the payload
+//    are at least three.
 // 4. Otherwise the payload is one sample.
 //
 // The labels of the payload are those in its group ("train/y" for "train/x"), or else those in the nearest
-// group around it. An array whose labels are not the payload's is no field of the payload's samples.
+// group around it. An array whose labels are not the payload's is no field of the payload's samples, and rule
+// 2 ignores it.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

@@ -16,14 +16,14 @@ namespace penstock {
 // ManifestFacts::codec.
 std::string_view payload_codec(std::string_view codec);
 
-// Removes the wrapping of samples: gzip, TFRecord framing and tf.Example. The codec of the corpus says which
-// of these the samples have. It reuses one buffer, which becomes as large as the largest record. Only one
-// thread at a time may use it.
+// Removes the wrapping of samples: gzip, TFRecord framing and tf.Example. The codec of the corpus says
+// whether the samples have this wrapping. It reuses one buffer, which becomes as large as the largest record.
+// Only one thread at a time may use it.
 class SampleOpener {
  public:
   // `codec` is the codec of the corpus (ManifestFacts::codec). With "mixed", open() unwraps those samples
-  // that begin like gzip. open() refuses a record of more than `max_record_bytes` bytes. `unsupported` if the
-  // build lacks the decompressor.
+  // that begin like gzip. open() refuses a record of more than `max_record_bytes` bytes. `unsupported` if all
+  // samples are wrapped and the build lacks the decompressor.
   static Result<SampleOpener> make(std::string_view codec, uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
@@ -34,7 +34,8 @@ class SampleOpener {
   // Returns the payload of a stored sample. If the sample is not wrapped, this is `stored` itself. Otherwise
   // the payload is valid until the next call.
   // Errors: `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated`
-  // if bytes are missing. Messages give the offset in the sample.
+  // if bytes are missing. `unsupported` if the record has more than `max_record_bytes` bytes. Messages about
+  // the tf.Example give the offset in the inflated record.
   // Memory: never more than deflate can produce from `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 

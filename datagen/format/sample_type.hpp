@@ -12,12 +12,12 @@ namespace penstock {
 // The extensions of the pictures that Penstock decodes.
 inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif,png";
 
-// The extension of a name, with its dot: ".JPEG" for "n01/n01_7.JPEG". "" if there is no extension or the
-// name is hidden (".config").
+// The extension of a name, with its dot: ".JPEG" for "n01/n01_7.JPEG". "" if the last part of the name has no
+// dot, or only one at its beginning (".config").
 std::string_view extension_of(std::string_view object_name);
 
-// The codec that the extension of the name stands for, in upper or lower case: "jpeg", "png" and so on. "raw"
-// for unknown extensions.
+// The codec that the extension of the name stands for: "jpeg", "png" and so on. The case of the extension
+// does not matter. "raw" for unknown extensions.
 std::string_view codec_of(std::string_view object_name);
 
 // Whether the name is hidden: a part of it starts with a dot (".penstock", ".git", "._x.jpg"). Scans skip

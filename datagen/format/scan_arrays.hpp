@@ -41,9 +41,10 @@ inline Result<void> check_interrupt_at(uint64_t sample) {
 }
 
 // Calls `visit_sample` for every sample that choose_samples() chooses, with its label in decimal if it has
-// one. Calls `locate` to learn where the bytes of an array are. Does so only for the arrays that it needs.
-// Errors: `corrupt` if offsets do not ascend. `unsupported` if there is no array, if the bytes of a sample
-// are not contiguous, or if there are too many samples (check_sample_count).
+// one. Calls `locate` to learn where the bytes of an array are, but only for the arrays that it needs.
+// Errors: `corrupt` if an offset is smaller than the one before it, or leads past the end of the payload.
+// `unsupported` if there is no array, if the bytes of a sample are not contiguous, or if there are too many
+// samples (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& visit_sample);

@@ -36,9 +36,9 @@ class ScanFixture {
   Format& format() { return *format_; }
   const std::string& name() const { return name_; }
 
-  // Scans `bytes` and returns the samples or the error. Ends the program if the format breaks its contract in
-  // one of these ways: a placement is outside the object, an error does not name the object, or an error has
-  // a code that does not mean damage.
+  // Scans `bytes` and returns the samples or the error. Ends the program if the format does not claim the
+  // name that it gave to the object, or if a placement is outside the object. Does so too if an error does
+  // not name the object, or is not `corrupt`, `truncated` or `unsupported`.
   Result<std::vector<Sample>> scan(std::span<const std::byte> bytes) {
     require(format_->claims(name_), "an object whose name it made is not its own");
     PENSTOCK_ASSIGN(const auto writer, tier_.backend->create(name_));

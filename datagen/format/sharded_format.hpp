@@ -1,5 +1,5 @@
-// The common base of formats that put several samples into one object. It splits samples over objects, names
-// the objects, and recognises them by name.
+// The common base of all formats that use the class Shards (object_names.hpp). It splits samples over
+// objects, names the objects, and recognises them by name.
 #pragma once
 
 #include <cstdint>

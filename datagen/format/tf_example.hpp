@@ -68,8 +68,9 @@ struct TfExampleParts {
   bool holds_statistics = false;
 };
 
-// Finds payload and label in the Example whose bytes are at `message` in the object. Does not read the
-// payload. `corrupt` or `truncated`, with the offset, if these bytes are no Example.
+// Finds payload and label in the Example whose bytes are at `message` in the object. Reads only the first 8
+// bytes of the payload, for its codec. `corrupt` or `truncated`, with the offset, if these bytes are no
+// Example.
 Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message);
 
 }  // namespace penstock

@@ -48,8 +48,8 @@ class MemberWindow final : public ByteWindow {
     return std::span<const std::byte>(bytes_).subspan(size_t(offset - begin_), length);
   }
 
-  // Whether the member has exactly `offset` inflated bytes. To find out, it inflates at most a little more
-  // than `offset` bytes.
+  // Whether the member has exactly `offset` inflated bytes. To find out, it inflates at most kBufferBytes
+  // more than `offset` bytes.
   Result<bool> ends_at(uint64_t offset) {
     while (end_ <= offset && !member_ended_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;

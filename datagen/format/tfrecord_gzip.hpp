@@ -15,9 +15,10 @@ namespace penstock {
 // "jpeg.tfrecord.gz".
 inline constexpr std::string_view kTfRecordGzip = ".tfrecord.gz";
 
-// Calls `visit_sample` for every member of the object. Inflates all bytes, because only this shows where a
-// member ends, and checks gzip's checksums. Uses 200 KiB of memory. `unsupported` if a member contains more
-// than one record or the build lacks zlib. `corrupt` or `truncated` if the object is damaged.
+// Calls `visit_sample` for every member of the object that is not empty. Inflates all bytes, because only
+// this shows where a member ends, and checks gzip's checksums. Uses about 200 KiB of memory, without the
+// window `object`. `unsupported` if a member contains more than one record or the build lacks zlib. `corrupt`
+// or `truncated` if the object is damaged.
 Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& visit_sample);
 
 }  // namespace penstock

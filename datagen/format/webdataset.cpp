@@ -205,8 +205,9 @@ class TarScan {
     return success();
   }
 
-  // Ends the current sample: reports the sample in waiting_, and moves the current one to waiting_. If the
-  // payload is an array in NumPy's format, it begins after the header.
+  // Ends the current sample: reports the sample in waiting_, and moves the current one there. If the
+  // payload's file is an array in NumPy's format, the payload begins after the header. A sample without a
+  // payload is not reported.
   Result<void> finish_sample() {
     if (!sample_.payload) {
       if (!sample_.label_file.empty())

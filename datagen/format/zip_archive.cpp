@@ -42,7 +42,7 @@ uint16_t flags_of(const ZipMember& member) {
   return uint16_t((member.is_streamed ? kStreamedFlag : 0U) | (is_ascii(member.name) ? 0U : kUtf8Flag));
 }
 
-// Whether the local header needs the ZIP64 field. A streamed member may need it, because its size is not
+// Whether the local header needs the ZIP64 field. A streamed member always gets it, because its size is not
 // known yet when the header is written.
 bool needs_local_zip64(const ZipMember& member) {
   return member.is_streamed || member.bytes >= kSeeZip64;

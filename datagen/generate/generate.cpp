@@ -154,15 +154,16 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
 Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
   const Result<Entry> folder = names.stat(".penstock");
   Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
-  // names.lock() makes the folder .penstock. If the lock cannot be taken and the folder is new, the folder is
-  // removed again.
+  // names.lock() makes the folder .penstock. If the folder is new and the lock cannot be taken, the folder is
+  // removed again, unless another process holds the lock.
   const bool is_new = !folder.ok() && folder.error().code == Errc::not_found;
   if (!lock.ok() && is_new && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
   return lock;
 }
 
-// Removes the lock's file after generate(), unless the target has an unfinished data set. `done` is the
-// result of generate_locked(). If `done` is an error, also removes the folder .penstock, if that is empty.
+// Removes the lock's file. generate() calls this at its end, unless the target has an unfinished data set.
+// `done` is the result of generate_locked(). If `done` is an error, also removes the folder .penstock, if
+// that is empty.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = remove_if_there(names, kGenerationLockName);
   if (done.ok() && !removed.ok()) return removed;
@@ -192,8 +193,8 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
       return success();
     }));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
-    // An unfinished data set keeps the folder .penstock and the lock's file, because --resume needs the state
-    // file there.
+    // If the data set is unfinished, nothing is removed: --resume needs the state file in the folder
+    // .penstock.
     if (out.can_resume) return done;
     if (done.ok()) return on_root(ranks, [&] { return remove_lock(names, done); });
     if (ranks.root()) static_cast<void>(remove_lock(names, done));

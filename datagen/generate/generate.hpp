@@ -31,7 +31,7 @@ struct GeneratedCounts {
   void add(const GeneratedCounts& part);  // adds all members but `seconds`
 };
 
-// The counts of all ranks together. Every rank gets the same values.
+// The counts of all ranks together. Every rank gets the same values, but only rank 0 gets `rank_figures`.
 struct GenerateResult : GeneratedCounts {
   // Number of damaged rows and segments of the journal; their objects are made again.
   uint64_t damaged_journal_parts = 0;

@@ -1,6 +1,7 @@
-// Threads: the thread of a rank calls begin() and counts(). all_ok() runs make_share() on another thread, so
-// that the thread of the rank can call stop() when another rank fails. The threads of parallel_for() call
-// make_again(), each with its own Worker. They share only stopped_ and Progress.
+// Threads: the thread of a rank calls begin() and counts(). If there are several ranks, all_ok() runs
+// make_share() on another thread. The thread of the rank can then call stop() when another rank fails. The
+// threads of parallel_for() call make_again(), each with its own Worker. They share only stopped_ and
+// Progress.
 // Lock: this code takes none. Rank 0 holds the target's lock (generate.cpp).
 // Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
 // Ctrl-C: parallel_for() checks before each object. An object that was started is finished.

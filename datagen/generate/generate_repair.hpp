@@ -57,7 +57,7 @@ class Repairer {
   // Makes the object again. Publishes it only if it is as the manifest describes it.
   Result<void> make_again(Worker& worker, uint64_t object);
   // Whether an object is as the manifest describes it. If the manifest has no checksums of objects, only the
-  // samples are compared, not the bytes around them.
+  // object's size and its samples are compared, not the bytes around the samples.
   bool matches_manifest(uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
                         std::span<const uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }

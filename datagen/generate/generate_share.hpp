@@ -26,16 +26,17 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// Adds up the counts of all ranks, and sets `out` to the sums. Does not change out.can_resume,
-// out.checked_by_size and out.damaged_journal_parts. All ranks must call it together.
+// Adds up the counts of all ranks, and sets `out` to the sums; out.seconds is the time of the slowest rank.
+// On rank 0 of several, adds an entry to out.rank_figures for each rank. Does not change the other members of
+// `out`. All ranks must call it together.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
 // Collects the size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly
 // into the ManifestBuilder. Other ranks keep them until send_to_root() sends them to rank 0.
 class ObjectResults {
  public:
-  // `manifest`, which only rank 0 uses, must outlive this object. When record() is called, it must contain
-  // the objects and an entry for each sample.
+  // Only rank 0 uses `manifest`, which must outlive this object. Before rank 0 calls record(), `manifest`
+  // must contain all objects and an entry for each sample.
   ObjectResults(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
 
   // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may

@@ -26,12 +26,13 @@ inline constexpr std::string_view kJournalFolder = ".penstock/generate.journal";
 // The parameters that decide every byte of a data set.
 struct GenerationState {
   std::string recipe;
-  // RecipeInfo::fingerprint of the build that started the data set; 0 if the data set is finished.
+  // RecipeInfo::fingerprint of the build that started the data set; it changes when the recipe makes other
+  // bytes. 0 if this state was read from the manifest of a finished data set.
   uint32_t fingerprint = 0;
   std::string format;
   uint64_t seed = 0;
   uint64_t samples = 0;
-  // settings of the recipe and of the format, with defaults filled in
+  // all settings of the recipe, with defaults filled in, and those settings of the format that were given
   std::map<std::string, std::string> settings;
 };
 
@@ -43,7 +44,7 @@ uint32_t journal_key(const GenerationState& state);
 // file has another version. Messages call the file `name`.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
-// Describes the first difference between the two states, such as "seed 7, not 8". "" if there is none.
+// Describes the first difference between the two states, such as "--seed 7, not 8". "" if there is none.
 std::string difference(const GenerationState& existing, const GenerationState& requested);
 
 // Reads the state file. Returns nothing if there is none. `root` is the name of the tier in error messages.
@@ -79,8 +80,8 @@ struct JournalSegment {
 };
 
 // Appends finished objects to the journal. The journal is a series of small objects (segments), because back
-// ends only publish whole objects. A worker writes a segment each time that it flushes its rows. If the last
-// segments are lost, the objects that they list must be made again; nothing else is lost.
+// ends can publish only whole objects. A worker writes a segment each time that it flushes its rows. If the
+// last segments are lost, the objects that they list must be made again; nothing else is lost.
 class JournalWriter {
  public:
   // Segments get ascending numbers from `first_segment` on. If several ranks have a writer, each writer uses
@@ -101,8 +102,8 @@ class JournalWriter {
 
 struct JournalRead {
   uint64_t next_segment = 0;  // a number greater than those of all segments
-  // Number of rows with a wrong checksum, plus the rows of objects of which a row is missing, plus the
-  // segments that cannot be read.
+  // Counts rows that have a wrong checksum, are incomplete, or do not follow their object's row. Also counts
+  // the rows of objects of which a row is missing, and the segments that cannot be read.
   uint64_t damaged_parts = 0;
 };
 

@@ -16,7 +16,8 @@
 namespace penstock {
 
 // The state with which the data set at the target was started, whether it is finished or not. Returns nothing
-// if there is no data set, or if Penstock did not generate it.
+// if there is no data set, or if its manifest cannot be read. The recipe is "scan" if Penstock did not
+// generate the data set.
 Result<std::optional<GenerationState>> read_started_generation(Tier& tier);
 
 // Fails with `busy` if another process is generating a data set in this target, and names the process. A

@@ -29,9 +29,10 @@ struct PlannedSize {
   double bytes = 0;
 };
 
-// Returns how many of the recipe's samples fit into `budget` bytes, and how many bytes they have. If `budget`
-// is 0, all samples fit. Adds up the planned sizes of the first kMostPlansInspected samples, and assumes that
-// the other samples have the same mean size.
+// Returns how many samples like the recipe's fit into `budget` bytes, at least one, and how many bytes they
+// have. The number may be larger than recipe.samples(). If `budget` is 0, it is recipe.samples(). Adds up the
+// planned sizes of the first kMostPlansInspected samples, and assumes that the other samples have the same
+// mean size.
 PlannedSize plan_size(const Recipe& recipe, double budget) {
   PlannedSize out;
   const uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
@@ -51,7 +52,7 @@ PlannedSize plan_size(const Recipe& recipe, double budget) {
 }
 
 // Returns the number of samples that the request asks for. `per_object` is the number of samples per object,
-// or 1 if the user has not chosen it.
+// or 1 if no setting gives it.
 Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options,
                                   const SampleCountRequest& count_request, uint64_t seed,
                                   uint64_t per_object) {

@@ -36,7 +36,7 @@ struct Generation {
   uint64_t payload_expected = 0;  // bytes of all fields, estimated from the plans of at most 16384 samples
   uint64_t bytes_expected = 0;    // bytes of all objects, including those that the format adds
   // True if the format compresses. `bytes_expected` is then only an upper limit: the size without
-  // compression.
+  // compression, plus the most bytes that compression could add.
   bool bytes_are_limit = false;
   // How the number of samples follows from SampleCountRequest::size_for; "" if that is not set.
   std::string size_explanation{};
@@ -56,12 +56,12 @@ struct Generation {
   std::string object_name(uint64_t object, const SamplePlan& first) const;
 };
 
-// Plans a data set. If `format` is "", it uses the recipe's own format. With that format, it also uses the
-// recipe's settings for it, except those that `settings` gives. If the settings do not give the size of
-// objects with several samples, these objects have at least 128 MiB each, or there is only one. `threads` is
-// the number of threads that make the data that all samples of the recipe share; 0: as many as there are
-// processors. `invalid_argument` for unknown plug-ins and keys, values out of range and numbers that
-// overflow.
+// Plans a data set. If `format` is "", uses the recipe's own format. The recipe can have settings for its own
+// format; they apply to this format, unless `settings` gives others. A format with the option `shards` makes
+// objects of 128 MiB or somewhat more, or only one object, unless `shards` or `samples_per_file` is given.
+// `threads` is the number of threads that make the data that all samples of the recipe share; 0: as many as
+// there are processors. `invalid_argument` for unknown plug-ins and keys, values out of range and numbers
+// that overflow.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                    uint64_t seed, unsigned threads = 0);

@@ -1,8 +1,8 @@
-// Threads: the thread of a rank calls the steps. all_ok() runs accept_existing_objects() and make_share() on
-// another thread, so that the thread of the rank can call stop() when another rank fails. The threads of
-// parallel_for() call accept_existing_object() and make_object(), each with its own Worker. They share
-// DoneBits, ObjectResults (no two threads record the same object), JournalWriter (which has a lock), Progress
-// and stopped_. No other member changes while they run.
+// Threads: the thread of a rank calls the steps. If there are several ranks, all_ok() runs
+// accept_existing_objects() and make_share() on another thread. The thread of the rank can then call stop()
+// when another rank fails. The threads of parallel_for() call accept_existing_object() and make_object(),
+// each with its own Worker. They share done_objects_, ObjectResults (no two threads record the same object),
+// JournalWriter (which has a lock), Progress and stopped_. No other member changes while they run.
 // Memory: the constructor allocates for each object and sample of the share. A Worker allocates while it
 // makes objects.
 // Ctrl-C: parallel_for() checks before each object. An object that was started is finished. make_share() then
@@ -88,7 +88,7 @@ Result<void> Generator::name_objects() {
 Result<JournalRead> Generator::accept_existing_objects() {
   sync_.sync_before_checks();
   // The objects of several segments are checked together, to keep all threads busy. A segment names the
-  // objects that one worker made in about a second. With large objects these are only one or two.
+  // objects that one worker made between two flushes (1 to 30 s). If objects are large, these are only a few.
   constexpr size_t kObjectsAtOnce = 4096;
   constexpr size_t kSamplesAtOnce = size_t{1} << 18;
   JournalSegment gathered;

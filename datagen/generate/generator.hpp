@@ -82,8 +82,8 @@ class Generator {
   ManifestFacts facts() const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Records an object of an earlier run as done, if all its bytes are still correct. For this, a resume reads
-  // the whole object once, from the device and not from the page cache, and compares its checksum with the
-  // journal's.
+  // the whole object once, and compares its checksum with the journal's. A file is dropped from the page
+  // cache first, so that its bytes come from the device.
   Result<void> accept_existing_object(Worker& worker, PublishedObject published,
                                       std::span<const JournalSample> samples);
   Result<bool> is_intact(Worker& worker, std::string_view name, PublishedObject published);
@@ -95,12 +95,12 @@ class Generator {
   // Makes the companions (recipe.hpp). They are small, so every --resume makes them again.
   Result<void> make_companions();
   // Writes the worker's rows to the journal if the interval since the worker's last flush has passed, or if
-  // it has kMostUnflushedSamples samples in memory. The interval limits the work that a kill loses. It is one
-  // twentieth of the time of the run so far, but at least one second and at most 30. `objects_made` is
-  // roughly the number of finished objects of the share.
+  // the worker has rows of kMostUnflushedSamples samples in memory. The interval limits the work that a kill
+  // loses. It is one twentieth of the time of the run so far, but at least one second and at most 30.
+  // `objects_made` is roughly the number of finished objects of the share.
   Result<void> flush_if_due(Worker& worker, uint64_t objects_made);
   // Whether the target has more free inodes than the rest of the data set needs. `objects_made` is roughly
-  // the number of objects that are already made.
+  // the number of finished objects of this rank's share; objects of other ranks count as missing.
   bool has_spare_inodes(uint64_t objects_made) const;
   Result<void> flush(Worker& worker);
   // Writes the remaining rows of all workers to the journal. Joins them into few segments, because each

@@ -5,7 +5,7 @@
 namespace penstock {
 
 // Plans a sample. If the last plan was for the same sample, returns that plan again: an object with one
-// sample needs the plan three times, for the name, the sample and the manifest.
+// sample needs the same plan for its name and for its sample.
 const SamplePlan& ObjectMaker::plan(uint64_t index) {
   if (planned_index_ != index) setup_.generation.recipe->plan(index, last_plan_);
   planned_index_ = index;

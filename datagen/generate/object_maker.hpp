@@ -22,8 +22,8 @@ namespace penstock {
 using SamplesApproval = std::function<Result<void>(
     const PublishedObject& written, std::span<const JournalSample>, std::span<const uint32_t> labels)>;
 
-// What all ObjectMakers of a data set have in common. An ObjectMaker keeps references to the members, so what
-// they refer to must outlive it.
+// What all ObjectMakers of a data set have in common. An ObjectMaker keeps the references, so what they refer
+// to must outlive the ObjectMaker.
 struct MakerSetup {
   const Generation& generation;
   Backend& backend;

@@ -1,6 +1,7 @@
-// Computes how many samples the rules of MLPerf Storage require. An epoch must have at least 500 steps of all
-// accelerators together. The data must be five times as large as the memory of all hosts together, so that no
-// cache can contain it. Source: rules of MLPerf Storage v1.0 and v2.0, section "Dataset generation".
+// Computes how many samples the rules of MLPerf Storage require. An epoch must have at least 500 steps, and
+// in each step every accelerator uses one batch. The data must be five times as large as the memory of all
+// hosts together, so that no cache can contain it. Source: rules of MLPerf Storage v1.0 and v2.0, section
+// "Dataset generation".
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct SizeFor {
 // `invalid_argument` names the missing or unknown part.
 Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes);
 
-// Returns a warning if the recipe's samples are not those of the application, because the rules then require
-// a different number of samples. Otherwise returns "".
+// Returns a warning if the recipe is not that of the application, because the data set is then not one that
+// the rules describe. Otherwise returns "".
 std::string size_for_warning(std::string_view app, std::string_view recipe);
 
 struct SampleCount {

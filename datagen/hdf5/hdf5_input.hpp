@@ -39,7 +39,8 @@ Result<void> hdf5_available();
 class Hdf5Input {
  public:
   // Opens an object of the back end, which must outlive the result. Errors name the object. `not_found` if
-  // there is no such object, and `corrupt` if it is no HDF5 file. There are other errors too.
+  // there is no such object, and `corrupt` if it is no HDF5 file. `unsupported` if the driver needs a file
+  // and the object is none, or if the build or machine lacks a part.
   static Result<std::unique_ptr<Hdf5Input>> open(Backend& backend, std::string_view name, Hdf5Driver driver);
   virtual ~Hdf5Input() = default;
 

@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// The mutex that must be held during every call of the library. Debian and most other distributions build the
-// library without locks of its own.
+// The mutex that must be held during every call of the library. Not every build of the library has locks of
+// its own: Debian's parallel library has none.
 std::mutex& hdf5_mutex();
 
 // Owns an identifier of the library, and closes it in its destructor. Use it only with hdf5_mutex() held. The
@@ -62,7 +62,8 @@ class Hdf5Quiet {
 
 class LibraryInput final : public Hdf5Input {
  public:
-  // `reader` reads the file's bytes if the driver is Hdf5Driver::reader. It is null for other drivers.
+  // `reader` reads the file's bytes if the driver is Hdf5Driver::reader. Other drivers do not use it; it is
+  // null for the MPI drivers.
   LibraryInput(std::string_view name, std::unique_ptr<Reader> reader)
       : name_(name), reader_(std::move(reader)) {
     source_.reader = reader_.get();

@@ -47,8 +47,8 @@ struct SectionRow {
 };
 static_assert(sizeof(SectionRow) == 24);
 
-// The header at the start of the file. `magic`, `header_bytes` and `header_crc32c` have the same position in
-// every version. So a reader can tell a newer version from damage.
+// The header at the start of the file. `magic`, `header_bytes`, `header_crc32c` and `version` have the same
+// position in every version. So a reader can tell a newer version from damage.
 struct Header {
   std::array<char, 8> magic = kMagic;
   uint32_t header_bytes = 0;
@@ -74,9 +74,9 @@ constexpr uint64_t aligned(uint64_t offset) {
 
 uint32_t header_crc32c(Header header);
 
-// Adds up the sizes of all entries in the header `out`, and sets its flag kOneObjectPerSample if each object
-// is one sample. The number of entries is out.samples. `entry_at` returns an entry, and `bytes_of` the size
-// of an object. Returns the first mistake in an entry, or "".
+// Adds the lengths of all entries to out.payload_bytes, and sets out.largest_sample. Sets the flag
+// kOneObjectPerSample of `out` if each object is one sample. The number of entries is out.samples. `entry_at`
+// returns an entry, and `bytes_of` the size of an object. Returns the first mistake in an entry, or "".
 template <class EntryAt, class BytesOf>
 std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
   bool each_sample_is_object = out.samples == out.objects;
@@ -110,8 +110,8 @@ class Cursor {
   uint64_t read_varint();
   std::string_view read_text(uint64_t length);
   // Decodes the next name, which is front-coded. It is stored as the number of bytes that it shares with the
-  // beginning of the previous name, followed by its other bytes. When called, `name` must contain the
-  // previous name. Fails if the name is longer than kLongestName.
+  // beginning of the previous name, the number of its other bytes, and these bytes. When called, `name` must
+  // contain the previous name. Fails if the name is longer than kLongestName.
   void read_name(std::string& name);
 
  private:

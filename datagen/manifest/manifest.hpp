@@ -1,6 +1,6 @@
 // The manifest of a corpus lists all samples. It has one entry per sample (object, offset, length, label,
-// CRC32C), and the names of objects. It is opened by mmap. It contains no absolute path, time or host, so
-// that a corpus can be moved. Layout: docs/manifest.md.
+// CRC32C), and the names of objects. A manifest in a local file is opened by mmap. It contains no absolute
+// path, time or host, so that a corpus can be moved. Layout: docs/manifest.md.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct ManifestFacts {
   std::string format;  // "files", "tfrecord" ...
   std::string codec;   // codec of a sample: "jpeg", "png", "raw", "jpeg.tfrecord.gz", "mixed"
   uint64_t seed = 0;
-  std::map<std::string, std::string> settings;  // settings of the recipe, with defaults filled in
+  std::map<std::string, std::string> settings;  // of the recipe, with defaults, and of the format
   bool checksums = false;                       // whether samples have checksums
   // Whether whole objects have checksums of their own. False if each object is one sample, because the
   // sample's checksum is enough then.
@@ -57,8 +57,8 @@ struct ManifestFacts {
 
 // An open manifest. It is immutable, so any thread may use it.
 //
-// Opening takes the same time for any number of samples. It checks the header with its checksum, the bounds
-// of every section, and the facts. check() makes one pass over the rest.
+// open() takes the same time for any number of samples. It checks the header with its checksum, the bounds of
+// every section, and the facts. check() makes one pass over the rest.
 //
 // Accessors are safe without check(): they never read outside the file, whatever its bytes are. For values
 // that make no sense they return an empty result, as described at each accessor.
@@ -92,8 +92,8 @@ class Manifest {
   uint64_t object_bytes(uint64_t object) const {  // 0 for an object that does not exist
     return object < object_bytes_.size() ? object_bytes_[object] : 0;
   }
-  // The CRC32C of all bytes of the object, including those around samples. Nothing if the manifest has no
-  // checksums of objects.
+  // The CRC32C of all bytes of the object, including those around samples. If the object is one sample, this
+  // is the sample's checksum. Nothing if the manifest does not have the checksum.
   std::optional<uint32_t> object_crc32c(uint64_t object) const;
 
   // The object's name; "" for an object that does not exist. The name is decoded into `scratch`, which
@@ -126,7 +126,8 @@ class Manifest {
 };
 
 // Collects the entries of a new manifest. Takes as much memory as the manifest will take on disk, plus a few
-// MiB. With checksums of objects, it takes 4 more bytes per object.
+// MiB. If `facts.object_checksums` is set, it takes 4 bytes per object for them, even if each object is one
+// sample and the manifest does not store them.
 // Only one thread at a time may use it, except for the functions set_...().
 // finish() and publish() report mistakes and name the object or sample: the same name twice in a row, an
 // invalid name, an entry outside its object.

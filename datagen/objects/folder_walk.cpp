@@ -23,7 +23,7 @@ namespace penstock {
 namespace {
 
 // Folders that are not listed yet. Any thread may use it. The walk ends when waiting_folders_ is empty and no
-// thread is listing a folder, because such a thread may still find subfolders.
+// thread is listing a folder: a thread that lists a folder may still find subfolders.
 class FolderQueue {
  public:
   explicit FolderQueue(std::string root) { waiting_folders_.push_back(std::move(root)); }
@@ -68,8 +68,8 @@ class FolderQueue {
   bool stopped_ = false;
 };
 
-// Counts an object that is left out, by its extension. Long extensions are counted together, under "...".
-// After the first 32 different extensions, every new extension is counted there too.
+// Counts an object that is left out, by its extension. Extensions of more than 32 bytes are counted together,
+// under "...". After the first 32 different extensions, every new extension is counted there too.
 void count_left_out(FolderWalk& walk, std::string_view extension) {
   constexpr size_t kMostKinds = 32;
   const auto counted = walk.left_out_by_extension.find(extension);

@@ -55,9 +55,9 @@ struct FolderWalk {
 
 inline constexpr uint16_t kNotWanted = 0xffff;
 
-// Lists everything below the root. `classify` gets the full name of an object and returns its kind, or
-// kNotWanted. All threads call it at the same time. Fails if a folder cannot be listed: otherwise the user
-// would not notice that a part is missing. Errc::interrupted on Ctrl-C.
+// Lists everything below the root. `classify` gets an object, with its full name, and returns its kind, or
+// kNotWanted. Several threads may call it at the same time. Fails if a folder cannot be listed: otherwise the
+// user would not notice that a part is missing. Errc::interrupted on Ctrl-C.
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
                                 const std::function<uint16_t(const Entry&)>& classify);
 

@@ -60,12 +60,12 @@ struct ObjectVerdict {
 };
 
 // Reads `length` bytes from `offset` and returns their CRC32C. Reads pieces of at most buffer.capacity()
-// bytes (1 MiB if that is 0). After Ctrl-C it returns Errc::interrupted at the end of a piece.
+// bytes (1 MiB if that is 0). After Ctrl-C it returns Errc::interrupted before it reads another piece.
 Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer);
 
 // Reads a whole object in one pass. Calls `visit` with each sample and its CRC32C, and returns the CRC32C of
-// the object. A sample that does not follow the sample before it in the object is read a second time. Reads
-// in pieces, as crc32c_of() does.
+// the object. A sample is read a second time if it begins before the end of a sample that comes earlier in
+// the manifest. Reads in pieces, as crc32c_of() does.
 Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
                               uint64_t object, Buffer& buffer,
                               const std::function<void(uint64_t sample, uint32_t crc)>& visit);

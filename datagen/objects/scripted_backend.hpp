@@ -33,7 +33,8 @@ class ScriptedBackend final : public Backend, private Namespace {
   void fail_on(const std::string& name) { failing_objects_.insert(name); }
   Caps& change_caps() { return caps_; }
 
-  // Names of the objects in the order in which their reads began.
+  // One text per read, in the order in which the reads began: the object's name, and "+OFFSET" if the offset
+  // is not 0.
   std::vector<std::string> reads() const {
     std::lock_guard lock(mutex_);
     return reads_;

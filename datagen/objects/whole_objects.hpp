@@ -13,13 +13,12 @@ namespace penstock {
 
 struct WholeObjects {
   Manifest manifest;  // sample i is the whole object i; without labels
-  // Which samples of the corpus an object contains. Entry i belongs to sample i of `manifest`, which is the
-  // whole object i.
+  // The samples of the corpus that an object contains: neighbouring samples, from `first_sample` on.
   struct ObjectSamples {
     uint64_t first_sample = 0;
     uint32_t samples = 0;
   };
-  std::vector<ObjectSamples> samples_of_object;
+  std::vector<ObjectSamples> samples_of_object;  // entry i: of the object that is sample i of `manifest`
 
   // The largest and the smallest ObjectSamples::samples of any object; 0 if there is no object.
   uint32_t largest_sample_count() const;

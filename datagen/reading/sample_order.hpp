@@ -30,9 +30,9 @@ struct Slice {
 // take() is one relaxed fetch_add, and takes a lock only between passes. Any thread may use it.
 class SampleSource {
  public:
-  // `samples` must not be 0. Ends after `max_passes` whole passes (0: no limit), or with the first pass that
-  // lasts beyond `min_time_ns`. If a pass is short, its slices are short too, so that all threads finish at
-  // about the same time.
+  // `samples` must not be 0. Ends after `max_passes` whole passes (0: no limit), or with the pass in which
+  // `min_time_ns` is reached, whichever comes first. If a pass is short, its slices are short too, so that
+  // all threads finish at about the same time.
   SampleSource(uint64_t samples, unsigned threads, uint64_t max_passes, int64_t min_time_ns);
 
   // Sets `slice` to the next positions. Returns false after the last pass. `now_ns` is the time since the

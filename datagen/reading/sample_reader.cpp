@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-// Delays every reap. One test is built with a delay, to show that `read` reports a slow reader. Baseline and
-// ceiling do not call delay_reap(), so they remain fast.
+// Delays every read() and every reap(). One test is built with a delay, to show that `read` reports a slow
+// reader. Baseline and ceiling do not call delay_reap(), so they remain fast.
 #ifndef PENSTOCK_REAP_DELAY_US
 #define PENSTOCK_REAP_DELAY_US 0
 #endif
