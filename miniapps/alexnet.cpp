@@ -1,5 +1,5 @@
-// The input side of the AlexNet mini-app: each sample is a JPEG or PNG file that becomes a normalised picture
-// of 224x224.
+// The input side of the AlexNet mini-app: each sample is a JPEG or PNG file that becomes a normalised
+// picture, by default of 224x224 pixels.
 #include <cstdint>
 #include <string>
 

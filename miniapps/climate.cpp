@@ -153,9 +153,9 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   return channels;
 }
 
-// Returns how many bytes these reads are, counted in two ways. The published figure counts only the part of a
-// file that is used. The corrected figure counts the whole file. All files, of training and validation, have
-// the same size.
+// Returns the bytes of all file reads in training and validation, counted in two ways. The published figure
+// counts only the part of a file that is used. The corrected figure counts the whole file. All files, of
+// training and validation, have the same size.
 StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
   const uint64_t file_reads = training_reads + validation_reads;
   constexpr uint64_t kStatisticsBytes = 32;
@@ -163,8 +163,8 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
           climate_corrected_bytes(file_reads, plan.training.file_bytes)};
 }
 
-// Trains on 8/10 of the files and validates on 1/10, which it chooses by a permutation that is always the
-// same.
+// Trains on 8/10 of the files and validates on another 1/10. A permutation that is always the same chooses
+// them.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation_corpus) {
   if (validation_corpus != nullptr)
     return make_error(Errc::invalid_argument,

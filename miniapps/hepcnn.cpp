@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The data sets that the program reads: five of the nine in a file. Each has one row for a sample.
+// The data sets that HEPCNNB reads: five of the nine in a file. Each data set has one row for each sample.
 constexpr std::array<Hdf5ArrayRequest, 5> kReadArrays{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
 constexpr std::array<std::string_view, 1> kStages{"transpose"};

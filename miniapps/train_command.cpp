@@ -32,8 +32,8 @@
 namespace penstock {
 namespace {
 
-// Measures the tiers one after the other. Collective over the plan's ranks. Each tier gets a record in `run`,
-// also if it fails. measure() returns an error only if something else than the tier is its cause. `plan` and
+// Measures the tiers one after the other. All ranks of the plan call measure() together. Each tier gets a
+// record in `run`, also if it fails. measure() returns an error only if its cause is not the tier. `plan` and
 // `run` must outlive the object. If measure() returns false (a call hangs, see measure_training()), the
 // object must exist until the process ends.
 class TrainRuns {

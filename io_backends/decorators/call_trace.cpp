@@ -2,7 +2,7 @@
 // the destructor of the traced back end writes it.
 // Lock: TraceFile holds an exclusive flock() on the file while it is open, if the file system has locks. So
 // two tiers or programs never write the same trace.
-// Crash: the file stays empty, because it is written at the end. It is not synced.
+// Crash: the file is empty or incomplete, because it is only written at the end. It is not synced.
 #include "io_backends/decorators/call_trace.hpp"
 
 #include <fcntl.h>

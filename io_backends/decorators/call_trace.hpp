@@ -1,5 +1,5 @@
-// Keeps each call of a traced back end, and writes the calls to a file for trace viewers. Only traced.cpp
-// includes this header.
+// Keeps each call of a traced back end, and writes the calls to a file for trace viewers. Only traced.cpp and
+// its tests use this header.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ constexpr uint64_t trace_lane(uint32_t thread, uint32_t slot) {
   return uint64_t{thread} * 100'000 + slot;
 }
 
-// The traced calls of the threads that share one shard of traced.cpp. The caller holds the lock of the shard.
+// The traced calls of the threads that share one shard of traced.cpp. The caller of add() holds the lock of
+// that shard.
 class CallTrace {
  public:
   void add(TracedCall call, std::string_view object);

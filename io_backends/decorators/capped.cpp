@@ -22,7 +22,7 @@ class SpaceMeter {
  public:
   SpaceMeter(Namespace& names, uint64_t capacity) : names_(names), capacity_(capacity) {}
 
-  // Adds up the sizes of the existing objects. Only the first call does it.
+  // Adds up the sizes of the existing objects. After it has succeeded once, it does nothing.
   Result<void> count_existing() {
     const std::lock_guard lock(mutex_);
     if (has_counted_) return success();

@@ -1,5 +1,6 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
-// or a Queue. Each rule has an atomic count of the operations to which it applies.
+// or a Queue. A rule is one fault of the user's text. Each rule has an atomic count of the operations to
+// which it applies.
 // Lock: none.
 // Memory: once a Reader, Writer or Queue is made, it allocates only for injected errors.
 // Ctrl-C: an injected hang ends with `interrupted`. Nothing else here checks for a signal.
@@ -48,15 +49,15 @@ constexpr FaultPoint kFaultPoints[] = {
 
 class Faults {
  public:
-  // `root`: how errors name the root of the tier. Its object name "" would say nothing.
+  // `root`: the name of the tier's root in errors. They cannot show its object name, which is "".
   Faults(const std::vector<Fault>& faults, uint64_t seed, std::string root) : root_(std::move(root)) {
     for (size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
   // The hook (wrapper.hpp): makes a call with the faults that the rules give it. A flip happens after the
-  // call, any other fault before it. For view() a flip does nothing, because the result is the object's own
-  // memory.
+  // call. A lie replaces the sync of a folder. Any other fault happens before the call. For view() a flip
+  // does nothing, because the result is the object's own memory.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     const bool skip_sync = call.kind == CallKind::sync_folder && skips_sync(call.object);
@@ -76,8 +77,8 @@ class Faults {
   }
 
   // Injects the faults that the rules have for this operation: an error, a wait, or the end of the process.
-  // Every rule with this scope and name counts the operation, even if an earlier rule has already made the
-  // operation fail.
+  // Every such rule with this scope and name counts the operation, even if an earlier rule has already made
+  // the operation fail. The rules of flip and lie count in flip_bits() and skips_sync().
   Result<void> inject(Scope scope, std::string_view operation, std::string_view name) {
     Result<void> injected;
     for (const auto& rule : rules_) {
@@ -146,7 +147,7 @@ std::string root_of(const Backend& backend) {
 }
 
 // A Writer with injected faults. This class is its own hook (wrapper.hpp): DecoratedWriter calls around() for
-// each write. A fault destroys the wrapped Writer, and all later calls fail.
+// each write. A fault that makes a call fail also destroys the wrapped Writer, and all later calls fail.
 class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
  public:
   FaultyWriter(std::unique_ptr<Writer> inner, std::string_view name, Faults& faults)

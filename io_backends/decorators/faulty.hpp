@@ -56,8 +56,9 @@ struct Fault {
 Result<std::vector<Fault>> parse_faults(std::string_view text);
 
 // Wraps a back end so that its calls have these faults. A flip happens after the call of the wrapped back
-// end, any other fault before it. If an operation of a Queue has a fault, its completion has the error. A
-// Writer that had a fault cannot be used again and leaves no object.
+// end, and a lie leaves out its sync. Any other fault happens before the call. If a fault makes an operation
+// of a Queue fail, the completion of that operation has the error. A Writer whose call failed by a fault
+// cannot be used again and leaves no object.
 std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
                                 uint64_t seed);
 

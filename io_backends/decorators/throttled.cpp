@@ -1,8 +1,9 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
 // or a Queue. All of them share one Pace, whose two buckets are atomics. There is no lock here.
 // Memory: once a Reader, Writer or Queue is made, it allocates only for errors.
-// Ctrl-C: every sleep ends within 50 ms with `interrupted`. With a latency, each call that starts after the
-// signal fails at once, even one that cleans up. Only on a thread with an IgnoreInterrupt do calls go on.
+// Ctrl-C: after the signal every sleep ends within 50 ms with `interrupted`. With a latency, a call without
+// bytes, such as a removal, fails before it is made, even if it cleans up. A read or write is made first, and
+// fails if it would have to wait. Only on a thread with an IgnoreInterrupt do calls go on.
 // Crash: the state of the buckets is in memory only. What the wrapped back end guarantees after a crash does
 // not change.
 #include "io_backends/decorators/throttled.hpp"
@@ -76,8 +77,9 @@ class Pace {
 };
 
 // A queue whose operations complete only when they are due. flights_ has the operations that the wrapped
-// queue is doing. delayed_ has those that are done but not yet due. Only one thread at a time may call it.
-// Nothing allocates after the constructor: all vectors have room for `depth` operations.
+// queue is doing. delayed_ has those that are done but that reap() has not returned yet. Only one thread at a
+// time may call the queue. Nothing allocates after the constructor: all vectors have room for `depth`
+// operations.
 class ThrottledQueue final : public Queue {
  public:
   ThrottledQueue(std::unique_ptr<Queue> inner, size_t depth, Pace& pace)

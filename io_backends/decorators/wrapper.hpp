@@ -3,8 +3,8 @@
 // around() returns the result of `inner` or an error. So a decorator consists of one hook and of overrides
 // for the few calls that need more than the hook.
 //
-// A Queue has no base class here. A decorator writes its own, which uses FlightTable: it replaces the
-// decorated Readers in the operations by the wrapped ones.
+// There is no base class for a Queue. Each decorator has a Queue class of its own, with a FlightTable. The
+// FlightTable replaces the decorated Readers in the operations by the wrapped ones.
 #pragma once
 
 #include <chrono>
@@ -243,8 +243,8 @@ struct Flight {
   std::chrono::steady_clock::time_point due{};
 };
 
-// The operations that a decorated queue has in flight. Each has a slot, and the number of the slot is its tag
-// in the wrapped queue. Only one thread may call it.
+// The operations that a decorated queue has in flight. Each operation has a slot. The number of the slot is
+// the tag of the operation in the wrapped queue. Only one thread at a time may call a FlightTable.
 template <class Hook>
 class FlightTable {
  public:

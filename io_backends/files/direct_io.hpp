@@ -54,16 +54,17 @@ class DirectMode {
 // The error for a file whose file system has no direct I/O.
 Error no_direct_io(std::string_view file);
 
-// Whether the file system of the root has no direct I/O. If the root does not exist, its nearest existing
-// parent folder is checked. The check makes a file without a name, so a crash leaves nothing.
+// Whether the file system of the root certainly has no direct I/O. If the root does not exist, its nearest
+// existing parent folder is checked. The check makes a file without a name, so a crash leaves nothing. If it
+// cannot make one, it opens existing files in the folder.
 bool lacks_direct_io(const std::filesystem::path& root);
 
 // Removes O_DIRECT from a descriptor.
 void clear_o_direct(int fd);
 
 // Reads from a descriptor with O_DIRECT; offset, length and memory need not be aligned. If `offset` and the
-// start of `out` are aligned, it makes one system call, and only an unaligned end goes through a buffer. If
-// they are not aligned, all bytes go through a buffer of 1 MiB that each thread keeps.
+// start of `out` are aligned, one system call is usually enough, and only an unaligned end goes through a
+// buffer. If they are not aligned, all bytes go through a buffer of 1 MiB that each thread keeps.
 FullIo pread_direct(int fd, const DirectAlignment& alignment, uint64_t offset, std::span<std::byte> out);
 
 // Whether a direct read may start at this offset and write to this memory.
@@ -86,9 +87,10 @@ struct AlignedRead {
   size_t padded_bytes = 0;
 };
 
-// Plans a read of `bytes` bytes from `offset`. It goes directly to `destination` if that is aligned and has
-// space for whole blocks, all of which may be overwritten. Otherwise it goes to `bounce`, which grows as
-// needed. For buffered reads (`direct` is empty) it always goes to `destination`.
+// Plans a read of `bytes` bytes from `offset`. The read goes directly to `destination` if `offset` and
+// `destination` are aligned and `destination` has space for whole blocks. It may overwrite all of these
+// blocks. Otherwise it goes to `bounce`, which grows as needed. A buffered read (`direct` is empty) always
+// goes to `destination`.
 inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, uint64_t offset, size_t bytes,
                              std::span<std::byte> destination, Buffer& bounce) {
   if (!direct) return {destination.data(), offset, 0, bytes};

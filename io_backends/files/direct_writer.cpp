@@ -2,7 +2,7 @@
 // Lock: none.
 // Memory: open_file() allocates block_buffer_, a buffer of 1 MiB. An append allocates only the text of an
 // error.
-// Ctrl-C: this file does not check for a signal, and a call is repeated after EINTR.
+// Ctrl-C: this file does not check for a signal. Opens and writes are repeated after EINTR.
 // Crash: an object that publish() has not named yet disappears or keeps a temporary name (posix_writer.cpp
 // explains why).
 #include "io_backends/files/direct_writer.hpp"
@@ -26,8 +26,8 @@ bool are_aligned_blocks(uint64_t offset, size_t bytes, const std::byte* memory) 
   return (offset | bytes | reinterpret_cast<uintptr_t>(memory)) % kBufferAlignment == 0;
 }
 
-// A Writer that bypasses the page cache. If open_file() had to turn direct I/O off, it writes as a
-// PosixWriter does.
+// A Writer that bypasses the page cache. If direct I/O is off after open_file(), it writes as a PosixWriter
+// does.
 class DirectWriter final : public PosixWriter {
  public:
   DirectWriter(PosixRoot& folder, MovedCounter& moved, DirectMode& mode, std::string_view name)
@@ -51,9 +51,9 @@ class DirectWriter final : public PosixWriter {
   bool is_direct_ = false;
 };
 
-// Makes the file of the object, with O_DIRECT if direct I/O is on. If the file system refuses O_DIRECT, this
-// turns direct I/O off for the whole back end. It does so only after an open without O_DIRECT has succeeded,
-// because EINVAL may have another cause.
+// Makes the file of the object, with O_DIRECT if direct I/O is on. If the file system refuses O_DIRECT and
+// DirectMode allows it, this turns direct I/O off for the whole back end. It does so only after an open
+// without O_DIRECT has succeeded, because EINVAL may have another cause.
 Result<void> DirectWriter::open_file() {
   is_direct_ = mode_.on();
   // The buffer is allocated before the file is made. So if there is no memory, no file remains in the folder.
@@ -69,9 +69,10 @@ Result<void> DirectWriter::open_file() {
 }
 
 // Writes aligned bytes directly. Writes other bytes through the page cache, and switches O_DIRECT off
-// meanwhile. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off. If the
-// kernel writes only a part of an aligned write (at a size limit or the end of the device), the rest goes
-// through the page cache, too. If that second write fails, its error shows why the first write was short.
+// meanwhile. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off. At a size
+// limit or at the end of the device, the kernel may write only a part of aligned bytes. If it then refuses
+// the rest as unaligned (EINVAL), the rest goes through the page cache, too. If that second write fails, its
+// error shows why the first write was short.
 Result<void> DirectWriter::write_direct(uint64_t offset, std::span<const std::byte> bytes) {
   if (are_aligned_blocks(offset, bytes.size(), bytes.data())) {
     const FullIo io = write_some(offset, bytes);

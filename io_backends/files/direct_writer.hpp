@@ -12,10 +12,11 @@
 
 namespace penstock {
 
-// Makes a PosixWriter that bypasses the page cache. Appended bytes are copied and written in aligned blocks
-// of 1 MiB. An append of at least 1 MiB is written without a copy if its memory is aligned and its offset in
-// the object is a multiple of 4 KiB. Unaligned bytes go through the page cache. If the file system has no
-// direct I/O and `direct` may be turned off, the whole object goes through the page cache.
+// Makes a PosixWriter that bypasses the page cache. Appended bytes are copied to a buffer and written in
+// aligned blocks of 1 MiB. An append of at least 1 MiB is written without a copy if its memory and its offset
+// in the object are aligned to 4 KiB and the buffer is empty. Unaligned bytes go through the page cache. If
+// the file system has no direct I/O and `direct` may be turned off, the whole object goes through the page
+// cache.
 Result<std::unique_ptr<Writer>> create_direct_object(PosixRoot& folder, MovedCounter& moved,
                                                      DirectMode& direct, std::string_view name,
                                                      uint64_t bytes_hint);

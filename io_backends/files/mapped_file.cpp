@@ -49,8 +49,8 @@ struct Mappings {
     node = files_.extract(end_of(file));
   }
 
-  // If the address is in a mapping, replaces its page and all later pages of the mapping by zeros, and
-  // returns true. Otherwise returns false. on_sigbus() calls this.
+  // If `address` is in a mapping, replaces the page of that address and all later pages of the mapping by
+  // zeros. Returns whether this succeeded; false if the address is in no mapping.
   bool replace_lost_pages(const std::byte* address) {
     const std::lock_guard guard(*this);
     const auto found = files_.upper_bound(address);

@@ -14,7 +14,7 @@ namespace penstock {
 struct Residency {
   uint64_t resident_bytes = 0;
   uint64_t total_bytes = 0;
-  // If false, the system did not answer (EPERM, O_DIRECT, remote files), and the two numbers mean nothing.
+  // If false, the kernel did not tell which pages are cached, and `resident_bytes` means nothing.
   bool verified = false;
   double fraction() const { return total_bytes == 0 ? 0.0 : double(resident_bytes) / double(total_bytes); }
 };

@@ -2,7 +2,8 @@
 // Lock: this file has no mutex. lock() takes a lock of the system on a file, and does not wait for it. The
 // lock ends when its descriptor is closed, also after a kill.
 // Memory: names, entries and errors allocate.
-// Ctrl-C: this file does not check for a signal. A call that fails with EINTR is repeated.
+// Ctrl-C: this file does not check for a signal. Opens, and calls that make or sync a folder, are repeated
+// after EINTR.
 // Crash: a power cut may undo a rename or a removal until sync_dir() has synced the folder.
 #include "io_backends/files/posix_names.hpp"
 

@@ -66,8 +66,8 @@ Result<int> PosixRoot::fd() {
   return descriptors_.back().get();
 }
 
-// Whether the folder of fd_ was removed. May be called with or without the lock, because fd_ is the only
-// member that it reads.
+// Whether the folder of fd_ was removed. It may be called with or without the lock, because fd_ is the only
+// member that it reads and that can change.
 bool PosixRoot::is_removed() const {
   struct stat status {};
   const int fd = fd_.load(std::memory_order_acquire);

@@ -19,8 +19,9 @@
 
 namespace penstock {
 
-// Prefix of the temporary name of an unpublished object, used if the file system has no O_TMPFILE. Listings
-// skip names with this prefix. A killed process leaves such a file behind; it may be deleted.
+// Prefix of the temporary name that an unpublished object has on a file system without O_TMPFILE. On other
+// file systems, an object that replaces another one has such a name for a moment. Listings skip names with
+// this prefix. A killed process may leave such a file behind, and the user may delete it.
 inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
 
 // Removes the files with kTemporaryPrefix in and below `folder` ("" is the root), and ignores errors. No

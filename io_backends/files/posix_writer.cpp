@@ -1,11 +1,11 @@
 // Threads: one thread at a time uses a PosixWriter. All writers of a back end share use_nameless_files and
 // can_link_by_descriptor of PosixRoot. Both are only hints: a thread that reads an old value makes one more
 // system call.
-// Lock: none of its own. The first call may take the lock of PosixRoot, in fd() and make_folders().
+// Lock: none of its own. begin() may take the lock of PosixRoot, in fd() and make_folders().
 // Memory: an append allocates only the text of an error.
-// Ctrl-C: this file does not check for a signal, and a call is repeated after EINTR. A publish() that has
-// started runs to its end. The caller checks interrupted() between appends and then destroys the writer,
-// which removes the unpublished object.
+// Ctrl-C: this file does not check for a signal. Opens, writes and syncs are repeated after EINTR. A
+// publish() that has started runs to its end. The caller checks interrupted() between appends and then
+// destroys the writer, which removes the unpublished object.
 // Crash: before give_name() the object has no name, or a temporary name, which listings skip. After
 // give_name() it has its name and all its bytes. The comment at publish() explains what a power cut may
 // remove.

@@ -1,9 +1,10 @@
 // Threads: one thread at a time makes the collective calls. Any thread may call report_signal(),
 // heard_signal() and abandon(), also during a collective call.
 // Locks: signals_mutex_ guards signals_, signal_receives_ and heard_signal_. The lock of a call
-// (MpiSerializer) is a mutex only if MPI does not allow several threads at once. It is held for one MPI call
-// that does not block, never while waiting for other ranks. The order is signals_mutex_, then the lock of a
-// call.
+// (MpiSerializer) is a mutex only if MPI does not allow several threads at once. In this file only join()
+// holds it while it waits for other ranks. Other functions hold it for one MPI call that does not wait for
+// other ranks; the destructor holds it while it cancels the receives. The order is signals_mutex_, then the
+// lock of a call.
 // Memory: gather() and broadcast() allocate. MPI may allocate in any call.
 // Ctrl-C: a signal does not end a wait in this file. SignalsForAll passes the signal to the other ranks by
 // report_signal() and heard_signal().
@@ -81,12 +82,12 @@ class MpiRanks final : public Communicator {
   explicit MpiRanks(bool many_threads) : serializer_(many_threads) {}
 
   // Starts the receives for the signals of other ranks. Each rank other than 0 sends its signal to rank 0,
-  // and rank 0 sends it to all. A rank sends at most one message to each other rank, and every message is
-  // received.
+  // and rank 0 sends it to all. A rank sends at most one such message to another rank. So one receive for
+  // each sender is enough.
   Result<void> receive_signals();
-  // Calls `start`, which starts one nonblocking operation, and tests it again and again until it ends.
-  // Returns whether it ended within `timeout`. Holds the lock of a call only while it starts or tests,
-  // because other ranks may be waiting for another thread of this rank.
+  // Calls `start`, which starts one nonblocking operation. Then tests again and again whether the operation
+  // has ended. Returns whether it ended within `timeout`. Holds the lock of a call only while it starts or
+  // tests the operation, because other ranks may be waiting for another thread of this rank.
   template <class Start>
   Result<bool> wait_for(std::chrono::milliseconds timeout, std::string_view what, const Start& start);
   template <class Start>
@@ -290,8 +291,8 @@ void MpiRanks::report_signal(int signal) {
   });
 }
 
-// Returns the signal that another rank sent, or 0. On rank 0 it also sends that signal to all ranks. It holds
-// signals_mutex_ meanwhile, so that each signal is sent only once. Any thread may call it.
+// Returns the signal that another rank sent, or 0. On rank 0 it also sends that signal to all ranks, by
+// report_signal(), which sends only once. Any thread may call it.
 int MpiRanks::heard_signal() {
   const std::lock_guard lock(signals_mutex_);
   if (signal_receives_.empty() || heard_signal_ != 0) return heard_signal_;

@@ -19,8 +19,8 @@ Result<int> start_mpi();
 // Serializes the calls of MPI among all threads of the process. If MPI does not allow several threads at
 // once, no two calls may overlap. Two calls that open or close files may never overlap: they are collective,
 // and MPI forbids that on one communicator, even for different files.
-// The calls that open, read or close an MpiFile may hold the lock while they wait for other ranks. No other
-// code may do that.
+// Only join_mpi() and the calls that open, read or close an MpiFile may hold the lock while they wait for
+// other ranks.
 class MpiSerializer {
  public:
   explicit MpiSerializer(bool many_threads) : many_threads_(many_threads) {}

@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-// Whether MPI can join the ranks of `launch`. If the attempt would end the process, it fails with
-// `unsupported` and the remedy. Only the environment is read, so every rank gets the same answer. Does not
-// start MPI.
+// Checks whether MPI can join the ranks of `launch`. If the attempt would end the process, fails with
+// `unsupported` and the remedy. It reads only the environment and the names of the MPI library's variables
+// (MPI_T), so every rank gets the same answer. It does not start MPI.
 Result<void> ranks_can_join(const Launch& launch);
 
 // Lets MPI start as in a process without a launcher. Does this only if this task is the only one of its step

@@ -31,10 +31,11 @@ Pairs ini_section(std::string_view text, std::string_view name);
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-// Returns the user's credentials: from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, if
-// AWS_ACCESS_KEY_ID is set. Otherwise from the profile AWS_PROFILE ("default") of the file
-// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). If neither has a key, requests are anonymous. Fails with
-// invalid_argument if a key has no secret, or if the user has set AWS_PROFILE and that profile has no key.
+// Returns the user's credentials. If AWS_ACCESS_KEY_ID is set, they come from AWS_ACCESS_KEY_ID,
+// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Otherwise they come from the profile AWS_PROFILE (or
+// "default") of the file AWS_SHARED_CREDENTIALS_FILE (or ~/.aws/credentials). If no key is found, requests
+// are anonymous. Fails with invalid_argument if a key has no secret. Also fails if the profile has no key
+// although the user has set AWS_PROFILE.
 Result<Credentials> find_credentials(const Environment& environment);
 
 // Returns the first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile

@@ -1,6 +1,5 @@
-// Parses the XML answers of an object store: listings, errors, upload ids. The input may be hostile. The
-// parser accepts any bytes, never reads past the given length, and returns `corrupt` for XML that is not well
-// formed.
+// Parses the XML answers of an object store: listings, errors, upload ids. The input may be hostile. With any
+// bytes the parser never reads past the given length, and it returns `corrupt` for what it cannot parse.
 #pragma once
 
 #include <cstdint>

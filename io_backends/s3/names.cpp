@@ -180,8 +180,9 @@ class S3Names final : public Namespace {
   }
 
  private:
-  // Whether the object `to` is a copy of `from`. Called if the answer to a copy request was lost or replaced.
-  // If `to` is a copy, the request succeeded, because `to` did not exist before.
+  // Whether the object `to` is a copy of `from`. Called after a copy request that seems to have failed,
+  // because its answer may have been lost or replaced. If `to` is a copy, the request succeeded, because `to`
+  // did not exist before.
   bool is_copy(std::string_view from, std::string_view to) {
     const Result<Answer> source = store_.head(from, true), target = store_.head(to, true);
     if (!source.ok() || !source->ok() || !target.ok() || !target->ok()) return false;
@@ -190,8 +191,8 @@ class S3Names final : public Namespace {
     return source->object_bytes == target->object_bytes && (same_mark || same_version);
   }
 
-  // Returns the ETag of a lock whose holder has ended; no value if no lock exists. Fails with `busy` if a
-  // process holds the lock.
+  // Returns the ETag of a lock whose holder has ended; no value if no lock exists. Fails with `busy` if the
+  // holder may still exist.
   Result<std::optional<std::string>> stale_lock_etag(std::string_view name);
 
   Store& store_;

@@ -1,7 +1,7 @@
 // Threads: one thread at a time uses a Reads. Bytes move only inside drive(), on that thread. There is no
 // lock.
-// Memory: every function may allocate. Elements of reads_ never move, because pieces_ and needing_gets_ point
-// to them.
+// Memory: every function may allocate. reads_ is a list, whose elements never move: pieces_, needing_gets_
+// and failed_reads_ point to them.
 // Ctrl-C: Transfers ends the GETs (transfers.hpp). Their reads then fail with `interrupted`.
 #include "io_backends/s3/reads.hpp"
 
@@ -86,10 +86,10 @@ void Reads::start_piece(Read& read) {
   transfers_->start(next_piece_number_++, std::move(request));
 }
 
-// Transfers::drive() calls this at the first bytes of each piece. From the first answer of a read it stores
-// the ETag that all pieces must have, and the size of a whole object. So the other pieces can start while the
-// first one is still in flight. A failure is only noted in failed_reads_, because this call must not cancel
-// requests.
+// Transfers::drive() calls this at the first bytes of each piece of a split read. From the first answer of
+// the read it stores the ETag that all pieces must have, and the size of a whole object. So the other pieces
+// can start while the first one is still in flight. A failure is only noted in failed_reads_, because this
+// call must not cancel requests.
 void Reads::on_head(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   WantedRead& wanted = read.wanted;

@@ -1,6 +1,7 @@
 // Keeps several reads of objects in flight from one thread. A read that is longer than a part
-// (Settings::part_bytes) is split into several ranged GETs. All of them must return bytes of the same version
-// of the object: if the object is replaced during the read, the read fails.
+// (Settings::part_bytes) is split into several ranged GETs, if Settings::max_streams is above 1. All of these
+// GETs must return bytes of the same version of the object: if the object is replaced during the read, the
+// read fails.
 #pragma once
 
 #include <cstddef>

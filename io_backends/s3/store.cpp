@@ -1,6 +1,6 @@
 // Threads: any thread calls a Store. One thread at a time uses a Lease and the Transfers that it lends.
 // Lock: mutex_ guards idle_transfers_ and missing_objects_. It is never held while a request is made, so a
-// slow server delays only its own callers.
+// slow answer delays only the thread that waits for it.
 // Memory: every function may allocate. If ~Lease() has no memory to keep its Transfers, the process ends.
 // Ctrl-C: this file does not check for a signal. A request that a signal ends returns `interrupted`
 // (transfers.hpp).

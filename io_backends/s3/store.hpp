@@ -116,8 +116,8 @@ Result<uint64_t> read_object(Store& store, const ReadObject& object);
 
 // Makes a Queue that keeps up to `depth` reads in flight from one thread. Every Reader passed to it must be
 // an S3Reader. Destroying the queue cancels the reads in flight.
-// A read that is longer than a part uses several GETs. The limit for the GETs of all reads is the larger of
-// `depth` and Settings::max_streams, but never more than Settings::max_connections.
+// A read that is longer than a part may use several GETs. The limit for the GETs of all reads is the larger
+// of `depth` and Settings::max_streams, but never more than Settings::max_connections.
 std::unique_ptr<Queue> make_queue(Store& store, size_t depth);
 
 }  // namespace penstock::s3

@@ -3,9 +3,9 @@
 //
 // Ctrl-C: after the process is asked to stop, no request is tried again. Reads (GET, HEAD) then end with
 // Errc::interrupted in drive(), which checks every 100 ms. A read that is in flight at the signal ends at
-// once. A read that starts later has two seconds, so that code that cleans up can still ask which objects
-// exist. A change (PUT, POST, DELETE) goes on until its answer or its timeout, because only these show the
-// state at the server.
+// once, or after two seconds if it has Request::confirms_change. A read that starts later has two seconds, so
+// that code that cleans up can still ask which objects exist. A change (PUT, POST, DELETE) goes on until its
+// answer or its timeout: without the answer, the state at the server is unknown.
 #pragma once
 
 #include <curl/curl.h>
@@ -117,7 +117,8 @@ class Transfers {
   // Ends this request if it is in flight. take_done() then returns no Done for it, and its memory is not used
   // again.
   void cancel(uint64_t tag);
-  // Allows no more tries, and cancels the requests whose body is not completely sent.
+  // Allows no more tries. Cancels the requests whose body is not completely sent, and those that wait for
+  // their next try.
   void stop_retries();
   bool any_done() const { return !done_.empty(); }
   Done take_done();  // call it only if any_done()

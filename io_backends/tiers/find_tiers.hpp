@@ -14,7 +14,7 @@ namespace penstock {
 
 struct FoundTier {
   std::string name;  // "memory", "disk", "home" ...; unique in the list
-  // a folder on this file system; `writable`: this user may write there
+  // a folder on the tier's file system; `writable` tells whether this user may write in it
   std::filesystem::path folder;
   TierFacts facts;
   uint64_t free_bytes = 0;  // bytes that this user may still write
@@ -30,13 +30,13 @@ struct FoundTier {
 // $TMPDIR, /dev/shm, /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point. If none is writable, it is the
 // mount point, and `writable` is false.
 //
-// The result is sorted: memory (/dev/shm first), then disks, then networks. Within each of these, the tier
-// with most free space comes first.
+// The result is sorted: memory, then disks, then networks. Within each of these, writable tiers come first,
+// then /dev/shm, then those with more free space.
 std::vector<FoundTier> find_tiers();
 
 // The mount points that can hold data, one for each device, from `mountinfo` (the text of
-// /proc/self/mountinfo). `is_folder` excludes mounted files, which containers have. "/" is always in the
-// result, although the text lacks it after a chroot.
+// /proc/self/mountinfo). `is_folder` excludes mounted files, which containers have. If the text lacks "/", as
+// after a chroot, "/" is added to the result.
 // Of several mount points of a device it takes one that shows the device's own root and not a folder in it.
 // If several or none do, it takes /dev/shm, then the shortest path, then the first.
 std::vector<std::string> data_mounts(

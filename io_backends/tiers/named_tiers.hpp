@@ -1,7 +1,8 @@
-// Names for TIERs, such as "fast" for "posix:/dev/shm/p". A name is valid wherever a TIER is expected;
-// parse_tier() replaces it by the TIER. If a folder has the same name, the TIER is meant; the folder is
-// written ./fast. The user may add options: "fast,limit=1GB/s". They replace those of the named TIER. The
-// user may also give the tier another name: "other=fast".
+// Names for TIERs, such as "fast" for "posix:/dev/shm/p". A TIER is the text by which the user names a tier.
+// A name is valid wherever a TIER is expected; parse_tier() replaces it by the TIER. If a folder has the same
+// name, the TIER is meant; the folder is written ./fast. The user may add options: "fast,limit=1GB/s". An
+// added option replaces the same option of the named TIER. The user may also give the tier another name:
+// "other=fast".
 #pragma once
 
 #include <span>

@@ -211,8 +211,8 @@ std::string options_text(std::span<const OptionWord> words, std::string_view bet
 
 namespace {
 
-// Replaces a named TIER by its value. `given` is what the user wrote. A name and options in it replace those
-// of the named TIER.
+// Replaces a named TIER by its value. `given` is what the user wrote. A name in `given` replaces that of the
+// named TIER, and each option in it replaces the same option there.
 Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText named_parts, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);

@@ -18,8 +18,9 @@
 
 namespace penstock {
 
-// The parts of a TIER. Its text is [NAME=]BACKEND:PATH[,option=value...], or only a path. With only a path,
-// the back end is posix, and the tier is named after its mount point.
+// The parts of a TIER, which is the text [NAME=][BACKEND:]PATH[,option=value...]. Without BACKEND, the back
+// end is posix. Without NAME, the tier is named after its mount point, or after its back end if that has no
+// paths.
 struct TierSpec {
   std::string name;  // "" when not given
   std::string backend = "posix";
@@ -75,8 +76,8 @@ Result<Tier> open_tier(std::string_view text, NamedTiers named);
 Result<Tier> open_tier(const TierSpec& spec);
 
 // Opens several tiers, and gives each a name of its own. `taken_name` is the name of the corpus's own tier,
-// which no other tier gets. If tiers have the same default name, "-2", "-3" ... follows it. Fails if two of
-// `texts` give the same name.
+// which no other tier gets. A default name that is already taken, or a NAME that equals `taken_name`, gets
+// "-2", "-3" ... at its end. Fails if a NAME in `texts` is already the name of an earlier tier.
 Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken_name,
                                      NamedTiers named);
 

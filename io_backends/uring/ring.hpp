@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Only the thread that called set_up() may use it: with IORING_SETUP_SINGLE_ISSUER the kernel refuses
-// submissions of other threads.
+// Only the thread that called set_up() may submit requests: with IORING_SETUP_SINGLE_ISSUER the kernel
+// refuses those of other threads. Only one thread at a time may use a UringRing.
 class UringRing {
  public:
   UringRing() = default;

@@ -91,7 +91,7 @@ class BackgroundWork {
 
 // The ranks send their errors to rank 0, which broadcasts the error of the lowest rank. A rank that failed
 // must call this, too, or the others wait for ever. If the transport (MPI) fails, this rank returns at once
-// and may make no more collective calls.
+// and must make no more collective calls.
 Result<void> all_ok(Communicator& ranks, const Result<void>& own_result) {
   if (ranks.size() == 1) return own_result;
   PENSTOCK_ASSIGN(const auto all, ranks.gather(pack_error(own_result)));
@@ -132,9 +132,9 @@ Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::ve
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop) {
   if (ranks.size() == 1) return work();
-  // A round of the loop takes about 100 ms. It waits for this rank's work, exchanges the state of all ranks,
-  // and acts on that state. All ranks make the same number of rounds, because the exchanged state, which is
-  // the same on all ranks, decides when to leave the loop.
+  // Each round of the loop waits up to 100 ms for this rank's work, exchanges the state of all ranks, and
+  // acts on that state. All ranks make the same number of rounds: the exchanged state decides when to leave
+  // the loop, and it is the same on all ranks.
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& own_outcome = background.wait(std::chrono::milliseconds(100));

@@ -49,8 +49,8 @@ class Communicator {
   virtual Result<ClockOffset> clock_offset() = 0;
 
   // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only its
-  // first call sends anything. Rank 0 forwards the signal inside heard_signal(), so the other ranks receive
-  // it only after rank 0 has called heard_signal().
+  // first call sends anything. Rank 0 sends to every rank directly. Any other rank sends to rank 0, which
+  // forwards the signal when it calls heard_signal().
   // heard_signal() returns the signal that another rank sent, or 0.
   // Any thread may call these two functions, also during a collective call. They do nothing if only one
   // thread may use the transport (MPI below MPI_THREAD_SERIALIZED).

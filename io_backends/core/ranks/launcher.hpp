@@ -1,5 +1,5 @@
 // Finds out from the environment whether a launcher (mpirun, mpiexec, srun) started this process as one rank
-// of a job. Joins the ranks with the MPI module.
+// of a job. Joins the ranks with the MPI module, which is the library libpenstock_mpi.so.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,8 @@ inline constexpr const char* kMpiModuleSymbol = "penstock_mpi_module";
 using MpiModuleFunction = const MpiModule* (*)();
 
 // Opens libpenstock_mpi.so, which is next to the program or in the library folder of the installation, and
-// returns its table. The library stays open. Fails with `unsupported` and the remedy if it does not exist or
-// belongs to another build. Only one thread may call this.
+// returns its table. The library stays open. Fails with `unsupported` and the remedy if the library cannot be
+// opened or has another version than the program. Only one thread may call this.
 Result<const MpiModule*> mpi_module();
 
 // Checks whether MPI can join the ranks of this job. Fails with `unsupported` if MPI would end the process

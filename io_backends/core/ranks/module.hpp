@@ -12,9 +12,9 @@ namespace penstock {
 // ("libpenstock_mpi.so is neither ..."). Any thread may call it.
 Result<std::string> module_path(const char* file);
 
-// Opens a library by dlopen() with RTLD_NOW and `flags`, and returns the address of `symbol` in it. The file
-// stays open. Fails with `unsupported` if module_path() fails or the library cannot be opened. Any thread may
-// call it.
+// Opens the library `file` by dlopen() with RTLD_NOW and `flags`, and returns the address of `symbol` in it.
+// The library stays open. Fails with `unsupported` if module_path() fails, or if the library cannot be opened
+// or lacks the symbol. Any thread may call this.
 Result<void*> module_symbol(const char* file, const char* symbol, int flags);
 
 }  // namespace penstock

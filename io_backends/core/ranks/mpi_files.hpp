@@ -18,7 +18,7 @@ namespace penstock {
 // Hints that the MPI library gets when it opens a file (MPI_Info): key and value.
 using MpiHints = std::vector<std::pair<std::string, std::string>>;
 
-// One file, open for reading. Any thread may call it. Errors are of kind `io`, with MPI's text.
+// One file, open for reading. Any thread may call it. Errors of MPI are of kind `io`, with MPI's text.
 class MpiFile {
  public:
   virtual ~MpiFile() = default;
@@ -27,8 +27,9 @@ class MpiFile {
   virtual Result<uint64_t> size() = 0;
 
   // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) of the file, or up to the end of the file.
-  // Returns the number of bytes read. With MpiSharing::shared all ranks of the job call it together, for at
-  // most 2^31 - 1 bytes; a rank that needs no bytes passes an empty span.
+  // Returns the number of bytes read. With MpiSharing::shared all ranks of the job call it together. Each
+  // then reads at most 2^31 - 1 bytes, and for more it returns `unsupported`. A rank that needs no bytes
+  // passes an empty span.
   virtual Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) = 0;
 };
 

@@ -1,10 +1,10 @@
 // Threads: any thread may call the functions. They share no data that changes.
-// Lock: none. Names have a random part, so several processes can write to one folder.
+// Lock: none. Temporary names have a random part, so several processes can write to one folder.
 // Memory: texts, paths and errors allocate. An exception removes the temporary file.
 // Ctrl-C: this file does not check for a signal. A write is repeated after EINTR. A file is always written to
 // its end.
 // Crash: write_durable_file() syncs the bytes, then renames the temporary file, then syncs the folder. A kill
-// leaves the complete file, or none and perhaps a temporary file ".NAME.ID.tmp".
+// leaves the complete new file or no new file, and perhaps a temporary file ".NAME.ID.tmp".
 #include "io_backends/core/system/durable_file.hpp"
 
 #include <fcntl.h>
@@ -39,10 +39,11 @@ bool same_file(const fs::path& one, const fs::path& other) {
          one_status.st_dev == other_status.st_dev && one_status.st_ino == other_status.st_ino;
 }
 
-// Renames without replacing; returns 0 or an errno. If the file system cannot do that in one call, it makes a
-// hard link and then removes the old name. If it has no hard links either, it checks and then renames.
-// Between the check and the rename another writer could take the name. Only the random id in the name makes
-// that unlikely.
+// Renames `from` to `to` without replacing a file, and returns 0 or an errno. If the file system cannot do
+// that in one call, this function makes a hard link and then removes the old name. If the file system has no
+// hard links either, it checks that `to` is free and then renames. Between the check and the rename another
+// writer could take the name `to`. Only a random id in that name, which record files have, makes this
+// unlikely.
 int rename_noreplace(const fs::path& from, const fs::path& to) {
   if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;

@@ -24,8 +24,8 @@ std::atomic<int> caught_signal{0};
 std::atomic<int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
-// If not null, this thread ignores a request to stop until the flag that this points to becomes true. Only
-// IgnoreInterrupt sets it.
+// If not null, this thread ignores a request to stop until the flag at this address becomes true. Only
+// IgnoreInterrupt sets the address.
 thread_local const std::atomic<bool>* ignored_until = nullptr;
 
 // The handler of SIGINT and SIGTERM. Stores the number of the first signal. If two signals arrive at once,
@@ -43,8 +43,7 @@ void store_signal(int signal) {
   }
 }
 
-// Handler of SIGBUS. In this program the cause can only be a mapped file that another process has made
-// shorter.
+// The handler of SIGBUS. Its message names the usual cause: another process has made a mapped file shorter.
 void report_lost_mapping(int /*signal*/) {
   constexpr char kMessage[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
   static_cast<void>(::write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0);

@@ -15,7 +15,8 @@ namespace penstock {
 // second signal that comes so early is ignored, because for one Ctrl-C both the terminal and the parent
 // process (run_program(), timeout(1)) may send one.
 // SIGXFSZ: ignored, so that a write beyond the limit for the size of a file fails with EFBIG.
-// SIGBUS (another process has truncated a mapped file): ends the process with a message and exit code 1.
+// SIGBUS (usually because another process has made a mapped file shorter): ends the process with a message
+// and exit code 1.
 void catch_interrupts();
 
 // The first signal that asked the process to stop, or 0. Lock-free and cheap enough for a hot loop. Any

@@ -12,7 +12,7 @@ namespace penstock {
 
 // run_on_cpus() restricts the calling thread, and every thread that it starts later, to the processors
 // `cpus`. run_on_numa_node() does the same for the processors of a NUMA node. They fail with invalid_argument
-// if a processor does not exist or is not allowed; the message lists the allowed processors.
+// if the node or a processor does not exist, or if a processor is not allowed.
 Result<void> run_on_cpus(std::span<const uint64_t> cpus);
 Result<void> run_on_numa_node(uint64_t node);
 

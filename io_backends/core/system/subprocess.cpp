@@ -2,7 +2,8 @@
 // Lock: none.
 // Memory: the list of arguments and errors allocate.
 // Signals: after the first signal that asks this process to stop, the child gets one signal within 250 ms.
-// Usually the child gets it at once, because the first signal also ends this process's poll().
+// Usually it gets that signal at once, because the first signal also ends this process's poll(). With
+// kNotSignalled the child gets none.
 // Crash: if this process dies, the child continues.
 #include "io_backends/core/system/subprocess.hpp"
 

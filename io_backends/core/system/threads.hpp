@@ -18,8 +18,8 @@ enum class IfFewer : uint8_t {
 // Runs work(0) ... work(threads - 1) at the same time. work(0) runs on the caller's thread, each other call
 // on a thread of its own. Returns after all calls have returned: success, or the first error. An exception of
 // `work` becomes an error (error_of).
-// After an exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other
-// calls of `work` can end. Any thread may call this function, but not while it holds a lock.
+// After an exception, or if too few threads start with IfFewer::fail, on_threads() calls `give_up` so that
+// the other calls of `work` can end. Any thread may call on_threads(), but not while it holds a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                         IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});
 
