@@ -146,7 +146,7 @@ int finish_job(const CommandInfo& command, const std::vector<std::string>& argv)
   if (const Result<void> joinable = check_launch(launch); !joinable.ok())
     return is_root ? finish(joinable.error(), command.name) : exit_code(joinable.error().code);
   const auto ranks = join_ranks(launch);
-  // Without a job no rank knows whether it is rank 0, so every rank prints the error.
+  // A rank that has not joined the job cannot send its error to rank 0, so it prints the error itself.
   if (!ranks.ok()) return finish(ranks.error(), command.name);
   Result<int> result = finish_ranks(**ranks, command.name, run_command(**ranks, command, argv));
   return is_root ? finish(std::move(result), command.name) : 0;

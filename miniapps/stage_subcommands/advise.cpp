@@ -42,8 +42,8 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   return tiers;
 }
 
-// Returns not_found if the tier's folder is missing. Its name may be mistyped, so the measurement must not
-// create the folder.
+// Returns not_found if the tier's folder is missing. The user may have mistyped the name, so the measurement
+// must not create the folder.
 Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
@@ -52,8 +52,8 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                     missing->native(), option);
 }
 
-// Checks that -o may replace the file `path`. Refuses a file that is no staging plan, and a plan that is
-// applied: without that plan, its copies could never be removed.
+// Checks that -o may replace the file `path`. Refuses a file that is no staging plan, and a plan whose copies
+// are on the fast tier or may be there: without the plan, they could never be removed.
 Result<void> check_may_replace(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
@@ -80,9 +80,9 @@ PlannedTier planned_tier(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
 
-// Whether the advice assumes that bytes in the page cache are read from the cache. False if a back end
-// emulates the tier, since it delays cached reads too. False for a tier in memory, which is no slower than
-// the cache.
+// Whether the advice assumes that bytes in the page cache are read from the cache. False with --cache cold,
+// and if the back end bypasses the cache. False if the back end emulates a tier, since it delays cached reads
+// too. False for a tier in memory, which is no slower than the cache.
 bool counts_cache(const Tier& slow, const Options& options) {
   if (options.text("cache") == "cold") return false;
   return !slow.backend->caps().emulated && !slow.facts.memory && !slow.backend->caps().bypasses_cache;

@@ -134,8 +134,8 @@ Result<int> run_apply(const CommandContext& context) {
   FarmOutcome links;
   const Result<ApplyOutcome> done = apply(context, plan, tiers, links);
   if (!done.ok()) {
-    // If no state was saved, no file was copied. Then the lock file and the folders of this apply are removed
-    // too.
+    // If no state was saved, no file was copied. This apply then left only the lock file and its folders,
+    // which forget_plan() removes.
     const auto started = load_staged_state(*tiers.fast.backend, plan.id);
     if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();

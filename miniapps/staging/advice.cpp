@@ -133,7 +133,8 @@ class Advisor {
   }
 
   // The seconds that the copy of the chosen files takes. Each copying thread reads a whole file, then writes
-  // it, then reads it back, so these times add up. The cached part of a file takes no time to read.
+  // it, then reads it back, so these times add up. The part of a file that is in the page cache takes no time
+  // to read on the slow tier.
   double copy_seconds(const Chosen& chosen) const {
     ReadDemand read{};
     ReadDemand write{};

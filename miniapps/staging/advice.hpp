@@ -18,7 +18,7 @@ namespace penstock {
 
 // The smallest gain for which staging is worth it.
 inline constexpr double kLeastGain = 0.01;
-// A plan uses at most this part of the fast tier's free bytes, since file systems round sizes up.
+// A plan uses at most this part of the fast tier's free bytes, since file systems round file sizes up.
 inline constexpr double kUsableShare = 0.98;
 
 struct AdviceRequest {
@@ -48,8 +48,8 @@ struct Advice {
   LineFit fast;
 };
 
-// Makes the advice. `free_bytes`: the free bytes of the fast tier; UINT64_MAX if unknown. The same seed gives
-// the same advice.
+// Makes the advice. `free_bytes`: the free bytes of the fast tier; UINT64_MAX if unknown. The same arguments
+// give the same advice, except `made_at` and `id` of the plan.
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       uint64_t free_bytes);
 

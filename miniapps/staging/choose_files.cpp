@@ -97,8 +97,8 @@ double most_saved_seconds(const StagingProblem& problem) {
 
 Chosen density_policy(const StagingProblem& problem) {
   Chosen best = by_density(problem);
-  // best_fit() fills the tier, so it is tried only if by_density() filled the tier too. If by_density() left
-  // space free, more files would make the epoch longer.
+  // best_fit() takes as many bytes as fit, so it is tried only if by_density() also took every item that
+  // fits. If by_density() stopped earlier, more files would not shorten the epoch by more than 0.1%.
   const bool tier_full = best.size() == fill(problem, by_falling_density(problem)).size();
   const bool try_best_fit =
       tier_full && saved_seconds(problem, best) < most_saved_seconds(problem) * kGoodEnough;

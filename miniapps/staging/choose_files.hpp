@@ -52,8 +52,8 @@ using StagingPolicy = std::function<Chosen(const StagingProblem&)>;
 Result<StagingPolicy> parse_policy(std::string_view text);
 
 // The policy "density" takes the best of by_density(), best_single() and best_fit(). by_density() takes items
-// in the order of saved_s / bytes. It stops where the epoch is shortest, or earlier if the epoch is then at
-// most 0.1% longer.
+// in descending order of saved_s / bytes. It stops where the epoch is shortest, or earlier if the epoch is
+// then at most 0.1% longer.
 Chosen by_density(const StagingProblem& problem);
 Chosen best_single(const StagingProblem& problem);
 inline constexpr size_t kExactItems = 10'000;

@@ -98,8 +98,8 @@ bool is_link_of_ours(const fs::path& target, const Tier& slow, const Tier& fast)
   });
 }
 
-// Removes links that lead into the two tiers, and folders that are then empty. All other entries stay, and
-// are added to `kept`.
+// Removes links that lead into the two tiers, and folders that are then empty. All other files and links
+// stay, and their paths are added to `kept`. So are the paths of entries that cannot be removed.
 void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std::vector<std::string>& kept) {
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(path, failed);

@@ -36,8 +36,9 @@ Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPl
 // Whether there is a farm, or a part of one that a killed make_farm() left.
 bool farm_is_there(const std::filesystem::path& farm);
 
-// Removes links that lead into the two tiers, and folders that are then empty. Also removes those that a
-// killed make_farm() left. Returns the names of all other entries, which stay.
+// Removes links that lead into the two tiers, and folders that are then empty. Does the same in the temporary
+// folders that a killed make_farm() left. Returns the paths of the files and links that stay, and of entries
+// that cannot be removed.
 Result<std::vector<std::string>> remove_farm(const std::filesystem::path& farm, const Tier& slow,
                                              const Tier& fast);
 

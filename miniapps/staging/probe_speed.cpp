@@ -1,5 +1,5 @@
 // Threads: one thread of the command calls the functions of the header. write_part() and baseline_read()
-// start threads and join them. The writing threads share only the atomic `next_file`.
+// start threads and join them. The writing threads share only the tier's back end and the atomic `next_file`.
 // Lock: the probe's folder has a lock file (ProbeFolder), so that no other probe removes it.
 // Memory: each writing thread has a buffer of 1 MiB. Names and errors allocate.
 // Ctrl-C: checked between written pieces of 1 MiB and after each measurement. The probe's folder is removed,
@@ -256,8 +256,8 @@ std::optional<unsigned> clients_of(const Record& record) {
   return threads->get<unsigned>();
 }
 
-// Adds a record, which has one number of clients, as a row of the table. False if the record lacks a metric
-// that the row needs.
+// Adds a record of `penstock tiers --probe` as a row of the table. The row is for the number of threads
+// (clients) with which the record was measured. False if the record lacks a value that the row needs.
 bool add_record(const Record& record, SpeedTable& table) {
   const std::optional<unsigned> clients = clients_of(record);
   const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");

@@ -43,9 +43,10 @@ struct SessionWork {
   double cached_bytes() const;
 };
 
-// Finds what the program of the session read below the root of `slow`. not_found if it read nothing there
-// (the error names the folder it read most from). invalid_argument if the tier has no native paths.
-// `look_in_cache`: also finds out how much of each file is cached.
+// Finds what the program of the session read below the root of `slow`. not_found if the program read nothing
+// there (the error names the folder that it read most from), or if every file that it read there is left out.
+// invalid_argument if the tier has no native paths. `look_in_cache`: also finds out how much of each file is
+// cached.
 Result<SessionWork> work_of(const Session& session, const SessionFilter& filter, const Tier& slow,
                             bool look_in_cache);
 

@@ -201,8 +201,8 @@ double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const Progr
     (needed(middle) > n ? low : high) = middle;
   }
   double seconds = needed(low) <= n ? low : high;
-  // The threads that are left all read from the tier that takes longer. With that number of threads this tier
-  // may be slower than with fewer.
+  // The other tier and the work without reads get the threads that they need. All threads that are left read
+  // from the tier that takes longer. With that number of threads this tier may be slower than with fewer.
   const DemandTime& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
   const DemandTime& other = &busiest == &slow ? fast : slow;
   const double threads_left = n - other.threads_for(seconds) - program.think_s / seconds;

@@ -9,9 +9,9 @@
 //
 //   W_slow(m_s) = W_fast(m_f) = Z / m_z = T,     m_s + m_f + m_z = n
 //
-// With one thread, T is the sum of the times of both tiers. With many threads, T is the time of the tier that
-// takes longer: max(W_slow, W_fast). So the savings of single files must not be added up: if more files are
-// moved than make both tiers end together, the epoch gets longer.
+// With one thread, T is the sum of the times of both tiers and Z. With many threads, T is the time of the
+// tier that takes longer: max(W_slow, W_fast). So the savings of single files must not be added up: if more
+// files are moved than make both tiers end together, the epoch gets longer.
 #pragma once
 
 #include <array>
@@ -44,7 +44,8 @@ struct SpeedTable {
   ReadDemand reads_of(double bytes) const;
 };
 
-// One value for each cell of a table's read_s: the medians, or the means of repeats drawn at random.
+// One value for each number of threads and each size in a table's read_s (a cell), such as the median of the
+// repeats.
 using CellTimes = std::vector<std::vector<double>>;
 CellTimes median_times(const SpeedTable& table);
 // Returns, for each cell, the mean of repeats that are drawn at random. `draw(n)` returns a random number

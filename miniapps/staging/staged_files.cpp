@@ -110,8 +110,8 @@ class Apply {
   ApplyOutcome outcome_;
 };
 
-// Checks that the copies fit. Called before anything is written, so that an apply without enough space fails
-// early.
+// Checks that the copies fit. Called before the state or a copy is written, so that an apply without enough
+// space fails early.
 Result<void> Apply::check_room() {
   uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
@@ -163,7 +163,7 @@ Result<void> Apply::save_final_state(bool all_inspected) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// Removes the file from the list of found files: it was on the tier before the first apply and has been
+// Removes the file from the list of found files: it was on the tier when this apply began and has been
 // removed since, so the coming copy is ours. The state is saved before the copy exists: after a kill, revert
 // must not take our copy for the old file. The lock is held during this write, since state_ must not change.
 Result<void> Apply::forget_found(const PlannedFile& file) {
@@ -173,8 +173,8 @@ Result<void> Apply::forget_found(const PlannedFile& file) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// Adds a copy to the state. Any thread of parallel_for() calls this and the next two functions. Each takes
-// the lock for a short time, and allocates under it.
+// Adds a copy to the state. The threads of parallel_for() call this and the next two functions. Each takes
+// the lock for a short time, and may allocate under it.
 void Apply::record_copied(const PlannedFile& file, uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};

@@ -40,14 +40,13 @@ struct ApplyOutcome {
 };
 
 // Copies the files of the plan to the fast tier, with the mode and times of their originals. Keeps existing
-// files that have the right bytes. For each other file: copies it into a file without a name (or with a
-// hidden one) and syncs it. Then it gives the file its name, syncs its folder, reads the copy back and
-// compares.
+// files that have the right bytes. Copies each missing file into a file without a name (or with a hidden one)
+// and syncs this copy. Then gives the copy its name, syncs its folder, reads the copy back and compares.
 // `state` is new, or from an earlier apply. It is saved before the first copy and after the last one, also
 // after a failure, so that a later call can continue. Any thread may call `warn`, with one sentence.
 //
-// no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file of
-// the same name has other bytes. corrupt: the tier returned other bytes than were written.
+// no_space: the files do not fit (found out before the first copy), or the tier is full. already_exists: a
+// file of the same name has other bytes. corrupt: the tier returned other bytes than were written.
 Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
                                 unsigned threads, bool progress,
                                 const std::function<void(std::string_view)>& warn);

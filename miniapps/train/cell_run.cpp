@@ -26,8 +26,8 @@
 namespace penstock {
 namespace {
 
-// How long the input runs without an accelerator: at most for this time, but for at least kLeastAloneBatches
-// batches even if they take longer.
+// The input runs without an accelerator for at most kLongestAloneRun, but for at least kLeastAloneBatches
+// batches even if they take longer. For the exception see run_input_alone().
 constexpr std::chrono::seconds kLongestAloneRun{20};
 constexpr uint64_t kLeastAloneBatches = 8;
 constexpr std::chrono::milliseconds kClosingPoll{100};
@@ -172,8 +172,8 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
 }
 
 // Runs the input without an accelerator, to measure how long it needs alone, and adds the run to `runs`. The
-// measurement is divided into `parts` calls. Each call makes `steps` steps. It makes fewer if its part of
-// kLongestAloneRun ends earlier, but at least kLeastAloneBatches / parts.
+// measurement is divided into `parts` calls of this function. A call makes `steps` steps. It makes fewer if
+// kLongestAloneRun / parts ends earlier, but at least kLeastAloneBatches / parts.
 // With a cold cache and several epochs it always makes all steps: later epochs read from the warm cache, so
 // fewer steps would not be comparable.
 Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
@@ -194,8 +194,9 @@ Result<void> CellRun::run_input_alone(uint64_t steps, unsigned parts, std::vecto
   return success();
 }
 
-// Adds the bytes that this process has read, and its peak memory, to the record. --find-accelerators makes
-// several runs in one process; then only the bytes of this run are added.
+// Adds to the record the bytes that all ranks have read from the tier, and the largest peak memory of a rank.
+// --find-accelerators makes several runs in one process: then only the bytes of this run are added, and no
+// peak memory.
 Result<void> CellRun::report_totals() {
   uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
   if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;

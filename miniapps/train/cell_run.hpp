@@ -24,7 +24,8 @@ namespace penstock {
 //
 // If the accelerator computes, the pipeline also runs alone, without the accelerator (but not for
 // --find-accelerators). This run has as many steps as the training. It ends early after about 20 seconds, but
-// has at least 8 batches. Half of it comes before the training and half after it, if the training still
+// has at least 8 batches. With a cold cache and several epochs it does not end early. Half of it comes before
+// the training and half after it, if two things are true: the training has at least 8 steps, and it still
 // starts in the requested cache state after the first half. Otherwise all of it comes after the training. The
 // wall time of each half, scaled to the number of steps of the training, is a sample of `input_alone_s`;
 // input_overlap uses the mean of these samples.

@@ -162,7 +162,8 @@ Result<void> take_old_key(DlioWorkload& workload, const Value&) {
   return success();
 }
 
-// All keys that DLIO reads: those of LoadConfig() in its utils/config.py.
+// All keys that DLIO reads: those of LoadConfig() in its utils/config.py. Also the keys of older versions
+// (take_old_key), which DLIO ignores now.
 constexpr Key kKeys[] = {
     {"framework"},
     {"storage.storage_type", take_storage},
@@ -363,7 +364,7 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
-  // How many samples one step of all accelerators has with --batch 1.
+  // DLIO rounds down to a multiple of this number times the batch size.
   const Wide step_samples = static_cast<Wide>(workload.samples_per_file) * accelerators;
   if (step_samples == 0 || workload.batch == 0) return workload.files;
   if (step_samples > files || workload.batch > files / step_samples) return 0;

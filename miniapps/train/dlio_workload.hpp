@@ -37,8 +37,8 @@ struct DlioWorkload {
 Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vector<std::string>& overrides);
 
 // How many of the workload's files DLIO itself would read with this number of accelerators. Since its commit
-// ad8ce8b DLIO rounds the number of files down to a multiple of the samples in one step of all accelerators.
-// This is right only for files with one sample each, but DLIO does it for all files.
+// ad8ce8b DLIO rounds the number of files down to a multiple of samples per file x batch x accelerators. This
+// is right only for files with one sample each, but DLIO does it for all files.
 uint64_t files_read_by_dlio(const DlioWorkload& workload, uint64_t accelerators);
 
 }  // namespace penstock

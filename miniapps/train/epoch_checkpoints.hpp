@@ -31,9 +31,9 @@ class EpochCheckpoints final : public StepObserver {
   // file behind.
   Result<void> try_create() const;
 
-  // Saves the model whenever an epoch is over, also after the final epoch: replaces the object of the
-  // previous save. Errors name the object. After Ctrl-C it stops between two writes and returns
-  // `interrupted`. If the tier hangs, the call does not return.
+  // Saves the model whenever an epoch is over, and when the training ends, even within an epoch. Each save
+  // replaces the object of the previous one. Returns true if it saved. Errors name the object. After Ctrl-C
+  // it stops between two writes and returns `interrupted`. If the tier hangs, the call does not return.
   Result<bool> before_step(uint64_t steps, const Batch* next) override;
 
   // The time of each save, from its start until the object and its name would survive a power failure.

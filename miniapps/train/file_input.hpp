@@ -23,8 +23,8 @@ namespace penstock {
 // A set of files and the way to read them.
 struct FileSet {
   WholeObjects files;
-  // Transforms one file: puts its samples into the slot, in the order of file_order(). A slot has space for
-  // as many samples as the fullest file has.
+  // Transforms one file: puts its samples into a slot of the batch that the BatchLoader fills, in the order
+  // of file_order(). A slot has space for as many samples as the fullest file has.
   Transform app_transform;
   size_t sample_bytes = 0;
   uint64_t file_bytes = 0;  // bytes of the first file
@@ -61,7 +61,8 @@ struct FileInput {
   // The members below are set by take_files(), not by the app.
   Json corpus_facts{};                        // corpus_json() of the corpus as the user gave it
   std::unique_ptr<const Manifest> samples{};  // the samples in the files, as the user's corpus lists them
-  // The back end of the tier that has the corpus of --validation. Null: it is the measured tier.
+  // The back end of the tier that has the corpus of --validation. Null without --validation: then the
+  // measured tier has the validation files.
   Backend* validation_backend = nullptr;
   std::unique_ptr<const Manifest> validation_samples{};  // the samples of the corpus of --validation
 

@@ -38,8 +38,8 @@ inline constexpr unsigned kRunsInARow = 5;
 // Searches on one tier for the largest number of accelerators that are kept busy in kRunsInARow runs in a
 // row. Makes a record with these runs: each metric has one sample for each run. The metric `accelerators_fed`
 // is the number that was found, summed over all ranks. If even one accelerator is not kept busy, the metric
-// is 0, and the record has the runs with one accelerator. The record also has the utilization with one
-// accelerator more.
+// is 0, and the record has only the last run or runs with one accelerator. If the input was too slow for one
+// accelerator more than were found, the record also has the utilization with that number.
 // If a run fails, the search ends, and that run becomes the record. Changes plan.accelerators. Returns what
 // measure_training() returns: false if the cell is stuck. Collective.
 Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,

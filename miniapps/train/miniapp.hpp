@@ -39,8 +39,8 @@ inline constexpr OptionSpec kModelOption{
     .fallback = "16MiB",
     .help = "of a checkpoint: the weights and what the optimiser keeps of them"};
 
-// Describes one mini-app; each app registers one such object. `options` are the options that only this app
-// has (`--set KEY=VALUE`). The app has the flags of `train`, too.
+// Describes one mini-app; each app registers one such object. `options` are the options of the app itself
+// (`--set KEY=VALUE`), in addition to the flags of `train`.
 struct MiniAppInfo {
   std::string_view name;
   std::string_view summary;

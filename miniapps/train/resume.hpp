@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Returns the seed of the run to resume. Reads only the manifests of checkpoints. It takes no lock, so
-// it does not notice another process that trains this run. not_found as in resume_run(). Collective.
+// Returns the seed of the run to resume. Reads only the manifests of checkpoints. This function takes no
+// locks, so the error is never `busy`. The other errors are those of resume_run(). Collective.
 Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
 // Finds the newest complete checkpoint of the run, on the fast or the slow tier. The ranks divide its files
@@ -29,8 +29,8 @@ struct TrainPlan;
 
 // Finds out where the run of a plan with --checkpoint-every starts. Collective.
 // With --resume it finds where the run continues, and returns a note for the user. The error is
-// invalid_argument, with the reason, if the checkpoint is of another kind of run, or if its next sample
-// cannot be determined. Other errors are those of resume_run().
+// invalid_argument, with the reason, if the checkpoint is of another kind of run, or if the next sample
+// cannot be determined from it. Other errors are those of resume_run().
 // Without --resume it checks by check_unused() that the run is new, and returns "".
 Result<std::string> find_run(TrainPlan& plan);
 

@@ -16,14 +16,15 @@ namespace penstock {
 
 // Writes one line "epoch step rank index" for each sample. Epochs and steps count from 0. A resumed run
 // continues the count of steps. The index is the sample's index in the manifest. The lines of a batch are
-// written after its step, in the order of slots. Only the training loop's thread uses it, without a lock.
+// written after its step, in the order of the samples in the batch. Only the training loop's thread uses it,
+// without a lock.
 class SampleLog final : public StepObserver {
  public:
   // Opens the log file of the rank and empties it. The file is `path`, or with several ranks `path`.RANK.
   static Result<SampleLog> open(const std::string& path, int rank, int ranks);
   // Opens the log of a run that continues. Its earlier processes made `steps` steps, with `ranks_before`
-  // ranks. Truncates the log after these steps by keep_steps(); lines are then appended. If there are fewer
-  // ranks now, it also truncates the files of the ranks that no longer exist.
+  // ranks. Truncates the log after these steps by keep_steps(); lines are then appended. If the number of
+  // ranks has changed, it also truncates the files of the earlier ranks.
   static Result<SampleLog> continue_log(const std::string& path, int rank, int ranks, uint64_t steps,
                                         int ranks_before = 1);
 
@@ -48,8 +49,8 @@ class SampleLog final : public StepObserver {
 
 // Truncates a log after the lines of the run's first `steps` steps. A training that was killed may have
 // written lines of later steps, and a part of a line. Does nothing if the file does not exist.
-// The error is invalid_argument, and the file is not changed, if it is no sample log or has fewer than
-// `steps` steps.
+// The error is invalid_argument, and the file is not changed, if it is no sample log or ends before the last
+// of these steps. An empty file is no error.
 Result<void> keep_steps(const std::string& path, uint64_t steps);
 
 }  // namespace penstock

@@ -42,7 +42,7 @@ struct StepSaving {
   Payload payload;
   std::string ack_log;                // "" for none
   std::chrono::nanoseconds grace{0};  // after a signal, drain() may wait for this long
-  // The mean time between failures. The record calculates from it how often to save.
+  // The mean time between failures, from which the advice how often to save is calculated.
   std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
 

@@ -67,7 +67,7 @@ class Timeline {
   // `start` is time 0 of the run.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component before_step = PENSTOCK_VALIDATION);
-  // Writes the file. It has all spans if end() was called, and no spans otherwise.
+  // Writes the file. It has the spans that the workers recorded and, if end() was called, those of the steps.
   Result<void> write();
 
  private:
@@ -87,9 +87,9 @@ class Timeline {
   int64_t clock_offset_ns_ = 0;  // this rank's clock minus rank 0's clock
 };
 
-// Makes the spans of the steps from the times in `run`. Each step has these spans: the whole iteration, the
-// wait for its batch, the work of observers before the step (with the component `before_step`), the step
-// itself, and the wait for other ranks. `start` is time 0 of the run.
+// Makes the spans of the steps from the times in `run`. Each step has these spans, without those of length 0:
+// the whole iteration, the wait for its batch, the work of observers before the step (with the component
+// `before_step`), the step itself, and the wait for other ranks. `start` is time 0 of the run.
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 

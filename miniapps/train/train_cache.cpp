@@ -105,7 +105,8 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
 }
 
 // Returns true in these cases: prepare() sets the requested state again before the training (--cache warm);
-// nothing can change the cache state; or the cache already holds all data.
+// the data are in memory or bypass the cache, so that the run cannot change the state; or the cache already
+// holds at least 99% of the data.
 // With --cache cold it is true only for a run of one epoch. If there are several, the first epoch makes the
 // cache warm. Then half of the steps would not read as much from the devices as half of a whole run.
 bool TrainCache::keeps_cache_state() const {

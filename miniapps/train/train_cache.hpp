@@ -31,8 +31,8 @@ struct EpochBytes {
 // Only the training loop's thread uses it.
 class EpochCounter final : public StepObserver {
  public:
-  // `validating` may be null. The bytes that a validation pass reads count in the epoch that ended before the
-  // pass. In the list of observers `validating` must come before this observer.
+  // `validating` may be null. The bytes that a validation pass reads count in the epoch of the last step
+  // before the pass. In the list of observers `validating` must come before this observer.
   EpochCounter(const Tier& tier, const Validating* validating)
       : tier_(tier), validating_(validating), fetched_before_(fetched()) {}
 

@@ -63,8 +63,8 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
                                                 (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
-// Opens the data of a training. If the folder that a workload file names has no manifest, the folder is
-// scanned: DLIO writes no manifest.
+// Opens the data of a training. With --workload, a folder without a manifest is scanned (unless --manifest is
+// given): DLIO writes no manifest.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
   CorpusRequest corpus_request{.scan = options.flag("scan"),

@@ -50,7 +50,8 @@ class StepCounter final : public StepObserver {
 };
 
 // The observers of one training on one tier. Only one thread uses it. Call the functions in the order in
-// which they are declared; those that return a Result are collective.
+// which they are declared, except make_alone(), end_alone() and abandon(). Those that return a Result are
+// collective.
 class TrainObservers {
  public:
   // Borrows all arguments. record() uses the state of the cache.
@@ -76,8 +77,8 @@ class TrainObservers {
   // Call these two functions when all steps are made. They are also allowed before make().
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
-  // Waits until all saves are durable. If a save does not become durable, that becomes the failure of `mine`,
-  // the outcome of this rank.
+  // Ends the observers, and waits until all saves are durable. If a save does not become durable, that
+  // becomes the failure of `mine`, the outcome of this rank. After a signal it is only a warning.
   Result<void> end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial);
   // Adds the figures of the observers to the trial. `outcome` is the joined outcome of all ranks.
   Result<void> record(const TrainOutcome& outcome, Trial& trial) const;

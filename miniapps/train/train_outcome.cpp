@@ -14,7 +14,8 @@ namespace penstock {
 namespace {
 
 // Returns the time that the accelerator lost, by cause. Its wait for input is divided among the causes in
-// proportion to `by_input`. Its waits for other ranks are separate causes.
+// proportion to `by_input`, the lost times that the input reports. Its waits for other ranks are separate
+// causes.
 std::vector<LostTime> lost_times(const TrainingFigures& figures, const std::vector<LostTime>& by_input) {
   double sum = 0;
   for (const LostTime& part : by_input) sum += part.seconds;

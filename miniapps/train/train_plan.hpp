@@ -45,7 +45,7 @@ struct TrainRequest {
   uint64_t batch = 1;         // samples that one accelerator takes in a step
   uint64_t accelerators = 1;  // accelerators of this process, which share each step
   uint64_t prefetch = 1;
-  // From 1 to 4096. A workload file may also set 0, which means one thread for each processor.
+  // From 1 to 4096. While parse_request() runs it may be 0, the app's default: one thread for each processor.
   uint64_t threads = 0;
   size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
   // The run fails if a back end returns nothing for this time. 0: no limit.
@@ -82,8 +82,8 @@ struct TrainRequest {
 
   uint64_t step_samples() const { return batch * accelerators; }
   bool burns_processors() const { return accelerator.find("burn=") != std::string::npos; }
-  // Whether the steps use processors, so that other programs can make them longer. False if the steps only
-  // sleep.
+  // Whether the steps use processors, so that other programs can make them longer. False only for an emulated
+  // accelerator without burn=, whose steps sleep.
   bool steps_are_work() const { return burns_processors() || !accelerator.starts_with("emulated"); }
   // The largest allowed median overshoot of an emulated accelerator, as a share of the step. A larger
   // overshoot means that this machine was too busy to emulate it. With burn= the allowed overshoot is larger,

@@ -41,8 +41,8 @@ Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine)
 void record_ranks(const TrainOutcome& outcome, Trial& trial);
 
 // Adds `input_alone_s` for each run in `parts`, in which the input ran alone. Also adds `input_overlap` for
-// the training with this `outcome`. The values are means over the ranks, each with its own time. If one of
-// the runs failed, that becomes the trial's failure.
+// the training with this `outcome`. The values are means over the ranks. If one of the runs failed, that
+// becomes the trial's failure.
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
                                 const TrainOutcome& outcome, Trial& trial);
 

@@ -36,7 +36,8 @@ struct AttachOutcome {
 // Starts a session of the target in `folder` (absolute, empty, owned by the target's user). With `trace` the
 // session also records each call separately, in up to `trace_limit` bytes (0: no limit; not given: the
 // library's default). Errors: already_exists if a session of the target runs already; timed_out if none of
-// its threads came to a point where it holds no lock of libc (tracee.hpp).
+// the target's threads came to a point where it holds no lock of libc (tracee.hpp), or if the library does
+// not answer.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<uint64_t> trace_limit);

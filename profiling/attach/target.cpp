@@ -6,8 +6,8 @@
 // Memory: everything may allocate: this is penstock's own process.
 // Ctrl-C: not checked here, because nothing here waits for the target. Only the kernel may delay a read of
 // /proc.
-// Target: only Target::write() changes it. All other functions only read /proc, its memory and its session's
-// file.
+// Target: only Target::write() changes it. All other functions only read /proc, the target's memory and the
+// file of its session.
 #include "profiling/attach/target.hpp"
 
 #include <elf.h>

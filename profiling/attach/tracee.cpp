@@ -211,7 +211,8 @@ Result<void> Tracee::skip_system_call() {
 }
 
 // Stops the thread at a safe point and prepares it for calls (prepare()). False if the thread reached no safe
-// point in time. In that case nothing in the thread was changed, and detach() only has to let it continue.
+// point within `patience` and `most_calls`. In that case nothing in the thread was changed, and detach() only
+// has to let it continue.
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int most_calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();

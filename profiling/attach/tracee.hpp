@@ -36,8 +36,8 @@ class Tracee {
   ~Tracee();
 
   // Stops the thread at a safe point (is_safe()). As long as the thread is not at a safe point, it continues
-  // to its next system call, at most `most_calls` times. False if no safe point was reached within
-  // `patience`. In that case the thread may still be stopped; detach() lets it continue.
+  // to its next system call, at most `most_calls` times. False if it reached no safe point within `patience`
+  // and `most_calls`. In that case the thread may still be stopped; detach() lets it continue.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int most_calls);
 
   // Makes the thread make a system call with up to six arguments, and returns the result. The thread must be

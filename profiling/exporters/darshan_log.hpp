@@ -102,8 +102,8 @@ struct StdioRecord {
   std::array<double, 4> shared_file_times{};
 };
 
-// Precedes the recorded calls of one rank on one file. In the log, `writes` segments of write calls follow
-// it, then `reads` segments of read calls.
+// This record precedes the recorded calls of one rank on one file. In the log, `writes` segments of write
+// calls follow the record, then `reads` segments of read calls.
 struct DxtRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -120,9 +120,9 @@ struct DxtSegment {
   double end_s = 0;
 };
 
-// Precedes a heatmap: the bytes that one rank moved in each bin. A bin is an interval of time, and all
-// heatmaps of a log have the same bins. In the log, the bytes written in each bin follow this record, then
-// the bytes read in each bin.
+// This record precedes a heatmap: the bytes that one rank moved in each bin. A bin is an interval of time,
+// and all heatmaps of a log have the same bins. In the log, the bytes written in each bin follow this record,
+// then the bytes read in each bin.
 struct HeatmapRecord {
   uint64_t id = 0;
   int64_t rank = 0;
@@ -159,8 +159,8 @@ class LogWriter {
   // pipe), because finish() must go back to write the header.
   Result<void> begin();
 
-  // Writes the job's region. Texts are truncated if they are too long: the format has 4 KiB for the whole
-  // job.
+  // Writes the job's region. The format has 4 KiB for the whole job: a command that is too long is truncated,
+  // and notes and mounts that do not fit are left out.
   Result<void> write_job(const Job& job);
   void begin_names();
   Result<void> add_name(uint64_t id, std::string_view text);

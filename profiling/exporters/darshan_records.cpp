@@ -105,9 +105,10 @@ StdioRecord stdio_record(const FileActivity& part, int64_t begin_ns) {
   return record;
 }
 
-// Makes a FileOfRank for each name and rank. The caller passes all entries to add(), those of one key
-// directly after one another. add() collects the entries of a key. When the next key begins, flush() divides
-// the collected entries by name and then by rank.
+// Makes a FileOfRank for each name and rank. The key of an entry is counters.file, the hash of the name,
+// which several names may share. The caller passes all entries to add(), those of one key directly after one
+// another. add() collects the entries of a key. When the next key begins, flush() divides the collected
+// entries by name and then by rank.
 class RecordGrouper {
  public:
   RecordGrouper(const SessionFilter& filter, int64_t begin_ns, const EachFileOfRank& each)

@@ -16,9 +16,9 @@
 
 namespace penstock::darshan {
 
-// Returns the id of the file with this key. The file has the same id in every log, so that logs can be
-// compared; Darshan's own ids have this property too. If several names have the same key, `name` is the
-// number of the name, from 0.
+// Returns the id of the file with this key, the hash of its name (penstock_name::file). The file has the same
+// id in every log, so that logs can be compared; Darshan's own ids have this property too. If several names
+// have the same key, `name` is the number of the name, from 0.
 uint64_t record_id(uint64_t key, uint64_t name = 0);
 
 struct FileOfRank {

@@ -1,5 +1,6 @@
 // Functions that write a session for other tools. They read the session in pieces while they write, and keep
-// only the name of each file in memory.
+// the names of the files in memory. export_darshan() and export_tensorboard() also keep some numbers for each
+// recorded call, less than 100 bytes.
 #pragma once
 
 #include "io_backends/core/result.hpp"
@@ -23,10 +24,10 @@ struct ExportCounts {
 // together, and the bytes of each layer.
 Result<uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
 
-// Writes a trace for Chrome and Perfetto ("traceEvents") and returns the number of its events. Times are in
-// microseconds since the start of the session. Each recorded call (`profile run --trace`) appears twice: on
-// the track of its thread, and on the track of its file, which is in a process "files of ...". Spans of the
-// program are on the tracks of their threads.
+// Writes a trace for Chrome and Perfetto ("traceEvents"). Returns the number of its events for calls and
+// spans, without those for marks and names. Times are in microseconds since the start of the session. Each
+// recorded call (`profile run --trace`) appears twice: on the track of its thread, and on the track of its
+// file, which is in a process "files of ...". Spans of the program are on the tracks of their threads.
 Result<uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                WholeFile& to);
 

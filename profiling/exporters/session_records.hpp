@@ -25,8 +25,9 @@ Result<NamedTier> parse_named_tier(std::string_view text);
 // /sys, /dev) are left out, and so are mounts with less than 1% of the bytes.
 //
 // The record's command is "profile".
-// Parameters: tier, program, processes, and threads: the largest number of threads that read at the same
-// time. Threads with less than 1% of the tier's bytes are not counted.
+// Parameters: tier, program, processes, cache, measured_by ("spans" or "calls"), and threads. `threads` is
+// the largest number of threads that read at the same time. Threads with less than 1% of the tier's bytes are
+// not counted.
 //
 // Metrics of the tier:
 // - wall_s is the time from the start of the first read to the end of the last read.

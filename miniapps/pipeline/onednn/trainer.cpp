@@ -124,8 +124,8 @@ OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
   stream_.wait();
 }
 
-// Allocates memory with the layout `desc` and fills it with zeros. Writing the zeros also maps its pages, so
-// that no training step has these page faults.
+// Allocates memory with the layout `desc` and fills it with zeros. Writing the zeros also maps the pages of
+// this memory, so that no training step has page faults there.
 memory OneDnnTrainer::zeroed(const memory::desc& desc) {
   memory result(desc, engine_);
   std::memset(result.get_data_handle(), 0, desc.get_size());

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// Lists the tiers with other roles than "data", such as "checkpoint root". Each is shown as its role and its
-// `member`, which is "name" or "spec". The spec also has the tier's options.
+// Lists the tiers with other roles than "data", such as "checkpoint disk": a role and a tier's name. `member`
+// is "name" or "spec"; the spec also has the tier's options.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;
   for (const auto& [role, tier] : record.tiers.items())

@@ -69,7 +69,8 @@ std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   return parts;
 }
 
-// A sentence that names the rank for which the others waited; "" if it was not the same rank in most steps.
+// A sentence that names the rank for which the others waited; "" if no rank was the last in at least 80% of
+// the steps, or if there are fewer than 10 steps.
 std::string slowest_rank(const Record& record) {
   constexpr double kLeastShare = 0.8;
   constexpr double kLeastSteps = 10;
