@@ -35,7 +35,7 @@ struct RecordingProcess {
 };
 
 // Returns the processes that record into this folder, or an empty list if there are none. They are sorted by
-// rank and pid; processes without a rank come last. Error: not_found if the folder does not exist.
+// rank, host and pid; processes without a rank come last. Error: not_found if the folder does not exist.
 Result<std::vector<RecordingProcess>> recording_processes(const std::filesystem::path& folder);
 // The processes of a session's folder.
 // `recording`: the result of recording_processes().

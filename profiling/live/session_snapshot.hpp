@@ -11,12 +11,12 @@ namespace penstock {
 
 // Copies every session file of the folder, and its session.json, to a new session folder with mode 0700. The
 // session may run or have ended. `to` must not exist or must be empty. Errors: not_found if the folder has no
-// session file; interrupted; or the system's error for a file that cannot be read or written. On an error the
-// unfinished copy is removed.
+// session file; already_exists if `to` is not empty; interrupted; or the system's error for a file that
+// cannot be read or written. On an error the unfinished copy is removed.
 Result<void> snapshot_session(const std::filesystem::path& folder, const std::filesystem::path& to);
 // Copies the file `process.file` (the newest one of a process) to a new session at `to`, which must not exist
-// or must be empty. Errors: interrupted; already_exists; or the system's error for a file that cannot be read
-// or written. On an error the unfinished copy is removed.
+// or must be empty. Errors: already_exists if `to` is not empty; interrupted; or the system's error for a
+// file that cannot be read or written. On an error the unfinished copy is removed.
 Result<void> snapshot_process(const RecordingProcess& process, const std::filesystem::path& to);
 
 }  // namespace penstock

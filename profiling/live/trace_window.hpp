@@ -40,10 +40,10 @@ struct TracedProcess {
 // child during the call, that file or child is switched too. Error: not_found if no target runs.
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
-// Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
-// its start. Programs that are executed or started in another way are traced after the next update(). end()
-// (also called by the destructor) switches tracing off in all processes in which this object switched it on,
-// and in their children. Processes that were traced before stay traced. Not thread-safe.
+// Keeps tracing on from the first update() to end(). A child that is forked from a traced process is traced
+// from its start. Programs that are executed or started in another way are traced after the next update().
+// end() (also called by the destructor) switches tracing off in all processes in which this object switched
+// it on, and in their children. Processes that were traced before stay traced. Not thread-safe.
 class TraceWindow {
  public:
   explicit TraceWindow(TraceTargets targets) : targets_(std::move(targets)) {}

@@ -2,10 +2,10 @@
 //
 // Threads: any thread.
 // Locks: none is held on entry, except Control (recording.hpp) when recording ends. begin() looks up the
-// descriptor's file before it takes lock_, because the lookup may take file_lock. end() counts after it has
-// released lock_. Only count_ended() counts under lock_: it may wait in Update, with lock_ held, while
-// another thread changes the session. So the thread that changes the session must not wait for lock_ while
-// session.is_changing is set.
+// descriptor's file before it takes lock_, because the lookup may take the session's file_lock. end() counts
+// after it has released lock_. Only count_ended() counts under lock_: it may wait in Update (counting.hpp),
+// with lock_ held, while another thread changes the session. So the thread that changes the session must not
+// wait for lock_ while session.is_changing is set.
 // Memory: from the kernel, at the first operation.
 // Signals: any handler may call these functions. If the handler's own thread holds lock_, has_lock() is
 // false. In that case a new operation counts as dropped, and the end of an operation is not counted.

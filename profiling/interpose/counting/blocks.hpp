@@ -4,7 +4,7 @@
 // Threads: any thread.
 // Locks: each function takes the table's lock, except forget_all(), which resets it.
 // Signals: any handler may call these functions. If the handler's own thread holds the lock, begin() counts
-// the operation as dropped, and the other functions do nothing.
+// the operation as dropped. The other functions that take the lock do nothing.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"

@@ -1,13 +1,14 @@
 // The rare paths of counting: names, descriptors that are not known, operations of signal handlers, and the
 // change from one session to the next.
 //
-// Threads: the log's own thread, inside a wrapper.
+// Threads: the thread that owns the log (ThreadLog, thread_log.hpp), inside a wrapper.
 // Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
-// I/O is counted, and Control (recording.hpp) when recording ends. Code here takes file_lock when the log
-// needs a new block of the session's file.
+// I/O is counted, and Control (recording.hpp) when recording ends. Code here takes file_lock
+// (session_file.hpp) when the log needs a new block of the session's file.
 // Memory: nothing here calls malloc, stdio or the locale. System calls are made directly (system_call()), so
 // they are not counted and do not change errno.
-// Signals: a handler that interrupts an Update of its own thread only defers its operation (Update::defer()).
+// Signals: if a handler interrupts an Update of its own thread, its operation is deferred (Update::defer()).
+// Exceptions: an operation on a name counts as dropped, and a close is not counted.
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>
@@ -191,9 +192,10 @@ penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& c
   return &counters;
 }
 
-// Counts an operation on a descriptor. Called by count() and after failed transfers, also in handlers. In a
-// handler that interrupted an update of its own thread, the log's table and cache may be half changed. So
-// such a handler only finds the descriptor's description, which needs no lock, and defers the operation.
+// Counts an operation on a descriptor. Called by count(), count_read_or_write() and count_and_record(), and
+// after failed transfers, also in handlers. In a handler that interrupted an update of its own thread, the
+// log's table and cache may be half changed. So such a handler only finds the descriptor's description, which
+// needs no lock, and defers the operation.
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.is_nested()) {
@@ -298,8 +300,8 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
 }
 
 // Counts an open, and describes the new descriptor. Called after the program's call, which made `fd`. The
-// description is filled before describe() publishes it to other threads. If anything fails, `fd` is
-// forgotten: it might still have the description of an earlier file whose close was not seen.
+// description is filled before describe() publishes it to other threads. If no description can be made, `fd`
+// is forgotten: it might still have the description of an earlier file whose close was not seen.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
   if (operation.failed == EFAULT) [[unlikely]] {

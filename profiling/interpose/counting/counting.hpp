@@ -2,16 +2,18 @@
 // and switches between reads and writes are those of Darshan (darshan-runtime, POSIX module). They apply per
 // thread and file.
 //
-// Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
-// program's call.
+// Threads: all functions run in a wrapper, in the thread that owns the log (ThreadLog, thread_log.hpp),
+// before or after the program's call.
 // Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
-// I/O is counted, and Control (recording.hpp) when recording ends. The rare paths take file_lock.
+// I/O is counted, and Control (recording.hpp) when recording ends. The rare paths take file_lock
+// (session_file.hpp).
 // Memory: the common path (count(), count_read_or_write(), count_in_counters()) only adds to memory that is
 // mapped already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
 // malloc, or uses a FILE or the locale. errno does not change.
 // Signals: a handler may run at any instruction, and its I/O is counted in the same log. Update detects that
-// a handler has interrupted an update, and the handler's operation is deferred. Counters are not atomic: only
-// their thread and its handlers write them. Other processes may read them at any moment.
+// a handler has interrupted an update. In that case the handler's operation is deferred; if it is on a name,
+// it counts as dropped. Counters are not atomic: only their thread and its handlers write them. Other
+// processes may read them at any moment.
 // Forks: a child's first counted call begins a session of its own (thread_lives.cpp).
 #pragma once
 
@@ -194,8 +196,9 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
 // (`update_mark`). The mark is read in two places:
 //
 // - A handler in the same thread sees the mark. The handler's own update is then called nested: the handler
-//   defers its operation, because the log's data may be half changed. A signal fence is enough here. It keeps
-//   the compiler from moving stores to the log's data to before the mark is set or after it is cleared.
+//   defers or drops its operation, because the log's data may be half changed. A signal fence is enough here.
+//   It keeps the compiler from moving stores to the log's data to before the mark is set or after it is
+//   cleared.
 // - The thread that changes the session (recording.cpp) waits until no log is marked. It sets
 //   session.is_changing, makes all threads run a barrier (membarrier), and then reads the marks. Because of
 //   that barrier, this class needs no barrier of its own: it stores the mark and then loads
@@ -293,8 +296,8 @@ inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer lay
 }
 
 // After this many calls of one kind, new counters are started for the file, so that no counter overflows.
-// kMostBriefCalls is the limit of brief counters, kMostOperations that of whole ones. The counters can hold
-// more than these limits, because handlers may still add to them after can_count() has returned true.
+// kMostBriefCalls is the limit of brief counters, kMostOperations that of whole ones. Both are smaller than
+// what the counters can hold, because handlers may still add calls after can_count() has returned true.
 constexpr uint32_t kMostOperations = 1U << 31U;
 constexpr uint32_t kMostBriefCalls = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
@@ -343,9 +346,10 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
 // until the next operation is counted. Returns null if the operation was not counted, or will be counted
 // later (Update::defer()).
 //
-// The cached counters are those of this descriptor's file if their tag has the serial of its description.
-// Closing the descriptor changes that serial. If another thread closes the descriptor after the check, the
-// operation is still counted for the right file: the one on which it was made.
+// The cached counters are those of this descriptor's file if their tag has the serial of the descriptor's
+// description. That serial changes when no descriptor has the description any more. If another thread closes
+// the descriptor after the check, the operation is still counted for the right file: the one on which it was
+// made.
 [[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
                                                        const Operation& operation) noexcept {
   const Description* description = description_of(fd);
@@ -374,7 +378,7 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
 // then counts as dropped.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // Returns the descriptor's counters to which a call of the kind `call` can be added; null if there are none.
-// Used for an operation that is counted after the descriptor is closed.
+// Used for a close, which is counted after the descriptor is closed, and for the time of fflush().
 penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
                                     penstock_call call) noexcept;
 // Returns the counters to which the close of a descriptor will be added; null if there are none. Also removes

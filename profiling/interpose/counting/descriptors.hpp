@@ -4,7 +4,7 @@
 //
 // Threads: any thread, in a wrapper.
 // Locks: finding a description by its descriptor takes no lock. Making and dropping a description takes the
-// lock of a free list (descriptors.cpp) for a few instructions.
+// lock of a free list (descriptors.cpp) for a few instructions, or during one mmap() if that list is empty.
 // Memory: from the kernel. Nothing calls malloc or stdio, and errno does not change. Descriptions are never
 // unmapped, so a pointer stays readable when another thread closes the descriptor. If the memory is then used
 // for another description, its serial changes.
@@ -68,8 +68,8 @@ Description* make_description() noexcept;
 void drop_reference(Description* description) noexcept;
 
 // Keeps one free description for a thread's next open(). This is fast, because most files are opened, read
-// and closed by the same thread. Only the log's own thread calls these functions, within an outermost Update,
-// so no handler uses the spare description at the same time.
+// and closed by the same thread. Only the thread itself calls these functions, within an outermost Update
+// (counting.hpp) of its log, so no handler uses the spare description at the same time.
 class SpareDescription {
  public:
   // Does what make_description() does, but uses the spare description if there is one.

@@ -101,8 +101,8 @@ HandleFile count_named_file(ThreadLog& log, const char* path, const Operation& o
   return c == nullptr ? HandleFile{} : HandleFile{.file = name.file, .name = c->name};
 }
 
-// Counts an operation on the file of a handle. May wait in Update while another thread changes the session,
-// and may take file_lock for a new block.
+// Counts an operation on the file of a handle. May wait in Update (counting.hpp) while another thread changes
+// the session, and may take the session's file_lock for a new block.
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept {
   if (file.file == 0) {
     return;

@@ -1,7 +1,8 @@
 // Builds the absolute names of files, without a lock and without heap memory, in the program's wrapped calls.
 //
-// Threads: all functions run in the thread that makes the wrapped call, within an Update of its log. Only
-// note_working_directory(), inspect(), is_readable() and is_readable_path() may be called by any code.
+// Threads: all functions run in the thread that makes the wrapped call, within an Update (counting.hpp) of
+// its log. Only note_working_directory(), inspect(), is_readable() and is_readable_path() may be called by
+// any code.
 // Locks: none. Only `directories` and `newest_directory` are written by several threads.
 // Memory: static buffers and those of the caller. The only functions of libc called here are those that POSIX
 // allows in handlers, and those that only read memory (strchrnul, memmem). snprintf() is not called, because

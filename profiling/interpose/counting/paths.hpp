@@ -2,8 +2,9 @@
 // are not followed.
 //
 // Threads: the functions that fill an AbsoluteName fill the member `name` of the calling thread's log, and
-// run only within an Update of that log. A handler that interrupted an Update of its own thread begins no
-// other, so it never calls them. All other functions need no Update, and any thread or handler may call them.
+// run only within an Update of that log. A handler that interrupted an Update of its own thread never calls
+// them, because that Update may be using `name`. All other functions need no Update, and any thread or
+// handler may call them.
 // Locks: none.
 // Memory: nothing is allocated; stdio and the locale are not used. errno does not change.
 #pragma once

@@ -2,9 +2,10 @@
 //
 // Threads: any thread, in a wrapper, or when it ends the process.
 // Locks: the caller holds Ring::lock, and no other lock except Control (recording.hpp) when recording ends.
-// Memory: nothing is allocated. The paths, iovecs and open_how of a request are read here just before the
-// request is submitted, so the kernel has not checked their addresses yet. is_readable() checks an address
-// first. So a bad address does not crash here, and the program gets its EFAULT.
+// Memory: from the kernel, for descriptions and blocks; the program's heap is not used. The paths, iovecs and
+// open_how of a request are read here just before the request is submitted, so the kernel has not checked
+// their addresses yet. is_readable() checks an address first. So a bad address does not crash here, and the
+// program gets its EFAULT.
 // Signals: a handler that interrupts this code cannot run it too, because it does not get Ring::lock.
 // Forks: a child never uses its parent's requests again (forget_rings()).
 #include "profiling/interpose/counting/ring_requests.hpp"
@@ -157,7 +158,8 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, int64_t result)
 }
 
 // Counts and removes a request that succeeded without a completion. It has read or written all the requested
-// bytes; otherwise it would have a completion.
+// bytes; otherwise it would have a completion. An open is removed but not counted if the kernel chose its
+// descriptor or table entry, because only a completion tells this number.
 void count_silent_success(ThreadLog& log, Ring& ring, uint32_t index) noexcept {
   Pending& pending = ring.pending.at(index);
   if (pending.is_counted && (pending.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {

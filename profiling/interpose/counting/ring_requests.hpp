@@ -2,8 +2,9 @@
 //
 // Threads: any thread, in a wrapper.
 // Locks: the caller holds Ring::lock (rings.cpp), which excludes other threads and handlers of the same
-// thread. The functions may wait in Update while another thread changes the session, and may take file_lock.
-// Memory: nothing is allocated, and errno does not change.
+// thread. The functions may wait in Update (counting.hpp) while another thread changes the session, and may
+// take the session's file_lock.
+// Memory: from the kernel, not from the program's heap. errno does not change.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"

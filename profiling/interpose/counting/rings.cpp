@@ -6,10 +6,12 @@
 // thread holds both locks at once. Two exceptions to Ring::lock: new_ring(), add_library_ring() and
 // add_program_ring() fill a new ring without it, because no wrapper finds that ring by a descriptor yet.
 // with_library_ring() reads `cq_tail` without it. A thread that holds a ring's lock and counts an operation
-// may take the session's file_lock, and may wait in Update while another thread changes the session. So the
-// thread that changes the session must not wait for a ring's lock while session.is_changing is set.
+// may take the session's file_lock, and may wait in Update (counting.hpp) while another thread changes the
+// session. So the thread that changes the session must not wait for a ring's lock while session.is_changing
+// is set.
 // Memory: from private_memory(). Nothing calls malloc or stdio.
-// Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() == false and counts nothing.
+// Signals: a handler whose own thread holds the ring's lock gets LockGuard::has_lock() == false and counts
+// nothing.
 // Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 

@@ -8,13 +8,13 @@
 //   (copy_names_of_parent()).
 // Locks: logs_lock is for the lists of logs and for threads_block. begin_lock is for the start of a fork
 // child's session. No thread holds both locks at once. The session's file_lock may be taken under either of
-// them. wait_for_updates() releases logs_lock between two checks, because updates of other threads may need
-// it.
+// them. wait_for_updates() releases logs_lock between two checks, because updates (Update, counting.hpp) of
+// other threads may need it.
 // Memory: from the kernel; logs are never freed. malloc and stdio are not used, because malloc itself may
 // call a wrapper. All thread-local variables are "initial-exec", because other models may allocate memory at
 // the first access.
 // Signals: the thread that changes the session has all of them blocked, because it holds Control. In other
-// threads a handler finds no log while `is_beginning_log` is set.
+// threads, while `is_beginning_log` is set, a handler finds no log unless own_log is set already.
 // Forks: a child resets both locks without taking them (forget_parents_logs()).
 #include <errno.h>
 #include <pthread.h>
@@ -38,8 +38,8 @@ thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec")))
 // The number of vforks that this thread has called and whose child still runs. It may exceed 1, because the
 // child may call vfork() itself.
 thread_local unsigned suspend_depth __attribute__((tls_model("initial-exec"))) = 0;
-// While this is set, begin_log() returns null. So the wrapped calls that a handler or begin_log() itself
-// makes meanwhile are not counted.
+// While this is set, begin_log() returns null. So wrapped calls that a handler or begin_log() itself makes
+// before own_log is set are not counted.
 thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = false;
 // This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* former_log __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -242,9 +242,10 @@ void copy_names_to_session(const char* old_base) noexcept {
   }
 }
 
-// Waits until no thread is inside an update. The threads end their updates, and begin no new ones because
-// session.is_changing is set (Update, counting.hpp). logs_lock is released between two checks, because an
-// update may need it to begin a log. If a thread has died inside an update, its log is ignored.
+// Waits until no thread is inside an update. The threads end their updates, and begin no new Update because
+// session.is_changing is set. They may still begin an OuterUpdate (counting.hpp), which writes only to memory
+// that is mapped already. logs_lock is released between two checks, because an update may need it to begin a
+// log. If a thread has died inside an update, its log is ignored.
 bool wait_for_updates() noexcept {
   constexpr int64_t kMostWaitNs = 2'000'000'000;
   const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -338,11 +339,12 @@ void begin_in_session(ThreadLog& log) noexcept {
 }
 
 // Gives the calling thread its log, and returns it. Called in a wrapper, before the program's call, if the
-// thread has no log: at its first call, in a new session, or in a fork's child. The caller holds no lock.
-// The wrapper may have been called by malloc, in a handler, or by this function itself. So `is_beginning_log`
-// is set first: while it is set, this function returns null at once. It is still set during
+// thread has no log: at its first call, in a new session, or in a fork's child. The caller holds no lock. The
+// wrapper may have been called by malloc, in a handler, or by this function itself. So `is_beginning_log` is
+// set first: while it is set, this function returns null at once. It is still set during
 // pthread_setspecific(), because that function may call malloc (glibc, for keys from 32 on), and malloc may
-// call a wrapper.
+// call a wrapper. If another thread has cleared own_log by then (retire_logs()), that wrapper calls this
+// function.
 ThreadLog* begin_log() noexcept {
   if (suspend_depth != 0 || is_beginning_log ||
       session.state.load(std::memory_order_acquire) == SessionState::off) {

@@ -1,12 +1,13 @@
 // Writes to a thread's log: blocks, names, counters, segments and spans.
 //
-// Threads: the log's own thread, within an Update. There is one exception: copy_names_to_session() calls
-// add_name() for a log that no thread owns, in the thread that changes the session.
+// Threads: the log's own thread, within an Update (counting.hpp). There is one exception:
+// copy_names_to_session() calls add_name() for a log that no thread owns, in the thread that changes the
+// session.
 // Locks: none is held on entry, with two exceptions: the lock of a Ring or of AsyncOperations if asynchronous
-// I/O is counted, and Control (recording.hpp) when recording ends. new_block() takes file_lock.
+// I/O is counted, and Control (recording.hpp) when recording ends. new_block() takes the session's file_lock.
 // Memory: from the kernel and the session's file. No malloc, no stdio, no locale.
 // Signals: a handler never runs this code while its own thread is inside it: the handler's operation is
-// deferred (Update).
+// deferred or dropped (Update).
 // Crash: other processes read the file while it is written, and this process may be killed at any
 // instruction. So an entry is complete before publish_entries() adds it to its block. If the entry refers to
 // a name, that name is added first.

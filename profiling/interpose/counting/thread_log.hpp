@@ -3,12 +3,13 @@
 //
 // Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
 // (recording.cpp) holds Control; it reads the logs of all threads and marks them as retired.
-// Locks: taken only for a new block of the session's file or a new log, which happens less than once in
-// thousands of operations.
+// Locks: taken only for a new block of the session's file or a new log. A new block is seldom needed, because
+// a log's blocks grow up to 256 KiB.
 // Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
 // Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
 // Signals: a handler may run at any instant and do I/O of its own. If it has interrupted an update of its own
-// thread, its operation is deferred and counted after that update (Update, counting.hpp).
+// thread, its operation is counted after that update (Update, counting.hpp), or counts as dropped if it is on
+// a name.
 // Forks: the child calls forget_parents_logs(). It reuses the memory of the forking thread's log, and does
 // not use the logs of the parent's other threads.
 #pragma once
@@ -153,11 +154,11 @@ struct ThreadLog {
 
   SpareDescription spare_description;
 
-  // `base` is the address of the session's mapping. All blocks and counters of the log are in it, and it
-  // stays mapped as long as `base` does not change. `is_retired`: that session has ended. The thread's next
-  // Update moves the log to the session that runs then. Before that Update, a call may still be counted in
-  // the old mapping.
+  // The address of the session's mapping. All blocks and counters of the log are in this mapping, which stays
+  // mapped as long as `base` does not change.
   char* base = nullptr;
+  // The session at `base` has ended. The thread's next Update moves the log to the session that runs then.
+  // Before that Update, a call may still be counted in the old mapping.
   volatile bool is_retired = false;
   volatile bool is_ending = false;  // its thread is ending
   ThreadLog** owner = nullptr;      // address of its thread's own_log; null: no thread has this log
@@ -193,7 +194,7 @@ void forget_parents_logs() noexcept;
 // The caller holds an Update of its own log. Moves the log to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
 // Called while session.is_changing is set: waits until no thread is inside an update. False if a thread is
-// still inside one after two seconds, because it is stopped.
+// still inside one after two seconds, for example because it is stopped.
 bool wait_for_updates() noexcept;
 // Called after wait_for_updates(): marks all logs as retired, because their session has ended. Each thread
 // moves to the new session at its next call.

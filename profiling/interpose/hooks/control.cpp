@@ -7,9 +7,9 @@
 // Locks: none is held on entry. start_window() and stop_window() run with Control held: the lock for changing
 // what is recorded (recording.hpp). step_ended() takes Control only if a window ends.
 // Memory: paths are on the stack. redirect_calls() may call malloc (in dlopen()), so it runs only while
-// session.is_changing is false. While that is true, another thread may hold malloc's lock and wait, in a
-// wrapped call that malloc made, for the end of the change. A malloc in this thread would then wait for that
-// lock for ever. getenv() reads the program's environment.
+// session.is_changing is false. While is_changing is true, another thread may hold malloc's lock and wait, in
+// a wrapped call that malloc made, for the end of the change. A malloc in this thread would then wait for
+// that lock for ever. getenv() reads the program's environment.
 // Signals: Control blocks all signals of the thread that holds it.
 #include "profiling/interpose/hooks/control.hpp"
 

@@ -14,8 +14,8 @@
 namespace penstock::interpose {
 
 // Makes and counts a call that opens `path`, which is relative to the directory `at`. `flags` are those of
-// open(). If libraries may have been loaded since the last search, their calls are redirected after the call
-// (rewrite_new_objects()).
+// open(). If libraries may have been loaded since the last search, the calls of these libraries are
+// redirected after the open (rewrite_new_objects()).
 int open_and_count(int at, const char* path, int flags, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
     const int saved_errno = errno;

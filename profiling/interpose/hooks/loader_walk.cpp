@@ -40,10 +40,10 @@ constinit std::atomic<unsigned> forks{0};
 constinit thread_local unsigned walks_of_thread __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_of_thread __attribute__((tls_model("initial-exec"))) = 0;
 
-// loader_lock: the loader's lock; null until it is known. noted_pid: the process that found or inspected that
-// lock. If getpid() is another number, this process is a child of a fork that no wrapper saw, and must
-// inspect the lock itself.
+// The loader's lock; null until it is known.
 constinit std::atomic<const pthread_mutex_t*> loader_lock{nullptr};
+// The process that found or inspected the loader's lock. If getpid() is another number, this process is a
+// child of a fork that no wrapper saw, and must inspect the lock itself.
 constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
@@ -162,7 +162,7 @@ void inspect_loader_lock() noexcept {
 // Makes sure that this process knows the state of the loader's lock. Called before each walk and before the
 // state is read. The first call finds the lock. If the pid has changed since then, this process is a child of
 // a fork that no wrapper saw. In that case this function inspects the lock and notes the raw fork, as
-// after_raw_fork_in_child() does after a wrapped fork.
+// after_raw_fork_in_child() (wrap_processes.cpp) does after a wrapped fork.
 void check_process() noexcept {
   const long known_pid = noted_pid.load();
   if (known_pid == 0) {

@@ -6,8 +6,7 @@
 // at its next walk, and when dlopen() loads an object. Therefore:
 //
 // - No fork happens during a walk of this library, and no walk begins during a fork. Forks and walks wait for
-//   each other, but at most kMostWaitNs (loader_walk.cpp). So this waiting can never become a deadlock,
-//   whatever other locks are held.
+//   each other, but at most 5 s. So this waiting can never become a deadlock, whatever other locks are held.
 // - A child inspects the lock without taking it. If the lock was held at the fork, perhaps by a thread of the
 //   program, the child never walks. If this library could not find the lock, its state is not known. Then
 //   may_walk_objects() and loader_is_stuck() tell callers not to walk.

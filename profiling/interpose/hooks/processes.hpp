@@ -1,7 +1,7 @@
 // What the library does when the process forks, ends or executes another program.
 //
-// Threads: these functions run in the thread that makes the call, perhaps in a handler. After a fork, it is
-// the child's only thread.
+// Threads: these functions run in the thread that makes the call, perhaps in a handler. After a fork, this
+// thread is the child's only one.
 // Locks: none is held on entry. A fork's child resets locks and does not wait for them, because their owners
 // may not exist there.
 // Memory: nothing is allocated on the program's heap.
@@ -23,8 +23,8 @@ void after_raw_fork_in_child() noexcept;
 // asynchronous operations (AIO, io_uring) that have ended but whose results the program has not asked for.
 // Called before the process ends or executes another program.
 void count_unseen_transfers() noexcept;
-// Makes execve() by a direct system call, and records it as the wrapper of execve() does. Returns only if it
-// failed, with errno set.
+// Makes execve() by a direct system call, and records it as the wrapper of execve() does. Returns only if the
+// call has failed, with errno set.
 long execute(const char* path, char* const* arguments, char* const* environment) noexcept;
 
 }  // namespace penstock::interpose

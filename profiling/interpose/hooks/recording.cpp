@@ -8,8 +8,10 @@
 //
 // How change_session() makes a change: it sets session.is_changing, which makes each new update wait (Update,
 // counting.hpp). Then it runs a barrier in all threads, and waits until no thread is inside an update that
-// began before. From then on no thread writes to the session, because threads that want to write wait in
-// Update. These threads may hold locks or be inside malloc. So inside change_session() this thread must not
+// began before. From then on threads wait in Update before they add anything to the session. Exceptions: an
+// OuterUpdate and the totals of a thread (counting.hpp), which write only to memory that the thread's log has
+// already. The waiting threads may hold locks or be inside malloc. So inside change_session() this thread
+// must not
 //
 // - make an Update;
 // - wait for a lock that a thread may hold while it waits in Update: the lock of a ring, or that of pending
@@ -119,7 +121,7 @@ int begin_recording(const char* folder, penstock_start_reason reason, bool segme
 // change_session().
 // Order inside the change: the file ends while the state is still `running`. Then the state becomes `off`.
 // Then logs are retired, which makes each thread leave its log at its next call. A call that began before the
-// change may still add to the old file's counters. So unmap_past_files() puts other memory at their
+// change may still add to the old file's counters. So unmap_past_files() puts other memory at the old file's
 // addresses.
 int end_recording() noexcept {
   count_finished_async_io();

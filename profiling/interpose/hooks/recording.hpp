@@ -1,7 +1,8 @@
 // Begins and ends recording, and switches from one session file to the next, while the program's threads run.
 //
 // An update is the time in which a thread changes its log, that is, its counters (Update, counting.hpp). What
-// is recorded is changed only while no thread is inside an update.
+// is recorded is changed only while no thread is inside an update. Exception: an OuterUpdate may begin
+// meanwhile; it writes only to memory that its log has already.
 #pragma once
 
 #include <signal.h>

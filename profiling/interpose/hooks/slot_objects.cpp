@@ -5,8 +5,8 @@
 // being changed.
 // Locks: the members of SlotObject run under the loader's lock (slot_objects.hpp). Slots are changed only
 // with Control held. If these functions waited, or called malloc, dlsym() or any counted function, they could
-// deadlock with a thread that waits for the loader's lock. So they only read mapped memory and make direct
-// system calls.
+// deadlock with a thread that waits for the loader's lock. So they only read mapped memory, store to slots
+// and make direct system calls.
 // Memory: nothing is allocated.
 // Signals: while slots are changed, Control has blocked all signals of this thread.
 #include "profiling/interpose/hooks/slot_objects.hpp"

@@ -1,11 +1,11 @@
 // Finds and changes the slots of one loaded object (the program or a shared library). A slot is a word that
 // has the address of a function of another object (slots.hpp).
 //
-// Callers: slots.cpp, inside a walk over the loaded objects (loader_walk.hpp), and so under the loader's
-// lock. Therefore nothing here calls the loader, waits or allocates. store() and is_writable() make direct
-// system calls.
-// Threads: the thread that holds Control (recording.hpp), which has all its signals blocked. Exception:
-// is_preloaded() and what it calls run in any thread, without Control.
+// Callers: slots.cpp calls SlotObject and is_writable() inside a walk over the loaded objects
+// (loader_walk.hpp), and so under the loader's lock. Therefore they do not call the loader, wait or allocate.
+// store() and is_writable() make direct system calls.
+// Threads: the thread that holds Control (recording.hpp), which has all its signals blocked. Exceptions:
+// will_load(), and is_preloaded() (slots.cpp) with what it calls, run in any thread, without Control.
 #pragma once
 
 #include <link.h>

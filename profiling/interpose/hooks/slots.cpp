@@ -101,9 +101,9 @@ bool search_is_complete = true;
 // functions uncounted.
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> last_load_count{kIncomplete};
-// How many more searches for newly loaded shared objects are still allowed after the begin of the last
-// dlopen(). When none is left, search_may_find_objects() still searches a few times, because that dlopen()
-// may not have ended (late searches). last_load_begin_ns and last_late_search_ns limit these.
+// How many more times search_may_find_objects() may look for new objects after the begin of the last
+// dlopen(). When none is left, it still looks once every 100 ms until 10 s after that begin, because the
+// dlopen() may not have ended. last_load_begin_ns and last_late_search_ns limit these late searches.
 std::atomic<unsigned> searches_left{0};
 std::atomic<int64_t> last_load_begin_ns{0};   // when the last load began
 std::atomic<int64_t> last_late_search_ns{0};  // when the last of these late searches began
@@ -173,9 +173,10 @@ bool is_own(const dl_phdr_info& info) noexcept {
   return info.dlpi_addr == own_base;
 }
 
-// --- A walk calls the functions from here to find_first_of_two() for each loaded object (loader_walk.hpp).
-// The loader's lock is held, and forks wait. So they must not call the loader and must not wait, and they get
-// memory only from the kernel. Control is held too, except in read_load_count() and find_first_of_two().
+// --- The functions from here to find_first_of_two() run in a walk, for each loaded object (loader_walk.hpp).
+// The loader's lock is held, and forks wait. So these functions must not call the loader and must not wait,
+// and they get memory only from the kernel. Control is held too, except in read_load_count() and
+// find_first_of_two().
 
 // Marks the wrapped names that this object imports, and stores in `load_count` how many objects have been
 // loaded. Called in the first walk of a search. After that walk, find_real() looks up only the marked
@@ -339,7 +340,7 @@ int read_load_count(dl_phdr_info* info, size_t, void* context) noexcept {
 }
 
 // Finds out which comes first in the list of loaded objects: our library (returns 1) or libc (returns 2).
-// Both end the walk. Returns 0 for any other object, which continues it.
+// Either result ends the walk. Returns 0 for any other object, so that the walk continues.
 int find_first_of_two(dl_phdr_info* info, size_t, void*) noexcept {
   const SlotObject object(*info);
   const bool is_this_library = object.has_code_at(reinterpret_cast<uintptr_t>(&find_first_of_two));
@@ -365,9 +366,9 @@ bool is_preloaded() noexcept {
 // Makes one search through all loaded objects. The caller holds Control, which has blocked all signals. It
 // must not be inside a walk, because find_real() calls dlsym(), which would then take the loader's locks in
 // the wrong order.
-// Order: will_load() comes first, so that a load that is running now leads to another search. The replaced
-// functions are found before slots are rewritten, because a thread may call a wrapper at once. Otherwise that
-// wrapper would have to find its function itself.
+// Order: will_load() comes before the walks, so that a load that is running now leads to another search. The
+// replaced functions are found before slots are rewritten, because a thread may call a wrapper at once.
+// Otherwise that wrapper would have to find its function itself.
 SlotCounts rewrite_slots() noexcept {
   find_wrapped_names();
   if (objects.count == 0) {

@@ -36,8 +36,8 @@ struct SlotCounts {
   uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
 // rewrite_slots() makes the slots of all loaded objects lead to the wrappers. Later calls do the same for
-// objects that were loaded since the call before. It returns 0 slots if there is no memory. restore_slots()
-// makes all slots lead to the program's own functions again.
+// objects that were loaded since the call before. If there is too little memory, some slots are not
+// rewritten. restore_slots() makes all slots lead to the program's own functions again.
 SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 

@@ -2,8 +2,8 @@
 // thread.
 //
 // Threads: any thread.
-// Locks: none is held on entry. step_ended() may wait until no thread is inside an update, so the Update of
-// this thread ends before step_ended() is called.
+// Locks: none is held on entry. step_ended() may wait until no thread is inside an update (Update,
+// counting.hpp), so the Update of this thread ends before step_ended() is called.
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/hooks/control.hpp"
 #include "profiling/interpose/writer/windows.hpp"

@@ -36,7 +36,7 @@ void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 namespace penstock::interpose {
 
 // What is known about one stream (FILE). If all members are zero, nothing is known. Used under the FILE's
-// lock.
+// lock, except by forget_stream() and count_macro_bytes_of_all().
 struct Stream {
   const FILE* file;
   int64_t position;      // file offset of the program's next byte; for a pipe: number of bytes so far

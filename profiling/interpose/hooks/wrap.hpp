@@ -14,7 +14,7 @@
 // call a wrapper searches for the function that it replaces (find_real()).
 // Memory: it must not call malloc or wrapped functions, and must leave errno as the call left it.
 // Signals: it may be called in a handler. If a handler interrupts the counting, the handler's calls are
-// counted after it (Update, counting.hpp).
+// counted after it (Update, counting.hpp), or count as dropped.
 // Forks: it may be called in a fork's or vfork's child. If the thread has no log (nothing is recorded, or it
 // is a vfork's child), the wrapper only makes the call.
 #pragma once

@@ -2,8 +2,8 @@
 // wrapper. An operation is counted once: when the program learns that it has ended, or when the program ends.
 //
 // Threads: any thread that calls these functions.
-// Locks: none is held on entry. `aio_blocks` takes a lock of its own, which is not held during the program's
-// call (blocks.hpp).
+// Locks: none is held on entry. The table `aio_blocks` takes a lock of its own, which is not held during the
+// program's call (blocks.hpp).
 // Memory: from the kernel. errno stays that of the program's call.
 // Signals: aio_error() and aio_return() are allowed in handlers. If a handler interrupts its own thread while
 // that thread holds the lock of `aio_blocks`, the handler's operation is not counted.
@@ -78,8 +78,9 @@ int start_list(Block* const list[], int count, Call start) noexcept {
 }
 
 // Returns whether a pending operation has ended. If it has, stores its result in `result`. Called when the
-// process ends. Reads what libc has written into the program's block. If the block's memory does not exist
-// any more, copy_memory() fails, where a plain read would crash.
+// process ends or executes another program, and when recording ends. Reads what libc has written into the
+// program's block. If the block's memory does not exist any more, copy_memory() fails, where a plain read
+// would crash.
 bool has_ended(const Pending& pending, int64_t& result) noexcept {
   aiocb block;
   if (!copy_memory(reinterpret_cast<const void*>(pending.key), &block, sizeof(block)) ||

@@ -1,8 +1,8 @@
 // Wrappers of libaio, and the counting of the kernel's asynchronous I/O (kernel_aio.hpp).
 //
 // Threads: any thread, in a wrapper.
-// Locks: none is held on entry. kernel_blocks takes a lock of its own, which is not held during the program's
-// call.
+// Locks: none is held on entry. The table `kernel_blocks` (blocks.hpp) takes a lock of its own, which is not
+// held during the program's call.
 // Memory: from the kernel.
 // Signals: a handler may call these functions. If it has interrupted io_submit() in its own thread, the
 // handler's operations are made but not counted.

@@ -52,8 +52,8 @@ uint64_t handle_at(const void* file) noexcept {
 constexpr int64_t kUnknownOffset = 0;
 
 // Makes and counts a call on a file. After the call, and only if it is counted, two functions are called:
-// `file` returns the file of the handle, and takes a lock for that. `bytes` returns how many bytes the call
-// moved; it is called only if the call succeeded.
+// `file` returns the file of the handle, and may take handles_lock for that. `bytes` returns how many bytes
+// the call moved; it is called only if the call succeeded.
 int count_on_file(penstock_call kind, auto file, int64_t offset, auto call, auto bytes) noexcept {
   return call_and_time(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;

@@ -2,8 +2,8 @@
 //
 // Threads: each wrapper runs in the program's thread that makes the call.
 // Locks: none of this library is held on entry. Events take the session's file_lock briefly.
-// Memory: nothing is allocated, and stdio's streams are not used, because programs make these calls between
-// fork and exec, and call _exit() in handlers.
+// Memory: nothing is allocated on the program's heap, and stdio's streams are not used, because programs make
+// these calls between fork and exec, and call _exit() in handlers.
 // Signals: a handler may call all of these. If it interrupted its own thread inside an update (Update,
 // counting.hpp) or while that thread held file_lock, what the handler adds is deferred or counts as dropped.
 // Forks: the child first resets the locks and leaves the parent's session. Only then does it count. vfork's
@@ -218,9 +218,9 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 
 namespace {
 
-// True unless the first bytes of the program show that it cannot load this library. A static program cannot
-// load it, and neither can one that gains rights (set-user-ID). Called between fork and exec, also in a
-// vfork's child. So it uses only a small buffer on the stack and direct system calls.
+// True unless the program's first bytes or its mode show that it cannot load this library. A static program
+// cannot load it, and neither can one that gains rights (set-user-ID). Called between fork and exec, also in
+// a vfork's child. So it uses only a small buffer on the stack and direct system calls.
 bool is_watchable(const char* path) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {

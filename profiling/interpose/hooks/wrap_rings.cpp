@@ -5,8 +5,8 @@
 // Threads: each wrapper runs in the program's thread that makes the call.
 // Locks: none of this library is held on entry. If another thread is reading the ring, the wrapper waits for
 // the ring's own lock.
-// Memory: only a Ring is allocated, from the kernel. stdio and the locale are not used. liburing returns
-// -errno and does not use errno; the functions of rings.hpp do not change it.
+// Memory: a Ring and its tables are allocated, from the kernel. stdio and the locale are not used. liburing
+// returns -errno and does not use errno; the functions of rings.hpp do not change it.
 // Signals: liburing is not made for handlers, but a handler may use it nevertheless. If the handler
 // interrupted its own thread while that thread held the ring's lock, the handler's call is made but not
 // counted.

@@ -3,7 +3,7 @@
 // Threads: any thread of the program.
 // Locks: StreamCall holds the FILE's lock around the call. But close_and_count() releases it before the call,
 // because fclose() frees the FILE.
-// Memory: nothing is allocated. errno is that of the call.
+// Memory: nothing is allocated on the program's heap. errno is that of the call.
 // Signals: see streams.hpp.
 #include <fcntl.h>
 #include <string.h>
@@ -217,8 +217,9 @@ auto count_tell(FILE* file, auto call) noexcept {
 }
 
 // Makes and counts fflush(), which gives the bytes in the buffer to the kernel. It counts as a metadata
-// operation of kind `other`, and its time is added to the time of writes. It does not count as a sync,
-// because the kernel is not asked to write to the device.
+// operation of kind `other`. If there were such bytes, its time is added to the time of writes. It does not
+// count as a sync, because the kernel is not asked to write to the device. fflush(NULL) is not counted
+// itself; only the bytes that macros have moved are counted.
 int flush_and_count(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     count_macro_bytes_of_all();

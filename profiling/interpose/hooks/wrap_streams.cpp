@@ -2,9 +2,9 @@
 // ones.
 //
 // Threads: any thread of the program.
-// Locks: the fast path holds the FILE's lock (StreamLock) while it uses the buffer. In all other cases
-// StreamCall holds it, also during the program's call.
-// Memory: nothing is allocated.
+// Locks: BufferFastPath, read_byte() and write_byte() hold the FILE's lock (StreamLock) while they use the
+// buffer. In all other cases StreamCall holds it, also during the program's call.
+// Memory: nothing is allocated on the program's heap.
 // Signals: see streams.hpp.
 #include <stdint.h>
 #include <string.h>

@@ -2,14 +2,14 @@
 // libc's function for it.
 //
 // Each call goes directly to the kernel, not to libc's function: another library may have replaced that
-// function by one that calls syscall(), as tcmalloc does with mmap(). In that case the wrapper and that
-// function would call each other for ever.
+// function by one that calls syscall(), as tcmalloc does with mmap(). If the wrapper called that function,
+// the two would call each other for ever.
 // Threads: any thread of the program makes the call, also inside malloc.
 // Locks: none of this library is held on entry.
 // Memory: nothing here allocates from the program's heap or uses stdio or the locale.
 // Signals: may be called in handlers. A handler's call is always made at once. If the handler interrupted its
-// thread inside an update (Update, counting.hpp), the call is counted after that update. Asynchronous I/O is
-// an exception: the requests of such a handler are not counted (rings.hpp, kernel_aio.hpp).
+// thread inside an update (Update, counting.hpp), the call is counted after that update, or counts as
+// dropped. Requests of asynchronous I/O are not counted in some handlers (call_on_queue()).
 // Forks: a fork by syscall() runs no handlers of pthread_atfork(); call_on_process() does the work of these
 // handlers. Calls that make a thread, or a child in the same memory, go to the kernel without running any C++
 // code (wrap_syscall() below).
@@ -56,8 +56,8 @@ struct Arguments {
 };
 
 // Makes and records exit_group, execve and forks. In a fork's child, after_raw_fork_in_child() is called
-// first: locks must be reset and the parent's session must be left before anything is counted. It also notes
-// that libc has not renewed its own locks in the child (note_raw_fork()).
+// first: locks must be reset and the parent's session must be left before anything is counted. That function
+// also notes that libc has not renewed its own locks in the child (note_raw_fork()).
 long call_on_process(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_exit_group:
@@ -95,9 +95,9 @@ long call_on_process(const Arguments& arguments) noexcept {
   }
 }
 
-// Makes and counts calls of asynchronous I/O. Requests are read before the call, and completions after it.
-// errno stays that of the call. A handler's requests are not counted if it interrupted its own thread inside
-// io_submit(), or while that thread held the ring's lock.
+// Makes and counts calls of asynchronous I/O. Requests are read before the call, and completions before and
+// after it. errno stays that of the call. A handler's requests are not counted if it interrupted its own
+// thread inside io_submit(), or while that thread held the ring's lock.
 long call_on_queue(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_io_submit:
@@ -199,9 +199,9 @@ long call_on_name(const Arguments& arguments) noexcept {
   }
 }
 
-// Makes and counts calls that make, copy, move, map or close descriptors. A descriptor is forgotten before
-// the call that closes it, because after the call another thread may get the same number. A new descriptor is
-// noted after the call.
+// Makes and counts calls on descriptors that read and write no data: they open, copy, map, move or close a
+// descriptor, or sync or change its file. A descriptor is forgotten before the call that closes it, because
+// after the call another thread may get the same number. A new descriptor is noted after the call.
 long call_on_descriptor(const Arguments& arguments) noexcept {
   const auto call = [&] { return as_int(arguments); };
   switch (arguments.number) {

@@ -1,5 +1,5 @@
-// Calls functions of libc, and syscall() itself, a known number of times. Exits with 0 if each returns what
-// the kernel returns, errno included; else with the number of the failed step.
+// Calls functions of libc, and syscall() itself, a known number of times. The program exits with 0 if each
+// call returns what the kernel returns, errno included; otherwise with the number of the failed step.
 //
 //   penstock_profile_calls FILE   6 writes and 3 reads of 100 bytes, 2 maps of 600; then writes FILE.child in
 //                                 a forked child that executes this program again

@@ -11,8 +11,8 @@
 //
 // Threads: the main thread answers input, two threads fork. The profiler's own thread walks.
 // Locks: none; all shared variables are atomic, or constant once the threads run.
-// Forks: children of fork() call dlopen(), which is what the test is about. The other children only use
-// direct calls. A child that hangs is killed after 60 s, or with its parent (PR_SET_PDEATHSIG).
+// Forks: children of fork() call dlopen(), which is what the test is about. The other children only open,
+// read and close FILE. A child that hangs is killed after 60 s, or with its parent (PR_SET_PDEATHSIG).
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>

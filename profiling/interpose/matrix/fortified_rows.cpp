@@ -1,5 +1,5 @@
-// Rows for the checked functions of libc, whose names end in _chk, and for __open64_2. This file is built
-// with _FORTIFY_SOURCE, which makes libc's headers use them.
+// Rows of the matrix (matrix.hpp) for the checked functions of libc, whose names end in _chk, and for
+// __open64_2. This file is built with _FORTIFY_SOURCE, which makes libc's headers use them.
 #include <fcntl.h>
 #include <unistd.h>
 

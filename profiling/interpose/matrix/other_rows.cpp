@@ -1,4 +1,4 @@
-// Rows for metadata calls, and for the ways in which processes begin and end.
+// Rows of the matrix (matrix.hpp) for metadata calls, and for the ways in which processes begin and end.
 //
 // Threads: the rows run one after the other in one thread. The row "thread" starts a second thread and joins
 // it at once.

@@ -1,5 +1,5 @@
-// Rows with many random calls. The test knows the right result: for rings the bytes that the rings read, for
-// streams the bytes that the kernel read and wrote for the streams.
+// Rows of the matrix (matrix.hpp) with many random calls. The test knows the right result: for rings the
+// bytes that the rings read, for streams the bytes that the kernel read and wrote for them.
 //
 // Threads: streams() has one. shared_stream() and rings() have three each, which add to an atomic sum. In
 // rings() each thread has a ring of its own.

@@ -1,4 +1,4 @@
-// Rows for io_uring, through liburing and by system call numbers.
+// Rows of the matrix (matrix.hpp) for io_uring, through liburing and by system call numbers.
 //
 // Threads: one thread uses each ring. With IORING_SETUP_SQPOLL a thread of the kernel takes the ring's
 // requests.

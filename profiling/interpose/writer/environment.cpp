@@ -1,7 +1,7 @@
 // Builds the environment of a program that this one executes, so that the profiler is loaded there too.
 //
 // Threads: save_environment() runs once, in the library's constructor. All other functions run in any thread,
-// between fork and exec, also in a vfork's child.
+// also between fork and exec and in a vfork's child.
 // Locks: none.
 // Memory: save_environment() calls malloc (strdup()); its strings are never freed. All other functions only
 // read memory, and write to memory on the caller's stack.

@@ -42,9 +42,9 @@ enum class SessionState : uint32_t {
 // of the processor's cache.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
-  // Set while one thread, the holder of Control, switches the session from one file to another. After it has
-  // set this, it waits until no thread is inside an update (Update, counting.hpp). Threads that begin an
-  // update meanwhile wait until this is cleared.
+  // Set while one thread, the holder of Control, begins or ends recording, or switches from one file to the
+  // next. After it has set this, it waits until no thread is inside an update (Update, counting.hpp). Threads
+  // that begin an Update meanwhile wait until this is cleared.
   std::atomic<bool> is_changing{false};
   bool uses_tsc = false;            // ticks() uses the time stamp counter; chosen before any call is counted
   bool program_used_rings = false;  // the program has used a ring (rings.hpp)

@@ -3,8 +3,8 @@
 // Threads: a thread of the program in a wrapped call (perhaps inside malloc), when the library is loaded, or
 // when the process ends; or the holder of Control (recording.hpp).
 // Locks: new_block(), set_later_moment() and next_segment_block() take file_lock. The caller of any other
-// function holds it, with one exception: end_session() calls is_own_session() before it takes the lock. No
-// other lock is taken under file_lock.
+// function holds it, or is the only thread that records (session_file.hpp). One exception: end_session()
+// calls is_own_session() before it takes the lock. No other lock is taken under file_lock.
 // Memory: direct system calls only; no heap and no stdio.
 // Signals: a signal may come at any instruction. A handler gets no block if its own thread holds file_lock.
 // Forks: a child that was forked by a call without a wrapper gets no block (is_own_session()).
@@ -255,8 +255,9 @@ penstock_block* add_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
   return block;
 }
 
-// Takes file_lock and adds a block (add_block()). The caller holds an Update. The caller may hold logs_lock
-// (add_thread()); file_lock is always taken after logs_lock.
+// Takes file_lock and adds a block (add_block()). The caller holds an Update (counting.hpp), or is the thread
+// that changes the session. The caller may hold logs_lock (add_thread()); file_lock is always taken after
+// logs_lock.
 penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64_t bytes) noexcept {
   const LockGuard guard(file_lock);
   return guard.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;

@@ -55,9 +55,9 @@ uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
 }
 
 // Whether the new file takes over the trace bit of the previous file. Within one process the new file always
-// takes it over. A forked child takes over its parent's bit, even if the bit was switched after the fork,
-// unless the parent has begun another file since then. If the parent stores its state at this moment, either
-// result is right.
+// takes it over. A forked child takes over its parent's bit, even if the bit was switched after the fork. It
+// does not if the parent has begun another file, ended recording or executed another program since then. If
+// the parent stores its state at this moment, either result is right.
 bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked) noexcept {
   if (previous == nullptr || !forked) {
     return previous != nullptr;
@@ -219,9 +219,10 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
 }
 
 // Stores the kernel's I/O counters at the start of the session (kernel_begin). Threads may have counted calls
-// since recording began. Their bytes belong to the session, so they are subtracted from the kernel's
-// counters. Called by the holder of Control, while session.is_changing is set, so that no thread changes its
-// totals meanwhile.
+// since recording began. The bytes of these calls belong to the session, so they are subtracted from the
+// kernel's counters. Called by the holder of Control, while session.is_changing is set. A limit: a thread
+// adds to its totals without an Update (add_kernel_read()), so a call that runs at this moment may be in the
+// kernel's counters and not yet in the totals.
 void begin_kernel_counters() noexcept {
   const LockGuard guard(file_lock);
   penstock_kernel_io io{};

@@ -25,13 +25,13 @@ void leave_session_of_parent() noexcept;
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept;
 
 // Begins a file in `folder` (an absolute path), and begins to record into it. Called by the holder of
-// Control, while session.is_changing is set and no thread is inside an update. False if no file can be made;
-// in that case the previous file is unchanged.
+// Control, while session.is_changing is set and no thread is inside an update (Update, counting.hpp). False
+// if no file can be made; in that case the previous file is unchanged.
 //
 // `previous` is the header of the file that the new file continues; that file has ended and is still mapped.
-// The new file takes over from it whether segments are recorded, the trace limit, and the values at which the
-// kernel's counters begin. If `previous` is null, the new file continues no other file, and `segments` says
-// whether segments are recorded.
+// The new file takes over from it whether segments are recorded, and the trace limit. The kernel's counters
+// of the new file begin at the values with which `previous` ended. If `previous` is null, the new file
+// continues no other file, and `segments` says whether segments are recorded.
 bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
                    const penstock_session_header* previous) noexcept;
 // Stores the kernel's I/O counters at the start of the session in the file's header (kernel_begin). Called

@@ -1,7 +1,7 @@
 // Gives windows their numbers and labels. windows.hpp names the threads that may call each function.
 //
 // Threads: any thread uses the atomic variables. The other variables are used only by the holder of Control,
-// or when the process ends.
+// or when the process ends or executes another program.
 // Locks: none of its own. Relaxed order is enough for the atomic variables, because only labels depend on
 // them.
 // Forks: a child starts without windows (forget_parents_windows()).

@@ -3,7 +3,7 @@
 // file.
 //
 // Threads: the holder of Control (recording.hpp), with all signals blocked. Exceptions: note_step() is for
-// any thread, and label_with_steps() is also called when the process ends.
+// any thread, and label_with_steps() is also called when the process ends or executes another program.
 // Locks: none of its own.
 // Memory: nothing is allocated on the program's heap.
 #pragma once
