@@ -268,8 +268,8 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
                       "--duration and --stonewall say both how long a repeat lasts: leave one out");
   if (line.has("duration")) options.end = Duration{line.duration("duration")};
   if (line.has("stonewall")) options.end = Stonewall{line.duration("stonewall")};
-  // The last sample may end a little before the time limit. So without --min-time a repeat only gets the
-  // verdict `short` if it lasted less than 90% of the limit.
+  // The last sample may end a little before the time limit. So without --min-time a repeat gets the
+  // verdict `short` only below 90% of the limit, or below the default of --min-time if that is less.
   if (!std::holds_alternative<Passes>(options.end) && !line.given("min-time"))
     options.min_time = std::min(options.min_time, time_limit(options.end) * 9 / 10);
   if (!std::holds_alternative<Stonewall>(options.end) && time_limit(options.end).count() == 0)
@@ -292,8 +292,8 @@ Result<void> parse_collective(const Options& line, ReadOptions& options) {
       "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
 }
 
-// Reads the options of an open loop. With --rate, a repeat lasts a given time instead of whole passes,
-// because at a low rate one pass over a large corpus may take days.
+// Reads the options of an open loop. With --rate, a repeat lasts a given time instead of whole passes. At a
+// low rate, one pass over a large corpus may take days.
 Result<void> parse_rate(const Options& line, ReadOptions& options) {
   if (!line.has("rate")) return success();
   PENSTOCK_ASSIGN(options.open_loop, parse_open_loop(line.text("rate")));
@@ -310,7 +310,7 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
 }
 
 // Prints the problems that the table does not show: the errors of skipped samples. If there is no table, also
-// why a row failed.
+// each verdict that is not ok, with its reason.
 void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::set<std::string> printed_texts;
   const auto print_once = [&](const std::string& text) {

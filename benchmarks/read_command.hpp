@@ -11,8 +11,8 @@ namespace penstock {
 
 extern const CommandInfo command_read;
 
-// Parses "500", "500/s", "2.5k" or "500/s,poisson". Fails with invalid_argument for any other text, and for
-// rates below 0.001 or above 1e9.
+// Parses a rate such as "500", "500/s", "2.5k", "3M/s" or "500/s,poisson". Fails with invalid_argument if the
+// text is no rate, or the rate is below 0.001 or above 1e9 per second.
 Result<OpenLoop> parse_open_loop(std::string_view text);
 
 // Parses and checks the options. If they contradict each other or the number of ranks, it fails with

@@ -234,8 +234,8 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   print_text("\n" + histogram.text());
 }
 
-// Refuses to write a manifest into an unfinished folder, in which half of the objects may be missing. With a
-// manifest it would be a corpus, and generate and copy would not continue with it.
+// Refuses to write the manifest of a folder with an unfinished data set or copy, whose objects may be
+// missing. With a manifest, the folder would be a corpus, and generate and copy would not continue with it.
 Result<void> check_is_finished(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);

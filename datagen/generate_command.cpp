@@ -163,9 +163,9 @@ void print_result(const CommandContext& context, const Generation& generation, c
   print_text(text);
 }
 
-// Says how many samples of an unfinished data set --resume will find. Only samples that the journal names
-// count. --resume makes all others again, for example those that were being written when the storage became
-// full.
+// Says how many samples of an unfinished data set --resume will find. Only samples of objects in the journal
+// (the list of finished objects) count. --resume makes all others again, for example those that were being
+// written when the storage became full.
 std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
   const uint64_t kept_samples = result.samples_journaled + result.samples_kept;
   if (kept_samples == 0) return "";

@@ -13,7 +13,8 @@
 namespace penstock {
 
 // Measures how many metadata operations per second a tier does. Each of `clients` threads works in its own
-// folder below `folder`, and all work at the same time. In a returned tally, one sample is one operation.
+// folder below `folder`, and all work at the same time. In a returned tally, one sample is one operation;
+// only for list() it is one entry of a list.
 // Limits: remove() ends when all objects are removed. create(), stat(), open() and list() end at the time
 // limit of `spec`. create() also ends when each client has created kObjectsPerClient objects.
 // Errors: after an interrupt, these functions fail with `interrupted` and leave the created objects. The

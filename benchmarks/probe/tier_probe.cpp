@@ -34,7 +34,7 @@ std::string block_name(uint64_t bytes) {
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
 }
 
-// Objects of the probe, as a manifest and a sample list. The read engine needs these to read them.
+// Objects of the probe, as a manifest and a sample list. The read engine needs both to read the objects.
 struct ProbeObjects {
   Manifest manifest;
   SampleList samples;
@@ -177,8 +177,8 @@ class TierProbe {
   }
 
   // Returns how many threads of this rank write in a write probe of this depth. If they are more than `most`
-  // or kMostWriters, it returns nothing and adds the reason to `left_out`. The text of the reason contains
-  // `what`, the least that a thread must write: "1 MiB".
+  // or kMostWriters, it returns nothing and adds the reason to `left_out`. `what` is the least that a thread
+  // must write, as text for the reason: "1 MiB".
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   uint64_t most, std::string_view what) const {
     const uint64_t writer_count = uint64_t{cell.clients} * depth;
@@ -210,7 +210,7 @@ class TierProbe {
                               .count_objects = true});
   }
 
-  // Makes a write probe. Each client of each rank has a different seed, because some storage deduplicates
+  // Makes a write probe. Each writer of each rank has a different seed, because some storage deduplicates
   // equal bytes.
   WriteProbe write_probe(const WriteShape& shape, std::string_view objects, uint64_t first_seed) {
     return {*tier_.backend, shape, [this, objects](uint64_t n) { return folder_.object(objects, n); },
@@ -273,8 +273,8 @@ class TierProbe {
 
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeObjects& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
-    // For cold reads, make a new engine for each repeat, which opens the files again. An engine may keep
-    // files mapped, and a mapped file cannot be evicted from the page cache.
+    // For cold reads, make a new engine for each pass, which opens the files again. An engine may keep files
+    // mapped, and a mapped file cannot be evicted from the page cache.
     const ReadOptions options{
         .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;
@@ -364,9 +364,9 @@ class TierProbe {
     figure.ranks.push_back(tally.ranks);
   }
 
-  // Measures the metadata operations. It creates and removes objects alternately until the creations have
-  // lasted min_time. Then it creates objects once more, without measuring that, for the probes of stat, open
-  // and list.
+  // Measures the metadata operations. Each repeat creates and removes objects alternately until the creations
+  // have lasted min_time. Then it creates objects once more, without measuring that, for the probes of stat,
+  // open and list.
   Result<void> measure_metadata(ProbeCell& cell) {
     using Call = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Call> kCalls[] = {{"metadata.create", &MetadataProbe::create},

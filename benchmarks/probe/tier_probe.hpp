@@ -39,8 +39,7 @@ struct ProbeSettings {
 };
 
 // The result of one probe with one number of clients. The name "read.random.4k.16" consists of operation,
-// pattern, block size and depth. The depth is one of ProbeSettings::depths: how many reads, or writing
-// threads, each client has.
+// pattern, block size and depth. The depth is how many reads, or writing threads, each client has.
 struct ProbeFigure {
   std::string name;
   std::string loop;                 // the fastest loop shape, if several were tried: "readahead.2"
@@ -56,8 +55,8 @@ struct ProbeCell {
   // The probes that were not measured: the name of a probe, or the prefix of several names -> the reason.
   std::map<std::string, std::string> left_out;
   CacheState cache;  // the cache state before the reads
-  // Bytes that the measured loops read by their own system calls. The back end's counters do not include
-  // them.
+  // Bytes that the measured loops read by their own system calls, and bytes that were read to warm the cache.
+  // The back end's counters do not include either.
   uint64_t uncounted_bytes = 0;
   Verdict verdict = Verdict::ok;
   std::string reason;
@@ -73,7 +72,8 @@ struct ProbeCell {
 //                                 for write.sequential.<block>.1. Left out without Caps::write_at.
 // write.small_files.112k.<depth>  Each client has <depth> threads that write whole files of 112 KiB and make
 //                                 each durable. Depths: 1, and those of the settings.
-// read.sequential.1m.1            Each client reads its file of write.sequential.1m.1, one read at a time.
+// read.sequential.1m.1            The clients together read the files of write.sequential.1m.1 from front to
+//                                 back, in blocks of 1 MiB. Each client has one read in flight.
 // read.sequential.1m.best         The same as read.sequential.1m.1, by the fastest loop of
 //                                 datagen/yardsticks/ceiling.hpp.
 // read.random.<block>.<depth>     Random blocks of the files of write.sequential.1m.1, <depth> in flight for
@@ -89,8 +89,8 @@ struct ProbeCell {
 // The probes work in a folder "penstock-probe-<id>" on the tier. It is removed at the end, also after a
 // failure or an interrupt. If the process is killed, the next probe removes the folder, except on a network.
 // If the tier lacks space for the large and the small files plus 10%, probe_tier() fails with `no_space`
-// before it writes anything. After an interrupt it returns the cells that are measured by then. `note` gets a
-// text about each part before that part starts.
+// before it writes anything. After an interrupt it returns all cells, with the figures that are measured by
+// then. `note` gets a text about each part before that part starts.
 //
 // Collective: every rank must call it. All ranks work at the same time, each in its own folder. A barrier
 // precedes each probe. All ranks return the same figures: the bytes of all ranks divided by the wall time of

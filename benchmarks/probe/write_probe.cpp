@@ -12,8 +12,8 @@ namespace penstock {
 namespace {
 
 constexpr uint64_t kWordBytes = sizeof(uint64_t);
-// The clock is read again only after this many bytes, because a clock read takes as long as several writes of
-// 4 KiB.
+// The clock is read again only after this many bytes. A clock read can take as long as several writes of 4
+// KiB to memory.
 constexpr uint64_t kBytesBetweenClockReads = 64U << 10U;
 
 uint64_t round_up_to_word(uint64_t bytes) {

@@ -59,9 +59,9 @@ class WriteProbe {
   // Writes all objects, pass after pass, until the time limit of `spec` or after spec.max_passes passes (0:
   // kMostPasses).
   // A writer publishes each object, with the durability of the shape, before it starts the next one. At the
-  // time limit it stops writing its current object, and publishes the part that is written. The measured time
-  // includes this call of publish(). Even if the limit is very short, a writer writes one block of its first
-  // object.
+  // time limit (unless whole_passes is set) it stops writing its current object, and publishes the part that
+  // is written. The measured time includes this call of publish(). Even if the limit is very short, a writer
+  // writes one block of its first object.
   // After an interrupt, run() fails with `interrupted`.
   RunTally run(const ReadSpec& spec);
 

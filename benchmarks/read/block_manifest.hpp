@@ -13,7 +13,7 @@ namespace penstock {
 
 // Makes a manifest in which every block of `block` bytes of an object is one sample. `objects` gives the name
 // and the size in bytes of each object. Bytes after an object's last whole block belong to no sample. If
-// `block` is 0, each object is one sample. The manifest has no recipe and no checksums.
+// `block` is 0, each object is one sample. The manifest has no checksums, and its recipe is named "blocks".
 Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block);
 
 // Divides the objects of the manifest `source` into blocks, as the function above does. Fails with not_found

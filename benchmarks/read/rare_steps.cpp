@@ -19,7 +19,7 @@ constexpr int64_t kBusyWaitNs = 20'000;
 
 // Waits for the start of the run and reads, while the timers of this thread are exact (PreciseTimers). The
 // constructor makes them exact before wait_at_gate(), where the clock of the run starts. So the measured time
-// does not include the time that this takes.
+// does not include the time that the constructor takes.
 void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
   const PreciseTimers precise_timers;
   wait_and_read(run);

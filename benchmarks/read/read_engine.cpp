@@ -1,9 +1,11 @@
 // Threads: one thread of the command calls make(), run() and the destructor. run() starts a thread for each
 // worker except the first, which works on the thread of run(). run() returns only after these threads have
 // ended.
-// Locks: FinishLatch::mutex_ and ReadRun::mutex_. None is held during a read.
-// Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes each of them
-// once. It makes them also when the run fails, because the other ranks wait in the same call.
+// Locks: FinishLatch::mutex_, ReadRun::mutex_ and those of SampleSource and Arrivals. None is held during a
+// read.
+// Ranks: spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes each of them
+// once. It makes them also when the run fails, because the other ranks wait in the same call. With
+// --collective, the reads are collective too (collective_reads.cpp).
 // Memory: make() allocates buffers and queues. run() allocates little: before the clock starts, after it
 // stops, and one number for each second of the run.
 // Ctrl-C: workers check interrupted() before each sample. Reads in flight finish first. run() returns the
@@ -35,8 +37,8 @@ constexpr std::chrono::seconds kExtraRepeatTime{30};
 constexpr int kRepeatTimeFactor = 10;
 
 // Adds up what the workers have delivered so far. The thread of run() calls this while the other threads
-// work. Only one worker writes each count, and all are read with relaxed memory order. So the sum is exact
-// only after the run.
+// work. Each worker writes its own counts, and this function reads them with relaxed memory order. So the sum
+// is exact only after the run.
 RunTally progress_of(ReadWorkers workers, int64_t now_ns) {
   RunTally progress;
   progress.elapsed_s = double(now_ns) * 1e-9;

@@ -90,7 +90,7 @@ struct ReadOptions {
   bool measure_ceiling = true;
   uint64_t seed = 0;
   // Collective reads: all ranks read each object together (needs Caps::collective_reads). This needs one
-  // thread, depth 1, repeats of whole passes, and several samples in every object.
+  // thread, depth 1, repeats of whole passes, and objects that hold several samples.
   bool collective = false;
   // By how many parts a rank moves on from each pass to the next. The corpus has one part for each rank
   // (RankShare::shift). With 0 a rank always reads the same part. With any other value, baseline and ceiling
@@ -264,8 +264,8 @@ class ReadEngine {
   ~ReadEngine();
 
   // Does one run: reads samples until `spec` ends it, or until Ctrl-C, which is noticed between samples.
-  // Every run continues the shuffle after the previous run, so no two passes of an engine have the same
-  // order.
+  // Without ReadSpec::first_pass, a run continues the numbers of the passes after the previous run. So no two
+  // shuffled passes of an engine have the same order.
   RunTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
  private:

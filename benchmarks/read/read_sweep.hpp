@@ -57,8 +57,9 @@ class ReadSweep {
             const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
             LiveCsv* live_csv = nullptr, Log warnings = {});
 
-  // Measures all cells. If a tier fails, its cells get a verdict that says why, and the sweep continues with
-  // the other tiers. After an interrupt the sweep stops, and cells keep the results they have.
+  // Measures all cells. Fails if a tier cannot be prepared (ReadTier::open()). If a tier fails later, its
+  // cells get a verdict that says why, and the sweep continues with the other tiers. After an interrupt the
+  // sweep stops, and cells keep the results they have.
   Result<void> run();
 
   const std::vector<ReadCell>& cells() const { return cells_; }

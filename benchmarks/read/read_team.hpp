@@ -33,8 +33,8 @@ class ReadTeam {
   RankShare share(uint64_t shift) const;
 
   // Runs `own_run` on every rank at the same time, after a barrier, and joins the results. The joined tally
-  // has the bytes, samples and latencies of all ranks, the wall time of the slowest rank, and one entry in
-  // RunTally::ranks for each rank.
+  // has the bytes, samples and latencies of all ranks, and the wall time of the slowest rank. Its member
+  // `ranks` has one entry for each rank.
   // With Passes::shortest_time, own_run() may be called several times. After each call the joined figures
   // decide how many more passes are needed. All ranks then read that number of passes, so every rank reads
   // every pass completely.

@@ -31,8 +31,8 @@ struct ReadTier {
   std::string cache_not_dropped_warning();
   std::string no_baseline_warning(const RunTally& failed);
 
-  // All payload bytes that this rank has read from the tier: for the warm-up, baselines, ceilings and
-  // repeats, and to warm the cache.
+  // All bytes that this rank has read from the tier: for the warm-up, baselines, ceilings and repeats, and to
+  // warm the cache.
   uint64_t bytes_read() const;
 
   Tier& tier;

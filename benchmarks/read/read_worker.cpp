@@ -2,12 +2,13 @@
 // is also the thread of the first worker. Only that thread makes the workers and the ReadRun, calls
 // ReadRun::open_gate(), ReadRun::call_off() and the functions in ReadSpec, and calls `watch`. After it has
 // joined the other threads, it calls the functions that return results.
-// Locks: ReadRun::mutex_ guards the errors. The gate (where workers wait for the start of the clock) and the
-// stonewall are latches. No lock is held during a read.
+// Locks: ReadRun::mutex_ guards the errors. SampleSource and Arrivals have locks of their own. The gate
+// (where workers wait for the start of the clock) and the stonewall are latches. No lock is held during a
+// read.
 // Memory order: a thread writes plain members of ReadRun before it counts a latch down. Other threads read
 // them after they waited for that latch. The relaxed atomics are only counters and a stop flag.
-// Memory: reading a sample allocates nothing in this file. Its back end may allocate, and with --decode the
-// decoder. Each second of a run appends one number to a vector. An error allocates its text.
+// Memory: reading a sample allocates nothing in this file. The back end may allocate, and so may the decoder
+// of --decode. Each second of a run appends one number to a vector. An error allocates its text.
 // Ctrl-C: workers check interrupted() before each sample. A read in flight is not cut short.
 // Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
@@ -173,8 +174,8 @@ void ReadWorker::reset() {
 }
 
 // Sets `sample` to the next sample, and prefetches the list entry of the sample after it. Returns false when
-// there is nothing more to read. That is so at the end of the passes, at the time limit, when the samples
-// missing after the stonewall are read, after an error and after Ctrl-C.
+// there is nothing more to read. That is so at the end of the passes, at the time limit, after an error and
+// after Ctrl-C. After the stonewall, it is so when the missing samples are read.
 bool ReadWorker::next(ReadRun& run, int64_t now_ns, uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
   if (reads_missing_samples_ && !run.take_missing_sample()) return false;

@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kShortestProbe{50};
 constexpr std::chrono::milliseconds kLongestProbe{500};
-// If the first pass of a queued probe takes less than this time, or less than the run must take, its result
-// is discarded and the probe reads on.
+// If the first pass of a queued probe is shorter than this time, or shorter than the run must be, the result
+// of that pass is discarded. The probe then reads on.
 constexpr std::chrono::nanoseconds kLongPassTime = std::chrono::seconds(1);
 
 std::function<uint64_t(uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
@@ -106,9 +106,9 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
   return run_timed(rest_spec, loop, first_pass.wall_s);
 }
 
-// Measures a loop until `spec` ends it. Each call of `loop` starts new threads, so one call reads as many
-// passes as possible. The first call measures how long a pass takes, and the second reads all that remain.
-// The time to make queues is not counted.
+// Measures a loop until `spec` ends it. Each call of `loop` starts new threads, so there are few calls. With
+// a time limit there is one. Otherwise the first call reads one pass, unless `seconds_per_pass` is known. The
+// next call reads the estimated number of passes that remain. The time to make queues is not counted.
 RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double seconds_per_pass) {
   RunTally tally;
   const uint64_t samples_per_pass = work_.samples->size();

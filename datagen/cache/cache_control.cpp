@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
-// The state of a host's cache of this machine's disks: "unknown" in a virtual machine, because its host may
-// cache them, and "none" on bare metal.
+// The state of a host's cache of this machine's disks. It is "unknown" in a virtual machine, because its host
+// may cache them, and "none" on bare metal.
 std::string host_cache() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);)
@@ -128,8 +128,8 @@ bool CacheControl::state_is_fixed(CacheState& state) const {
 }
 
 // Adds up how much of each file is in the page cache. Each helper thread asks the kernel about one file at a
-// time. With `warm_missing`, it first reads a file that is not completely cached. A missing file is skipped.
-// After any other error the result is not `verified`.
+// time. With `warm_missing`, it reads the file if the kernel does not report it as completely cached, and
+// asks again. A missing file is skipped. After any other error the result is not `verified`.
 Result<Residency> CacheControl::measure_residency(bool warm_missing) {
   Residency all_files{.verified = true};
   std::mutex mutex;

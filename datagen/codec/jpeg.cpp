@@ -14,8 +14,8 @@ constexpr int kMostScans = 500;
 // The most pixels that one byte of a Huffman-coded picture can represent. The decoder refuses a picture whose
 // header claims more.
 // A block of 64 pixels takes at least one bit, so one byte codes at most 8 blocks. Only the component of the
-// highest resolution is counted here, and it may have a quarter of the picture's pixels. So the result is 8 *
-// 64 * 4.
+// highest resolution is counted here. It may have as few as a quarter of the picture's pixels (with sampling
+// factors 4x1 and 1x4). So the result is 8 * 64 * 4.
 constexpr uint64_t kMostPixelsPerByte = 2048;
 // An arithmetic-coded picture may always claim up to this many pixels: in arithmetic coding, predictable
 // content needs almost no bits. Above this number, kMostPixelsPerByte applies to such a picture too.
@@ -137,8 +137,8 @@ struct JpegDecoder::Libjpeg {
   }
 
   // Decodes `part` to RGB in `pixels`. `row` is a buffer for one line as wide as the whole picture.
-  // Decodes one more coding unit on each side of the part. libjpeg computes colour at full resolution from
-  // neighbouring pixels, so the outermost columns that it decodes may be wrong.
+  // Decodes one more coding unit (MCU) on each side of the part. libjpeg computes colour at full resolution
+  // from neighbouring pixels, so the outermost columns that it decodes may be wrong.
   bool read_part(const PicturePart& part, uint8_t* row, uint8_t* pixels) {
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);

@@ -250,9 +250,9 @@ Result<JpegCodes> JpegCodes::from_header(std::span<const std::byte> header) {
   return codes;
 }
 
-// Fills paddings_[n] for n = 1 to 7 with a sequence of coefficients whose codes have n bits in total. If none
-// exists, uses n + 8 bits, or else n + 16. The only coefficients are 1 and -1 after at most 3 zeros, because
-// they have the shortest codes.
+// Fills paddings_[n] for n = 1 to 7 with a sequence of coefficients that takes n bits in total. If none
+// exists, uses n + 8 bits, or else n + 16. Each coefficient is 1 after at most 3 zeros, because such
+// coefficients have the shortest codes.
 void JpegCodes::find_paddings() {
   constexpr unsigned kMostCoefficients = 4;  // at most 3 zeros, and the coefficient after them
   constexpr unsigned kMostBits = 24;

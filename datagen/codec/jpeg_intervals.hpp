@@ -33,9 +33,9 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
 // length of intervals is left out. `jpeg` may have more bytes after its header.
 Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg);
 
-// A bit that may be flipped: the JPEG then stays valid and has the same length. It is the lowest bit of a
-// coefficient of at least 2, so a flip changes the picture by one quantization step in one frequency. Its
-// byte is not 0xFF, neither before nor after the flip.
+// A bit that may be flipped: the JPEG then stays valid and has the same length. It is the lowest bit of an AC
+// coefficient of absolute value 2 or more. So a flip changes the picture by one quantization step in one
+// frequency. The byte that contains the bit is not 0xFF, neither before nor after the flip.
 struct FlippableBit {
   size_t offset = 0;  // offset of the byte in the JPEG
   uint8_t mask = 0;
@@ -66,7 +66,8 @@ class JpegCodes {
   static Result<JpegCodes> from_header(std::span<const std::byte> header);
 
   // Finds the bits of one interval that may be flipped, and selects some of them by the rules in `groups`.
-  // `corrupt` if the interval does not have exactly `units` coding units (MCUs).
+  // `corrupt` if the interval has fewer than `units` coding units (MCUs). If it has more, the bits of the
+  // others are counted as padding bits.
   Result<IntervalBits> find_bits(std::span<const std::byte> jpeg, const JpegInterval& interval, size_t units,
                                  FlipGroups groups) const;
 

@@ -1,6 +1,6 @@
 // Fuzz target: the input is a JPEG. Looks up its restart intervals and flippable bits, and flips the bits.
 // Every interval must then be at the same offset as before. If the last byte of an interval can be filled,
-// the interval must become only a few bytes longer, and the search for flippable bits in it must not crash.
+// the interval must become only a few bytes longer. The search for flippable bits in it must not crash.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Decodes and encodes PNG with libpng. Only one thread at a time may use an object. In a build without libpng
-// every call fails with `unsupported` and says why.
+// Decodes and encodes PNG with libpng. Only one thread at a time may use an object. In a build without
+// libpng, decoding and encoding a PNG fails with `unsupported` and says why.
 #pragma once
 
 #include <cstddef>

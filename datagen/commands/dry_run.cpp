@@ -1,5 +1,5 @@
 // Threads: the main thread calls the functions that dry_run.hpp declares. The threads of parallel_for() call
-// the lambda `check_journaled` in reusable_in_started_set(), which only adds to two atomics.
+// the lambda `check_journaled` in reusable_in_started_set(). All that it changes are two atomics.
 // Lock: none.
 // Memory: everything allocates.
 // Ctrl-C: parallel_for() checks for it before each object. measure_making() does not check; it usually takes

@@ -13,9 +13,8 @@
 
 namespace penstock {
 
-// How fast this machine makes a recipe's samples in memory. It is measured by one thread, which makes and
-// copies a few samples for about a quarter of a second, after a warm-up of the same length. No file is
-// written.
+// How fast this machine makes a recipe's samples in memory. One thread makes and copies samples for about a
+// quarter of a second, after a warm-up of the same length. No file is written.
 struct MakingRate {
   uint64_t samples = 0;
   uint64_t bytes = 0;
@@ -30,8 +29,8 @@ struct ReusableObjects {
 };
 
 // Looks for objects that --resume would keep. The result is absent if no data set like `generation` was
-// started. Checks the size of each object that the journal names. If the data set is finished, it checks the
-// objects of the manifest. Changes nothing.
+// started. Checks the size of each object in the journal, which lists the finished objects of an unfinished
+// data set. If the data set is finished, it checks the objects of the manifest. Changes nothing.
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads);
 

@@ -118,8 +118,8 @@ Result<Generation> plan_from_options(const CommandContext& context,
     if (!count_request.is_set()) count_request.samples = started->samples;
     if (!options.given("seed")) seed = started->seed;
     // Take format and settings from the started data set only if its recipe is the same, because another
-    // recipe may not fit them. If it is another recipe, check_target() says with which one the data set was
-    // started.
+    // recipe may not fit them. If the command line names another recipe, check_target() fails and says with
+    // which recipe the data set was started.
     const bool same_recipe = started->recipe == context.positionals[0];
     if (same_recipe && !options.given("format")) format = started->format;
     if (same_recipe && settings.empty())

@@ -21,7 +21,8 @@ unsigned generate_threads(const Options& options);
 bool gives_sample_count(const Options& options);
 
 // Decides what data set to make. Values that the command line does not give come from `started`, the data set
-// that --resume found. Each rank makes its own plan, so the plans of two ranks may differ.
+// that --resume found. Each rank makes its own plan. The plans of two ranks can differ, for example because
+// --size-for uses the memory of the rank's node.
 Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started);
 

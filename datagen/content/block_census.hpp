@@ -21,8 +21,8 @@ struct BlockCounts {
 // Counts blocks that are all zero, and blocks whose content occurred before. Only one thread at a time may
 // use it.
 // Memory: it remembers at most `most_blocks` different blocks (about 50 bytes each). If there are more, it
-// chooses one more bit of the hashes, and forgets the blocks whose hash has this bit set (about half of
-// them). From then on it does not compare blocks with this bit set. It still counts every copy of the blocks
+// chooses one more bit of the hashes. It forgets the blocks whose hash has this bit set, about half of them.
+// From then on it does not compare blocks with this bit set. It still counts every copy of the blocks
 // that it remembers. So the proportion of duplicates among the compared blocks is about that among all
 // blocks.
 // Comparison: it compares 64-bit hashes, in which every bit depends on every bit of the block. The

@@ -6,9 +6,9 @@
 // Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped, and run()
 // returns an outcome that is not `complete`. Before the first object, only the back end and
 // check_free_space() notice Ctrl-C; then run() returns the error `interrupted`.
-// Crash: the target gets, in this order, the copy mark, the objects, their sync and the manifest. Then the
-// mark is removed. So if there is a manifest, all objects are there. If there is a mark and no manifest, the
-// copy can be continued. An object gets its name only when it is complete.
+// Crash: the target gets, in this order, the copy mark (kCopyingName), the objects, their sync and the
+// manifest. Then the mark is removed. So if there is a manifest, all objects are there. If there is a mark
+// and no manifest, the copy can be continued. An object gets its name only when it is complete.
 #include "datagen/corpus/copy_engine.hpp"
 
 #include <fmt/format.h>
@@ -247,9 +247,9 @@ Result<bool> Copy::is_already_copied(Worker& worker, uint64_t object, std::strin
   return verdict.state == ObjectState::right;
 }
 
-// Copies one object, and returns the CRC32C of the bytes as read from the source. It compares this with the
-// manifest before the publish, so wrong bytes never get the object's name. If it fails before the publish,
-// nothing of the object remains.
+// Copies one object, and returns the CRC32C of the bytes as read from the source. If the manifest has a
+// checksum of the whole object, it compares the two before the publish. Then wrong bytes never get the
+// object's name. If it fails before the publish, nothing of the object remains.
 Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string_view name) {
   const uint64_t bytes = manifest_.object_bytes(object);
   const auto source = from_.tier.backend->open(name);
@@ -279,7 +279,7 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
 }
 
 // Copies one object, and reads the copy back after the publish. If the process dies before the comparison, an
-// unchecked object remains, but there is no manifest. So the next copy checks all objects again.
+// unchecked object remains. The next copy checks it, because it checks all objects.
 Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_view name) {
   PENSTOCK_ASSIGN(const uint32_t crc, write_object(worker, object, name));
   const uint64_t bytes = manifest_.object_bytes(object);

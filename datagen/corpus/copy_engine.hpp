@@ -12,8 +12,8 @@
 namespace penstock {
 
 // Name of the copy mark, an object on the target that says that a copy has started. It contains the checksum
-// of the corpus's manifest. A copy replaces objects only if the mark exists. The mark is removed when the
-// copy is complete.
+// of the corpus's manifest. A copy replaces objects only if the target has this mark or the same manifest.
+// The mark is removed when the copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
 struct CopyOptions {
@@ -34,12 +34,12 @@ struct CopyOutcome {
   uint64_t bytes_copied = 0;
   double seconds = 0;
   // Whether the copy is complete. If it was interrupted, every object on the target is whole, but some may be
-  // missing, and there is no manifest.
+  // missing. There is then no manifest, unless an earlier copy was complete.
   bool complete = false;
 };
 
 // Copies the corpus. Objects that are already correct on the target are kept. Every other object is read,
-// compared with the manifest's checksum, written, published, and read back.
+// written, published and read back. It is also compared with the manifest's checksums, if there are any.
 //
 // Errors: after an error, all objects on the target are whole. The target has no manifest, unless an earlier
 // copy was complete. If copy_corpus() is called again, it continues the copy.

@@ -63,10 +63,11 @@ struct CorpusRequest {
 // - Which objects: every object with the extension of a sample, in byte order of folder and then name. Hidden
 //   names are skipped. Links to objects are followed, links to folders are not. An empty file is a sample
 //   without bytes.
-// - Labels: the label of a sample is the name of its folder; objects at the root have no label. Labels are
-//   numbered in byte order of these names.
-// - Errors: unreadable or damaged objects are left out if any sample remains. Otherwise the first such error
-//   is returned. CorpusRequest::log gets a sentence about what was left out.
+// - Labels: the label of a sample is the one that its object contains, else the name of its folder. Samples
+//   without either, in objects at the root, have no label. final_labels() in scan_labels.hpp numbers them.
+// - Errors: unreadable or damaged objects are left out if any object remains. Otherwise the first such error
+//   is returned. An I/O error, a timeout or a busy tier is never ignored: it makes the scan fail.
+//   CorpusRequest::log gets a sentence about what was left out.
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
 // What a result record stores about the corpus.
@@ -80,8 +81,7 @@ void record_corpus(const Corpus& corpus, Trial& trial);
 // the same values.
 Histogram sample_sizes(const Manifest& manifest);
 
-// The options --scan, --manifest and --types, as rows for the option tables of read, train, describe and
-// verify.
+// The options --scan, --manifest and --types, as rows for the option tables of commands that open a corpus.
 inline constexpr OptionSpec kScanOption{
     .name = "scan",
     .role = OptionRole::target,

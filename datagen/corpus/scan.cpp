@@ -53,8 +53,8 @@ class SampleLister {
     }
     PENSTOCK_TRY(scan_batch());
     walk = {};
-    // Objects whose names say that they hold statistics of a data set are normally not read as samples. If
-    // the folder has no other samples, their entries are taken as samples.
+    // Entries of objects that hold statistics of a data set are normally no samples. If the scan found no
+    // other samples, these entries are taken as samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
       for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
@@ -200,8 +200,8 @@ Result<Manifest> without_objects(const Manifest& manifest, const std::map<uint64
 }
 
 // Copies the manifest and adds the checksum of every sample and object, which `threads` threads compute now.
-// Objects that cannot be read are left out and added to `unreadable_objects`. If none can be read, the first
-// such error is returned. An error whose cause is not an object is returned at once.
+// Objects that are unreadable or damaged (is_content_error()) are left out and added to `unreadable_objects`.
+// If that is so for all objects, the first such error is returned. Any other error is returned at once.
 Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
                                 UnreadableObjects& unreadable_objects) {
   const ObjectIndex index(manifest);

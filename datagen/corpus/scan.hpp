@@ -12,7 +12,7 @@ struct ScanResult {
 
 // Lists the tier's objects and makes a manifest of their samples. It takes every object whose extension is
 // that of a sample; open_corpus() in corpus.hpp explains all rules. Fails with `not_found` if there is no
-// sample, and with Errc::interrupted after Ctrl-C.
+// such object, and with `interrupted` after Ctrl-C. If the objects contain no samples, the manifest has none.
 Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request);
 
 }  // namespace penstock

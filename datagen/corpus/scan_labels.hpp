@@ -60,9 +60,10 @@ struct FinalLabels {
   std::vector<std::string> names;
 };
 
-// Computes the final numbers. If all names are decimal numbers, labels keep these numbers: "7" becomes 7.
-// Otherwise labels are numbered in byte order of their names. Labels without samples are omitted. `used[i]`:
-// a sample has label i.
+// Computes the final numbers of labels that have samples: used[i] is true if a sample has label i. If the
+// names of all these labels are decimal numbers, they keep these numbers: "7" becomes 7. Every number up to
+// the largest then has a name; if the largest is 65,536 or more, it must be below twice the number of labels.
+// Otherwise labels are numbered in byte order of their names.
 FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used);
 
 }  // namespace penstock

@@ -19,8 +19,8 @@ struct ScanFormat {
   std::unique_ptr<Format> format;
 };
 
-// All formats that recognize their objects by name. The format "files" comes last and takes all other
-// objects.
+// All formats that recognize their objects by name. The format "files" comes last. It takes all other objects
+// whose extension is one of `types` (CorpusRequest::types).
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
 
 // Joins two values: `so_far` becomes `next` if it was empty, and "mixed" if it was a value other than `next`.

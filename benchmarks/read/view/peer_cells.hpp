@@ -32,8 +32,9 @@ struct PeerCurve {
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 
-// Whether the curve may be shown in the chart of `group`. It must be of a tier of the group, and the group
-// must be of a single process. Reads with direct I/O and reads from the page cache are not shown together.
+// Whether the curve may be shown in the chart of `group`. The curve must have rates of reads from a tier of
+// the group. The group must be of a single process, and not of an open loop. Reads with direct I/O and reads
+// from a warm page cache are not shown together.
 bool is_comparable(const PeerCurve& peer, const ReadGroup& group);
 
 }  // namespace penstock

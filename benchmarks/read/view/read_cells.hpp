@@ -47,8 +47,8 @@ struct ReadGroup {
 std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
 // The rate of `record` divided by the rate of the record of `curve` that has the fewest threads. If both
-// records have equally many repeats, the result is the median of the ratios of their repeats, because the
-// repeats of a sweep are interleaved.
+// records have equally many repeats, the result is the median of the ratios of their repeats. This is
+// possible because the repeats of a sweep are interleaved.
 std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

@@ -88,8 +88,8 @@ void add_curve(Chart& chart, const ReadCurve& curve, size_t colour, double unit)
 
 constexpr double kFarCeilingRatio = 5;
 
-// Removes each ceiling that is more than `most_times` times as high as all other values, because it would
-// make the other lines flat. Returns true if it removed any.
+// Removes each ceiling that is more than `most_times` times as high as the highest value of the lines that
+// are no ceilings. It would make these lines flat. Returns true if it removed any.
 bool drop_far_ceilings(Chart& chart, double most_times) {
   double highest = 0;
   for (const ChartSeries& series : chart.series)

@@ -27,8 +27,8 @@ std::optional<double> rate_of(const Record& record) {
   return rate != nullptr && rate->value() > 0 ? std::optional(rate->value()) : std::nullopt;
 }
 
-// Whether the record does not say that the cache was in another state than the requested one, or that the
-// state could not be verified.
+// False if the record says that the requested cache state could not be verified, or that it does not apply:
+// the data are in memory, or their reads bypass the page cache, or this machine does not cache them.
 bool is_as_requested(const Record& record) {
   return cache_state(record) == requested_cache_state(record);
 }
@@ -75,8 +75,8 @@ bool decodes(const ReadGroup& group) {
   return !decode.empty() && decode != "none";
 }
 
-// The text in brackets after a sentence. It has the proven cache state of the tiers, how this group differs
-// from other groups, and what makes the result less certain.
+// The text in brackets after a sentence. It has the cache state of the tiers, how this group differs from
+// other groups, and what makes the result less certain.
 std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve*>& curves,
                        const std::string& more = "") {
   std::vector<std::string> states;  // cache states other than the requested one
@@ -125,8 +125,8 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   const std::string last = threads_text(points.back().threads);
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
   // The sentence will say how the rate changes from `from_threads` to the highest thread count. `difference`
-  // is the change that it would report. If the noise is larger than `difference`, the sentence says that the
-  // effect is unknown.
+  // is the change that it would report, or the smallest gain that counts if there is no such change. If the
+  // noise is larger than `difference`, the sentence says that the effect is unknown.
   const ScalingPoint& previous = points[points.size() - 2];
   const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_count
                                 : scaling.still_gains       ? previous.threads

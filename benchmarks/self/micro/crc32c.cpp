@@ -1,6 +1,6 @@
 // Micro-benchmark: computes the CRC32C of buffers as large as samples and TFRecord headers. The baseline is
-// the simplest loop, which looks up one byte at a time in a table. A second case combines the checksums of
-// two buffers. Its baseline computes the checksum of the second buffer from its bytes.
+// the simplest loop, which looks up one byte at a time in a table. Two more cases combine the checksums of
+// two buffers. Their baseline computes the checksum of the second buffer from its bytes.
 #include "io_backends/core/checksums/crc32c.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Micro-benchmark: decodes imagenet's composed pictures, and plain versions of the same pictures. A plain
-// version has the same coefficients, but is written as by an encoder that makes a picture in one go. Measures
-// the processor time of one thread. The two versions of a picture are decoded directly after each other, in
-// alternating order.
+// Micro-benchmark: decodes imagenet's pictures, which are composed of strips that were coded before, and
+// plain versions of the same pictures. A plain version has the same coefficients, but is written as by an
+// encoder that makes a picture in one go. Measures the processor time of one thread. The two versions of a
+// picture are decoded directly after each other, in alternating order.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>

@@ -1,8 +1,8 @@
-// Micro-benchmark: composes imagenet's pictures. The baseline is a bare libjpeg-turbo loop that encodes
-// pixels which are already in memory. These are the pixels of the composed pictures, which were decoded
-// before. They are encoded with their own quantizers into files of about the same sizes. Decoding and
-// encoding adds noise, so a picture that would become larger gets slightly coarser quantizers. Measures the
-// processor time of one thread. Repeats of composing and of encoding alternate.
+// Micro-benchmark: composes imagenet's pictures of strips that are already coded. The baseline is a bare
+// libjpeg-turbo loop that encodes pixels which are already in memory. These are the pixels of the composed
+// pictures, which were decoded before. They are encoded with their own quantizers into files of about the
+// same sizes. Decoding and encoding adds noise, so a picture that would become larger gets slightly coarser
+// quantizers. Measures the processor time of one thread. Repeats of composing and of encoding alternate.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>

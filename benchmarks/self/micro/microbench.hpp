@@ -1,6 +1,6 @@
 // The interface of micro-benchmarks. A micro-benchmark is one file that exports a MicrobenchInfo, and one
-// line penstock_plugin(microbench ...). penstock_microbench runs them with Google Benchmark. No test depends
-// on the times that they measure.
+// line penstock_plugin(microbench ...) in CMakeLists.txt. The program penstock_microbench runs them with
+// Google Benchmark. No test depends on the times that they measure.
 #pragma once
 
 #include <benchmark/benchmark.h>

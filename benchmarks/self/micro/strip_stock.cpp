@@ -1,5 +1,6 @@
-// Micro-benchmark: what composed pictures cost when a run starts. Makes the strips of one class (of one width
-// and quantizer), and all strips that a data set needs until it needs no new ones.
+// Micro-benchmark: what composed pictures cost when a run starts. Such pictures consist of strips, which are
+// coded when they are first needed. Makes the strips of one class (of one width and quantizer), and all
+// strips that a data set needs until it needs no new ones.
 #include "datagen/recipe/strip_stock.hpp"
 
 #include <string>

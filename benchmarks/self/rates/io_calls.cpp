@@ -1,5 +1,6 @@
 // Makes many cheap I/O calls, so that the time that a profiler adds to each call is visible. pread, fread and
-// small print on standard output how many nanoseconds each call took.
+// small print on standard output how many nanoseconds each call took. For small, the four calls on one file
+// count as one. With THREADS, each thread of pread makes CALLS calls.
 //
 //   penstock_io_calls pread FILE CALLS [THREADS]   reads 4 KiB at random offsets of FILE, which is in memory
 //
@@ -166,8 +167,8 @@ void pread_in_slices(const std::string& path, uint64_t total_ms, uint64_t slice_
     slice.processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - processor;
     slices.push_back(slice);
   }
-  // Each rank of a job writes to a file of its own, because their lines may get mixed on the shared standard
-  // output.
+  // Each rank of a job writes to a file of its own. On the shared standard output, the lines of several ranks
+  // may get mixed.
   std::FILE* slices_file = std::fopen((path + "." + std::to_string(::getpid()) + ".slices").c_str(), "w");
   if (slices_file == nullptr) fail(path);
   for (const Slice& slice : slices)
