@@ -100,7 +100,7 @@ Result<std::optional<DirectAlignment>> DirectFiles::ask_alignment(int fd, std::s
       if (!direct_.may_turn_off()) return no_direct_io(root_.full_path(name));
       direct_.turn_off();
     }
-    // Another thread may have turned direct I/O off just after this file was opened. Then the descriptor
+    // If direct I/O was turned off after this file was opened, by this thread or another, the descriptor
     // still has O_DIRECT, which is removed here.
     if (direct_.turned_off()) clear_o_direct(fd);
     return std::optional<DirectAlignment>();
@@ -153,8 +153,9 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
   return fd;
 }
 
-// Finishes an asynchronous read, on the thread of the queue. If the read was short or failed, perform() reads
-// again by blocking calls. perform() may write to the operation's memory, because the kernel no longer does.
+// Finishes an asynchronous read, on the thread of the queue. If the read was short or failed with EINTR,
+// EAGAIN or EINVAL, perform() reads again by blocking calls. perform() may write to the operation's memory,
+// because the kernel no longer does.
 Result<uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read, size_t bytes,
                                           int64_t got, std::string_view failed_operation) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)

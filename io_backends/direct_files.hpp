@@ -63,7 +63,7 @@ class DirectFiles : public PosixFiles {
   // The three functions below return the alignment for direct reads from a file of open_direct(). They return
   // no value if reads go through the page cache.
   // ask_alignment() asks the system, and this back end keeps the largest answer. If the file has no direct
-  // I/O and fallback=buffered, it also turns direct I/O off for all later reads.
+  // I/O and fallback=buffered, it also turns direct I/O off for all later opens.
   // alignment() asks the system only if this back end has no answer yet.
   // likely_alignment() never asks the system. So if another file system below the same root needs a larger
   // alignment, a read there fails with EINVAL.

@@ -73,8 +73,8 @@ class AioContext {
 };
 
 // The contexts that no queue uses at present, kept for later queues. It takes about 36 ms to destroy a
-// context of any depth, because the kernel waits for RCU grace periods. They are kept so that a measured loop
-// does not include that time. Any thread may call this class.
+// context of any depth, because the kernel waits for RCU grace periods. A measured loop should not include
+// that time. Any thread may call this class.
 class IdleContexts {
  public:
   IdleContexts() = default;
@@ -107,8 +107,8 @@ class IdleContexts {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(std::move(context));
   }
-  // Destroys all kept contexts. queue() calls this when the kernel allows no more contexts, and so does the
-  // destructor. The lock is held all the time, so that no queue gets a context that is being destroyed. Up to
+  // Destroys all kept contexts. The destructor calls this, and so does queue() when the kernel allows no more
+  // contexts. The lock is held all the time, so that no queue gets a context that is being destroyed. Up to
   // 64 threads share the work, because each context takes 36 ms.
   void destroy_all() {
     const std::lock_guard lock(mutex_);
@@ -296,8 +296,9 @@ bool LibaioQueue::wait(size_t at_least) {
   return true;
 }
 
-// Completes all reads in the kernel with `sys_errno`, since otherwise the caller would wait for them for
-// ever. Then makes a new context. If that fails, the kernel refuses later reads, and blocking calls do them.
+// Makes a new context, and then completes all reads in the kernel with `sys_errno`, since otherwise the
+// caller would wait for them for ever. If no new context can be made, the kernel refuses later reads, and
+// blocking calls do them.
 void LibaioQueue::fail_all(int sys_errno) {
   const size_t depth = context_->depth();
   // The old context is destroyed first, which waits until no read writes to memory any more. The caller

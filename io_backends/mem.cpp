@@ -164,8 +164,8 @@ class MemWriter final : public Writer {
     finished_ = true;
     Result<void> done;
     PENSTOCK_TRY(catch_out_of_memory(name_, [&] {
-      // The large allocation is made before the lock is taken. Everything else is done with the lock held, so
-      // that the check of IfExists::fail and the new name are one step.
+      // The append() calls have allocated the bytes, so only small allocations are made here. All checks are
+      // done with the lock held, so that the check of IfExists::fail and the new name are one step.
       auto blob = std::make_shared<const Bytes>(std::move(bytes_));
       const auto [folder, last_part] = split_last_part(name_);
       const std::lock_guard lock(store_.mutex);
@@ -285,7 +285,7 @@ class MemNamespace final : public Namespace {
     const auto [to_folder, to_last] = split_last_part(to);
     // All checks are done before extract(), because a failure after it would lose the node. The lock is held
     // from the first check to the end, so that no other thread changes the tree meanwhile. After extract()
-    // only the allocation of the new key can fail, with a std::bad_alloc.
+    // only an allocation can fail (of the new key, or of a larger table), with a std::bad_alloc.
     const std::lock_guard lock(store_->mutex);
     if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
     if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);

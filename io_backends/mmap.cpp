@@ -1,9 +1,11 @@
-// The back end `mmap`: a folder of the operating system. Each object is mapped into memory while it is open.
+// The back end `mmap`: a folder of the operating system. Each object is mapped into memory while it is open,
+// and with keep=1 also after that.
 //
 // Threads: any thread calls the back end and an MmapReader.
 // Lock: KeptMappings::mutex_ guards the kept mappings. It is not held during an access to mapped bytes.
 // Memory: open() allocates, with keep=1 also under the lock. A read allocates only for an error.
-// Signals: an access to lost bytes raises SIGBUS. Its handler is in files/mapped_file.cpp.
+// Signals: an access to bytes that were cut off, or that the device cannot deliver, raises SIGBUS. Its
+// handler is in files/mapped_file.cpp.
 // Ctrl-C: not checked. An access to mapped bytes waits for the device, and a signal does not end the wait.
 // Crash: mapped files are only read. Objects are written as by the back end posix.
 #include <sys/mman.h>
@@ -72,8 +74,8 @@ int madvise_constant(const std::string& word) {
 using Mapping = std::shared_ptr<const MappedFile>;  // null for an empty file
 using TouchFunction = void (*)(std::span<const std::byte> bytes);
 
-// Reads from the mapping. If the file has grown since it was mapped, the new bytes are read by system calls.
-// Any thread may call it.
+// Reads from the mapping. If the file has grown since it was mapped, read_at() reads the new bytes by system
+// calls, and view() fails for them. Any thread may call it.
 class MmapReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
@@ -99,8 +101,9 @@ class MmapReader final : public PosixReader {
   TouchFunction touch_ = touch_lines;
 };
 
-// Checks after an access whether all bytes were valid. lost() alone is not enough: if a file has shrunk, the
-// rest of its last page reads as zeros without a signal. So the size of the file is checked, too.
+// Checks after an access whether all bytes were valid. lost(), which tells whether an access raised SIGBUS,
+// is not enough: if a file has shrunk, the rest of its last page reads as zeros without a signal. So the size
+// of the file is checked, too.
 Result<void> MmapReader::check_valid(uint64_t offset, uint64_t length) {
   PENSTOCK_ASSIGN(const uint64_t current_size, size());
   if (offset + length > current_size) return truncated_error(name(), offset, length);

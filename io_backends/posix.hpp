@@ -1,6 +1,6 @@
 // The common part of all back ends whose objects are files in a folder of the operating system. Such a back
-// end derives from PosixFiles and overrides the functions that differ. Those that read directly (O_DIRECT) or
-// asynchronously derive from DirectFiles (direct_files.hpp).
+// end derives from PosixFiles and overrides the functions that differ. Back ends that read directly
+// (O_DIRECT) or asynchronously derive from DirectFiles (direct_files.hpp).
 #pragma once
 
 #include <fcntl.h>

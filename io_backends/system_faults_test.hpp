@@ -1,5 +1,5 @@
 // For tests only: makes system calls fail, be short or be interrupted. The test program defines the functions
-// for these calls itself (system_faults_test.cpp), so the linker prefers them to those of the C library. They
+// for these calls itself (system_faults_test.cpp), so the linker prefers them to those of the libraries. They
 // inject faults only while an InjectedFaults exists, and only on its thread.
 #pragma once
 

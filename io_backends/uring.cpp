@@ -53,7 +53,7 @@ constexpr size_t kMaxBufferBytes = size_t{1} << 30U;  // largest buffer that the
 constexpr size_t kMaxReadBytes = INT32_MAX & ~4095;   // in bytes; the most that one request can read
 
 // Returns a number that no other thread ever has. The system's thread id is not enough: a new thread may get
-// the id of an ended one, and would be taken for the owner of its ring.
+// the id of an ended one. The queue would then take it for the owner of the ring.
 uint64_t thread_number() {
   static std::atomic<uint64_t> count{0};
   thread_local const uint64_t number = ++count;
@@ -143,8 +143,8 @@ class UringQueue final : public Queue {
   enum Step : uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
   static constexpr int kCompleteRead = std::numeric_limits<int>::min();  // Slot::result after a full read
-  // A slot of the ring's table of files. Its file stays open until another one replaces it or the queue ends:
-  // a Reader may be destroyed on any thread, but only the queue's thread may change the table.
+  // A slot of the ring's table of files. Its file stays open until another one replaces it or the queue ends.
+  // The destructor of a Reader does not clear it, because only the queue's thread may change the table.
   struct TableSlot {
     uint64_t reader_number = 0;
     uint64_t candidate_number = 0;
@@ -309,7 +309,7 @@ Result<bool> UringQueue::start_object(uint32_t index, const ReadObject& object) 
   return true;
 }
 
-// Plans the read into slot.read. Returns false if one request cannot read all bytes: the kernel would read
+// Plans the read into slot.read. Returns false if one request cannot read all bytes. The kernel would read
 // fewer and report success, and a chain that succeeds does not tell how many bytes it read.
 bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, uint64_t offset,
                                 std::span<std::byte> output) {
@@ -344,8 +344,8 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
 }
 
 // Returns the file's slot in the ring's table, or null. The file gets a slot at its kReadsUntilInTable-th
-// read. It gets none while reads of the slot's earlier file are in flight: the kernel may look up the slot
-// later, and would read the wrong file.
+// read. It gets none while reads of the slot's earlier file are in flight. The kernel may look up the slot
+// later, and would then read the wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
   const size_t table_index = size_t(reader.fd()) & (table_.size() - 1);
@@ -419,8 +419,8 @@ size_t UringQueue::reap(std::span<Completion> out, size_t at_least) {
 }
 
 // Takes the completions. If `sys_errno` is not 0, all other reads fail, because they will never complete.
-// They fail only after cut_off(), when the kernel no longer writes to their memory: the caller may free it as
-// soon as it learns of the failure. The next operation makes a new ring.
+// They fail only after cut_off(), when the kernel no longer writes to their memory. The caller may free that
+// memory as soon as it learns of the failure. The next operation makes a new ring.
 void UringQueue::take_or_fail(int sys_errno) {
   take_completions();
   if (sys_errno == 0) return;

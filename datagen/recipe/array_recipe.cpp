@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// Makes the samples of an array recipe. Each part of a sample is an array with its own random stream, so that
-// the parts of one sample also differ from each other.
+// Makes the samples of an array recipe. Each part that is made of noise has its own random stream, so that
+// such parts of one sample differ from each other.
 class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)

@@ -26,9 +26,9 @@ struct ArrayPart {
   std::optional<Noise> noise{};
   // Index of an earlier part, if this part contains the moments (mean, maximum ...) of that part. The noise
   // of the earlier part must be `floats`. This part then has one set of moments for each channel (each index
-  // of the first dimension) of the earlier part. The data set then also has a companion object with the
-  // moments of the whole stock. If neither `noise` nor `moments_of` is set, ArrayRecipeSpec::fill makes the
-  // bytes.
+  // of the first dimension) of the earlier part. The data set then also has a companion: an object next to
+  // the samples, with the moments of the whole stock of noise. If neither `noise` nor `moments_of` is set,
+  // ArrayRecipeSpec::fill makes the bytes.
   std::optional<size_t> moments_of{};
 };
 
@@ -38,8 +38,9 @@ struct ArrayRecipeSpec {
   std::vector<ArrayPart> parts;  // at most one has a variable size
   NormalSizes sizes{};           // distribution of the sizes of that part
   SampleNamer name;
-  // Fills a part for which neither `noise` nor `moments_of` is set. `out` contains zeros at first. `sample`
-  // is the random stream of the sample with number `index`. Any thread may call it.
+  // Fills a part for which neither `noise` nor `moments_of` is set; without this function, such parts are
+  // zeros. For the first sample of a maker, `out` contains zeros; later it contains the bytes of the sample
+  // before. `sample` is the random stream of the sample with number `index`. Any thread may call it.
   void (*fill)(const RandomStream& sample, uint64_t index, size_t part, std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
 };
@@ -84,8 +85,8 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// Fails with `invalid_argument` unless the setting "shape" has `dimensions` dimensions and at most 2^28
-// elements (1 GiB of f32).
+// Fails with `invalid_argument` unless the setting "shape" has `dimensions` dimensions, none of them 0, and
+// at most 2^28 elements (1 GiB of f32).
 Result<void> check_shape(std::span<const uint64_t> shape, size_t dimensions);
 
 // Writes `value` as element number `element` of the bytes of a part. Value must be the element type of the
@@ -96,8 +97,8 @@ void put_element(Value value, std::span<std::byte> out, size_t element = 0) {
   std::copy(bytes.begin(), bytes.end(), out.begin() + ptrdiff_t(element * sizeof value));
 }
 
-// The number of moments of one channel: mean, maximum, minimum and standard deviation, in this order and as
-// f32, like ClimDeepLearn's statistics script.
+// The number of moments of one channel: mean, maximum, minimum and standard deviation, as f32. ClimDeepLearn,
+// whose input the recipe `climate` imitates, stores them in this order.
 inline constexpr size_t kMoments = 4;
 
 }  // namespace penstock

@@ -68,8 +68,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   row.luma = float(leaf.colour.y);
   row.texture = float(leaf.texture) / 100.0F;
   row.raggedness = row.radius * row.radius * float(leaf.border_raggedness) / 512.0F;
-  // The largest distance from the leaf's centre that a pixel of the leaf can have: that of a box's corner, or
-  // that of the most ragged border.
+  // The largest distance that a pixel of the leaf can have from the leaf's centre. It is that of a box's
+  // corner, or that of the most ragged border.
   const float max_distance =
       row.radius * std::sqrt(leaf.is_box ? 2.0F : 1.0F + 128.0F * float(leaf.border_raggedness) / 512.0F);
   // Computes max_dy: how many rows above and below the centre can contain pixels of the leaf. A pixel of the
@@ -82,8 +82,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<uint8_t>& 
   const int max_dy = std::min(int(max_distance / std::sqrt(y_factor)) + 1, kMaxReach);
   for (int dy = -max_dy; dy <= max_dy; ++dy) {
     const auto y = uint32_t(leaf.y + dy);
-    // Computes which pixels of this row can belong to the leaf: the middle of the leaf in the row, and half
-    // of the leaf's width there, rounded up, plus one pixel.
+    // Computes which pixels of this row can belong to the leaf. `middle` is the middle of the leaf in the
+    // row. `half_width` is half of the leaf's width there, rounded up, plus one pixel.
     const auto dy_float = float(dy);
     const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * y_factor, 0.0F);
     const int middle = int(-skew * dy_float);
@@ -113,9 +113,9 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
   std::vector<uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
   std::array<Colour, 256> colours{};
-  // Leaves of each octave of radii must paint the same area in total, because the number of leaves with a
-  // radius r must fall as r^-3. So the next leaf is always from the octave that has painted the least area.
-  // This also mixes large and small leaves, so that they cover each other.
+  // The number of leaves with a radius r must fall as r^-3. Then the leaves of each octave of radii paint the
+  // same area in total. So the next leaf is always from the octave that has painted the least area. This also
+  // mixes large and small leaves, so that they cover each other.
   const int64_t wanted_area = int64_t(kSceneryArea) * style.layers_percent / 100;
   std::array<int64_t, kSceneryBits> painted_area{};
   unsigned octave_count = 0;
@@ -128,8 +128,8 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
     const int octave_radius = style.max_radius >> octave;
     const int radius = std::max(draws.between(octave_radius / 2, octave_radius), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
-    // The index of a pixel's colour has one byte. So only the first 256 leaves have colours of their own, and
-    // later leaves use these colours again. A viewer does not notice this.
+    // The index of a pixel's colour has one byte. So only the first 256 leaves have Cb and Cr of their own,
+    // and later leaves use these values again. A viewer does not notice this.
     const uint8_t index = uint8_t(leaf_number % 256);
     if (leaf_number < 256)
       colours[index] = leaf.colour;

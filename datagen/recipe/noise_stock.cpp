@@ -27,7 +27,7 @@ using Part = std::array<int32_t, kPartElements>;
 // random points between -2^18 and 2^18, joined by straight lines. The sum of twelve octaves is between -2^22
 // and 2^22, and its deviation is about 1.7 * 2^18.
 // Octaves are added from the coarsest to the finest. For the next octave, the middle of each line becomes one
-// more point, to which a random value is added.
+// more point. Then a random value is added to every point, old and new.
 class NoiseRing {
  public:
   NoiseRing(size_t elements, const RandomStream& random) : elements_(elements) {

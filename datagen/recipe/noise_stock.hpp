@@ -67,8 +67,8 @@ class NoiseStock {
   // stamps: no element of an array is outside this range.
   Moments moments() const;
   // Writes stamp number `n` of an array to `out`. In the array, the stamp replaces the start of `block`. Its
-  // elements are valid and similar to those that they replace. They contain at least 64 random bits of
-  // `stamps`.
+  // elements are valid for the kind of noise. For `bytes` and `floats` they are also similar to those that
+  // they replace. They contain at least 64 random bits of `stamps`.
   void stamp(size_t block, const RandomStream& stamps, uint64_t n, std::byte* out) const;
 
  private:
@@ -83,15 +83,15 @@ class NoiseStock {
 };
 
 // Makes arrays by joining blocks of a stock, which must outlive it. Only one thread at a time may use it.
-// Takes 48 bytes of memory for each 4 KiB of the largest array (304 for `classes`).
+// Takes 48 bytes of memory for each 4 KiB of the largest array (288 for `classes`).
 class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // Makes an array of `bytes` bytes from the random numbers of `stream`, and its checksums. The array begins
+  // Makes an array of `bytes` bytes from the random numbers of `stream`, and its CRC32C. The array begins
   // with a random block of the stock. The next blocks follow in the order of the stock, which begins again
-  // after its last block. Arrays of two streams never contain the same 4 KiB, at whatever offsets these
-  // begin. The result is valid until the next call.
+  // after its last block. Arrays of two streams never contain the same 4 KiB, at whatever offset in each
+  // array. The result is valid until the next call.
   const FieldBytes& make(const RandomStream& stream, uint64_t bytes);
 
   // The moments of the elements [begin, end) of the last array that was made. Its time grows

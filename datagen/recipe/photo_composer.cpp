@@ -35,8 +35,8 @@ uint32_t rounded_width(uint32_t width) {
 }
 
 // One of the few quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the
-// scenery. A picture with fewer bytes per pixel gets more rows, and a picture with more bytes per pixel gets
-// fewer rows, so that its size is right.
+// scenery. A picture with fewer bytes per pixel than this gets more rows, so that its size is right; one with
+// more gets fewer rows.
 struct Quantizer {
   int percent;
   double bytes_per_pixel;
@@ -119,7 +119,8 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(uint32_t width, int 
 }
 
 // Returns the first whole strip that the current sample does not use yet. Searches from number `first` on,
-// and continues with strip 0 after the last strip. Returns `first` if the sample already uses all strips.
+// and continues with strip 0 after the last whole strip. Returns `first` if the sample already uses all whole
+// strips.
 uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const {
   const auto whole_strips = uint32_t(copy.stock->whole_strips);
   for (uint32_t i = 0; i < whole_strips; ++i) {
@@ -130,7 +131,7 @@ uint32_t PhotoComposer::next_unused(const ClassCopy& copy, uint32_t first) const
 }
 
 // Among the strips that the current sample does not use yet, returns the one whose size is closest to
-// `bytes`.
+// `bytes`. If the sample already uses all strips, returns the largest.
 uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const {
   const std::vector<uint32_t>& by_size = copy.stock->by_size;
   const auto size = [&](size_t i) { return double(copy.stock->sorted_sizes[i]); };
@@ -148,8 +149,8 @@ uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const
 }
 
 // Chooses the strips of the current sample. First adds random whole strips, as long as more than two of the
-// largest strips fit. Then fills the rest with a single strip, or with a whole strip and a last strip. Tries
-// several such pairs, and takes what fits best.
+// largest strips fit and the height stays below the limit of JPEG. Then fills the rest with a single strip,
+// or with a whole strip and a last strip. Tries up to kStripTries such pairs, and takes what fits best.
 void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
   const auto bytes_of = [&](uint32_t strip_index) { return double(stock.strips[strip_index].bytes); };

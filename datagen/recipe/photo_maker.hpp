@@ -15,8 +15,9 @@
 namespace penstock {
 
 // Makes samples of one field: a baseline JPEG with 4:2:0. The quantizer percentage, a whole number from 2 to
-// 192, is chosen to give the wanted size. The size is within 4% of photo_bytes(), if any percentage gives
-// such a size (from 2 to 3 the size falls by 10%). The scenery must outlive the maker.
+// 192, is chosen to give the wanted size. A picture is encoded at most twice, so its size is usually, but not
+// always, within 4% of photo_bytes(). From percentage 2 to 3 alone, the size falls by 10%. The scenery must
+// outlive the maker.
 class PhotoMaker final : public SampleMaker {
  public:
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)

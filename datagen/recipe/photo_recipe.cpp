@@ -14,8 +14,8 @@ PhotoRecipe::PhotoRecipe(PhotoRecipeSpec spec) : spec_(std::move(spec)), stream_
 
 namespace {
 
-// Fails if pictures that are encoded one by one cannot be as small as `sizes` requires, even with the
-// coarsest quantizer.
+// Pictures that are encoded one by one have about 2500 bytes or more, even with the coarsest quantizer. Fails
+// if more than one picture in a hundred of a data set with these `sizes` would have to be smaller.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
   constexpr double kMinBytes = 2500;
   constexpr double kSmallestQuantile = 0.01;
@@ -61,8 +61,8 @@ uint64_t PhotoRecipe::bytes_expected(uint64_t index) const {
   return uint64_t(photo_bytes(spec_.sizes, stream_, index));
 }
 
-// Makes a maker for the calling thread. Any thread may call it. If memory runs out (std::bad_alloc), the
-// error is `exhausted`.
+// Makes a maker for the calling thread. Any thread may call this function. If memory runs out
+// (std::bad_alloc), the error is `exhausted`.
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
     // The first thread makes the scenery, and the others wait for it here. If making it throws, the next

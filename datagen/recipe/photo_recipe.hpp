@@ -1,4 +1,4 @@
-// Recipes of photographs. They differ only in the number, sizes and names of their pictures.
+// Recipes of pictures. They differ in the number, sizes, names and encoding of their pictures.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ struct PhotoRecipeSpec {
   uint64_t seed = 0;
   unsigned threads = 0;  // like RecipeRequest::threads
   PhotoSizes sizes;
-  // True if pictures are joined from encoded strips (PhotoComposer). False if each picture is painted and
-  // encoded on its own.
+  // True if JPEG pictures are joined from encoded strips (PhotoComposer). False if each picture is painted
+  // and encoded on its own. It does not matter for PNG or if `maker` is set: then each picture is made on its
+  // own.
   bool is_composed = true;
   SampleNamer name{};
   // Makes a maker of pictures that are not photographs. If it is nullptr, the recipe uses a maker of

@@ -37,8 +37,8 @@ PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const
   layer.x = uint32_t(draws.between(0, kMask / 2)) * 2;
   layer.y = uint32_t(draws.between(0, kMask / 2)) * 2;
   const int contrast = draws.between(40, 74);
-  // `contrast` moves values away from a middle grey (120) or towards it. `light` corrects for this, and
-  // contains a random amount that makes all values lighter or darker.
+  // Values are multiplied by `contrast` / 64. `light` then moves them so that a middle grey (120) stays the
+  // same, and adds a random amount that makes all values lighter or darker.
   layer.contrast = narrow(contrast);
   layer.light = narrow(120 - 120 * contrast / 64 + draws.between(-44, 32));
   layer.grain = narrow(front ? draws.between(6, 26) : draws.between(0, 12));

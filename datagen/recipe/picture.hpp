@@ -30,8 +30,8 @@ class PicturePainter {
   explicit PicturePainter(const Scenery& scenery) : scenery_(scenery) {}
 
   // Paints the picture that the random numbers of `stream` determine. Pictures of two streams differ, because
-  // positions, light and border are random. A picture with a side above kScenerySide shows parts of the
-  // scenery twice, but never repeats as a whole.
+  // positions, light and border are random. A picture with a side above kScenerySide repeats itself after
+  // kScenerySide pixels, except near the border between foreground and background.
   void paint(RandomStream stream, uint32_t width, uint32_t height, YccImage& out);
 
  private:

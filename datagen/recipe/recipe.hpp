@@ -90,9 +90,9 @@ struct RecipeInfo {
   // are always small.
   std::span<const RecipeSetting> small_settings = {};
   double mean_sample_bytes;  // only for --list; --bytes adds up bytes_expected()
-  // CRC32C of some samples, names and labels, and of the facts that shape their objects. If it has changed
-  // since an unfinished data set was started, that data set cannot be resumed. The contract test computes it,
-  // and prints the new value if it is not the one given here.
+  // CRC32C of some samples, names and labels, of the companions, and of settings that change the objects. If
+  // it has changed since an unfinished data set was started, that data set cannot be resumed. The contract
+  // test computes it, and prints the new value if it is not the one given here.
   uint32_t fingerprint;
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };

@@ -14,10 +14,10 @@ namespace penstock {
 // arithmetic and exactly rounded operations. It is immutable, so any thread may use it. Making it takes about
 // 0.13 s of processor time (with AVX2) and 13 MiB of memory; throws std::bad_alloc if memory runs out.
 //
-// The canvases are "dead leaves": opaque shapes of random position, colour and texture on top of one another.
-// Their radii r are drawn with density r^-3. Such pictures have edges, flat parts and the scale-free 1/f^2
-// power spectrum, like photographs (Ruderman, Origins of scaling in natural images, Vision Research 1997;
-// Lee, Mumford, Huang, Occlusion models for natural images, IJCV 2001).
+// All canvases except the clouds are "dead leaves": opaque shapes of random position, colour and texture on
+// top of one another. Their radii r are drawn with density r^-3. Such pictures have edges, flat parts and the
+// scale-free 1/f^2 power spectrum, like photographs. Sources: Ruderman, Origins of scaling in natural images,
+// Vision Research 1997; Lee, Mumford, Huang, Occlusion models for natural images, IJCV 2001.
 struct Scenery {
   explicit Scenery(uint64_t seed, unsigned threads = 0);  // threads = 0: as many as there are processors
 

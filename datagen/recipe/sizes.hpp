@@ -54,10 +54,10 @@ struct ClassCount {
   uint64_t samples = 0;  // number of samples in the real data set
 };
 
-// Assigns a class to each sample, and a number within the class. Each class has as many samples as in the
-// real data set. The seed shuffles the order in which the classes occur. After as many samples as the real
-// data set has, the same order of classes repeats, with higher numbers within the classes. `classes` must
-// outlive this object.
+// Assigns a class to each sample, and a number within the class. The seed shuffles the order in which the
+// classes occur. Among the first N samples (N: the size of the real data set), each class has as many samples
+// as in the real data set. After that the same order of classes repeats, with higher numbers within the
+// classes. `classes` must outlive this object.
 class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, uint64_t seed);

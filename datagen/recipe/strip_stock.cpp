@@ -52,8 +52,8 @@ std::array<uint32_t, 8> flip_effects() {
 }
 
 // Number of whole strips that are cut from a sheet. It is higher for small pictures, so that they differ as
-// much from each other as large ones. In small pictures, every end strip has one row of coding units. End
-// strips then have about the same size in bytes, so only whole strips make the sizes differ.
+// much from each other as large ones. In small pictures, every end strip has one row of coding units, or
+// there are no end strips. So only whole strips make the sizes of small pictures differ.
 uint32_t strips_per_sheet(uint32_t width) {
   constexpr uint32_t kSheetPixels = 48'000;
   constexpr uint32_t kMinStrips = 4;
@@ -82,9 +82,9 @@ uint32_t cut_count(uint32_t width) {
 // time to fill.
 class StripStock::SharedCodes {
  public:
-  // Returns the tables. The first call makes them from `header`, and holds the lock while it does so: other
-  // threads need the tables too, so they must wait anyway. The tables never change after that, so callers use
-  // the pointer without the lock.
+  // Returns the tables. The first call makes them from `header`. It holds the lock meanwhile, because other
+  // threads need the tables too and must wait anyway. The tables never change after that, so callers use the
+  // pointer without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
@@ -236,9 +236,9 @@ void append(StripClass& joined, StripClass part) {
   joined.whole_strips += part.whole_strips;
 }
 
-// Joins all cuts into one class. It joins them in the order of their numbers, not in the order in which
-// threads made them, so that the class depends only on its parameters. The thread that ends the last cut of a
-// ClassSlot calls it with the lock held.
+// Joins all cuts into one class. It joins them in the order of their numbers, so that the class does not
+// depend on which thread made which cut. The thread that ends the last cut of a ClassSlot calls this function
+// with ClassSlot::mutex_ held.
 Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   StripClass joined;
   for (Result<StripClass>& cut : cuts) {

@@ -8,8 +8,8 @@
 //
 // Strips can follow each other without a restart marker. In a JPEG, DC values are coded as differences from
 // the DC values before them; at the start of a picture, these count as zero. The last coding unit of each
-// strip is grey, so the DC values before the next strip are zero too. Its codes also fill the strip's last
-// byte.
+// strip is grey, so the DC values before the next strip are zero too. The codes of this grey unit also fill
+// the strip's last byte.
 //
 // Each strip has a list of bits that may be flipped (jpeg_intervals.hpp). The flips make samples different
 // although they share strips: no two samples have an equal file system block. The bits are in groups, so that
@@ -35,9 +35,10 @@
 
 namespace penstock {
 
-// The number of rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Strips
-// have few rows, so that the stock is small and fits into faster caches. Even in the widest pictures, a strip
-// has fewer than 2^16 coding units, so that a 16-bit number can count them.
+// The number of rows of a whole strip, for a picture of this width. A usual picture of 250 to 4,000 pixels
+// width has 10 to 20 strips. Strips have few rows, so that the stock is small and fits into faster caches.
+// Even in the widest pictures, a strip has fewer than 2^16 coding units, so that a 16-bit number can count
+// them.
 constexpr uint32_t strip_rows(uint32_t width) {
   constexpr uint32_t kMostRows = 16;
   // The most coding units in a row, because a JPEG has at most 65500 pixels in a line.

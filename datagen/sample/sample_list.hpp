@@ -49,8 +49,9 @@ class SampleList {
   std::vector<Sample> samples_;
 };
 
-// How many of `objects` objects a reader may hold open: a quarter of the descriptors that this process may
-// have, but at least 16 and at most 65,536. It is 64 if the limit is unknown.
+// How many of `objects` objects a reader may hold open. It is a quarter of the descriptors that this process
+// may have, but at least 16 and at most 65,536. It is 64 if the limit is unknown. It is never more than
+// `objects`.
 uint64_t max_open_objects(uint64_t objects);
 
 }  // namespace penstock

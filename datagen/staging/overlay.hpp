@@ -1,6 +1,6 @@
-// An overlay is a corpus whose objects are on two tiers: those of a staging plan on the fast tier, all others
-// on the slow one. With --overlay PLAN, `read` and `train` read from it instead of from the corpus's own
-// tier.
+// An overlay is a corpus whose objects are on two tiers. Those of a staging plan are on the fast tier, all
+// others are on the slow one. With --overlay PLAN, `read` and `train` read from the overlay instead of from
+// the corpus's own tier.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ inline constexpr OptionSpec kOverlayOption{
 // tier needs no folder.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
-// Opens a tier of a plan, with the name that it has in the plan. No other open tier may have this name. Fails
-// with `invalid_argument` if the tier's path leads to a different folder than when the plan was made. Fails
-// with `not_found` if the folder is missing.
+// Opens a tier of a plan, with the name that it has in the plan. Fails with `invalid_argument` if the tier's
+// path leads to a different folder than when the plan was made. Fails with `not_found` if the folder is
+// missing.
 Result<Tier> open_planned_tier(const PlannedTier& planned);
 
 // Describes how a file of the slow tier differs from what the plan says. Returns "" if it does not differ.

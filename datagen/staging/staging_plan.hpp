@@ -33,7 +33,8 @@ struct PlannedFile {
 };
 
 // The predicted gain of one epoch. Here an epoch is one pass over the files that the profiled session read.
-// Rates and times are those of the program's own threads.
+// The times of epochs are for the program's own number of threads, and copy_s is for the threads of `stage
+// apply`.
 struct PredictedGain {
   double before_s = 0;  // seconds that an epoch takes with all files on the slow tier
   double after_s = 0;
@@ -66,9 +67,9 @@ Json predicted_json(const PredictedGain& gain);
 // One line of JSON that ends with its own CRC32C (results/record/record.hpp), and a newline.
 std::string staging_plan_text(const StagingPlan& plan);
 
-// Parses the text of a plan. Fails with `corrupt` if the line is truncated, changed or no plan, if a name
-// leads out of its tier, or if a name occurs twice. Fails with `unsupported` for a format other than
-// kStagingPlanVersion. `where` names the source of the text, for messages.
+// Parses the text of a plan. Fails with `corrupt` if the line is truncated, changed or no plan. The same
+// error means that a name leads out of its tier, occurs twice or is not in order. Fails with `unsupported`
+// for a format other than kStagingPlanVersion. `where` names the source of the text, for messages.
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where);
 
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path);

@@ -20,13 +20,13 @@ struct FreeSpace {
   uint64_t bytes_on_device(uint64_t object_bytes) const;
 };
 
-// The space that this user may use. It is counted as on ext4, XFS and tmpfs: each object takes whole blocks
-// and one inode. Storage that packs small objects together takes less, but is counted in the same way. Fails
-// if the back end does not report free space.
+// The space that this user may use. On ext4, XFS and tmpfs, each object counts as whole blocks and one inode.
+// On other storage, and if the option `capacity` of the back end is the limit, each object counts as its own
+// bytes. Fails if the back end does not report free space.
 Result<FreeSpace> free_space_of(Backend& backend);
 
-// Returns `error`, with a better message if it is ENOSPC and the tier has free bytes but almost no free
-// inodes: then the message also says that the inodes are used up.
+// Returns `error`. If it is ENOSPC and the tier has free bytes but almost no free inodes, the message also
+// says that the inodes are used up.
 Error describe_full_tier(Backend& backend, Error error);
 
 }  // namespace penstock

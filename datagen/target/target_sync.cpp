@@ -1,6 +1,6 @@
 // Threads: one thread calls begin(), sync() and sync_before_checks(). Several threads call drop_from_cache(),
 // which only reads members. There is no lock.
-// Memory: begin() allocates the path, and errors allocate their message.
+// Memory: begin() and drop_from_cache() allocate paths, and errors allocate their message.
 // Ctrl-C: not checked. syncfs() and the write-back in evict() can wait for the device for a long time.
 // Crash: objects published with object_durability() are durable only after sync() has succeeded. Callers
 // write the manifest only after that.

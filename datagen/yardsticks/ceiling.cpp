@@ -142,7 +142,8 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
   return streamed_loop(plan_, shape_, control);
 }
 
-// The time to make queues is not counted: a real reader also makes its queues before its clock starts.
+// The time to open objects and to make queues is not counted: a real reader also does this before its clock
+// starts.
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));

@@ -30,9 +30,9 @@ struct ReadPlan {
   std::function<uint64_t(uint64_t n)> order;
 };
 
-// The Readers of open objects, if samples are ranges of objects: entry i is for object i. Only the first
-// objects of the corpus have an entry; the others are opened anew for each read. Empty if samples are whole
-// objects.
+// The Readers of open objects, if samples are ranges of objects: entry i is for object i. If there are more
+// objects than max_open_objects() allows, only the first have an entry, and the others are opened anew for
+// each read. Empty if samples are whole objects.
 using OpenObjects = std::vector<std::unique_ptr<Reader>>;
 Result<OpenObjects> open_objects(const ReadPlan& plan);
 
@@ -41,8 +41,8 @@ Result<OpenObjects> open_objects(const ReadPlan& plan);
 Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, uint32_t object,
                           std::unique_ptr<Reader>& own_reader);
 
-// When a loop ends: at the first of these limits that it reaches. Reads in flight are finished. SIGINT
-// (Ctrl-C) ends every loop.
+// When a loop ends: after `samples` reads or at `deadline`, whichever is first. Reads in flight are finished.
+// SIGINT (Ctrl-C) ends every loop.
 struct LoopEnd {
   // Number of the first read. With it, a loop continues after the reads of an earlier loop.
   uint64_t first_read = 0;
@@ -55,13 +55,13 @@ struct LoopEnd {
 struct LoopDone {
   uint64_t samples = 0;
   uint64_t bytes = 0;
-  // The time that making the queues took, before the first read. The caller subtracts it from the time that
-  // it measured.
+  // The time before the first read in which objects were opened and queues made. The caller subtracts it from
+  // the time that it measured.
   std::chrono::nanoseconds queue_setup_time{0};
 };
 
-// Whether loops may use system calls instead of the back end. The back end must have native paths, and its
-// files must have the same bytes as its objects.
+// Whether loops may use system calls instead of the back end. The back end must have native paths. It must
+// neither be emulated nor bypass the page cache, because plain system calls would read in another way.
 bool can_use_system_calls(const Backend& backend);
 // Opens the root folder, for open_object(); may only be called if can_use_system_calls() is true.
 Result<Fd> open_root(const ReadPlan& plan);

@@ -15,8 +15,7 @@ Error bad_name(std::string_view name, std::string_view why) {
                     "not an object name: '" + std::string(name) + "' " + std::string(why));
 }
 
-// Whether `name` is relative and at most 1024 bytes long, has no zero byte, and each part between two '/' has
-// 1 to 255 bytes and is not "." or "..". The function runs for every sample, so it is one simple loop.
+// Does all checks of check_object_name() in one simple loop, because it runs for every sample.
 bool is_object_name(std::string_view name) {
   if (name.size() > kMaxNameBytes) return false;
   size_t part_bytes = 0;  // bytes in the current part, between two '/'

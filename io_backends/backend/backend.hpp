@@ -2,8 +2,8 @@
 //
 // A Backend turns object names into Readers, Writers, Queues and a Namespace below one root, and lists what
 // it can do. It never measures time, and knows nothing of samples or formats. A name is relative: it has no
-// leading '/', and none of its parts between two '/' is "." or "..". A back end refuses any other name with
-// invalid_argument before it does anything.
+// leading '/', and none of its parts between two '/' is "." or "..". If check_object_name() refuses a name,
+// the back end returns invalid_argument and does nothing else.
 //
 // Threads: any thread may call a Backend, its Namespace and its Readers at any time. Only one thread at a
 // time may call a Writer or a Queue. Everything that a Backend has made must be destroyed before the Backend.
@@ -60,7 +60,7 @@ class Reader {
 
   // Returns `length` bytes from `offset` without a copy: the span shows the memory in which the object
   // already is. The span stays valid as long as the Reader exists. If the object is shortened meanwhile, the
-  // bytes after its new end read as zeros, and the next call of the Reader fails. Needs Caps::zero_copy.
+  // bytes after its new end read as zeros, and later calls for these bytes fail. Needs Caps::zero_copy.
   virtual Result<std::span<const std::byte>> view(uint64_t offset, uint64_t length);
 
   // Does the same as read_at(), but all ranks of the job call it together for the same object. A rank that
@@ -160,8 +160,8 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
 // Returns all bytes of an object. Fails with `corrupt` if it has more than `max_bytes` bytes.
 Result<std::string> read_text(Backend& backend, std::string_view name, uint64_t max_bytes);
 
-// Fails with invalid_argument unless `name` is a proper object name: relative, at most 1024 bytes long, and
-// each part between two '/' has 1 to 255 bytes and is not "." or "..".
+// Fails with invalid_argument unless `name` is a proper object name. It is relative, at most 1024 bytes long,
+// and has no zero byte. Each part between two '/' has 1 to 255 bytes and is not "." or "..".
 Result<void> check_object_name(std::string_view name);
 // Does the same as check_object_name(), but also allows "" (the root).
 Result<void> check_folder_name(std::string_view name);

@@ -14,7 +14,7 @@
 namespace penstock {
 
 // Describes a back end to the registry of back ends. make() returns the back end, or an error if it cannot
-// work on this machine. make() does no other work, and the root folder need not exist yet. `path` is the part
+// work on this machine. The root folder need not exist yet, and make() does not create it. `path` is the part
 // of a TIER after "NAME=BACKEND:".
 struct BackendInfo {
   std::string_view name;

@@ -11,9 +11,9 @@
 namespace penstock {
 
 // Counts the bytes that a back end has read and written. Adding is one relaxed add on the thread's own cache
-// line (for up to 64 threads; more threads share lines). sum() is exact when no thread is adding. A thread
-// gets a number when it first adds to any counter; in every counter that number chooses the thread's cache
-// line.
+// line. Threads share lines if more than 64 threads of the process ever add. sum() is exact when no thread is
+// adding. A thread gets a number when it first adds to any counter; in every counter that number chooses the
+// thread's cache line.
 class MovedCounter {
  public:
   void add_read(uint64_t bytes) { my_shard().read.fetch_add(bytes, std::memory_order_relaxed); }

@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Counts unsigned values (nanoseconds, bytes) of the full 64-bit range. A bucket is as wide as 1/64 (1.6%) of
-// its values; each value below 128 has a bucket of its own. A histogram takes 30 KiB. add() is a few
-// instructions. Only one thread may use a histogram: give each thread its own and merge them at the end.
+// Counts unsigned values (nanoseconds, bytes) of the full 64-bit range. A bucket is at most as wide as 1/64
+// (1.6%) of its values; each value below 128 has a bucket of its own. A histogram takes 30 KiB. add() is a
+// few instructions. Only one thread may use a histogram: give each thread its own and merge them at the end.
 class Histogram {
  public:
   void add(uint64_t value) {

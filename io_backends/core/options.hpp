@@ -60,8 +60,9 @@ struct OptionWord {
   std::string value;
 };
 
-// The values of parsed options. To read an option that the table lacks, or by the function for another type,
-// is a bug: an assert fails. The values never change after parse(), so any thread may read them.
+// The values of parsed options. It is a bug to read an option that the table lacks, or to read it by the
+// function for another type: an assert fails. The values never change after parse(), so any thread may read
+// them.
 class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";

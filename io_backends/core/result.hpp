@@ -1,5 +1,6 @@
-// Errors are values: a function that can fail returns a Result<T>. Exceptions are thrown only if memory
-// runs out (std::bad_alloc) and by libraries. error_of() turns a caught exception into an Error.
+// Errors are values: a function that can fail returns a Result<T>. Exceptions come only from lack of memory
+// (std::bad_alloc), from libraries, and from parsers that catch their own. error_of() turns a caught
+// exception into an Error.
 #pragma once
 
 #include <fmt/core.h>
@@ -34,8 +35,8 @@ enum class Errc : uint8_t {
 
 std::string_view errc_name(Errc code);
 
-// The exit code of a command that ends with this error: 1 for a failure, 2 for wrong usage, 77 for what this
-// build or machine does not support.
+// The exit code of a command that ends with this error: 2 for wrong usage or a bug in Penstock, 77 for what
+// this build or machine does not support, 1 for any other failure.
 int exit_code(Errc code);
 
 // An error. Its text names the operation and the object: "cannot open 'n01440764/x.jpg'". It is cheap to
@@ -59,7 +60,7 @@ Error make_error(Errc code, fmt::format_string<First, Rest...> format, First&& f
 }
 // Turns a caught exception into an error, for functions that no exception may leave. If memory or threads ran
 // out, the error is `exhausted`. For a std::system_error with another errno, errno_error() chooses the kind.
-// Any other exception becomes `internal`, because no code throws one on purpose.
+// Any other exception becomes `internal`, because no code lets one out on purpose.
 Error error_of(const std::exception& thrown);
 
 // Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result is

@@ -33,7 +33,7 @@ Result<double> parse_real(std::string_view text);
 // "1,2,8..64*2".
 Result<std::vector<uint64_t>> parse_list(std::string_view text);
 
-// Formats for people, with at least two significant digits: "1.8 GiB", "112 KiB", "512 B".
+// Formats for people; from 1 KiB on, with at least two significant digits: "1.8 GiB", "112 KiB", "512 B".
 std::string format_size(uint64_t bytes);
 // Does the same as format_size(), for any finite number of bytes. With `si` it uses powers of 1000: "1.8 GB".
 std::string scaled_size(double bytes, bool si);

@@ -1,6 +1,6 @@
-// The framing of records in TFRecord files and TensorBoard's event files: length (8 bytes), masked CRC32C of
-// the length (4), payload, masked CRC32C of the payload (4), all little endian. Source: TensorFlow's guide,
-// "TFRecords format details".
+// The framing of records in TFRecord files and TensorBoard's event files. A record is its length (8 bytes),
+// the masked CRC32C of the length (4), the payload, and the masked CRC32C of the payload (4). Numbers are
+// little endian. Source: TensorFlow's guide, "TFRecords format details".
 #pragma once
 
 #include <array>

@@ -51,7 +51,7 @@ struct CommandContext {
 // run() returns the exit code of finished work: 0 if it succeeded, 1 if a check failed, or a code of the
 // command's own. If run() returns an Error, the main program prints it and exits with the code that
 // exit_code() gives for it. A command that a signal interrupts writes the results that it has and returns 0
-// or 1; the main program then exits with 128 + the signal's number.
+// or 1. The main program then exits with 128 + the signal's number.
 struct CommandInfo {
   std::string_view name;  // the words after "penstock": "read", "checkpoint gc"
   std::string_view summary;
@@ -69,8 +69,9 @@ struct CommandInfo {
   bool runs_on_ranks = false;  // true: the command may run as one job of several ranks
   bool has_placement = false;  // true: the command has placement_options(), but is no measuring command
   // Returns the subcommands; the pointer is null if the command has none. A command with subcommands has no
-  // options, arguments and run() of its own: each subcommand has them. But `measures`, `runs_on_ranks`,
-  // `findings` and `metrics` of the command apply to all its subcommands.
+  // options and no run() of its own: each subcommand has them. `findings` and `metrics` of the command apply
+  // to all its subcommands. `measures` and `runs_on_ranks` must be true both in the command and in each
+  // subcommand to which they apply.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
   // Parameters in the command's records that the run finds out, such as the number of processes. They do not
   // describe the work, but all other parameters that are not options describe it.

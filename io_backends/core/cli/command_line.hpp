@@ -46,8 +46,8 @@ const OptionSpec* find_option(const CommandInfo& command, std::string_view name)
 
 // Parses the words after the command's name. `config`: the flags of a configuration file. Such a flag counts
 // only if the command line does not have it. Flags of other subcommands in `config` are ignored.
-// Errors: an unknown flag (the error names the nearest valid one and lists all); too few or too many
-// arguments (it names the expected ones); an option that only other subcommands take (it names them).
+// Errors: an unknown flag (the error names the nearest valid flag and lists all); too few or too many
+// arguments; an option that only other subcommands take (the error names these).
 Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<const std::string> words,
                                        std::span<const OptionWord> config);
 

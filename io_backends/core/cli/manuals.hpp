@@ -43,8 +43,8 @@ std::string joined_name(const CommandInfo& command, char separator);
 // What a shell offers as the value of an option.
 enum class ValueKind : uint8_t { none, anything, words, file, folder, tier };
 ValueKind value_kind(const OptionSpec& spec);
-// Returns the values that a shell offers for an option of ValueKind::words: "iec" and "si" if its value is
-// "iec|si"; 0 and 1 if it is a boolean.
+// Returns the values that a shell offers for an option of ValueKind::words. They are "iec" and "si" if the
+// option's value is "iec|si", and 0 and 1 if it is a boolean.
 std::vector<std::string_view> value_choices(const OptionSpec& spec);
 
 }  // namespace penstock

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// Returns the length in bytes of the UTF-8 character at the beginning of the text; 0 if the text does not
-// begin with a valid one (RFC 3629: no surrogates, no overlong forms).
+// Returns the length in bytes of the UTF-8 character at the beginning of the text. Returns 0 if the text does
+// not begin with a valid one (RFC 3629: no surrogates, no overlong forms).
 size_t utf8_length(std::string_view text);
 
 // Returns the text as one line. Control characters and bytes that are not UTF-8 are escaped ("\n", "\x1b"),

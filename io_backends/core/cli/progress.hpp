@@ -1,5 +1,5 @@
-// Shows the progress of long work on stderr, and prints warnings and notes. The progress is one line that is
-// redrawn at most ten times a second.
+// Shows the progress of long work on stderr, and prints warnings and notes. The progress is one line. Work
+// redraws it at most ten times a second, and a new note redraws it at once.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// A progress line on stderr. advance() costs one relaxed atomic add, and sometimes a redraw, so a loop may
-// call it for each sample. Any thread may call the functions. The destructor erases the line. Nothing is
-// printed if `shown` is false.
+// A progress line on stderr. advance() costs one relaxed atomic add and, if `shown` is true, a read of the
+// clock and sometimes a redraw. So a loop may call it for each sample. Any thread may call the functions. The
+// destructor erases the line. Nothing is printed if `shown` is false.
 class Progress {
  public:
   // `total`: the amount of work; 0 if it is not known, and then the line shows no percentage and no remaining
@@ -41,8 +41,8 @@ class Progress {
 };
 
 // warn() prints "penstock: warning: TEXT" on stderr, note() prints "penstock: TEXT"; printable() escapes the
-// text. If a progress line is shown, it is erased first and drawn again below the text. Any thread may call
-// them.
+// text. If a progress line is shown, it is erased first. The next redraw shows it below the text. Any thread
+// may call them.
 void warn(std::string_view text);
 void note(std::string_view text);
 void note_once(std::string_view text);  // prints each text only once in this process
