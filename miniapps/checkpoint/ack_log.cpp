@@ -2,7 +2,7 @@
 // thread that has just committed or drained a checkpoint, one call at a time.
 // Lock: none in this file. The caller of write_line() holds CheckpointLedger::acknowledge_mutex_.
 // Memory: each line and each error allocates.
-// Ctrl-C: not checked. Every system call but the fsync of the folder is repeated after EINTR.
+// Ctrl-C: not checked. Every system call but fstat() and the fsync of the folder is repeated after EINTR.
 // Crash: the folder is synced before the first line is written. Each line is one write(), and fdatasync()
 // makes it durable before its level is acknowledged. So the level of a torn line was never acknowledged, and
 // the next log_acknowledgements() removes the line.

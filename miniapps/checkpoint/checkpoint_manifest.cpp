@@ -34,7 +34,7 @@ Error wrong_file(std::string_view object, std::string_view why) {
 }
 
 // Joins the checksums of all chunks, with 8 hexadecimal digits for each. A short form is needed: a checkpoint
-// of 1 TB has 250,000 checksums.
+// of 1 TB has about 240,000 checksums.
 std::string hex_of(const std::vector<uint32_t>& chunks) {
   std::string text;
   text.reserve(chunks.size() * kCrcDigits);

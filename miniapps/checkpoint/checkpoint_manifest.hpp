@@ -45,7 +45,7 @@ Result<CheckpointId> parse_checkpoint_folder(std::string_view folder);
 // invalid_argument. A checkpoint is in the folder "ckpt/<run>/<folder_of(id)>" of its store.
 Result<void> check_run_name(std::string_view run);
 
-// Checks the name of a file in a checkpoint: at most 200 printable ASCII characters without '/', not
+// Checks the name of a file in a checkpoint: 1 to 200 printable ASCII characters without space and '/', not
 // beginning with '.' or "part-", and not "MANIFEST"; else invalid_argument.
 Result<void> check_checkpoint_file_name(std::string_view name);
 
@@ -62,8 +62,8 @@ struct CheckpointFile {
 bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
 
 // Where the training is in its data, and its seed: all that a restart needs to continue with exactly the next
-// sample. No other state of random numbers is needed: each one is calculated from the seed and an index
-// (random.hpp).
+// sample. The state of a random number generator is not needed: each random number is calculated from the
+// seed and an index (random.hpp).
 struct TrainerState {
   uint64_t epoch = 0;
   uint64_t step_of_epoch = 0;  // steps of the epoch that are done
@@ -106,8 +106,8 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
 // Returns JSON text and, on its own line, the CRC32C of the text before it.
 std::string serialize(const CheckpointManifest& manifest);
 
-// The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, the name, and a
-// fixed number of other bytes.
+// The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, 2 bytes for each
+// character of the name (JSON may escape it), and a fixed number of other bytes.
 uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes);
 // Checks that the manifest of a checkpoint will be short enough to be read back; else unsupported. Call it
 // before anything is written.
@@ -115,9 +115,10 @@ uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes);
 // number of files of the checkpoint, for the message.
 Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64_t files);
 
-// Reads and checks the text of a manifest. corrupt: a wrong or missing checksum line, a rank without a file,
-// a file name with a folder, a name that is used twice, or a count of chunks that does not fit the bytes.
-// unsupported: another version of the format. `object` is the name of the manifest, for error messages.
+// Reads and checks the text of a manifest. corrupt: the checksum line is wrong or missing, or the contents
+// contradict each other. Examples: a rank without a file, a file name that is used twice, a count of chunks
+// that does not fit the bytes. unsupported: another version of the format. `object` is the name of the
+// manifest, for error messages.
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object);
 
 // serialize_part(): returns the text in which a rank lists the files that it wrote, for the rank that commits

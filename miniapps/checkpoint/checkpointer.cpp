@@ -1,10 +1,10 @@
 // Threads: the training thread runs everything, with two exceptions. The snapshot thread runs
 // write_snapshot() and all that this function calls. Any thread may call counts(), times() and now_s().
-// Locks: this file has no mutex; the ledger, the drainer and the snapshot writer do. stage() locks a file.
+// Locks: none here. Ledger, drainer and snapshot writer have mutexes; CheckpointStore::stage() locks a file.
 // Memory: every function may allocate.
-// Ctrl-C: ends save() and wait() with `interrupted`, but not finalize(), which waits for its `patience`.
-// Crash: a checkpoint is visible only when it is complete and durable (PendingCheckpoint::commit()). Only
-// then TieredCheckpointer::commit() acknowledges it and removes older ones.
+// Ctrl-C: ends save() and wait() with `interrupted`; finalize() only while it retries a snapshot (full tier).
+// Crash: a checkpoint is visible on a tier only when it is complete and synced (PendingCheckpoint::commit()).
+// Then TieredCheckpointer::commit() acknowledges it and, on the slow tier, removes older ones.
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 #include <unistd.h>
@@ -84,8 +84,8 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> begin_snapshots();
   Result<void> wait_until_reached(const CheckpointId& id, Reached level, Clock::time_point until);
 
-  // The steps of one save. All ranks perform them together, on their training threads. For a snapshot,
-  // write_snapshot() calls write_own_files() and commit() on the snapshot thread.
+  // The steps of one save, on the training threads. All ranks run those up to write_and_commit(), rank 0 all.
+  // For a snapshot, write_snapshot() calls write_own_files() and commit() on the snapshot thread.
   Result<SaveWork> work_of(const SaveRequest& request);
   Result<bool> write(SaveWork& work, bool from_memory);
   Result<void> agree_on_destination(SaveWork& work);
@@ -101,7 +101,7 @@ class TieredCheckpointer final : public Checkpointer {
   Result<bool> reserve_fast_space(SaveWork& work);
   Result<void> wait_for_free_space(Clock::time_point until);
 
-  // These are called only with policy.by_snapshot.
+  // Without policy.by_snapshot, finish_last_snapshot() does nothing and the others are not called.
   Result<void> finish_last_snapshot(Clock::time_point until, bool interruptible);
   Result<void> retry_snapshot(Clock::time_point until);
   Result<void> take_snapshot(SaveWork& work);
@@ -249,7 +249,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
 }
 
 // On rank 0. Returns the lowest generation of this step that neither a checkpoint on a tier nor the last
-// snapshot has. In a retry (work.in_ledger), `work` is the last snapshot itself, which then does not count.
+// snapshot has. In a retry (work.in_ledger), the last snapshot does not count: it is `work`, or none exists.
 Result<uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
@@ -434,7 +434,7 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
     drainer_->add(manifest);
     return ledger_.failure();
   }
-  // The checkpoint is durable in any case, so an error of this removal is only logged.
+  // The new checkpoint is durable in any case, so an error of this removal of older ones is only logged.
   const auto pruned = prune_checkpoints(*stores_.slow, policy_.run, policy_.keep_on_slow, manifest.id);
   if (pruned.ok())
     ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += *pruned; });

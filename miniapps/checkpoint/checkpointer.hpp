@@ -49,8 +49,8 @@ struct CheckpointPolicy {
   uint64_t keep_on_fast = 1;  // durable checkpoints that stay on the fast tier until their space is needed
   OnFull on_full = OnFull::block;
   std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait for space, then timed_out
-  // What save() does with a checkpoint that is larger than the whole fast tier: fail with no_space, or write
-  // it to the slow tier.
+  // What save() does with a checkpoint that is larger than the whole fast tier. true: fails with no_space.
+  // false: writes it to the slow tier.
   bool fail_oversize = false;
   uint64_t headroom = 0;     // bytes of the fast tier that must stay free
   uint64_t quota = 0;        // most bytes of this run on the fast tier; 0: no limit
@@ -102,11 +102,11 @@ struct CheckpointCounts {
 class Checkpointer {
  public:
   // Collective. Opens the stores of the run, makes them if they are missing, and takes the run's locks (busy:
-  // another training or drain holds one). Removes what a dead process left, and starts to drain what is not
-  // durable yet. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
-  // `on_reached`: rank 0 calls it as soon as a checkpoint has reached a level, and before save(), wait() or
-  // finalize() report that level. Any thread of rank 0 may call it, but only one at a time. If it returns an
-  // error, this save and all later ones fail.
+  // another training, a drain or gc holds one). Removes what a dead process left, and starts to drain what is
+  // not durable yet. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to
+  // `slow`. `on_reached`: rank 0 calls it as soon as a checkpoint has reached a level, and before save(),
+  // wait() or finalize() report that level. Any thread of rank 0 may call it, but only one at a time. If it
+  // returns an error, all later calls of save(), wait() and finalize() fail with that error.
   using OnReached = std::function<Result<void>(const CheckpointId&, Reached)>;
   static Result<std::unique_ptr<Checkpointer>> open(const CheckpointPolicy& policy, const Tier& slow,
                                                     const Tier* fast, Communicator& ranks,

@@ -20,8 +20,8 @@ namespace penstock {
 // Reads one file of a checkpoint, on one thread. The `file` that open() gets must outlive the reader.
 class ChunkReader {
  public:
-  // Opens `object` and compares its length with that in `file`, its entry in the manifest. corrupt if the
-  // object is missing; corrupt or truncated if its length differs.
+  // Opens `object` and compares its length with that in `file`, which is the object's entry in the manifest.
+  // corrupt if the object is missing; corrupt or truncated if its length differs.
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
   uint64_t chunks() const { return chunk_count(file_->bytes); }

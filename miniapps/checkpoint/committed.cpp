@@ -1,6 +1,6 @@
 // Lists, reads and removes the committed checkpoints of a store (those in ckpt/).
 //
-// Threads: any thread calls any function at any time.
+// Threads: any thread may call any function at any time.
 // Lock: none in this file. Another process may remove a checkpoint during a read; the read then returns
 // not_found.
 // Memory: everything allocates. Only hint_latest() catches std::bad_alloc.

@@ -6,7 +6,8 @@
 // it held. The caller holds the run's drain lock of the store `to`, which keeps other processes out.
 // Memory: CopyMemory holds four chunks; the first use of each allocates. A lack of memory there is an error.
 // Ctrl-C: ends the copy at the next chunk if request.interruptible is true. If it is false, an error of
-// on_written() ends the copy, but no signal does.
+// on_written() ends the copy. A signal can then end only the reading thread, once *request.heed_signals is
+// true.
 // Crash: until commit() the copy is a folder in tmp/, which the next process removes (sweep()). commit()
 // syncs the whole folder and renames it, so a checkpoint that is visible is complete.
 #include "miniapps/checkpoint/copy_checkpoint.hpp"
@@ -76,8 +77,8 @@ class ReadAhead {
   }
 
  private:
-  // Reads all chunks; this is the work of thread_. The destructor of thread_ requests a stop: a wait for a
-  // free slot then ends at once, a read only after its chunk.
+  // Reads all chunks; this is the work of thread_. The destructor of thread_ requests a stop. This ends a
+  // wait for a free slot at once. A thread that is not waiting reads on until no slot is free.
   Result<void> read_all(const std::stop_token& stop) {
     for (const CheckpointFile& file : file_list_) {
       PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, path_in(folder_, file.name), file));
@@ -123,7 +124,8 @@ class ReadAhead {
 };
 
 // Returns the manifest of this checkpoint at the destination, if it lists the same files. Errors: not_found
-// if no such checkpoint exists there; already_exists if it has other files or no valid manifest.
+// if the destination has no such checkpoint; already_exists if it has one with other files, or with a
+// manifest that cannot be read.
 // Syncs the checkpoint's folders, because the caller will report it as durable: the process that committed it
 // may have been killed before it synced them.
 Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const CheckpointManifest& manifest) {

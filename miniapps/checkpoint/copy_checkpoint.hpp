@@ -20,13 +20,14 @@ using CopyMemory = std::array<Buffer, 4>;
 struct CopyRequest {
   bool read_back = false;      // the copy is read and checked before it is committed
   bool read_existing = false;  // an existing copy is accepted only after it is read and checked
-  bool interruptible = true;   // false: no signal ends the copy, but an error of `on_written` does
-  // Used if `interruptible` is false: a signal stops the reading thread only after this flag has become true
-  // (IgnoreInterrupt).
+  bool interruptible = true;   // false: signals are ignored as `heed_signals` says; `on_written` can end it
+  // If not null, a signal stops the reading thread only after this flag has become true (IgnoreInterrupt).
+  // Set it if `interruptible` is false: without it, a signal may stop the reading thread at once.
   const std::atomic<bool>* heed_signals = nullptr;
   uint64_t headroom = 0;
   CopyMemory* memory = nullptr;  // null: the copy uses buffers of its own
-  // Called on the caller's thread after each written piece, with its size. Its error ends the copy.
+  // Called on the caller's thread with the size of each piece that was written or, with `read_existing`, read
+  // from the existing copy. An error that it returns ends the copy.
   std::function<Result<void>(uint64_t bytes)> on_written = {};
 };
 

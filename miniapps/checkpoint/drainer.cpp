@@ -1,4 +1,4 @@
-// Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
+// Threads: only rank 0 has a Drainer. The training thread makes and destroys it and calls begin(),
 // evict_one(), held_bytes(), wait_for_next_drain(), is_idle(), wait_until_idle() and last_error_text(). add()
 // is called by the thread that committed the checkpoint: the training thread, or the snapshot thread. The
 // drainer's own thread runs drain_loop(), drain(), handle_failure(), remove_old_copies() and evict_one().
@@ -125,8 +125,8 @@ Result<void> CheckpointLedger::failure() const {
 }
 
 // Stops the thread. stop_ must be set before heed_signals_: once heed_signals_ is set, a signal may make the
-// copy fail, and handle_failure() must find stop_ set by then. Otherwise it would report a lost checkpoint.
-// After this body, the destructor of thread_ joins the thread, before any other member is destroyed.
+// copy fail, and handle_failure() must find stop_ set by then. Otherwise it would count a failed drain. After
+// this body, the destructor of thread_ joins the thread, before any other member is destroyed.
 Drainer::~Drainer() {
   {
     const std::lock_guard lock(mutex_);
@@ -233,7 +233,8 @@ uint64_t Drainer::held_bytes() const {
   return bytes_of(pending_) + bytes_of(durable_);
 }
 
-// A signal does not end this wait. The training thread, which calls it, checks for signals between two calls.
+// A signal does not end this wait. The Checkpointer's save() and wait() check for signals between two calls;
+// wait_until_idle(), which finalize() calls, does not.
 void Drainer::wait_for_next_drain(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   const uint64_t ended_before = ended_drains_;
@@ -270,10 +271,10 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
   return !changed_.wait_for(lock, length, [&] { return stop_; });
 }
 
-// Drains the pending checkpoints one after the other, on the drainer's thread. Only stop_ ends the loop; a
-// signal does not. While a checkpoint is drained, it stays the first of pending_, since is_idle() must be
-// false until it is durable. The later pop_front() removes this checkpoint and no other, because only this
-// thread removes from pending_.
+// Drains the pending checkpoints one after the other, on the drainer's thread. Only stop_ or an exception
+// ends the loop; a signal does not. While a checkpoint is drained, it stays the first of pending_, since
+// is_idle() must be false until it is durable. The later pop_front() removes this checkpoint and no other,
+// because only this thread removes from pending_.
 void Drainer::drain_loop() noexcept {
   const IgnoreInterrupt ignore_signals(heed_signals_);
   try {

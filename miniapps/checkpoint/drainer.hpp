@@ -23,8 +23,8 @@
 
 namespace penstock {
 
-// The times of each checkpoint of a run, and the run's counts. The thread that saves and the thread that
-// drains record them here. Any thread may call these functions.
+// The times of each checkpoint of a run, and the run's counts. The threads that save, write snapshots and
+// drain record them here. Any thread may call these functions.
 class CheckpointLedger {
  public:
   explicit CheckpointLedger(Checkpointer::OnReached on_reached) : on_reached_(std::move(on_reached)) {}
@@ -48,7 +48,7 @@ class CheckpointLedger {
   CheckpointCounts counts() const;
   std::vector<CheckpointTimes> times() const;
 
-  // Keeps the first error of a background thread; all later calls of the Checkpointer fail with it.
+  // Keeps the first error; all later calls of save(), wait() and finalize() fail with it.
   void record_failure(Error error);
   Result<void> failure() const;
 
@@ -68,8 +68,9 @@ class CheckpointLedger {
 
 // Drains the checkpoints of a run on a thread of its own. If a tier causes a drain to fail, the drain is
 // tried again after growing pauses, and the fast copy stays. If the fast copy has wrong bytes, it goes to
-// quarantine, and the ledger records the failure. The caller holds the run's locks of both stores. After
-// begin(), any thread may call these functions.
+// quarantine, and the ledger records the failure. The ledger also records a failure if the slow tier has
+// another checkpoint of the same name. The caller holds the run's locks of both stores. After begin(), any
+// thread may call these functions.
 class Drainer {
  public:
   Drainer(const CheckpointPolicy& policy, CheckpointStore& fast, CheckpointStore& slow,
@@ -89,7 +90,7 @@ class Drainer {
   // drained that checkpoint, its slow copy is read first, since the fast copy may be the last good one. This
   // read is omitted once this process has drained a checkpoint itself, unless read_back is set. A wrong slow
   // copy goes to quarantine, and the checkpoint is drained again. If the slow copy cannot be read, the fast
-  // one stays.
+  // one stays, and the result is false.
   Result<bool> evict_one();
 
   // Bytes of the run on the fast tier.

@@ -1,5 +1,5 @@
-// Records in the fast store to which slow store a run drains. forget_run() removes this record with all else
-// that is left of the run.
+// Records in the fast store to which slow store a run drains. forget_run() removes this record, the run's
+// empty folder in ckpt/ and its lock files.
 #include <optional>
 #include <string>
 

@@ -1,5 +1,5 @@
 // Threads: one thread at a time uses a PayloadState. make() starts threads that fill its memory, and joins
-// them. They share only the atomic `next_page`. Any thread calls the other functions.
+// them. They share only the atomic `next_page`. Any thread may call the functions outside PayloadState.
 // Lock: none.
 // Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names
 // allocate.

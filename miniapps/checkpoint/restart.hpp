@@ -46,8 +46,8 @@ struct RestartRequest {
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request = {});
 
-// Collective. Rank 0 chooses, and every rank checks that its store has the chosen checkpoint. Each rank then
-// reads its own files.
+// Collective. Rank 0 chooses, and every rank checks that its store has the chosen checkpoint. The caller then
+// reads the files of its own rank.
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request, Communicator& ranks);
 

@@ -1,4 +1,4 @@
-// Threads: any thread calls a CheckpointStore; only one thread uses a PendingCheckpoint.
+// Threads: any thread may use a CheckpointStore; only one thread may use a PendingCheckpoint.
 // Lock: lock_space() takes the store's lock, which is a file. stage() holds it while it counts and reserves
 // bytes. free_space() alone needs no lock.
 // Memory: names, texts and errors allocate.
@@ -130,7 +130,7 @@ void PendingCheckpoint::write_note() {
 }
 
 // Reads the reservations before the free bytes. Bytes that are allocated between these two reads are
-// subtracted twice: as reserved, and as no longer free. So the result is too low, never too high.
+// subtracted twice: as reserved, and as no longer free. So the result may be too low, but never too high.
 Result<uint64_t> CheckpointStore::free_space() const {
   PENSTOCK_ASSIGN(const PendingBytes pending, pending_bytes(files_));
   PENSTOCK_ASSIGN(const uint64_t free, free_bytes(files_));

@@ -31,9 +31,9 @@ Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
 Result<uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
 
 // Opens or makes the stores of a run, and takes the run's locks in both. Then records to which store the run
-// drains, and removes what a dead process left. Only the process that owns the run (rank 0) calls it. busy,
-// with no change made: another training, a drain or gc holds one of the locks. `fast` may be null; the tiers
-// must outlive the result.
+// drains, and removes what a dead process left. Only the process that owns the run (rank 0) calls it. busy:
+// another training, a drain or gc holds one of the locks; then nothing is recorded or removed, but a new
+// store may have been made. `fast` may be null; the tiers must outlive the result.
 // Every process takes the locks of the fast store first: if two processes start at once, one of them gets all
 // locks.
 Result<RunStores> open_and_lock_run(const std::string& run, const Tier& slow, const Tier* fast);

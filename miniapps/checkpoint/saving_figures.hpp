@@ -36,9 +36,9 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
 // Nothing if nothing was drained.
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 
-// The factor by which drains make steps longer: the median, over all drains, of a ratio. The ratio of a drain
-// is the median time of the steps during it, divided by the median time of the steps in the gaps before and
-// after it.
+// The factor by which drains make steps longer: the median, over all drains, of a ratio. For one drain, A is
+// the median time of the steps during it, and B that of the steps in the gaps before and after it. The ratio
+// is A / B.
 // A step counts as during a drain if at least half of its time is. Drains without a gap between them count as
 // one drain. A drain is left out if fewer than three steps are during it, or fewer than three are in the gaps
 // next to it. Nothing if no drain remains.

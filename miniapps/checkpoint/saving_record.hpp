@@ -31,14 +31,14 @@ struct SavingFacts {
 // Checks that --mtbf is more than 0; else invalid_argument.
 Result<void> check_mtbf(std::chrono::nanoseconds mtbf);
 
-// Adds these metrics to the trial. For each checkpoint, one sample of: checkpoint_bytes, checkpoint_block_s,
-// checkpoint_fast_s, checkpoint_durable_s, drain_bytes_per_s (bytes / time of the drain) and
-// drain_queued_bytes_per_s (bytes / time from the commit on the fast tier to the end of the drain).
+// Adds these metrics to the trial. For each checkpoint that was not skipped, one sample of: checkpoint_bytes,
+// checkpoint_block_s, checkpoint_fast_s, checkpoint_durable_s, drain_bytes_per_s (bytes / time of the drain)
+// and drain_queued_bytes_per_s (bytes / time from the commit on the fast tier to the end of the drain).
 // For each run: checkpoints, checkpoint_skips, ..., drain_overlap, step_inflation,
 // lost_work_s.process|node|power, lost_work_most_s.*, checkpoint_interval_s.young|daly.
-// With ceilings: drain_of_ceiling, and block_of_ceiling, which is 1 if the save blocks the training for as
-// long as a write of the same bytes at the tier's ceiling takes. The tier is the fast one, or the slow one if
-// there is no fast tier.
+// With ceilings: drain_of_ceiling (of the slow tier) and, unless `by_snapshot`, block_of_ceiling. The latter
+// is 1 if the save blocks the training for as long as a write of the same bytes at the ceiling takes: the
+// ceiling of the fast tier or, if there is none, of the slow tier.
 void record_saving(const SavingFacts& facts, Trial& trial);
 
 }  // namespace penstock

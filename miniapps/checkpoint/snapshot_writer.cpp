@@ -7,8 +7,8 @@
 // Memory: reserve_memory() allocates; if there is no memory, it returns an error. copy_and_write() copies
 // into that memory. A function that waits allocates only the texts of its errors. MPI may allocate in any
 // collective call.
-// Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends the write; without a
-// signal, it waits until the write has ended.
+// Ctrl-C: does not end a write before the destructor runs (IgnoreInterrupt). From then on a signal, even an
+// earlier one, ends the write. Without a signal, the destructor waits until the write has ended.
 // Crash: a snapshot that is only in memory is lost. The next process removes its folder in tmp/ (sweep()).
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 

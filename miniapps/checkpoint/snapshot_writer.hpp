@@ -42,8 +42,8 @@ class SnapshotWriter {
   // wait_for_all_ranks() tell a rank whether the others have written their parts.
   Result<bool> any_rank_busy(Communicator& ranks);
   // Collective. Waits until the last snapshot is written or has failed. True if the tier of any rank had no
-  // free space, so that the copies stay in memory. timed_out after `until`; with `interruptible`, also
-  // `interrupted` after a signal.
+  // free space and no rank failed otherwise: the copies then stay in memory. timed_out after `until`; with
+  // `interruptible`, also `interrupted` after a signal.
   Result<bool> wait_for_all_ranks(Communicator& ranks, std::chrono::steady_clock::time_point until,
                                   bool interruptible);
 

@@ -121,8 +121,8 @@ Result<void> check_lost_facts(const StoreFiles& files) {
                                  files.tier().root, kStoreFile));
 }
 
-// Checks that a store may be made at the root: it contains nothing, or only what an earlier try to make a
-// store left.
+// Checks that a store may be made at the root. Only lost+found, the folders of an unfinished store and the
+// folder of a ceiling measurement may exist there.
 Result<void> check_empty(const StoreFiles& files) {
   PENSTOCK_TRY(check_lost_facts(files));
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(""));
@@ -187,8 +187,8 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
     return files.error(Errc::invalid_argument,
                        fmt::format("'{}' is a {} store, not a {} one: take another folder", tier.root,
                                    role_name(store->role()), role_name(role)));
-  // Every open makes missing folders and syncs again: a program that copied the store here may have omitted
-  // empty folders, and the process that made the store may have died before its sync.
+  // Every open_or_make() makes missing folders and syncs again: a program that copied the store here may have
+  // omitted empty folders, and the process that made the store may have died before its sync.
   PENSTOCK_TRY(make_store_folders(files));
   PENSTOCK_TRY(files.sync_dir(""));
   return store;

@@ -50,7 +50,8 @@ inline constexpr std::string_view kStoreTmp = "tmp";
 inline constexpr std::string_view kStoreCommitted = "ckpt";
 inline constexpr std::string_view kStoreTrash = "trash";
 inline constexpr std::string_view kStoreQuarantine = "quarantine";
-// A folder at the store's root. It exists only while `penstock checkpoint bench` measures the tier's ceiling.
+// A folder at the store's root, which `penstock checkpoint bench` makes while it measures the tier's ceiling.
+// A killed bench leaves it behind.
 inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
@@ -173,7 +174,8 @@ class PendingCheckpoint {
   // These functions note in taken/ how many bytes this rank has allocated (room.hpp). before_create() is
   // called before a file is created, after_create() once its writer exists, and after_write() after each
   // write. If a caller writes the files of several ranks, the names of all notes have the first of these
-  // ranks. If a note cannot be written, its bytes only stay reserved, which does no harm.
+  // ranks. If a note cannot be written, its bytes count twice (as allocated and as reserved) until the next
+  // note: free space is then underestimated.
   void before_create(uint64_t rank, uint64_t bytes);
   void after_create();
   void after_write(uint64_t bytes);
@@ -197,7 +199,7 @@ class CheckpointStore {
  public:
   // Opens the store at the tier's root. Without a STORE.json: corrupt if checkpoints exist, else not_found.
   // With one: corrupt if its content is not that of a checkpoint store; unsupported if it has another format.
-  // The tier must outlive the store.
+  // unsupported, too, if the back end cannot rename folders. The tier must outlive the store.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
   // As open(), but first makes a store if none exists: its folders, then STORE.json, synced. invalid_argument
   // if the folder has other files, or if the existing store has another role. The tier determines the
@@ -212,8 +214,9 @@ class CheckpointStore {
   const Tier& tier() const { return files_.tier(); }
   const StoreFiles& files() const { return files_; }
 
-  // Checks that the store at the root is still the one that was opened; if not, the error is `io`. Called
-  // before each write, so that nothing is written below the mount point of a tier that was unmounted.
+  // Checks that the store at the root is still the one that was opened; if not, the error is `io`. Called at
+  // the start of stage(), commit() and most other operations that write. So nothing is written below the
+  // mount point of a tier that was unmounted.
   Result<void> still_there() const;
 
   // Takes the lock of the run for `purpose` ("save" or "drain"), which only one process can hold. Does not
@@ -221,8 +224,8 @@ class CheckpointStore {
   Result<std::unique_ptr<Lock>> lock_run(std::string_view run, std::string_view purpose);
 
   // recorded_slow_store(): the uuid of the slow store that this run drains to from this store; nothing if
-  // none is recorded. record_slow_store(): records it for ever. The uuid prevents that an empty folder is
-  // mistaken for the slow tier that should be mounted there.
+  // none is recorded. record_slow_store(): records it; only forget_run() removes the record. The uuid
+  // prevents that an empty folder is mistaken for the slow tier that should be mounted there.
   Result<std::optional<std::string>> recorded_slow_store(std::string_view run) const;
   Result<void> record_slow_store(std::string_view run, const CheckpointStore& slow);
 
@@ -231,8 +234,9 @@ class CheckpointStore {
   // lock during the count: waits for it up to 5 s, then `busy`.
   Result<std::unique_ptr<PendingCheckpoint>> stage(std::string_view run, std::string_view purpose,
                                                    uint64_t bytes, uint64_t headroom);
-  // The bytes that stage() would find free if its headroom were 0. Each byte of a pending checkpoint counts
-  // once: as used on the tier if it is allocated, else as reserved.
+  // The bytes that stage() would find free if its headroom were 0. A byte of a pending checkpoint counts as
+  // used if it is allocated on the tier, else as reserved; it counts as both until a note covers it
+  // (room.hpp). UINT64_MAX if the back end does not know its free bytes.
   Result<uint64_t> free_space() const;
   // As free_space(), but as if all committed and pending checkpoints were removed.
   Result<uint64_t> space_if_emptied() const;
@@ -242,8 +246,8 @@ class CheckpointStore {
   // removed. It also syncs ckpt/: a process may have been killed between its rename and its sync.
   Result<uint64_t> sweep(std::string_view run, std::string_view purpose);
 
-  // Removes the files of a killed ceiling measurement that are at least one hour old; returns whether there
-  // were any. sweep() calls it too.
+  // Removes the folder of a ceiling measurement if nothing in it has changed for an hour; returns whether it
+  // removed one. sweep() calls it too.
   Result<bool> remove_ceiling_leftovers();
 
   Result<std::vector<std::string>> runs() const;
@@ -256,8 +260,8 @@ class CheckpointStore {
   static std::string folder(std::string_view run, const CheckpointId& id);
 
   // Reads a file of a committed checkpoint from its beginning to its end. Checks each chunk before it passes
-  // the chunk to `take` (which may be null). corrupt or truncated, naming the file and the byte; not_found if
-  // another process removed the checkpoint meanwhile.
+  // the chunk to `take` (which may be null). Errors: corrupt (names the file and the wrong chunk's first
+  // byte), truncated (names the file), or not_found if another process removed the checkpoint meanwhile.
   using TakeChunk = std::function<Result<void>(uint64_t offset, std::span<const std::byte> bytes)>;
   Result<void> read_file(std::string_view run, const CheckpointId& id, const CheckpointFile& file,
                          const TakeChunk& take) const;

@@ -1,5 +1,6 @@
-// penstock checkpoint bench: compares three ways to save: straight to the slow tier, through the fast tier,
-// and by a copy in memory. Each way is an arm. The arms run one after the other, in random order.
+// penstock checkpoint bench: compares up to three ways to save: straight to the slow tier, through the fast
+// tier, and by a copy in memory. Each way is an arm. In each repeat the arms run one after the other, in
+// random order.
 #include <fmt/format.h>
 
 #include <algorithm>

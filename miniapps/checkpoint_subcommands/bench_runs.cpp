@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kBenchPrefix = "bench-";
 constexpr size_t kNumberDigits = 16;
 
-// The folders of a store with entries that are named after runs. A process that was killed early may have
-// left entries in only some of these folders.
+// The folders of a store in which bench_runs() looks for runs: the names of their entries begin with the name
+// of a run. A process that was killed early may have left entries in only some of these folders.
 constexpr std::string_view kNamedAfterRuns[] = {"ckpt", "pairs", "locks", "tmp", "reserved"};
 
 Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {

@@ -44,7 +44,8 @@ class Drain {
   // Drains one checkpoint. With `read_existing`, a slow copy that already exists is read and checked before
   // the checkpoint counts as durable.
   Result<void> drain(const FoundCheckpoint& found, bool read_existing, Progress& progress);
-  // Returns an error if the time of --timeout is over or a signal came. Called after each written piece.
+  // Returns an error if the time of --timeout is over or a signal came. Called after each piece that is
+  // written, or read from an existing slow copy.
   Result<void> check_may_continue() const;
   // Records that a checkpoint is not durable and stays on the fast tier.
   Result<void> record_not_durable(std::string problem);
@@ -164,7 +165,7 @@ Result<void> Drain::drain_all() {
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
   // Whether the slow copy of checkpoint i is read before its fast copy is removed: the bytes of the slow copy
   // may have become wrong since it was written. The newest keep_fast() fast copies are never removed here, so
-  // their slow copies need no read.
+  // their slow copies need no read. With --read-back all slow copies are read.
   const auto read_existing = [&](size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };

@@ -62,8 +62,8 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
   return std::vector<std::string>(runs.begin(), runs.end());
 }
 
-// Removes the checkpoints of the run that are older than the `keep` newest correct ones. Those are read
-// completely, to prove that they are correct.
+// Removes the checkpoints of the run that are older than the `keep` newest correct ones. Reads those newest
+// ones completely, to prove that they are correct.
 Result<uint64_t> prune(CheckpointStore& slow, const std::string& run, uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> listed, list_checkpoints(slow, run));
   uint64_t verified_count = 0;

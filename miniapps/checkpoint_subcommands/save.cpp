@@ -175,7 +175,8 @@ bool is_refused(const Error& error) {
 }
 
 // Collective. Begins the record of the save. The record is written only to its file, not to stdout, even with
-// --json. If the default folder cannot be made, there is no record: the checkpoint is more important.
+// --json. If the default folder of results cannot be used, there is no record: the checkpoint is more
+// important.
 Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& prepared) {
   CommandContext quiet_context = context;
   quiet_context.output.json = false;

@@ -6,7 +6,8 @@
 // Memory: the thread of ByteSeries allocates for its series. If that fails, the process ends.
 // Ctrl-C: ends the steps and the wait for the drain. Then the run is removed from both stores, as after an
 // error.
-// Crash: the run remains in the stores. The next `checkpoint bench` removes the runs of dead benches.
+// Crash: the run remains in the stores. The next `checkpoint bench` or `checkpoint gc` removes the runs of
+// dead benches.
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
 
 #include <algorithm>

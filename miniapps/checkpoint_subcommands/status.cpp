@@ -41,8 +41,8 @@ struct StoreStatus {
   std::optional<std::vector<HeldLock>> locks;
 };
 
-// Returns the text in the lock file, which the process that holds the lock wrote. None if no process holds
-// it.
+// Returns the text in the lock file, which the process that holds the lock wrote. Returns nothing if no
+// process holds the lock.
 Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) {
   const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!file && errno == ENOENT) return std::optional<std::string>();
@@ -61,8 +61,8 @@ Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) 
   return std::optional<std::string>(std::move(holder));
 }
 
-// Lists the locks that processes hold. It takes none itself, so that a process that starts meanwhile does not
-// find the run busy. None if the tier has no files on this machine.
+// Lists the locks that processes hold. Takes no lock itself, so that a process that starts meanwhile does not
+// find the run busy. Returns nothing if the tier has no files on this machine.
 Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& store) {
   Backend& backend = *store.tier().backend;
   std::vector<HeldLock> held;

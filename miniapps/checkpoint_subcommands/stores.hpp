@@ -23,8 +23,8 @@ struct NamedStores {
   std::vector<CheckpointStore*> existing() const;  // the stores that exist, fast ones first
 };
 
-// Opens the tiers of the arguments. A tier without a name gets its path as the name, since stores often share
-// a mount. invalid_argument if two have the same name.
+// Opens the tiers of the arguments. A tier without a name gets its path as the name, not its mount point as
+// elsewhere: stores often share a mount. invalid_argument if two have the same name.
 Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named);
 
 // Opens the store of a tier; null if there is none.

@@ -24,16 +24,16 @@ struct AcceleratorGroup {
 // "none" takes each batch and computes nothing.
 //
 // An accelerator "emulated:step=10ms" is busy for exactly 10 ms in each step: the deadline of a step is 10 ms
-// after its start. If its batch was ready before the deadline of the previous step, a step begins at that
-// deadline: a real device that already has its next batch does not wait for the host to wake up. Otherwise
-// the step begins when its batch was handed over. So if this machine wakes up late after a step, later steps
-// are not delayed. The late wake-up only shows as overshoot (Step::end - Step::deadline). A median overshoot
-// above 1% of the step means that this machine was too busy to emulate the accelerator
+// after its start. A step begins at the deadline of the previous step if its own batch was ready by then: a
+// real device that already has its next batch does not wait for the host to wake up. Otherwise the step
+// begins when its batch is handed over. So if this machine wakes up late after a step, later steps are not
+// delayed. The late wake-up only shows as overshoot (Step::end - Step::deadline). A median overshoot above 1%
+// of the step (5% with burn=) means that this machine was too busy to emulate the accelerator
 // (Verdict::client_bound). The emulated accelerator sleeps until shortly before the deadline and spins for at
 // most the last 20 microseconds, so it uses almost no processor time.
 //
 // "jitter=2ms" makes emulated steps up to 2 ms longer or shorter. Each change is a random number between -2
-// ms and +2 ms that depends only on the seed.
+// ms and +2 ms. It depends only on the seed, the step and the number of the accelerator.
 //
 // "burn=cpu:0.5" occupies half a processor of this machine during each step instead of sleeping: a real
 // training also uses the processor while its accelerator computes. So the input pipeline has less processor

@@ -16,7 +16,8 @@
 namespace penstock {
 
 // How many bytes of memory samples may use: 15/16 of the free memory; the rest is left for everything else.
-// Without this limit an allocation could succeed, and later the kernel would kill the process.
+// Without this limit an allocation could succeed, and the kernel could kill the process later. No limit if
+// the free memory is unknown.
 uint64_t bytes_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, without gaps. So a batch is one
@@ -36,7 +37,8 @@ struct BatchShape {
 struct StoredSample {
   std::span<const std::byte> bytes;
   Buffer memory;
-  // Keeps a sample in the memory of the back end valid. Null if HeldObjects keeps its object open.
+  // Keeps a sample in the memory of the back end valid. Null if the bytes are in `memory`, or if the loader's
+  // HeldObjects keeps the sample's object open.
   std::unique_ptr<Reader> reader;
 };
 
@@ -79,8 +81,7 @@ void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot);
 class BatchPool {
  public:
   // Makes `prefetch` + 1 batches: those that are prepared ahead, and the one that the accelerator uses. If
-  // they need more memory than is free, the error is `exhausted`, with the number of needed and of free
-  // bytes.
+  // they need more memory than is free, the error is `exhausted`, with the number of free or of needed bytes.
   static Result<BatchPool> make(const BatchShape& shape, uint64_t prefetch);
 
   const BatchShape& shape() const { return shape_; }

@@ -9,11 +9,11 @@
 //    accelerator.
 //  - A batch never mixes epochs. The positions at the end of an epoch that fill no batch are its tail.
 //  - A sample that fails leaves a hole in its batch. The plan fills holes only in the head, which is the next
-//    batch to hand over. It waits until all samples of the head have been tried. It fills them in slot order
-//    with the epoch's next positions that belong to no batch. No other batch opens before the samples for the
-//    holes have been tried.
-//  - If the epoch has no such position left, good samples move from the epoch's last open batch into the
-//    holes of the head, the last sample first. The plan first waits until all samples of that last batch have
+//    batch to hand over. It waits until all samples of the head have been tried. Then it fills the holes in
+//    slot order with the epoch's next positions that belong to no batch. No other batch opens before the
+//    samples for the holes have been tried.
+//  - If the epoch has no such position left, good samples of the epoch's last open batch move into the holes
+//    of the head. The last sample moves first. The plan first waits until all samples of that last batch have
 //    been tried. A moved sample leaves a hole there.
 //  - If the epoch has no sample left for the holes, the plan gives the head up. Its good samples count as
 //    tail. An epoch without any batch ends the plan (Head::empty_epoch); otherwise the run would try the same
@@ -48,8 +48,8 @@ struct PlanStart {
   uint64_t batches = 0;       // batches that earlier runs handed over
   uint64_t epoch = 0;         // the epoch to continue
   uint64_t used_samples = 0;  // number of samples of that epoch that were used, the sum over all ranks
-  // How many samples this rank has used in addition to its equal share of `used_samples`. Not 0 only if the
-  // ranks used different numbers of samples.
+  // How many samples this rank has used in addition to its equal share of `used_samples`. 0 if all ranks used
+  // the same number of samples.
   uint64_t own_extra_samples = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
@@ -65,8 +65,8 @@ struct PlanLimits {
   bool reached(uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
 };
 
-// Plans the batches. Only one thread at a time may use it: the loader calls every function with its mutex_
-// held. The plan does not test for a stop or a signal.
+// Plans the batches. Only one thread at a time may use it: the loader calls every function but the
+// constructor with its mutex_ held. The plan does not test for a stop or a signal.
 // Memory: the constructor, request(), record_filled(), record_failed() and hand_over() may allocate and throw
 // std::bad_alloc. take() and can_take() do not allocate.
 class BatchPlan {
@@ -93,8 +93,8 @@ class BatchPlan {
   // Frees the batch that the consumer got last and requests the next one. Called when the consumer calls
   // next().
   void request();
-  // Returns the next sample to load, or nothing if none may be started now. Called by a worker. Samples come
-  // in the order of their batches, then of their slots.
+  // Returns the next sample to load, or nothing if none may be started now. Called by a worker. Samples for
+  // holes come first, the others in the order of their batches, then of their slots.
   std::optional<Ticket> take();
   bool can_take() const;
   uint64_t startable_samples() const;  // how many samples take() would return now

@@ -54,7 +54,7 @@ struct StageTally {
   double total_s() const { return busy_s + starved_s + blocked_s; }
 };
 // Makes the tallies of the stage "read" and of the transform's own stages. `spent_ns` has an entry for each
-// of these stages: the threads' time in it. Its last entry is their wait for a free slot.
+// of these stages: the threads' time in it. One more entry at the end is the threads' wait for a free slot.
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
                                       std::span<const uint64_t> spent_ns);
 
@@ -63,15 +63,16 @@ std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
 //    among these causes and "collate", in proportion to the workers' time for each of them.
 //  - "collate": some workers had no work while others loaded the last samples of the batch. In FileBatches
 //    and MemoryBatches also the time in which samples are copied into a batch.
-//  - "queue": the batch was ready, but the consumer's thread had not run yet.
+//  - "queue": the batch was ready, but the consumer's thread had not run yet. Also the waits, if no worker
+//    finished a part of its work during any of them.
 struct LostTime {
   std::string cause;
   double seconds = 0;
 };
 // Divides the time that the consumer waited among the causes of its waits. The arguments are sums over all
 // waits:
-//  - `worked_ns`: the threads' time in each stage, in the same order as `spent_ns` of stage_tallies(). Empty
-//    if no worker finished a part of its work.
+//  - `worked_ns`: the threads' time in each stage during the waits, in the same order as `spent_ns` of
+//    stage_tallies(). Empty if the consumer has not waited.
 //  - `waited_ns`: the time until the batch was ready.
 //  - `late_ns`: the time from then until the consumer's thread ran.
 std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
@@ -90,9 +91,10 @@ class BatchSource {
   BatchSource& operator=(const BatchSource&) = delete;
 
   // Waits for the next batch and returns it; the caller may read it until it calls next() again. Returns null
-  // at the end. After an error or the end, every further call returns the same result. It may allocate.
-  // Called by the consumer, which holds no lock. A signal does not interrupt the wait. So next() tests
-  // interrupted() while it waits, and returns Errc::interrupted within 100 ms.
+  // at the end. After an error or the end, every further call returns the same result. (FileBatches may also
+  // return null between two epochs.) It may allocate. Called by the consumer, which holds no lock. A signal
+  // does not interrupt the wait. So next() tests interrupted() while it waits, and returns Errc::interrupted
+  // within 100 ms.
   virtual Result<const Batch*> next() = 0;
 
   // times(), losses() and lost_times() return sums since the start, and allocate. Any thread may call

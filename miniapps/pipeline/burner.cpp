@@ -88,8 +88,8 @@ Burner::~Burner() {
 }
 
 // The whole life of a worker thread: it waits for job_number_ to change and does the new job. It compares
-// numbers instead of jobs, since a job may be equal to the one before. It holds mutex_ except while it does a
-// job.
+// numbers instead of jobs, since a job may be equal to the one before. It holds mutex_ except while it waits
+// or does a job.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
   uint64_t seen_number = 0;
   std::unique_lock lock(mutex_);
@@ -124,8 +124,8 @@ void Burner::wait_for_all() {
 }
 
 // Lets all threads work for `length`, and returns the rounds per second of one thread, as the mean of all
-// threads. Divides by the longest work time of any thread: if there are more threads than processors, some
-// threads may not run at all in so short a time, and have no rate of their own.
+// threads. Divides by the longest work time of any thread. If there are more threads than processors, some
+// threads may not run at all in so short a time. Such a thread has no rate of its own.
 double Burner::measure_rate(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);

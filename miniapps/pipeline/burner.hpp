@@ -39,9 +39,9 @@ class Burner {
   // (fastest measurement - slowest) / fastest: shows how much other programs disturbed the measurements.
   double spread() const { return spread_; }
 
-  // Works for about `duration`: each thread does as many rounds as it did in such a time during calibrate(),
-  // when the machine was idle. If `cores` is not a whole number, the caller's thread also sleeps (see
-  // make()). Returns when all threads are done.
+  // Works for about `duration`: each thread does as many rounds as a thread did in such a time during
+  // calibrate(), when the machine was idle. If `cores` is not a whole number, the caller's thread does only
+  // its share of the rounds and sleeps for the rest (see make()). Returns when all threads are done.
   // After Ctrl-C it returns Errc::interrupted within some milliseconds.
   Result<void> work(std::chrono::nanoseconds duration);
   uint64_t rounds() const { return total_rounds_; }  // done by work(), on all threads

@@ -19,7 +19,8 @@ Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const Option
                                                           const AcceleratorGroup& group);
 
 // Makes an accelerator that trains the given network. Its prepare() makes the network and allocates the
-// memory. It takes f32 pictures of the network's input size, with the axes in the order nhwc or nchw.
+// memory. The accelerator takes f32 pictures of the network's input size, with the axes in the order nhwc or
+// nchw.
 // A step has no nominal time, so Step::deadline is Step::end. A sample without a label gets class 0. A label
 // that is not a class of the network is an error, invalid_argument.
 // Metrics: `loss_first` and `loss_last`, the mean losses of the first and of the last batch.

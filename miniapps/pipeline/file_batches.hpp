@@ -2,9 +2,10 @@
 // up before they load the next file.
 //
 // FileBatches gets its files from another BatchSource, `upstream`, whose batches are one whole file each. A
-// loaded file is a sequence of tensors, one for each sample, without gaps. FileBatches uses them in the order
-// of file_order(). With a prefetch depth of K files, upstream is at most K files ahead. With K = 0 upstream
-// loads a file when the samples of the previous file are used up, as the training programs above do.
+// loaded file is a sequence of tensors, one for each sample, without gaps. The app's transform puts them in
+// the order of file_order(), and FileBatches uses them one after the other. With a prefetch depth of K files,
+// upstream is at most K files ahead. With K = 0 upstream loads a file when the samples of the previous file
+// are used up, as the training programs above do.
 //
 // If all samples of a batch are in one file, the batch points into that file. If they are in two or more
 // files, they are copied into a batch. A batch never mixes epochs: the samples that are left at the end of an
@@ -24,8 +25,8 @@
 
 namespace penstock {
 
-// The order in which the samples of a file are used: at(i) is the sample at position i. `file` is its index
-// in WholeObjects. Needs samples > 0. Any thread may call it.
+// The order in which the samples of a file are used: at(i) is the sample at position i. `file` is the index
+// of the file in WholeObjects. Needs samples > 0. Any thread may call it.
 Permutation file_order(uint64_t seed, uint64_t epoch, uint64_t file, uint32_t samples);
 
 struct FileBatchesSettings {

@@ -25,7 +25,7 @@ constexpr std::array<uint8_t, 256> make_digits() {
 constexpr std::array<uint8_t, 256> kDigits = make_digits();
 
 // Returns the value of one byte, written as " 5D" or " ??". A wrong character sets bits in `errors`; the
-// caller tests them after a whole line. So there is no branch for each byte.
+// caller tests them after a whole line. So the check for errors needs no branch for each byte.
 uint8_t parse_octet(const uint8_t* at, uint8_t& errors) {
   if (at[1] == '?' && at[2] == '?' && at[0] == ' ') return 0;
   const uint8_t high = kDigits[at[1]];

@@ -7,9 +7,9 @@
 // Slots of a batch: a slot belongs to one worker from take_tickets() to record_outcome(), then to the plan.
 // The batch belongs to the consumer from the return of next() to its next call. Each change of owner takes
 // mutex_, which makes the bytes visible to the next owner.
-// Memory: workers allocate buffers, names and errors. If memory runs out in SampleLoader::request(), only
-// that sample fails. SampleLoader::next() throws std::bad_alloc, which ends the run. With mutex_ held the
-// code allocates the order of an epoch, names of bad objects, errors and small lists.
+// Memory: workers allocate buffers, names and errors. If memory runs out in SampleLoader::request(), the
+// outcome of its sample is `exhausted`; SampleLoader::next() throws std::bad_alloc. Both end the run. With
+// mutex_ held the code allocates the order of an epoch, names of bad objects, errors and small lists.
 // Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
 // `interrupted`; the consumer then calls close().
 // Stop: close() and the destructor ask the workers to stop. A worker that waits for a slot ends at once; a
@@ -298,7 +298,7 @@ void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::s
 }
 
 // The loop of a worker. It takes tickets and records outcomes with mutex_ held, and reads and transforms
-// without it. It tests for a stop after each sample, so that only reads in flight delay a stop.
+// without it. It tests for a stop after each sample, so only that sample and reads in flight delay a stop.
 Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   PENSTOCK_ASSIGN(worker.reader, SampleLoader::make(*settings_.manifest, *settings_.backend, objects_,
                                                     settings_.depth, in_place()));
@@ -377,7 +377,7 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
     batch.filled_at = std::max(batch.filled_at, worker.timer.last());
     head_may_change = plan_.record_filled(ticket);
   } else if (settings_.bad_sample == BadSample::skip && is_sample_error(outcome.error().code)) {
-    // This allocates memory, but only for the first kMostNamed objects.
+    // Allocates memory for each bad sample, but keeps it only for the first kMostNamed objects.
     bad_objects_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
     head_may_change = plan_.record_failed(ticket);
   } else if (!failure_) {

@@ -6,8 +6,9 @@
 //
 // Prefetch: K is the prefetch depth. The workers prepare at most K batches ahead; these may be complete or
 // incomplete. A batch that next() returned belongs to the consumer until it calls next() again. So the loader
-// needs the memory of K + 1 batches, and for each thread buffers for `depth` + 1 samples. With K = 0 nothing
-// is prepared ahead: the workers read a sample of a batch only after next() was called for that batch.
+// needs the memory of K + 1 batches, and for each thread buffers for `depth` + 1 samples. If `depth` is 1, a
+// thread has a buffer for one sample. With K = 0 nothing is prepared ahead: the workers read a sample of a
+// batch only after next() was called for that batch.
 //
 // Time: a worker's time has these parts: `read` (including the wait for a read to complete), the transform's
 // own stages, and the wait for a free slot in a batch. A worker reads the clock once at each change from one
@@ -78,7 +79,7 @@ class SampleLoader {
     Ticket ticket;
     std::string name;  // name of the object that contains the sample
     // `outcome` and `stored` are valid once next() has returned the slot. If `outcome` is success, the sample
-    // is in `stored`. Otherwise it is an error that names the object.
+    // is in `stored`. Otherwise `outcome` is an error that names the object or the sample's index.
     Result<void> outcome;
     StoredSample stored;
 
@@ -103,8 +104,8 @@ class SampleLoader {
   // request() nor next() after it.
   Slot& next();
   // Moves the sample from the slot that next() returned last into `other`. The slot gets the old memory of
-  // `other` for later samples. The slot's outcome must be success. If the bytes are in place, they stay valid
-  // as long as the HeldObjects and the Reader in `other` exist.
+  // `other` for later samples, unless the bytes are in place. The slot's outcome must be success. Bytes in
+  // place stay valid as long as the HeldObjects and the Reader in `other` exist.
   void move_to(StoredSample& other);
 
  private:

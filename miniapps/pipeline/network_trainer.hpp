@@ -42,7 +42,8 @@ class NetworkTrainer {
   virtual Result<double> step(std::span<const float> pictures, std::span<const uint32_t> labels) = 0;
 };
 
-// Success if this build has oneDNN. Otherwise `unsupported`, with advice on how to build Penstock with it.
+// Success if the module can be opened and is of the same version as the program. Otherwise `unsupported`,
+// with advice on how to build Penstock with oneDNN.
 Result<void> network_trainer_available();
 // Makes a trainer and touches all its memory, which takes some tenths of a second for AlexNet. `exhausted` if
 // it needs more memory than there is.

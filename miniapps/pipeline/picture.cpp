@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
 constexpr size_t kPartDecode = kFirstOwnPart;
 constexpr size_t kPartResize = kFirstOwnPart + 1;
 
-// The largest factor by which a picture may be shrunk while it is decoded. Then each side must still have at
-// least 4/5 of the length that the result needs. So a usual picture of 500x375 is decoded as 250x188 for a
-// result of 224x224. libjpeg-turbo also has factors such as 7/8 and 6/8, but they are slower than decoding
-// every pixel.
+// The largest factor by which a picture may be shrunk while it is decoded. After that, each side of `part`
+// must still have at least 4/5 of the length that the result needs. So a usual picture of 500x375 is decoded
+// as 250x188 for a result of 224x224. libjpeg-turbo also has factors such as 7/8 and 6/8, but they are slower
+// than decoding every pixel.
 unsigned largest_shrink(const PicturePart& part, const PictureTensor& tensor) {
   const auto large_enough = [](uint32_t side, unsigned shrink, uint32_t target) {
     return uint64_t{5} * (side / shrink) >= uint64_t{4} * target;

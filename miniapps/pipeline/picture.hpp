@@ -38,7 +38,7 @@ struct PictureSettings {
 
 // Draws a random part of a picture, as torchvision's RandomResizedCrop does. The part has 8 to 100% of the
 // picture's area, its width is 3/4 to 4/3 of its height, and its position is random. If ten draws in a row do
-// not fit into the picture, the result is the largest part in the middle with such a ratio of width to
+// not fit into the picture, the result is in the middle: the largest part with such a ratio of width to
 // height.
 // The method is from Szegedy et al. (Going deeper with convolutions, 2015).
 PicturePart random_resized_crop(uint32_t width, uint32_t height, const RandomStream& random);

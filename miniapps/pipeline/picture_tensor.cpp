@@ -147,8 +147,9 @@ void split_channels(std::span<const float> line, size_t width, float* planes) {
     for (size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
-// PENSTOCK_WIDE marks the functions that loop over whole lines, which do nearly all the work. They are
-// compiled a second time for AVX2, if the dynamic loader can choose between versions of a function.
+// PENSTOCK_WIDE marks the functions that loop over whole lines, which do nearly all the work. GCC on x86-64
+// Linux compiles them a second time for AVX2, and the dynamic loader chooses the version. Builds with a
+// sanitizer have one version.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
 #define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))

@@ -60,8 +60,8 @@ enum class ResizeFilter : uint8_t {
 Result<ResizeFilter> parse_resize(std::string_view name);
 
 // Resizes pictures, or parts of them, to one size, line by line. The ratio of width to height may change.
-// Only one thread at a time may use it. It reuses its memory, and allocates only if a picture has another
-// size than the one before.
+// Only one thread at a time may use it. It reuses its memory, and allocates only for a part that is larger
+// than all before, and for the first mirrored one.
 class Resizer {
  public:
   Resizer(ResizeFilter filter, uint32_t width, uint32_t height);
@@ -79,8 +79,8 @@ class Resizer {
   struct Axis {
     uint32_t source_size = 0;  // the source size for which the members below are computed
     uint32_t taps = 0;         // antialias: how many source positions contribute to each target position
-    // Bilinear: distance in `line_` from the first source position to the second; 0 if the source has one
-    // pixel
+    // Bilinear: distance from the first source position to the second, for columns in floats of `line_`, for
+    // rows in lines. 0 if the source has one pixel.
     uint32_t step = 0;
     std::vector<uint32_t> first_source;  // first source position of each target position
     // Bilinear: for each target position, the weight of its second source position. Antialias: for each

@@ -54,7 +54,8 @@ class Accelerator {
   virtual Result<Step> step(const Batch& batch) = 0;
   // Adds the accelerator's metrics (accelerator_metrics.hpp) to the record. Call it after the last step.
   virtual void record(Trial& /*trial*/) const {}
-  // Tells the accelerator that all ranks had ended the step at time `when`. Its next step begins no earlier.
+  // Tells the accelerator that at time `when` all ranks had ended the step, or observers had ended their
+  // work. The next step of the accelerator begins no earlier.
   virtual void set_step_end(SteadyTime when) = 0;
 };
 
@@ -135,7 +136,8 @@ TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTim
 // the accelerators computed, straggler_s, barrier_s or observer_s.
 // There is one exception: without other ranks, the overshoot of the final step is in no part.
 struct TrainingFigures {
-  // Time until the end of the final step, or of the final call of before_step() if that is later.
+  // Time until the final step has ended (with other ranks: on all of them), plus the work of observers after
+  // it.
   double wall_s = 0;
   double first_batch_s = 0;  // time until the accelerator had its first batch
   double input_wait_s = 0;   // time that the accelerator waited for batches, including the first batch

@@ -19,8 +19,8 @@
 namespace penstock {
 
 // Measures how long one worker spends in each part of its work. end_part(part) adds the time since the
-// previous call to `part`. Each call reads the clock once (about 25 ns). Only one thread at a time may use
-// it.
+// previous call of end_part() or restart() to the time of `part`. Each call reads the clock once (about 25
+// ns). Only one thread at a time may use it.
 // After record_spans() it also records each part as a span of the sample that set_sample() named last.
 class StageTimer {
  public:

@@ -60,8 +60,8 @@ inline std::vector<double> samples_of(std::span<const Record* const> runs, const
 // Whether no save and no drain of the runs was faster than the ceiling of its tier.
 bool ceilings_hold(std::span<const Record* const> runs);
 // The seconds that a save needs at the ceiling of the tier for which the training waits: the fast tier or,
-// without one, the slow tier. Absent if ceilings_hold() is false, and for snapshots, where the
-// training waits only for a copy in memory.
+// without one, the slow tier. Absent if the records lack the ceiling or the bytes, or if ceilings_hold() is
+// false. Also absent for snapshots, where the training waits only for a copy in memory.
 std::optional<double> allowed_block_s(const SavingRuns& arm);
 
 // Text such as " (3 of 5 saves were skipped, and held nothing)"; "" if none was skipped.
@@ -72,8 +72,8 @@ std::string skipped_text(const SavingRuns& arm);
 // median block times of its two runs.
 struct BlockTimeRatio {
   PairedRatio ratio;
-  double least_ratio = 0;  // the smallest and the largest ratio of a pair
-  double most_ratio = 0;
+  double least_ratio = 0;         // the smallest ratio of any pair
+  double most_ratio = 0;          // the largest ratio of any pair
   std::optional<double> allowed;  // only through a fast tier: its ceiling divided by the slow tier's
   bool ceiling_too_low = false;   // the measured ratio is larger than the ceilings allow
   bool is_significant() const { return least_ratio > 1 || most_ratio < 1; }

@@ -11,8 +11,8 @@ namespace penstock::report {
 
 // Two charts of the first run of `arm`, which is the run of its first pair. `rates`: the bytes that the run
 // wrote to each tier over time. `steps`: the steps of its training, shown above `rates`. The x axis ends at
-// `until_s`, so that the charts of all arms have the same scale. Both charts have no points if the record has
-// no series.
+// `until_s`, so that the charts of all arms have the same scale. A chart has no points if the record lacks
+// its series.
 struct SavingCharts {
   Chart steps;
   Chart rates;

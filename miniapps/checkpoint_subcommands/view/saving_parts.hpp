@@ -6,7 +6,8 @@
 //   compared arm. This ratio is calculated for each pair, from the medians of both runs.
 // - If the ratios of some pairs are below 1 and others above, no difference is claimed.
 // - With one pair alone, the sentence is a caution.
-// - Ceilings are not mentioned if a save or a drain was faster than its ceiling.
+// - If a save or a drain was faster than its ceiling, no share of a ceiling is given. A caution or the
+//   record's verdict then says that the ceiling is too low.
 #pragma once
 
 #include <span>
