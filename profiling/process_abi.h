@@ -64,8 +64,8 @@ struct penstock_request {
   uint64_t objects;     // number of loaded objects with these slots
   uint64_t unrestored;  // after detach: slots that could not be restored
   uint64_t unloaded;    // after detach: slots whose objects were unloaded
-  // Memory that the requesting process has mapped in this process to load the library; 0 if none. It is
-  // unmapped at the next request.
+  // Memory that the requesting process has mapped in this process to load the library; 0 if none. A later
+  // request unmaps it, because the thread of this request runs in it.
   uint64_t memory_to_unmap;
   uint64_t memory_to_unmap_bytes;
   char folder[1024];     // absolute path of the session's folder; a detach sets it

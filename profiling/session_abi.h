@@ -6,8 +6,8 @@
 // integers in them have a fixed size. Records have the same layout in memory and in files, in the byte order
 // of the machine.
 //
-// The meaning of a number never changes; new numbers are added after the last. A reader skips components that
-// it does not know, and ignores `reserved` members.
+// The meaning of a value of an enum never changes; new values are added after the last. A reader skips spans
+// whose component (span_abi.h) it does not know, and ignores `reserved` members.
 #ifndef PENSTOCK_PROFILING_SESSION_ABI_H
 #define PENSTOCK_PROFILING_SESSION_ABI_H
 
@@ -77,9 +77,9 @@ struct penstock_session_header {
   struct penstock_kernel_io kernel_end;  // the kernel's counters when they were last read
   uint64_t file_end;                     // offset after the last block
   uint64_t dropped_records;  // (thread, file) pairs that got no counters because there was no room
-  // Operations that no counter includes, such as those of the pairs in `dropped_records`. Also operations of
-  // signal handlers that interrupted their own thread inside the profiler, if they could not be counted
-  // later.
+  // Operations that no counter includes, such as those of the pairs in `dropped_records`. They also include
+  // the operations of a signal handler that interrupted its own thread inside the profiler, if these could
+  // not be counted later.
   uint64_t dropped_operations;
   uint64_t dropped_segments;  // segments that found no room, or were replaced by newer ones
   uint64_t dropped_spans;
@@ -139,8 +139,8 @@ enum penstock_layer {
 #define PENSTOCK_SIZE_BUCKETS 10
 #define PENSTOCK_NEVER 0  // a value of ticks: the event has not happened
 
-// Which struct an entry of counters is. Also whether another entry of the same thread, file and layer
-// continues this entry or comes before it.
+// Which struct an entry of counters is, and whether the same thread, file and layer have another entry that
+// comes before or after it.
 enum penstock_form {
   PENSTOCK_WHOLE = 1,              // struct penstock_counters
   PENSTOCK_CONTINUED = 2,          // struct penstock_brief; later operations are in another entry

@@ -52,9 +52,10 @@ struct penstock_span {
 //
 //   if (penstock_profile_span != NULL) penstock_profile_span(&span);
 //
-// Nothing is allocated on the program's heap. A lock is taken only if the file needs a new block, or if the
-// span of a step begins a new window. If a signal handler has interrupted the profiler in its own thread, the
-// handler's span is not added, but counts as dropped.
+// Nothing is allocated on the program's heap. A lock may be taken in three cases: at the first recorded call
+// of the thread, if the file needs a new block, or if the span of a step begins a new window. If a signal
+// handler has interrupted the profiler in its own thread, the handler's span is not added, but counts as
+// dropped.
 #ifdef __cplusplus
 extern "C" {
 #endif

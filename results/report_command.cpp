@@ -102,8 +102,8 @@ std::string names_of(const std::vector<fs::path>& paths) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The records of one interleaved suite by arm, as a list of arm and records. The arm "base" comes first, the
-// others in order of appearance.
+// The records of one interleaved sweep (its name in the records is the suite), as a list of arm and records.
+// The arm "base" comes first, the others in order of appearance.
 using Arms = std::vector<std::pair<std::string, RecordSet>>;
 
 std::map<std::string, Arms> arms_of(const RecordSet& set) {

@@ -21,8 +21,8 @@ void append_process_json(std::string& out, const ProcessSum& process);
 // Appends one line for a mount or a folder. `kind`: "mount" or "directory".
 void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& row);
 
-// Writes a line for every file that the filter wants, in the order of FileSums. Several threads make the
-// lines.
+// Writes a line for every file that the filter wants and on which an operation succeeded, in the order of
+// FileSums. Several threads make the lines.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out);
 
 }  // namespace penstock

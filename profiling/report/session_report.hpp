@@ -1,4 +1,5 @@
-// Gathers everything that a report shows, in one pass over a session's files.
+// Gathers the figures of a report on a session: totals, mounts, folders, processes, and the files with the
+// most bytes, the most time and the largest size. The windows (session_windows.hpp) are not among them.
 #pragma once
 
 #include <string>
@@ -22,8 +23,9 @@ struct SessionReport {
   TopFiles biggest;
 };
 
-// Gathers the figures of a report. `by` is what the report lists: "file", "mount", "process", "directory" or
-// "all". With "all", `rows` has directories. `rows` and the lists of files have at most `most` entries each.
+// Gathers the figures of a report. `by` is what the report lists: "file", "mount", "process", "directory",
+// "window" or "all". With "all", `rows` has directories. `rows` and the three lists of files have at most
+// `most` entries each, and the lists never more than 10,000.
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, size_t most);
 

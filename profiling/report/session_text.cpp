@@ -167,8 +167,8 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   return text;
 }
 
-// Returns how the programs that `profile run` started have ended: exit codes, or the time at which the user
-// detached.
+// Returns how each run or attach in session.json ended: the exit code of its program, or the time at which
+// the user detached.
 std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
   for (size_t i = 0; i < session.exit_codes.size(); ++i) {

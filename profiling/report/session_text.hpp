@@ -41,8 +41,8 @@ std::string not_shown_text(const Rows& rows);
 std::string dropped_calls_text(const Drops& drops);
 // Returns a rate in the unit that `output` selects, such as MiB/s. Rates below 1 MiB/s have a smaller unit.
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
-// Says how much of the bytes that the kernel counted was recorded: as a percentage, or, if only some KiB are
-// missing, their number. `word`: "read" or "written".
+// Says how much of the bytes that the kernel counted was recorded: as a percentage, or, if fewer than 64 KiB
+// are missing, as the number of missing bytes. `word`: "read" or "written".
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);

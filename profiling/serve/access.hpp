@@ -1,5 +1,5 @@
-// Access control of `penstock profile serve`. A request must have the token, must not come from another
-// site's page, and must come from this process's user or from root on this machine.
+// Access control of `penstock profile serve`. A request must have the token and must not come from another
+// site's page. It must come from root or this process's user, on this machine.
 #pragma once
 
 #include <sys/types.h>
@@ -38,8 +38,8 @@ struct SocketEnds {
   uint16_t remote_port = 0;
 };
 // Returns the user who owns a socket. `table` is the text of /proc/net/tcp, or of tcp6, where IPv4 addresses
-// are written as IPv6 addresses. nullopt if no row matches, or if no process has the socket open any more:
-// the kernel then wrongly names root as the user.
+// are written as IPv6 addresses. nullopt if no row matches. Also nullopt if no process has the socket open
+// any more: then the row wrongly names root.
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends);
 // Returns the user who opened the other end of `fd`, an accepted connection from this machine. nullopt if the
 // user is not known.

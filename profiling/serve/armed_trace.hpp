@@ -19,8 +19,8 @@ class ArmedTrace {
  public:
   explicit ArmedTrace(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Switches the trace on now, for the duration `time`. If it is on already, it now ends after `time`. Error:
-  // not_found if no process of the session runs.
+  // Switches the trace on now, for the duration `time`. If the trace is on already, it now ends `time` after
+  // this call. Error: not_found if no process of the session runs.
   Result<void> arm(std::chrono::seconds time);
   void disarm();
   // Switches the trace on in processes that are new since the last call. When the time is over, switches it
@@ -28,8 +28,8 @@ class ArmedTrace {
   void update();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 
-  // Returns a JSON object with the remaining time and, for each process, how long its calls were recorded.
-  // When no trace is on, it describes the last one.
+  // Returns a JSON object with the remaining time and, for at most 1,000 processes, from when to when their
+  // calls were recorded. When no trace is on, the object describes the last one.
   Json json() const;
 
  private:

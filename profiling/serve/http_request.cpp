@@ -162,7 +162,8 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_b
 ParsedRequest parse_request(std::string_view received) {
   constexpr std::string_view kHeadEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
-  // Refuses a request as soon as no further bytes can make it valid, even if it is not whole yet.
+  // A first line that does not end with CR LF is refused at once. All other errors are found only when the
+  // head is whole or has reached its limit.
   const size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
     return bad_request("a line that does not end as lines do");

@@ -36,8 +36,9 @@ struct ParsedRequest {
 };
 
 // Parses a request. `received`: all bytes that the connection has received so far. The state of the result is
-// `incomplete` if more bytes can complete the request. With more than kMostHeadBytes + kMostBodyBytes it is
-// never `incomplete`, so a client cannot fill the memory. Bytes after a whole request are ignored.
+// `incomplete` if more bytes can complete the request. If `received` has more than kMostHeadBytes +
+// kMostBodyBytes, the state is never `incomplete`, so a client cannot fill the memory. Bytes after a whole
+// request are ignored.
 // Refused are: chunked bodies, folded or repeated headers, line ends without CR, and paths that decode to
 // control characters.
 ParsedRequest parse_request(std::string_view received);

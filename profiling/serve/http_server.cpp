@@ -85,8 +85,8 @@ Result<HttpServer> HttpServer::listen(uint16_t port) {
 }
 
 // Accepts new connections until none waits, but at most kMostAcceptedPerStep. Connections of other users get
-// status 403, and connections over the limit get 503. If too many of these refused connections wait for their
-// answer, further ones are closed at once.
+// status 403, and connections over the limit (kMostConnections) get 503. If as many refused connections as
+// that limit are open, further ones are closed at once.
 void HttpServer::accept_new() {
   for (int i = 0; i < kMostAcceptedPerStep && !interrupted(); ++i) {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

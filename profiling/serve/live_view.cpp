@@ -92,8 +92,8 @@ bool LiveView::end(std::chrono::milliseconds timeout) {
 
 // The inspecting thread's main function. If an inspection fails, its error is published in place of a result,
 // and the next inspection tries again.
-// After each inspection the thread waits three times as long as the inspection took, so that a large session
-// uses at most a quarter of a processor.
+// After each inspection the thread waits at least three times as long as the inspection took. So inspections
+// of a large session take at most a quarter of the time.
 // The thread's last action is to set has_ended_, while mutex_ is locked. After that, end() may let the
 // process exit.
 void LiveView::inspect_until_stopped(const std::stop_token& stop) {
@@ -139,7 +139,7 @@ Result<void> LiveView::try_inspect() {
 }
 
 // Makes one inspection, in the inspecting thread. mutex_ is not held, except in publish(). If the session
-// cannot be read, the last result and the history do not change.
+// cannot be read, previous_progress_ and history_ do not change.
 // The processes are listed before the session is read, so that the last writes of a process are never missed:
 // a process that ends in between counts as running and is inspected once more.
 Result<void> LiveView::inspect() {

@@ -1,6 +1,7 @@
-// Shows the present activity of a session. A thread of its own inspects the session about once a second. All
-// pages that show the session get the same JSON object, so a second page costs nothing more. If no process of
-// the session runs, the object describes the whole run.
+// Shows the present activity of a session. A thread of its own inspects the session once a second, or less
+// often if an inspection takes longer than a quarter of a second. All pages that show the session get the
+// same JSON object, so a second page costs nothing more. If no process of the session runs, the object
+// describes the whole run.
 //
 // Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread
 // (inspect_until_stopped()) is the only one that uses the members from previous_progress_ to
@@ -8,8 +9,8 @@
 // Locks: mutex_ guards only json_members_ and has_ended_. It is held while a pointer is copied, never while
 // files are read.
 // Memory: both threads may allocate.
-// Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp). No handler uses this
-// class.
+// Signals: SIGINT, SIGTERM and SIGHUP set a flag that the main thread reads (interrupt.hpp). No handler uses
+// this class.
 #pragma once
 
 #include <condition_variable>

@@ -2,7 +2,7 @@
 //
 // Threads: the server's main thread.
 // Locks: none. The inspecting thread (live_view.hpp) may hold locks while posix_spawn() makes the child. This
-// is safe: no code of this program runs in the child.
+// is safe: the child takes no lock before it executes the new program.
 // Memory: may allocate.
 // Signals: the server's handlers only set a flag (interrupt.hpp). A job cannot ignore the SIGKILL from the
 // destructor.

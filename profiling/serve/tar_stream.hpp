@@ -1,4 +1,5 @@
-// Makes a ustar archive of files while it is read; only one block is kept in memory.
+// Makes a tar archive (format ustar) of files while it is read. The contents of the files are not kept in
+// memory, except that of session.json.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ class TarStream : public BodySource {
   // Makes the archive of the session in `folder`. In the archive, its files are in the folder `prefix`.
   // Error: not_found if the folder does not exist or contains no session.
   // The size of each file is fixed at this call. Bytes that are added to a file later are not in the archive.
-  // If a file is truncated later, zeros replace the missing bytes. session.json is read completely at this
-  // call, because it may be rewritten later.
+  // If a file is truncated later, zeros replace the missing bytes. A session.json of at most 16 MiB is read
+  // completely at this call, because it may be rewritten later.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 

@@ -33,8 +33,8 @@ EntryOfFile entry_at(const Session& session, const CountersPosition& at) {
 
 // Returns the kind of a file (regular, directory or other), found from all entries with this name. Entries of
 // open() always say "regular", because open() does not know the kind. Any other kind comes from stat() and is
-// trusted, with one exception: if some entry says "regular" and bytes were read or written, the file is
-// regular. The name then was a directory only at another time.
+// trusted, with one exception: if some entries say "directory" and others "regular", and bytes were read or
+// written, the file is regular. The name then was a directory only at another time.
 unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   bool is_directory = false;
   bool is_regular = false;

@@ -34,8 +34,9 @@ struct LayerSum {
   uint64_t consecutive_reads = 0;
   uint64_t sequential_writes = 0;
   uint64_t consecutive_writes = 0;
-  // How many of the reads and writes were the first of their thread in this file. They have no predecessor,
-  // so they are counted as neither sequential nor consecutive. Darshan does the same.
+  // How many of the reads and writes were the first of their thread in this file and are not counted as
+  // sequential. An entry of counters adds 1 if any of its reads is not sequential: in most cases that is the
+  // first one, at byte 0.
   uint64_t first_reads = 0;
   uint64_t first_writes = 0;
   uint64_t read_write_switches = 0;
@@ -96,10 +97,10 @@ class FileSums {
   size_t entries() const { return entries_.size(); }
 
   // For every file, calls `each` with the sum of those of its entries that `wanted` accepts, and `left_out`
-  // with the sum of all others. A call is omitted if there are no such entries. The FileSum is valid only
-  // during the call. An entry is what one thread of one process did to a file through one layer. Files come
-  // in the order of their first entry, so that the mapped session files are read from begin to end. Several
-  // threads may call each() at the same time.
+  // with the sum of all others. If there are no such entries, the function is not called. The FileSum is
+  // valid only during the call. An entry is what one thread of one process did to a file through one layer.
+  // Files come in the order of their first entry, so that the mapped session files are read from begin to
+  // end. Several threads may call each() at the same time.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
   // Does what each() does, but only for one part of the files. The files are divided into `parts` parts of

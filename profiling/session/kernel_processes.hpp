@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Reads /proc/PID/io. If it cannot be read, `io` is all zero and the result is false.
+// Reads /proc/PID/io. If the file cannot be read, `io` does not change and the result is false.
 bool read_kernel_io(uint32_t pid, penstock_kernel_io& io);
 // The start time of a process in the kernel's ticks, from /proc/PID/stat; 0 if no such process exists.
 uint64_t process_start(uint32_t pid);

@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// True for layers whose calls name a file by its descriptor: posix and ring (io_uring, libaio). Darshan puts
-// both into its module POSIX.
+// True for layers whose calls name a file by its descriptor: posix and ring (io_uring, libaio). The Darshan
+// export writes both to the module POSIX.
 constexpr bool is_of_descriptors(unsigned layer) {
   return layer == PENSTOCK_POSIX || layer == PENSTOCK_RING;
 }

@@ -25,7 +25,8 @@ class NamedFiles {
  public:
   NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter);
 
-  // Returns the file with the key `file`; null if the filter does not want the calls of this process on it.
+  // Returns the file with the key `file`; null if no wanted file has this key, or if the filter does not want
+  // the calls of this process on the file.
   const NamedFile* find(uint64_t file, const ProcessFile& process_file) const;
   // The index of a file that find() returned, from 0.
   size_t number(const NamedFile& file) const { return size_t(&file - files_.data()); }

@@ -17,8 +17,9 @@
 
 namespace penstock {
 
-// One file of a session: what a process did in one part of its life. It begins with the process, a fork or an
-// exec, and ends with the next exec or with the process.
+// One file of a session: what a process did in one part of its life. That part begins with the process, a
+// fork, an exec, an attach or a window. It ends with the next exec, a detach, the next window or the end of
+// the process.
 class ProcessFile {
  public:
   // Opens a session file. Errors: not_found, permission_denied ...; corrupt or unsupported if it is no
@@ -40,7 +41,8 @@ class ProcessFile {
   std::string_view program() const { return base_name(executable()); }
   bool is_python() const { return is_python_; }
   std::vector<std::string_view> command() const;
-  // When recording ended. If the file does not say when, this is the time of the last recorded operation.
+  // When recording ended. If the file does not say when, this is the latest time in its header, threads and
+  // counters.
   int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
   // Makes the conversion of ticks more exact (SessionClock::refine()). This changes the times that this
   // process file returns, so a caller must read them again afterwards.
@@ -91,8 +93,9 @@ struct Session {
 };
 
 // Opens folders of sessions and single session files. If two files are states of the same process file (a
-// session and its snapshot), the later state is used, and `problems` names the other. Errors: a path does not
-// exist, or no path contains a session file.
+// session and its snapshot), only one is used: the one without missing bytes, otherwise the later one.
+// `problems` names the folder of an earlier state that is not used. Errors: a path does not exist, or no path
+// contains a session file that can be read.
 Result<Session> open_session(std::span<const std::filesystem::path> paths);
 // Makes a session of at least one process file.
 Session session_of(std::vector<std::unique_ptr<ProcessFile>> process_files);

@@ -69,8 +69,8 @@ class ProcessTree {
     }
   }
 
-  // Returns the process that started `child`. If that process wrote no file (it only forked), returns the
-  // recorded process that forked it.
+  // Returns the parent of `child`. If the parent wrote no file (it only forked), returns the recorded process
+  // that started the parent.
   std::optional<size_t> parent_of(size_t child) const {
     const ProcessFile& first = processes_[child].first();
     const auto parent = key(first, first.header().parent_pid);

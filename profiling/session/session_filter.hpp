@@ -20,8 +20,9 @@ bool is_within(std::string_view path, std::string_view folder);
 // /a/data/1.jpg. A pattern such as "dir/" matches all files below folders of that name.
 bool matches(std::string_view pattern, std::string_view path);
 
-// True for files that a Python interpreter and its libraries read to start: .py, .pyc and .so files, files
-// below Python's own library folders, /proc, /sys, /dev (but not /dev/shm), and the configuration of libc.
+// True for files that a Python interpreter and its libraries read to start. These are /proc, /sys, /dev (but
+// not /dev/shm), the configuration of libc and of the interpreter, and some files in Python's library
+// folders: code (.py, .pyc, .so), directories, and files of which no bytes were moved.
 bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes);
 
 struct SessionFilter {

@@ -1,5 +1,6 @@
-// Creates the folder of a session, and reads and writes its session.json. In that file, `profile run` notes
-// how the run started and how it ended. A session without this file can still be read.
+// Creates the folder of a session, and reads and writes its session.json. In that file, `profile run`,
+// `attach` and `detach` note how the recording started and how it ended. A session without this file can
+// still be read.
 #pragma once
 
 #include <filesystem>

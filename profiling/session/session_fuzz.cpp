@@ -1,5 +1,5 @@
-// Fuzz target: the input is one file of a session. It is read, added up, reported and exported. The sums over
-// its files must equal the sums over the whole session.
+// Fuzz target: the input is one file of a session. It is read, added up, reported and exported. The number of
+// files in the report must equal the number in the summary of the session.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -16,7 +16,7 @@ void each_segment(const Session& session,
                   const std::function<void(const penstock_segment&, const ProcessFile&)>& each);
 
 // Adds up the time that at least one of the added intervals covers. Intervals that overlap or touch are
-// merged, so memory is needed only for each merged interval.
+// merged from time to time. So at most 1 Mi intervals, or twice as many as the merged ones, are in memory.
 class IntervalUnion {
  public:
   void add(int64_t begin, int64_t end);
@@ -46,7 +46,7 @@ struct SegmentFacts {
   std::vector<double> bytes_written;
 };
 
-// Calculates SegmentFacts from the segments of wanted files. Its intervals divide the `wall_s` seconds that
+// Calculates SegmentFacts from the segments of wanted files. Their intervals divide the `wall_s` seconds that
 // begin at `begin_ns` (realtime).
 SegmentFacts inspect_segments(const Session& session, const std::function<bool(uint64_t file)>& wanted,
                               int64_t begin_ns, double wall_s);

@@ -58,9 +58,9 @@ struct SessionSummary {
 // True if any operation on the file succeeded. Files that could not be opened have counters too.
 bool has_operations(const FileSum& file);
 
-// Calls `each` and `left_out` for all files, in several threads, and returns when all have ended.
-// `thread_index` is the number of the calling thread, from 0 to summing_thread_count() - 1, so that each
-// thread can use memory of its own.
+// Calls `each` and `left_out` for all files, in several threads, and returns when all these threads have
+// ended. `thread_index` is the number of the calling thread, from 0 to summing_thread_count() - 1, so that
+// each thread can use memory of its own.
 using EachInThread = std::function<void(size_t thread_index, const FileSum&)>;
 size_t summing_thread_count();
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,

@@ -33,8 +33,8 @@ struct SessionBlock {
 // this before and after reading the block's bytes: if both calls return the same number, the bytes are valid.
 uint64_t times_emptied(const std::byte* block);
 
-// Converts the ticks of a process file to CLOCK_MONOTONIC, and CLOCK_MONOTONIC to CLOCK_REALTIME, by linear
-// interpolation.
+// Converts the ticks of a process file to CLOCK_MONOTONIC by linear interpolation. Converts CLOCK_MONOTONIC
+// to CLOCK_REALTIME by the difference of the two clocks at the begin of the file.
 class SessionClock {
  public:
   SessionClock() = default;
@@ -71,7 +71,7 @@ using NextData = std::function<uint64_t(uint64_t offset)>;
 class SessionView {
  public:
   // Makes a view of the bytes, which must live longer than the view. Errors: corrupt if they are no session
-  // file; unsupported for a later version or another byte order.
+  // file; unsupported for another version of the format or another byte order.
   static Result<SessionView> parse(std::span<const std::byte> bytes, const NextData& next_data = {});
 
   // A copy of the header from the moment when the view was made; the file's header may change later.
@@ -97,8 +97,9 @@ class SessionView {
   // nullopt if the process has replaced it by a newer one.
   std::optional<penstock_segment> segment_at(uint64_t offset) const;
 
-  // Calls `each(entry, offset)` for all entries of a kind. Another version may have written entries of
-  // another size: the end of longer entries is ignored, and the missing end of shorter entries is zero.
+  // Calls `each(entry, offset)` for all entries of a kind. Another release of Penstock may have written
+  // entries of another size: the end of longer entries is ignored, and the missing end of shorter entries is
+  // zero.
   template <class Entry, class Each>
   void each(penstock_block_kind kind, Each each) const {
     for (const SessionBlock& block : blocks_)
@@ -156,8 +157,9 @@ inline uint64_t last_ticks_of(const penstock_counters& counters) {
 
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  // The distance from one entry to the next is in the block's header, because another version may write
-  // longer entries. If it is below kLeastEntryBytes, it is wrong or missing, and sizeof(Entry) is used.
+  // The distance from one entry to the next is in the block's header, because another release of Penstock may
+  // write longer entries. If the distance is below kLeastEntryBytes, it is wrong or missing, and
+  // sizeof(Entry) is used.
   const size_t entry_step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
   for (size_t at = 0; at + entry_step <= block.entries.size(); at += entry_step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, entry_step));

@@ -71,8 +71,8 @@ inline bool spans_are_profiled() {
 
 class SpanLog {
  public:
-  // Makes one buffer for each element of `capacities`, which is the number of spans in it. Error: exhausted
-  // if memory is short; the message says how many spans all buffers have.
+  // Makes one buffer for each element of `capacities`. The element is the number of spans for which the
+  // buffer has room. Error: exhausted if memory is short; the message says how many spans all buffers have.
   static Result<std::unique_ptr<SpanLog>> make(const std::vector<size_t>& capacities);
 
   size_t buffers() const { return buffers_.size(); }

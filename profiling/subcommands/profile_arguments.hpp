@@ -88,8 +88,8 @@ Result<Session> open_named_sessions(ProfileArguments arguments);
 // folder of one of the sessions or is inside it.
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions);
 
-// Returns the filter from --include, --exclude and --all. If none of them is given, returns the filter of
-// `profile run`, which session.json contains.
+// Returns the filter from --include, --exclude and --all. If none of them is given, returns the filter that
+// was given to `profile run` or `attach` and is in session.json.
 SessionFilter filter_of(const Options& options, ProfileArguments arguments);
 
 // Parses the argument of a subcommand that accepts only a PID.
@@ -99,7 +99,7 @@ Result<int> parse_pid(const std::string& argument);
 // PENSTOCK_PROFILE_LIBRARY names.
 Result<std::string> profile_library();
 // Returns the value of --trace-limit in bytes, where 0 means no limit. nullopt if the option is not given.
-// Error: invalid_argument for a limit between 1 byte and 128 KiB.
+// Error: invalid_argument for a limit of at least 1 byte and less than 128 KiB.
 Result<std::optional<uint64_t>> trace_limit_of(const Options& options);
 
 // Makes SIGHUP (the terminal was closed) stop the command as Ctrl-C does. Without this, SIGHUP would kill the

@@ -1,6 +1,6 @@
 // Checks whether a program can be watched by the profiler's library, which the dynamic loader must load into
-// it. It cannot be watched if it is linked statically, runs with more rights than its caller (setuid), or is
-// of another architecture.
+// it. It cannot be watched if it is linked statically or against musl, is a 32-bit program, or runs with more
+// rights than its caller (setuid).
 #pragma once
 
 #include <string>

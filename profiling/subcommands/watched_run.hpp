@@ -1,5 +1,5 @@
-// Runs a program for `profile run`: with the same terminal, the same descriptors, and all signals that are
-// sent to it.
+// Runs a program for `profile run`, with the terminal and the descriptors of this process. Passes on the
+// usual signals that this process gets.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace penstock {
 // `program` is its path, and `argv` has its arguments, of which the first is the program's name. `on_end` is
 // called after the program has ended and before its pid can be given to another process.
 //
-// Signals that other processes send to this process are forwarded to the program. Signals from the terminal
-// reach the program anyway and are not forwarded. Not thread-safe.
+// SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM and SIGWINCH are forwarded to the program if
+// another process sent them to this process. Signals from the terminal reach the program anyway and are not
+// forwarded. Not thread-safe.
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
                         const std::function<void(uint32_t pid)>& on_end);

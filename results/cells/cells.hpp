@@ -57,9 +57,9 @@ std::string corpus_name(const Record& record);
 // The requested cache state: the parameter `cache`. If the record lacks it, the actual state of the client's
 // data cache.
 std::string requested_cache_state(const Record& record);
-// The actual cache state, as text. It is the requested state if that was reached. Otherwise it is "in
-// memory", "cache bypassed", "no client cache", or "cold unverified" if the machine does not report what is
-// cached.
+// The cache state as text: "in memory", "cache bypassed", "no client cache", or "cold unverified" if the
+// machine does not report what is cached. In all other cases it is the requested state; a verdict such as
+// not_cold says if that was not reached.
 std::string cache_state(const Record& record);
 
 // The options that make the data tier slower, smaller or faulty: "limit=50MB/s, latency=2ms". "" if it has

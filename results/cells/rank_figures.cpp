@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// A difference between ranks is reported if it is at least this fraction of the median rate.
+// A difference between ranks is reported if it is more than this fraction of the median rate.
 constexpr double kLeastRankDifference = 0.1;
 
 }  // namespace

@@ -40,8 +40,8 @@ struct RecordView {
   void (*add_superseded)(std::span<const Record> records, std::set<const Record*>& out);
   // A name for each record of this command, for use in sentences: "disk cold at 4 threads".
   std::vector<std::string> (*names)(ShownRecords records);
-  // The words that distinguish the record from others in a table: "4 threads", "cold". App, tier and labels
-  // need not be among them, because a table shows these always.
+  // The words that distinguish the record from others in a table: "4 threads", "cold". The mini-app, the tier
+  // and the labels that the user gave need not be among these words, because a table always shows them.
   std::vector<std::string> (*labels)(const Record& record);
   // Adds the sentences that the view makes about the records to `out`.
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);

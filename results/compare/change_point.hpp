@@ -21,10 +21,10 @@ inline constexpr size_t kLeastHistoryValues = 30;  // A series with fewer values
 // A change has at least this many values before it and after it.
 inline constexpr size_t kLeastSegmentValues = 3;
 
-// Finds the most likely change: the split at which the cumulative sum of the ranks is farthest from 0.
-// (Pettitt, A non-parametric approach to the change-point problem, Applied Statistics 28, 1979.) The split is
-// at least kLeastSegmentValues from either end. Absent for fewer than kLeastHistoryValues values, or if a
-// value is not finite.
+// Finds the most likely change: the split at which the sum of the ranks before it, each minus the mean rank,
+// is farthest from 0. (Pettitt, A non-parametric approach to the change-point problem, Applied Statistics 28,
+// 1979.) The split is at least kLeastSegmentValues from either end. Absent for fewer than kLeastHistoryValues
+// values, or if a value is not finite.
 //
 // The p-value: the values are put into many random orders, and p is the fraction of the orders whose sum is
 // at least as far from 0. In each order, blocks of max(5, n / 10) neighbours stay together, because the runs

@@ -13,9 +13,9 @@
 namespace penstock {
 
 // Describes how the machine of the candidate differs from that of the base: "another host: a in the base, b
-// in the candidate". Only the first difference is described; "" if the records show none. These facts are
-// compared: host, architecture, processor, the allowed processors and memory nodes, the limits of the control
-// group, memory (within 5%), and for each tier the kind of file system.
+// in the candidate". Only the first difference is described; "" if the records show none. These facts of the
+// machine are compared: host, architecture, processor, the allowed processors and memory nodes, the limits of
+// the control group, and the size of memory (within 5%). For each tier, the kind of file system is compared.
 std::string machine_difference(const Cell& cell);
 
 // Describes a difference of the work although the parameters are the same: other bytes in the corpus, or

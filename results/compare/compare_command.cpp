@@ -267,7 +267,7 @@ Result<int> history(const CommandContext& context) {
 }
 
 // Runs the comparison and returns its exit code. Exit code 1 means a regression, so every error of the
-// comparison itself becomes exit code 2.
+// comparison itself, except an interrupt, becomes exit code 2.
 Result<int> run_compare(const CommandContext& context) {
   Result<int> code = context.options.flag("history") ? history(context) : compare(context);
   if (!code.ok() && code.error().code != Errc::interrupted) code.error().code = Errc::invalid_argument;

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// The samples of base and candidate. Only finite samples, in the order of the records.
+// The samples of base and candidate, in the order of the records. Samples that are not finite are left out.
 struct ComparedSamples {
   std::string unit;
   Better better = Better::neither;

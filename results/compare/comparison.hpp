@@ -2,9 +2,9 @@
 //
 // The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in matched_cells.hpp):
 // - Paired test, if both sides are arms of one suite. Records of interleaved runs have a field `pair`. It
-//   says from which call of `sweep` the record is (the suite), which arm it measured, and the number of the
-//   run. Run i of the base is compared with run i of the candidate, each by its median. The difference is d =
-//   ln(candidate / base), with its sign chosen so that a positive d is worse.
+//   says which sweep made the record (the suite), which arm it measured, and the number of the run. Run i of
+//   the base is compared with run i of the candidate, each by its median. The difference is d = ln(candidate
+//   / base), with its sign chosen so that a positive d is worse.
 // - Otherwise a rank-sum test is used, and the comparison remarks "unpaired: drift not excluded". If both
 //   sides have enough runs, the test takes one median per run, since the repeats of one run resemble each
 //   other. Else it takes every sample.

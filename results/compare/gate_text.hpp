@@ -13,7 +13,7 @@ namespace penstock {
 
 // A metric's value with its unit: "135.5 MiB/s", "4.5 ms", "1 234 /s".
 std::string format_metric(double value, const std::string& unit, const Output& output);
-// How large the change of a row is: "-10.2% (-11.0% to -9.3%)", "+3.1%", "from 0".
+// How large the change of a row is: "-10% (-11% to -9.3%)", "+3.1%", "from 0".
 std::string change_text(const ComparedMetric& row);
 // The text of a row's outcome, with its reason: "REGRESSION", "no change", "inconclusive: 5 pairs where
 // ...".
@@ -27,8 +27,8 @@ std::string comparison_text(const Comparison& comparison, const CompareSettings&
 std::string comparison_markdown(const Comparison& comparison, const CompareSettings& settings,
                                 const Output& output);
 
-// The change of a series: "-12% since run 45 of 90 (2026-11-20T09:30:00Z, runs/x.jsonl)", "no change", or "20
-// runs; 30 are needed".
+// The change of a series: "WORSE: -12% since run 45 of 90 (2026-11-20T09:30:00Z, runs/x.jsonl)", "no change",
+// or "20 runs; 30 are needed".
 std::string change_text(const HistoryRow& row);
 std::string history_text(const History& history, const Output& output);
 std::string history_markdown(const History& history, const Output& output);

@@ -1,6 +1,6 @@
-// Finds where a result changed over many runs. There is one series for each cell, metric and machine, with
-// one value per run. The result is only advice, because over many days other things than the program also
-// change.
+// Finds where a result changed over many runs. There is one series for each cell, metric, machine and arm,
+// with one value per run. The result is only advice, because over many days other things than the program
+// also change.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,17 @@
 // Matches the records of base and candidate that did the same work, whatever program, machine or day they are
 // from.
 //
-// A cell is identified by the command, the corpus (recipe, format and samples), each tier (name and back
-// end), and every parameter that says what to do. These do not count: paths, output files, seeds, labels, how
-// long or how often was measured, and facts that a run only found out. Three more rules:
+// A cell is identified by the command, the corpus (recipe, format and samples), each tier (name and back end)
+// and the work parameters (results/record/work.hpp). These do not count: paths, output files, seeds, labels,
+// how long or how often was measured, and facts that a run only found out. Three more rules:
 // - A parameter that one side does not have at all (an older program wrote its records) does not distinguish
 //   cells. But the parameter does distinguish cells if the other side has several values of it, or got it on
 //   the command line.
 // - The options of a tier (limit=, direct=1) distinguish cells only if one side has the same tier with
 //   several options.
-// - Assume that the sides are two arms of one suite, and that a parameter has one value in the base and
-//   another in the candidate. Then the user compares the arms because of this parameter, so it does not
-//   distinguish cells.
-// A remark names each parameter that these rules ignore.
+// - The sides may be two arms of one suite (an interleaved sweep). Then a parameter with one value in the
+//   base and another in the candidate does not distinguish cells: it is what the user compares.
+// A remark names each parameter in which the sides differ and that these three rules ignore.
 #pragma once
 
 #include <span>

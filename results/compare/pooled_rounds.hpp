@@ -9,11 +9,11 @@
 
 namespace penstock {
 
-// Joins the records of each cell of a sweep into one. Records are of one cell if they have usable numbers,
-// the same labels (one of them is `sweep`), the same arm and machine, and the same work (matched_cells.hpp).
-// The joined record replaces the latest of them and has its facts. Its samples are in order of time, and its
-// verdict is the worst of all. All other records remain unchanged. Returns how many records were merged into
-// others: 0 if none.
+// Joins the records of each cell of a sweep into one. Records are of one cell if they have the same labels
+// (one of them is `sweep`), arm, machine and work (matched_cells.hpp). Only records with usable numbers are
+// joined. The joined record replaces the latest of them and has its facts. Its samples are in order of time,
+// and its verdict is the worst of all. All other records remain unchanged, also those of `checkpoint`.
+// Returns how many records were merged into others: 0 if none.
 size_t pool_rounds(std::vector<StoredRecord>& records);
 
 }  // namespace penstock

@@ -24,8 +24,8 @@ double signed_rank_p(std::span<const double> differences);
 inline constexpr size_t kMostExactPairs = 200;
 
 // One-sided p of Wilcoxon's rank-sum test (Mann-Whitney): the probability that `second` is this far above
-// `first` by chance, if every sample could as well have been in the other of the two lists. 1 if `first` or
-// `second` is empty. Equal values share the mean of their ranks.
+// `first` by chance. Chance means that every sample could as well have been in the other of the two lists. 1
+// if `first` or `second` is empty. Equal values share the mean of their ranks.
 // If `first` and `second` together have at most kMostExactSamples samples, p is exact: it is computed from
 // the permutation distribution of these ranks. For more samples it is the normal approximation with the
 // variance of the tied ranks and a continuity correction.
@@ -42,9 +42,9 @@ std::vector<double> holm(std::span<const double> p, size_t tests);
 // ceil(log2(tests / alpha)). 0 without tests.
 size_t least_pairs(size_t tests, double alpha);
 
-// How many of the smallest and how many of the largest numbers an interval may leave out, if it must still
-// cover the true shift with probability `confidence`. walsh_cut() is for the Walsh averages of n samples,
-// moses_cut() for the differences between the samples of two sides.
+// How many numbers an interval may leave out at each end of the sorted numbers. The rest must cover the true
+// shift with probability `confidence`. walsh_cut() is for the Walsh averages of n samples, moses_cut() for
+// the differences between the samples of two sides.
 // The result is computed from the exact null distribution of the matching test, for large n from its normal
 // approximation. Absent if even the interval from the smallest to the largest number covers the shift with
 // too low a probability.

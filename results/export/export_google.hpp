@@ -4,7 +4,8 @@
 // A benchmark is one metric of one cell, and each sample is a repetition. compare.py compares only times, so
 // every sample becomes seconds. A metric in s or ns is converted directly. A rate becomes the seconds for one
 // unit (for B/s: for one MiB), and the rate itself is added as a counter. `cpu_time` repeats `real_time`,
-// because records have no processor time. A failed record becomes an entry with its reason.
+// because records have no processor time. A record without usable numbers becomes an entry with its verdict
+// and reason.
 #pragma once
 
 #include <string>
@@ -14,8 +15,9 @@
 namespace penstock {
 
 // The whole JSON text. Names are like "read/disk/threads:4/cache:cold/samples_per_s". They are made from the
-// requested parameters, so a cell has the same name in every set of records. The records of one cell are its
-// repetitions.
+// requested parameters. So a cell has the same name in every set of records, with one exception: if cells of
+// one set would have the same name, what distinguishes them (such as a label) is added. The records of one
+// cell are its repetitions.
 std::string google_benchmark_json(const RecordSet& set);
 
 }  // namespace penstock

@@ -6,11 +6,12 @@
 // items_per_second), and its other counters under their own names. Aggregates are left out, since they are
 // computed from the samples.
 //
-// fio (version 2 and later, json and json+, also with --client): one record for each job and direction in
-// which the job did something. Clones of a job (numjobs without group_reporting) become one record, and the
-// wall time is that of the slowest clone. Rates are bytes and operations per second (`payload_bytes_per_s`,
-// `ops_per_s`). Latencies are fio's own percentiles. Those of several clones are merged from the
-// distributions of json+. Without these they are left out: percentiles are never averaged.
+// fio (version 2 and later, json and json+, also with --client): one record for each job and direction (read,
+// write, trim) in which the job did something. A job that did nothing becomes one failed record. Clones of a
+// job (numjobs without group_reporting) become one record, and the wall time is that of the slowest clone.
+// Rates are bytes and operations per second (`payload_bytes_per_s`, `ops_per_s`). Latencies are fio's own
+// percentiles. Those of several clones are merged from the distributions of json+. Without these they are
+// left out: percentiles are never averaged.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // Baselines: names for records with which later runs are compared. A baseline does not copy records. It is a
 // small file `baselines/NAME` in a results folder. The file lists record files, with the size and the CRC32C
-// that each had when the baseline was saved. It is replaced atomically. If a listed file is missing or has
-// changed, the baseline is invalid.
+// that each had when the baseline was saved. The small file is replaced atomically. If a listed file is
+// missing or has changed, the baseline is invalid.
 #pragma once
 
 #include <cstddef>

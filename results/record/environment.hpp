@@ -1,5 +1,5 @@
-// Describes the machine on which a measurement ran, for the record. Two records may be compared only if these
-// facts match.
+// Describes the machine on which a measurement ran, for the record. `compare` needs some of these facts to be
+// equal, and only reports differences of the others (results/compare/comparable.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ struct Tier;
 // a few milliseconds.
 Json inspect_environment();
 
-// Returns the cgroup limits of this process; {} if there are none. With cgroup version 2, each limit is the
-// tightest of the process's group and of all its parent groups. With version 1, it is the limit of the group
-// itself. `root` replaces "/" in tests.
+// Returns the cgroup limits of this process. A limit that does not exist is absent. With cgroup version 2,
+// `memory_bytes` and `cpus` are the tightest limits of the process's group and of all its parent groups. `io`
+// is that of the nearest of these groups that has one. With version 1, each is the limit of the group itself.
+// `root` replaces "/" in tests.
 // Keys: version and path (version 2 only), memory_bytes, cpus (quota / period), io (the lines of io.max or
 // blkio.throttle).
 Json cgroup_limits(const std::filesystem::path& root);
@@ -31,9 +32,9 @@ double clock_read_ns();
 // This machine's memory in bytes, 0 if unknown.
 uint64_t memory_bytes();
 
-// How many bytes of memory this process can use now without the risk that the system kills it. That is the
-// smaller of two values: MemAvailable, and what the cgroup's limit still allows. Page cache counts as
-// available memory, files in tmpfs do not. 0 if unknown.
+// An estimate of how many bytes of memory this process can use now: the smaller of MemAvailable and the
+// cgroup's memory limit. What the cgroup already uses is not subtracted from its limit. In MemAvailable, page
+// cache counts as available memory, files in tmpfs do not. 0 if MemAvailable is unknown.
 uint64_t available_memory();
 
 // The current facts of a tier: how it was opened, its file system and ceilings, and the times of its calls if

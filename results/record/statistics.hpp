@@ -29,8 +29,8 @@ struct Interval {
 };
 
 // A confidence interval of the median: it contains the median with at least the probability `confidence`,
-// whatever the distribution. Its bounds are two of the sorted samples, equally far from both ends, and as
-// near to each other as the binomial distribution allows (David and Nagaraja, Order Statistics, 7.1).
+// whatever the distribution. Its bounds are two of the sorted samples, equally far from both ends. They are
+// as near to each other as the binomial distribution allows (David and Nagaraja, Order Statistics, 7.1).
 // Absent if there are too few samples: with `confidence` 0.95 at least 6 are needed.
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence = 0.95);
 

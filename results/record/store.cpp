@@ -48,8 +48,8 @@ class Fields {
     }
     return numbers;
   }
-  // Returns a list of texts; an error if it is missing or something else. `expected` is for the error and
-  // says what the field should be: "list of words".
+  // Returns a field that is a list of texts. The field must exist; it is an error if it is something else.
+  // The error message then says `expected`: "list of words".
   Result<std::vector<std::string>> texts(std::string_view name, std::string_view expected) const {
     const Json& value = *find(name);
     if (!value.is_array()) return field_error(name, expected);

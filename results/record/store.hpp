@@ -52,8 +52,9 @@ struct RecordSet {
 // baseline is invalid.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
-// Returns `path`. If it is a folder, also returns the folders in it at all depths, sorted, without hidden
-// ones. A sweep with arms stores the records of each arm in RESULTS/NAME/ARM, so this finds all its records.
+// Returns `path`. If it is a folder, also returns the folders in it and the folders in those, sorted, without
+// hidden ones. A sweep with arms stores the records of each arm in RESULTS/NAME/ARM, two levels below
+// RESULTS.
 std::vector<std::filesystem::path> with_folders(const std::filesystem::path& path);
 
 // Parses one line and checks its seal. It limits the nesting of the JSON, since a hostile file could

@@ -1,4 +1,4 @@
-// The only way from a measurement to a record file: a Run makes Trials, and each Trial becomes a Record.
+// The way from a measurement to a record file: a Run makes Trials, and each Trial becomes a Record.
 //
 // A Run is one call of a measuring command. It passes on what users must know to the `log` and `warn` of its
 // context. A Trial is one cell of the run: it takes the parameters and raw samples, and holds the worst
@@ -56,8 +56,9 @@ class Run {
   // `--label`, `--pair` and `--json` from the context. What `context` refers to must outlive the run.
   // Collective.
   // The options in the context become the first parameters: every option with a value, and each option of
-  // role `work` even without a value (as false or null). A value has the type of the option. In a name '-'
-  // becomes '_'. A duration is in seconds, and its name ends with "_s".
+  // role `work` even without a value (as false or null). Left out are options that all measuring commands
+  // have, unless their role is `work`. A value has the type of the option. In a name '-' becomes '_'. A
+  // duration is in seconds, and its name ends with "_s".
   static Result<Run> begin(const CommandContext& context);
 
   int ranks() const { return context_.communicator.size(); }

@@ -17,8 +17,8 @@ std::string escape(std::string_view text);
 // in it can end the element or start a comment.
 std::string script_json(const Json& json);
 
-// Text that is already HTML. Only this class, literals and escape() make such text, so any other text that
-// reaches the page is escaped.
+// Text that is already HTML: it is made of literals and of results of escape(). Whoever makes a Markup must
+// escape all text of records in it.
 struct Markup {
   std::string html;
   std::string cell_class = {};  // CSS class of a table's cell: one of the page's own class names

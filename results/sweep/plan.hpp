@@ -48,19 +48,19 @@ std::vector<size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, uint
 
 // The arguments after the program's name for one run, without those that the sweep itself adds to each run
 // (results, label, pair, seed).
-// The command's option table decides how an option is written: a list with commas, a flag without a value. If
-// the table does not have the option, it is repeated for each value.
+// The command's option table decides how an option is written: a list with commas, a flag without a value. An
+// option that may be given several times, or that the table does not have, is repeated for each value.
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, size_t arm,
                                        const CommandInfo& command);
 // The launcher with its arguments, which come before the program's name; empty for a plain process. {ranks},
 // {nodes} and {tasks-per-node} are replaced by the numbers of the cell.
-// The launcher of the sweep's file is used first, then `site`, which is the launcher in the site files, then
-// mpirun.
+// The launcher is the first that exists of these: that of the sweep's file; srun, if `uses_srun`; `site`,
+// which is the launcher in the site files; mpirun.
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool uses_srun,
                                             std::span<const std::string> site = {});
 
 // Checks the launcher in the sweep's file. invalid_argument if a brace in it is not part of {ranks}, {nodes}
-// or {tasks-per-node}, or if the file has a launcher but neither `ranks` nor `nodes`.
+// or {tasks-per-node}. Also invalid_argument if the file has a launcher but neither `ranks` nor `nodes`.
 Result<void> check_launcher(const SweepSpec& spec);
 // Replaces {run} in the text by `run`, a word that is unique to each run. So a sweep's file can make each run
 // use a file of its own.

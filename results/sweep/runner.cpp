@@ -252,7 +252,8 @@ class Runner {
   }
 
   // Whether the signal that ended a run will soon reach this process, too: a terminal, a launcher or a
-  // cluster sends it to one process after another. Waits for one to three seconds to find out.
+  // cluster sends it to one process after another. Waits for up to one second to find out, in a Slurm job for
+  // up to three.
   bool will_be_stopped() const {
     const auto deadline = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
     while (!interrupted() && Clock::now() < deadline)

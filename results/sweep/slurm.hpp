@@ -25,7 +25,7 @@ std::filesystem::path batch_file(const SweepSpec& spec);
 std::filesystem::path batch_log(const SweepSpec& spec);
 
 // Makes the text of a batch script. The job of this script gets whole nodes for itself: as many as the cell
-// with the most nodes needs. In the job it runs the sweep with the command line `line`.
+// with the most nodes needs. The script runs the sweep with the command line `line`.
 std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line);
 

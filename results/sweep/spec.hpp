@@ -21,7 +21,7 @@ struct SweepSetting {
 };
 
 // One dimension of the grid. In each cell, the option `key` is set to one entry of `values`. One special key
-// (kArgumentsKey in plan.cpp) sets the command's positional arguments instead of an option.
+// (its name is kArgumentsKey in plan.cpp) sets the command's positional arguments instead of an option.
 struct SweepAxis {
   std::string key;
   std::vector<std::vector<std::string>> values;
