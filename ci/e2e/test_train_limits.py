@@ -31,7 +31,7 @@ class Limits(TrainTest):
         return record, done.stdout
 
     def test_a_throttled_tier(self):
-        # With results of a few pixels: resizing takes no time, under the sanitizers on a busy machine either.
+        # Pictures are resized to 8 pixels, so that reading takes longer, even with sanitizers on a busy machine.
         record, text = self.measured("--prefetch", 2, "--set", "image=8", data=f"posix:{self.made / 'corpus'},latency=100ms")
         self.check(record, text, "read")
 

@@ -92,7 +92,8 @@ class CacheControl {
  private:
   bool state_is_fixed(CacheState& state) const;
   CacheState initial_state() const;
-  // How much of all files together is in the page cache.
+  // The bytes of all files together, and how many of them are in the page cache. With `warm_missing` it first
+  // reads each file that is not known to be completely cached.
   Result<Residency> measure_residency(bool warm_missing);
   bool drop_all(CacheState& state);  // returns false if no drop is requested, or if the kernel refused it
   Result<void> make_cold(CacheState& state);

@@ -20,9 +20,10 @@ constexpr uint64_t kMostPixelsPerByte = 2048;
 // An arithmetic-coded picture may always claim up to this many pixels: in arithmetic coding, predictable
 // content needs almost no bits. Above this number, kMostPixelsPerByte applies to such a picture too.
 constexpr uint64_t kMostUnboundedPixels = uint64_t{1} << 22;
-// read_part() decodes into a buffer of one line, and copies each line from it at once. The buffer begins this
-// many bytes after a multiple of the vector size. At a multiple, libjpeg-turbo would write the line past the
-// caches to memory. To load it again from there would take a tenth of the whole time.
+// read_part() decodes each line into a buffer, and copies it from there immediately, while it is in the
+// cache. If the buffer began at a multiple of the vector size, libjpeg-turbo would use stores that bypass the
+// caches (non-temporal), and loading the line again would take a tenth of the decoding time. So the buffer
+// begins this many bytes after the start of its allocation.
 constexpr size_t kMisalignmentBytes = 1;
 
 // Reports an error to the caller of the current step: stores the error's text in the JpegGuard and jumps back

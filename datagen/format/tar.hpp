@@ -43,8 +43,8 @@ class TarReader {
 
   ObjectWindow& object_;
   uint64_t offset_ = 0;
-  std::optional<std::string> next_name_;  // from a pax header or a long name; for the next file
-  std::optional<uint64_t> next_bytes_;    // size of the next file, from a pax header
+  std::optional<std::string> next_name_;  // from a pax header or a long name; for the next entry
+  std::optional<uint64_t> next_bytes_;    // size of the next entry, from a pax header
   ArchiveMember member_;
 };
 

@@ -16,8 +16,8 @@ constexpr size_t kJfifBytes = 20;
 constexpr size_t kSampleDigits = 20;  // digits of the largest sample number
 constexpr size_t kCommentHeaderBytes = 4;
 constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
-constexpr uint32_t kRowLines = 16;
-constexpr uint32_t kMostRows = 65500 / kRowLines;
+constexpr uint32_t kLinesPerRow = 16;  // lines of pixels in a row of coding units
+constexpr uint32_t kMostRows = 65500 / kLinesPerRow;
 constexpr double kSizeTolerance = 0.003;
 constexpr int kStripTries = 32;
 
@@ -272,7 +272,7 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(uint64_t index) {
   pieces_.clear();
   copies_used_ = 0;
   draw_bits(*copy, sample.substream(2));
-  put_header(*copy, index, rows * kRowLines - uint32_t(draws.between(0, kRowLines - 1)));
+  put_header(*copy, index, rows * kLinesPerRow - uint32_t(draws.between(0, kLinesPerRow - 1)));
   const uint64_t* changed_bits = changed_bits_.data();
   for (size_t chosen_index = 0; chosen_index < chosen_strips_.size(); ++chosen_index) {
     put_strip(*copy, chosen_index, changed_bits);

@@ -22,8 +22,8 @@ std::string checked_name(const Json& json) {
 StagedState state_from_json(const Json& json) {
   StagedState state;
   state.plan_id = json.at("plan").get<std::string>();
-  for (const Json& name : json.at("found")) state.found_files.push_back(checked_name(name));
-  if (!std::is_sorted(state.found_files.begin(), state.found_files.end()))
+  for (const Json& name : json.at("found")) state.earlier_files.push_back(checked_name(name));
+  if (!std::is_sorted(state.earlier_files.begin(), state.earlier_files.end()))
     throw std::invalid_argument("names not in order");
   for (const Json& name : json.at("folders")) state.new_folders.push_back(checked_name(name));
   for (const Json& farm : json.at("farms")) {
@@ -43,13 +43,13 @@ StagedState state_from_json(const Json& json) {
 
 }  // namespace
 
-bool StagedState::was_found(const std::string& name) const {
-  return std::binary_search(found_files.begin(), found_files.end(), name);
+bool StagedState::is_earlier_file(const std::string& name) const {
+  return std::binary_search(earlier_files.begin(), earlier_files.end(), name);
 }
 
-void StagedState::remove_from_found(const std::string& name) {
-  const auto at = std::lower_bound(found_files.begin(), found_files.end(), name);
-  if (at != found_files.end() && *at == name) found_files.erase(at);
+void StagedState::remove_earlier_file(const std::string& name) {
+  const auto at = std::lower_bound(earlier_files.begin(), earlier_files.end(), name);
+  if (at != earlier_files.end() && *at == name) earlier_files.erase(at);
 }
 
 std::string staged_state_text(const StagedState& state) {
@@ -58,7 +58,7 @@ std::string staged_state_text(const StagedState& state) {
     copied.push_back({{"name", name}, {"bytes", copy.bytes}, {"crc32c", copy.crc32c}});
   return sealed_object_text(kStagedKind, kStagedFormat,
                             {{"plan", state.plan_id},
-                             {"found", state.found_files},
+                             {"found", state.earlier_files},
                              {"folders", state.new_folders},
                              {"farms", state.link_farms},
                              {"copied", std::move(copied)},

@@ -17,7 +17,7 @@ namespace penstock {
 struct StagedState {
   std::string plan_id;
   // Files of the plan that were on the fast tier before the first apply, sorted. Revert never removes them.
-  std::vector<std::string> found_files{};
+  std::vector<std::string> earlier_files{};
   std::vector<std::string> new_folders{};  // folders that did not exist before the first apply, parents first
   std::vector<std::string> link_farms{};   // absolute paths of the link farms that apply has started to make
   std::map<std::string, PublishedObject> copied{};
@@ -25,10 +25,10 @@ struct StagedState {
   // that `copied` does not list.
   bool may_have_unlisted_copies = false;
 
-  bool was_found(const std::string& name) const;
-  // Call this if a file of `found_files` no longer exists. A file that has this name later was copied by
+  bool is_earlier_file(const std::string& name) const;
+  // Call this if a file of `earlier_files` no longer exists. A file that has this name later was copied by
   // apply.
-  void remove_from_found(const std::string& name);
+  void remove_earlier_file(const std::string& name);
   bool operator==(const StagedState&) const = default;
 };
 

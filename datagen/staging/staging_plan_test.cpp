@@ -92,7 +92,7 @@ TEST(StagingPlan, AMissingFileIsReported) {
 TEST(StagedState, ComesBackAsItWasWritten) {
   StagedState state;
   state.plan_id = "0123456789abcdef";
-  state.found_files = {"a/2", "b"};
+  state.earlier_files = {"a/2", "b"};
   state.new_folders = {"a"};
   state.link_farms = {"/home/farm"};
   state.copied["a/1"] = {10, 0xdeadbeef};
@@ -100,8 +100,8 @@ TEST(StagedState, ComesBackAsItWasWritten) {
   const auto read = parse_staged_state(staged_state_text(state), "state");
   ASSERT_OK(read);
   EXPECT_EQ(*read, state);
-  EXPECT_TRUE(read->was_found("b"));
-  EXPECT_FALSE(read->was_found("a/1"));
+  EXPECT_TRUE(read->is_earlier_file("b"));
+  EXPECT_FALSE(read->is_earlier_file("a/1"));
 }
 
 TEST(StagedState, IsOnTheTierAndIsReplacedAtomically) {
@@ -109,7 +109,7 @@ TEST(StagedState, IsOnTheTierAndIsReplacedAtomically) {
   EXPECT_ERRC(Errc::not_found, load_staged_state(*tier.backend, "0123456789abcdef"));
   StagedState state{.plan_id = "0123456789abcdef"};
   ASSERT_OK(save_staged_state(*tier.backend, state));
-  state.found_files = {"x"};
+  state.earlier_files = {"x"};
   ASSERT_OK(save_staged_state(*tier.backend, state));
   const auto read = load_staged_state(*tier.backend, state.plan_id);
   ASSERT_OK(read);
@@ -117,7 +117,7 @@ TEST(StagedState, IsOnTheTierAndIsReplacedAtomically) {
 }
 
 TEST(StagedState, InvalidStatesAreRefused) {
-  StagedState state{.plan_id = "0123456789abcdef", .found_files = {"a", "b"}, .link_farms = {"/farm"}};
+  StagedState state{.plan_id = "0123456789abcdef", .earlier_files = {"a", "b"}, .link_farms = {"/farm"}};
   const std::string text = staged_state_text(state);
   for (const auto& [from, to] :
        {std::pair("\"a\",\"b\"", "\"b\",\"a\""),

@@ -14,10 +14,11 @@ namespace penstock {
 // Models a pipe through which bytes pass at a given rate, and computes when they have passed. Any thread may
 // call it.
 //
-// Without a latency, an idle pipe saves up at most 10 ms of its flow. With a latency it models a device that
-// transfers one request after the other. A single caller waits for the latency and then for its bytes. The
-// latencies of several callers overlap. If callers woke up too late, later requests start earlier by the same
-// time, but by at most 10 ms.
+// Requests pass one after the other at the given rate.
+// Without a latency: after an idle time, as many bytes as pass in up to 10 ms pass at once.
+// With a latency: nothing passes at once. Each request first waits for the latency, during which other
+// requests may wait or pass. If a caller woke up later than its due time, a later request that finds the pipe
+// idle starts earlier by that lateness, but by at most 10 ms.
 class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;

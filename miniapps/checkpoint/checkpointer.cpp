@@ -52,7 +52,7 @@ Clock::time_point deadline_after(std::chrono::nanoseconds patience) {
 struct SaveWork {
   CheckpointId id{};
   uint64_t bytes = 0;             // bytes of all ranks together
-  std::vector<FileView> files{};  // for a snapshot: views of the copy in memory
+  std::vector<FileView> files{};  // the bytes to save: views of the caller's memory, or of the snapshot
   CheckpointManifest manifest{};  // used on rank 0; commit() adds the files
   double begin_s = 0;             // when save() was called, on the ledger's clock
   Clock::time_point until{};      // when to stop waiting for free space

@@ -83,7 +83,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, uint64_t prefetch) {
 
 void BatchPool::free_all_samples() {
   all_samples_ = {};
-  copied_batch_ = {};
+  batch_to_fill_ = {};
 }
 
 Result<void> BatchPool::allocate_all_samples(uint64_t samples, size_t batch) {
@@ -97,7 +97,7 @@ Result<void> BatchPool::allocate_all_samples(uint64_t samples, size_t batch) {
   if (samples > bytes_for_samples() / std::max<size_t>(1, slot_bytes)) return no_memory();
   try {
     all_samples_ = touched_batch(size_t(samples), slot_bytes);
-    copied_batch_ = touched_batch(batch, slot_bytes);
+    batch_to_fill_ = touched_batch(batch, slot_bytes);
     return success();
   } catch (const std::bad_alloc&) {
     return no_memory();

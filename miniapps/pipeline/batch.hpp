@@ -89,20 +89,20 @@ class BatchPool {
   Batch& operator[](size_t i) { return batches_[i]; }
 
   // Allocates memory for an app that holds all samples in memory: all_samples() with `samples` slots, and
-  // copied_batch() with `batch` slots. Touches this memory, so that no step of the run pays for the first
+  // batch_to_fill() with `batch` slots. Touches this memory, so that no step of the run pays for the first
   // touch. `exhausted` if there is not enough memory.
   Result<void> allocate_all_samples(uint64_t samples, size_t batch);
   void free_all_samples();  // frees what allocate_all_samples() allocated
   Batch& all_samples() { return all_samples_; }
   // The batch into which the samples of the next step are copied from all_samples().
-  Batch& copied_batch() { return copied_batch_; }
+  Batch& batch_to_fill() { return batch_to_fill_; }
 
  private:
   BatchPool() = default;
   BatchShape shape_;
   std::vector<Batch> batches_;
   Batch all_samples_;
-  Batch copied_batch_;
+  Batch batch_to_fill_;
 };
 
 }  // namespace penstock

@@ -37,7 +37,7 @@ struct LoaderLosses {
 
   void add(const LoaderLosses& more);
   void name(const SkippedObject& object);
-  // Warnings for the user: one line for each object, since a damaged shard may have many bad samples.
+  // Warnings for the user: one line for each of the first kMostNamed objects, and one for all others.
   std::vector<std::string> warnings() const;
 };
 

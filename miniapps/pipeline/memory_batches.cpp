@@ -24,7 +24,7 @@ class MemoryBatches final : public BatchSource {
         sampler_of_(std::move(sampler_of)),
         sample_source_(std::move(samples)),
         all_samples_(pool.all_samples()),
-        batch_(pool.copied_batch()),
+        batch_(pool.batch_to_fill()),
         epoch_(limits.start.epoch) {}
 
   Result<const Batch*> next() override;

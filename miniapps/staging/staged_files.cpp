@@ -7,8 +7,8 @@
 // Ctrl-C: checked before each file and between pieces of 1 MiB. After Ctrl-C an apply saves its state, and
 // the call succeeds with `complete` false in its outcome.
 // Crash: the state on disk has `may_have_unlisted_copies` set before the first copy. So after a kill, the
-// next process treats every file of the plan that is not in `found_files` as a copy, and compares it with the
-// original.
+// next process treats every file of the plan that is not in `earlier_files` as a copy, and compares it with
+// the original.
 #include "miniapps/staging/staged_files.hpp"
 
 #include <fcntl.h>
@@ -168,8 +168,8 @@ Result<void> Apply::save_final_state(bool all_inspected) {
 // must not take our copy for the old file. The lock is held during this write, since state_ must not change.
 Result<void> Apply::forget_found(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
-  if (!state_.was_found(file.name)) return success();
-  state_.remove_from_found(file.name);
+  if (!state_.is_earlier_file(file.name)) return success();
+  state_.remove_earlier_file(file.name);
   return save_staged_state(*fast_.backend, state_);
 }
 
@@ -203,7 +203,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
   bool found = false;
   {
     const std::lock_guard lock(mutex_);
-    found = state_.was_found(file.name);
+    found = state_.is_earlier_file(file.name);
     if (const auto known = state_.copied.find(file.name); known != state_.copied.end())
       expected_crc = known->second.crc32c;
   }
@@ -340,12 +340,12 @@ Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, St
   std::vector<std::string> found;
   for (const PlannedFile& file : plan.files) {
     if (state.copied.contains(file.name)) continue;
-    if (state.may_have_unlisted_copies && !state.was_found(file.name)) continue;
+    if (state.may_have_unlisted_copies && !state.is_earlier_file(file.name)) continue;
     PENSTOCK_ASSIGN(const auto existing_bytes, size_if_exists(tiers.fast, file.name));
     if (existing_bytes) found.push_back(file.name);
   }
   std::sort(found.begin(), found.end());
-  state.found_files = std::move(found);
+  state.earlier_files = std::move(found);
   return state;
 }
 
@@ -396,7 +396,7 @@ class Revert {
 
   // Whether an apply copied the file, or a killed apply may have. Any thread may call it.
   bool is_ours(const std::string& name) const {
-    return state_.copied.contains(name) || (state_.may_have_unlisted_copies && !state_.was_found(name));
+    return state_.copied.contains(name) || (state_.may_have_unlisted_copies && !state_.is_earlier_file(name));
   }
 
   Result<void> revert_file(Buffer& buffer, const PlannedFile& file) {
@@ -464,7 +464,7 @@ Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
   std::set<std::string> folders;
   for (const PlannedFile& file : plan.files) {
     PENSTOCK_ASSIGN(const auto there, size_if_exists(tiers.fast, file.name));
-    if (there) state.found_files.push_back(file.name);
+    if (there) state.earlier_files.push_back(file.name);
     add_folders_above(file.name, folders);
   }
   for (const std::string& folder : folders) {

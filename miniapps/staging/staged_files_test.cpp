@@ -247,7 +247,7 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
-  save_changed_state(all, [](StagedState& state) { state.found_files = {"top"}; });
+  save_changed_state(all, [](StagedState& state) { state.earlier_files = {"top"}; });
   ASSERT_OK(revert(all));
   expect_nothing_left();
 }

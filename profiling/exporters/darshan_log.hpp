@@ -142,7 +142,7 @@ struct Job {
   int64_t end_ns = 0;
   int64_t rank_count = 1;
   int64_t id = 0;
-  std::vector<std::pair<std::string, std::string>> notes;  // each pair becomes one line: key, value
+  std::vector<std::pair<std::string, std::string>> notes;  // each pair becomes one line: key=value
   std::string command;
   std::vector<std::pair<std::string, std::string>> mounts;  // pairs of file system type and mount point
 };

@@ -16,7 +16,7 @@ struct SessionReport {
   SessionSummary summary;
   std::vector<RollUp> mounts;
   std::vector<RollUp> rows;           // one row for each mount or directory, as the argument `by` selects
-  std::vector<ProcessSum> processes;  // all processes, sorted by bytes and then by time
+  std::vector<ProcessSum> processes;  // all processes, most bytes first; only if `by` is "process" or "all"
   uint64_t rows_not_shown = 0;
   TopFiles most_bytes;
   TopFiles most_time;

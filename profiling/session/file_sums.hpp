@@ -83,8 +83,10 @@ struct CountersPosition {
   uint64_t packed_position = 0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
-// Decides which entries each() counts: returns true for the entries of `process_file` on the file `path` that
-// each() shall count. `moved_bytes`: at least one process read, wrote or mapped bytes of the file.
+// Chooses the entries that FileSums::each() counts. It is called with a file (its name and its kind, such as
+// PENSTOCK_REGULAR) and the process file of one process. True: the entries of this process for this file are
+// counted. False: they are added up as left out. `moved_bytes`: whether any process read, wrote or mapped
+// bytes of the file.
 using FileFilter = std::function<bool(std::string_view path, unsigned kind, bool moved_bytes,
                                       const ProcessFile& process_file)>;
 

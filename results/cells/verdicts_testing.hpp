@@ -1,4 +1,4 @@
-// For tests only: finds the sentences about records by their kind.
+// For tests only: makes records with spread, and finds the sentences of one kind, such as "scaling".
 #pragma once
 
 #include <gtest/gtest.h>

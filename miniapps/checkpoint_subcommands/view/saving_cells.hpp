@@ -46,7 +46,8 @@ bool is_single_save(const Record& record);
 
 // The fast tier's name, with " (volatile)" if it is in memory; "" without a fast tier.
 std::string fast_name(const Record& record);
-// The payload that was saved: "alexnet-adam", "files of state".
+// What was saved: the name of the payload, such as "alexnet-adam"; "files of FOLDER" for --from FOLDER;
+// "checkpoints" if the record has neither.
 std::string saved_payload(const Record& record);
 // The way it was saved: "straight to root", "through shm (volatile)", "by a copy in memory to root".
 std::string saved_how(const Record& record, std::string_view arm);

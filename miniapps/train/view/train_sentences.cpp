@@ -1,5 +1,5 @@
-// Writes the sentences about train records: the wait for input that prefetching removed, how busy the
-// accelerator was, and which stage is the bottleneck.
+// Writes all sentences about train records, such as how much of the wait for input prefetching removed, how
+// busy the accelerator was, and which stage is the bottleneck.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -66,8 +66,9 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
 }
 
 // Stores an operation in `deferred`, to be counted later. Called in a handler that interrupted an update of
-// its own thread. Another handler may interrupt this one, so an entry is claimed by an atomic exchange before
-// it is written. count_all_deferred() reads the entries after all handlers have returned.
+// its own thread. Another handler may interrupt this one, so an entry is claimed by an atomic
+// compare-and-exchange before it is written. count_all_deferred() reads the entries after all handlers have
+// returned.
 void Update::defer(const ThreadLog::Deferred& deferred) noexcept {
   uint32_t index = log_.deferred_count;
   do {

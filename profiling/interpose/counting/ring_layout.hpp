@@ -109,8 +109,8 @@ constexpr uint8_t kEntrySkipSuccess = 1U << 6U;
 constexpr uint32_t kCompletionMore = 1U << 1U;
 constexpr uint32_t kCompletionNotice = 1U << 3U;
 constexpr uint32_t kAnyFileIndex = ~0U;
-constexpr int64_t kRingMapCompletions = 0x8000000;
-constexpr int64_t kRingMapEntries = 0x10000000;
+constexpr int64_t kMapOffsetOfCompletions = 0x8000000;
+constexpr int64_t kMapOffsetOfEntries = 0x10000000;
 constexpr int kSkipFile = -2;  // in an update of registered files: keep this entry
 // Operations of io_uring_register().
 constexpr unsigned kRegisterFiles = 2;

@@ -277,9 +277,9 @@ bool note_ring_memory(int fd, int64_t offset, void* memory) noexcept {
   with_ring(fd, [&](ThreadLog&, Ring& ring) {
     is_ring = true;
     const auto* bytes = static_cast<const char*>(memory);
-    if (offset == kRingMapEntries) {
+    if (offset == kMapOffsetOfEntries) {
       ring.entries = static_cast<const RingEntry*>(memory);
-    } else if (offset == kRingMapCompletions) {
+    } else if (offset == kMapOffsetOfCompletions) {
       set_cq_memory(ring, bytes);
     } else if (offset == 0) {
       set_sq_memory(ring, bytes);

@@ -242,10 +242,10 @@ void copy_names_to_session(const char* old_base) noexcept {
   }
 }
 
-// Waits until no thread is inside an update. The threads end their updates, and begin no new Update because
-// session.is_changing is set. They may still begin an OuterUpdate (counting.hpp), which writes only to memory
-// that is mapped already. logs_lock is released between two checks, because an update may need it to begin a
-// log. If a thread has died inside an update, its log is ignored.
+// Waits until no log has an update mark, for at most 2 s; false if a log still has one then.
+// session.is_changing is set, so no new Update begins. An OuterUpdate may still begin (counting.hpp), but it
+// writes only to memory that is mapped already. logs_lock is released between two checks, because a thread
+// inside an Update may need it to begin a log. The log of a thread that has died is ignored.
 bool wait_for_updates() noexcept {
   constexpr int64_t kMostWaitNs = 2'000'000'000;
   const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -338,13 +338,12 @@ void begin_in_session(ThreadLog& log) noexcept {
   }
 }
 
-// Gives the calling thread its log, and returns it. Called in a wrapper, before the program's call, if the
-// thread has no log: at its first call, in a new session, or in a fork's child. The caller holds no lock. The
-// wrapper may have been called by malloc, in a handler, or by this function itself. So `is_beginning_log` is
-// set first: while it is set, this function returns null at once. It is still set during
-// pthread_setspecific(), because that function may call malloc (glibc, for keys from 32 on), and malloc may
-// call a wrapper. If another thread has cleared own_log by then (retire_logs()), that wrapper calls this
-// function.
+// Gives the calling thread its log, and returns it. Called when a thread has an operation to count and has no
+// log: at its first call, in a new session, or in a fork's child. The caller holds no lock.
+// Recursion: what this function does may call a wrapper, through malloc or in a signal handler, and the
+// wrapper may call this function again. While `is_beginning_log` is set, such an inner call returns null at
+// once. It is still set during pthread_setspecific(), which may call malloc (glibc, for keys from 32 on). An
+// inner call is possible even there: another thread may have cleared own_log again (retire_logs()).
 ThreadLog* begin_log() noexcept {
   if (suspend_depth != 0 || is_beginning_log ||
       session.state.load(std::memory_order_acquire) == SessionState::off) {
