@@ -38,6 +38,12 @@ def slabs_dropped():
     return int(counted[1])
 
 
+def has_charts():
+    """Whether this build has uplot: without it, reports have tables but no charts."""
+    rows = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True).stdout
+    return any(row.get("name") == "uplot" and row.get("present") for row in map(json.loads, rows.splitlines()))
+
+
 def stored(*files):
     """The records in these files, without the seals of their lines: what --json prints."""
     records = [json.loads(line) for file in files for line in pathlib.Path(file).read_text(encoding="utf-8").splitlines()]

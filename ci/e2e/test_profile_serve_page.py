@@ -6,14 +6,13 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import time
 import unittest
 import urllib.parse
 
 import browser
 from messages import message
-from penstock_cli import PATIENCE_S, PENSTOCK, main
+from penstock_cli import PATIENCE_S, has_charts, main
 from profile_serve_case import Page, RunningTest
 
 # Pixels that the lines of a chart have, by their colours: the test's own look.
@@ -39,8 +38,7 @@ class Seen(RunningTest):
         super().setUp()
         self.browser = browser.Browser(self.folder / "profile")
         self.addCleanup(self.end_browser)
-        rows = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True).stdout
-        self.charts = any(row.get("name") == "uplot" and row.get("present") for row in map(json.loads, rows.splitlines()))
+        self.charts = has_charts()
 
     def end_browser(self):
         """Its own children write for a moment longer than it lives."""

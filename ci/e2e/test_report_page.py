@@ -3,12 +3,11 @@
 import csv
 import io
 import json
-import subprocess
 
 import browser
 from messages import message
 import synthetic_records as synthetic
-from penstock_cli import PENSTOCK, CliTest, main
+from penstock_cli import CliTest, has_charts, main
 
 HOSTILE = "</script><img src=http://example.invalid/x onerror=\"document.title='owned'\">"
 
@@ -96,8 +95,7 @@ class Page(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        rows = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True).stdout
-        cls.charts = any(row.get("name") == "uplot" and row.get("present") for row in map(json.loads, rows.splitlines()))
+        cls.charts = has_charts()
 
     def setUp(self):
         super().setUp()
