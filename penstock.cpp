@@ -100,8 +100,8 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
 // Waits until all ranks have finished the command. Returns the first error of any rank, on every rank.
 // Collective: every rank must call it.
 // A rank that succeeded waits without a limit. A rank that failed waits only 10 seconds: the others may be
-// blocked in a collective call that this rank never reaches. After the 10 seconds it prints its own error and
-// ends the whole job with abandon().
+// blocked in a collective call that this rank never reaches. A rank whose wait ends without the others prints
+// its own error, or that the others left, and ends the whole job with abandon().
 Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<int> result) {
   constexpr std::chrono::seconds kPatienceAfterFailure{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};

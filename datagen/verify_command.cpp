@@ -58,7 +58,7 @@ constexpr size_t kStateCount = 6;
 
 struct Findings {
   std::array<uint64_t, kStateCount> counts{};  // how many objects have each ObjectState, which is the index
-  std::vector<ObjectVerdict> problems;         // the first wrong objects, in the order of the objects
+  std::vector<ObjectVerdict> problems;         // wrong objects, those found first; sorted by object
   uint64_t checked_objects = 0;
   ExtraObjects extra;
   bool complete = false;  // false if the check was interrupted
@@ -75,8 +75,9 @@ bool checks_every_byte(const Manifest& manifest) {
          (manifest.one_object_per_sample() && manifest.facts().checksums);
 }
 
-// Reads and checks all objects with `threads` threads. The findings name at most `most_listed` wrong objects.
-// After Ctrl-C it returns no error, but findings that are not `complete`.
+// Reads and checks all objects with `threads` threads, and finds objects that the manifest lacks. The
+// findings name at most `most_listed` wrong objects. After Ctrl-C it returns no error, but findings that are
+// not `complete`.
 Result<Findings> check_all(Corpus& corpus, unsigned threads, uint64_t most_listed, bool progress) {
   const auto start = std::chrono::steady_clock::now();
   const uint64_t bytes_before = corpus.tier.backend->moved_bytes().read;

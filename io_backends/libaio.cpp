@@ -345,8 +345,8 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(size_t depth) {
   if (context == nullptr) {
     context = std::make_unique<AioContext>();
     int sys_errno = context->set_up(depth);
-    // The contexts of all processes have reached the machine's limit for reads (fs.aio-max-nr). Idle contexts
-    // count, too. So they are destroyed, and the call is repeated.
+    // The contexts of all processes together have reserved all reads that the machine allows (fs.aio-max-nr),
+    // idle contexts too. So the idle ones are destroyed, and the call is repeated.
     if (sys_errno == EAGAIN) {
       idle_contexts_.destroy_all();
       sys_errno = context->set_up(depth);

@@ -22,8 +22,8 @@ std::string_view payload_codec(std::string_view codec);
 class SampleOpener {
  public:
   // `codec` is the codec of the corpus (ManifestFacts::codec). With "mixed", open() unwraps those samples
-  // that begin like gzip. open() refuses a record of more than `max_record_bytes` bytes. `unsupported` if all
-  // samples are wrapped and the build lacks the decompressor.
+  // that begin like gzip. open() refuses a record of more than `max_record_bytes` bytes. Error: `unsupported`
+  // if all samples are wrapped and the build lacks the decompressor.
   static Result<SampleOpener> make(std::string_view codec, uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.

@@ -11,9 +11,9 @@ namespace {
 constexpr double kHeaderBytes = 625;
 constexpr double kJpegSizeTolerance = 0.04;
 
-// A point of the curve that shows how the size of a typical picture falls when the quantizer percentage grows
-// (measured, docs/recipes.md). For another picture, the curve of log(bytes) is higher or lower, but has
-// nearly the same shape. So one trial encoding of the picture is enough to find its curve.
+// A point of a curve that was measured: how the size of a typical picture falls when the quantizer percentage
+// grows. log_bytes is relative to the size at 2%. For another picture, the curve of log(bytes) is higher or
+// lower, but has nearly the same shape. So one trial encoding of the picture is enough to find its curve.
 struct CurvePoint {
   double percent;
   double log_bytes;

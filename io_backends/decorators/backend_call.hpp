@@ -34,7 +34,7 @@ struct BackendCall {
   std::string_view object;  // name of the object or folder; for a rename, the old name
   uint64_t offset = 0;
   uint64_t bytes = 0;             // bytes to read or write; 0 if they are not known before the call
-  std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
+  std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view and for all other calls
 };
 
 }  // namespace penstock

@@ -12,7 +12,8 @@ namespace {
 #ifdef OPEN_MPI
 
 // Whether srun started this task without PMIx (srun.hpp). Open MPI recognises a task of srun by
-// SLURM_STEP_ID. Ranks of mpirun have that variable, too, because srun starts mpirun's daemons.
+// SLURM_STEP_ID. Ranks of mpirun have that variable, too, because srun starts mpirun's daemons. So a rank
+// that mpirun started, which has OMPI_COMM_WORLD_SIZE, does not count.
 bool is_task_without_pmix(const Launch& launch) {
   return std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("PMIX_NAMESPACE") == nullptr &&
          launch.size_variable != "OMPI_COMM_WORLD_SIZE";

@@ -81,8 +81,8 @@ class S3Writer final : public Writer {
     return success();
   }
 
-  // Fails if the object must not get its name: an object has that name already (with IfExists::fail), a
-  // folder has it, or a parent folder is an object.
+  // Fails if the object must not get its name: an object has that name already (with IfExists::fail), or,
+  // with Settings::check_names, a folder has it or a parent folder is an object.
   Result<void> check_name(IfExists if_exists) {
     if (if_exists == IfExists::fail) {
       PENSTOCK_ASSIGN(const Answer existing, store_.head(name_));

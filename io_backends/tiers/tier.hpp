@@ -49,9 +49,10 @@ struct TierFacts {
   bool memory = false;  // whether the data is in memory (tmpfs, ramfs, mem), so that it is never cold
 };
 
-// One measured ceiling of this tier. The probe series (ceiling.hpp) measured it in this run.
+// The median rate of one probe of this tier, which `tiers --probe` measured in this run. Other commands have
+// none.
 struct Ceiling {
-  std::string probe_name;  // "read.small_files.8" ...
+  std::string probe_name;  // "read.small_files.112k.8" ...
   double bytes_per_s = 0;
 };
 

@@ -1,7 +1,7 @@
 // Threads: any thread may call prune_checkpoints(): the drainer's thread does, and a thread that commits.
 // Lock: prune_mutex, held during the whole call with its I/O. So another thread that prunes waits for it.
 // Memory: the list of checkpoints allocates, with the lock held. An exception releases the lock.
-// Ctrl-C: ends only the read of the newest checkpoint (`keep` = 1); no removal is then made.
+// Ctrl-C: checked only while the newest checkpoint is read (`keep` = 1). Then nothing is removed.
 // Crash: CheckpointStore::remove() first renames a checkpoint into trash/ and syncs the folder that it was
 // in. So each checkpoint in ckpt/ is complete.
 #include "miniapps/checkpoint/retention.hpp"

@@ -29,7 +29,7 @@ struct SessionWork {
   std::vector<FileThatWasRead> files;  // sorted by name
   double epochs = 0;                   // median over the files of how often each was read
   uint64_t epoch_bytes = 0;
-  unsigned threads = 1;   // threads that read at the same time
+  unsigned threads = 1;   // the most threads that read at the same time
   double observed_s = 0;  // seconds of one epoch
   double think_s = 0;     // thread-seconds of one epoch in which these threads did not read
   bool by_spans = false;  // true: the program itself reported its reading; false: its calls show it

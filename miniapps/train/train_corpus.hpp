@@ -1,4 +1,4 @@
-// Opens the data of a training and checks that the app can use them.
+// Opens the corpora of a training (--data and --validation) and checks that the app can use them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Finds functions by name in an ELF file that another process has loaded, by reading that process's memory.
-// The other process is not trusted: every value that is read may be wrong.
+// Finds functions and variables by name in an ELF file that another process has loaded, by reading that
+// process's memory. The other process is not trusted: every value that is read may be wrong.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class LoadedElf {
   // the file has no hash table of symbols (DT_GNU_HASH).
   static std::optional<LoadedElf> parse(const ReadMemory& read, uint64_t base);
   // Finds the function or variable of this name. If it has several symbol versions, the default one is
-  // returned.
+  // returned. nullopt if there is none, or none that other files may use.
   std::optional<LoadedSymbol> find(const ReadMemory& read, std::string_view name) const;
 
  private:

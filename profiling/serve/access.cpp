@@ -78,7 +78,7 @@ bool has_token(const HttpRequest& request, std::string_view token) {
 bool is_for_this_server(const HttpRequest& request, uint16_t port) {
   const auto host = request.header("host");
   const auto is_own_name = [&](std::string_view name) {
-    // Browsers leave the port out of the name if it is 80, the default of http.
+    // Browsers leave the port out of Host and Origin if it is 80, the default of http.
     if (port == kHttpPort && (name == "127.0.0.1" || name == "localhost")) return true;
     return name == fmt::format("127.0.0.1:{}", port) || name == fmt::format("localhost:{}", port);
   };

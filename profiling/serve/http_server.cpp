@@ -40,7 +40,9 @@ struct HttpServer::Connection {
   bool head_only = false;
   Clock::time_point deadline;
   std::string received;
-  std::string output;  // the head or a piece of the body; its first sent_bytes are sent
+  // What to send now: the head of the answer, with its text if it has one, or a piece of `body`. The first
+  // sent_bytes of it have been sent.
+  std::string output;
   size_t sent_bytes = 0;
   std::unique_ptr<BodySource> body;
   size_t drained_bytes = 0;

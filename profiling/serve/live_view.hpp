@@ -59,7 +59,8 @@ class LiveView {
   std::unique_ptr<SessionProgress> previous_progress_;
   // one point: [end, in seconds since 1970; its length in seconds; bytes read; bytes written; operations]
   std::deque<Json> history_;
-  // path of a running process's file -> true if the process writes to this session (writes_to_this_session())
+  // The results of writes_to_this_session(), by the path of the process's file in the session's folder
+  // (RecordingProcess::file). False: the folder is a copy, and the process writes to the original.
   std::map<std::string, bool> writes_to_session_by_file_;
   // true: the last inspection found no running process, so it showed the whole run
   bool shows_whole_run_ = false;

@@ -22,9 +22,9 @@ class MountTable {
   static MountTable of_this_machine();
   // The mount point of an absolute path; "" for any other text. The result is valid as long as the table.
   std::string_view mount_of(std::string_view path) const;
-  // True for a mount point whose files the kernel makes: /proc, /sys, mounts below them, and /dev if it is a
-  // devtmpfs (in some containers it is a tmpfs). False for mounts of another machine, which are not known
-  // here.
+  // True for a mount point whose files the kernel makes: /proc, /sys, mounts below them, and mounts of types
+  // that only the kernel fills, such as /dev if it is a devtmpfs (in some containers it is a tmpfs). False
+  // for mounts of another machine, which are not known here.
   bool is_pseudo(std::string_view mount) const { return pseudo_mounts_.contains(mount); }
 
  private:

@@ -99,7 +99,7 @@ struct Session {
 Result<Session> open_session(std::span<const std::filesystem::path> paths);
 // Makes a session of at least one process file.
 Session session_of(std::vector<std::unique_ptr<ProcessFile>> process_files);
-// True if any process recorded entries of this kind.
+// True if the file of any process has an entry in a block of this kind.
 bool has_entries(const Session& session, penstock_block_kind kind);
 
 // Adds the kernel's final counts of a process that has just ended, because it could not write them itself.

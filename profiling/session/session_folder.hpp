@@ -28,7 +28,8 @@ struct SessionNote {
 std::string default_session_name();
 
 // Creates the folder with mode 0700, or uses an empty one and sets its mode to 0700. Returns the absolute
-// path. Error: already_exists if the folder is not empty (the message has a remedy).
+// path. Errors: already_exists if the folder is not empty (the message has a remedy) or is not a folder;
+// not_found if its parent does not exist.
 Result<std::filesystem::path> make_session_folder(const std::filesystem::path& wanted);
 
 // Writes session.json with mode 0600. On an error an existing session.json stays as it was.

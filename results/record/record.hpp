@@ -47,8 +47,8 @@ enum class Verdict : uint8_t {
 std::string_view verdict_name(Verdict verdict);
 int verdict_exit_code(Verdict verdict);  // the exit code for this verdict: 0, 1 or 77 (docs/records.md)
 // Adds one more verdict on the same cell. `verdict` becomes the worse of the two, with its reason. If the
-// figures can be used even with the worse verdict, its reason also names the other verdict: "3 samples were
-// skipped; also client_bound: ...".
+// exit code of the worse verdict is 0, its reason also names the other verdict: "3 samples were skipped; also
+// client_bound: ...". Of two equal verdicts the first reason is kept.
 void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason);
 
 struct Metric {

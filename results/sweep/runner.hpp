@@ -45,8 +45,8 @@ struct SweepWork {
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, size_t arm, uint64_t round,
                                   const std::filesystem::path& results, std::string_view run);
 
-// How many turns are still to be made. A turn that is not done is not counted if its cell is settled
-// (is_settled()).
+// How many turns are still to be made. A turn is one cell in one round, with the runs of all its arms
+// (plan.hpp). A cell whose medians are already known well enough needs no more turns (is_settled()).
 uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
 // Estimates how many seconds the turns that turns_left() counts will take.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);

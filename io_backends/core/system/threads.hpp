@@ -11,13 +11,15 @@ namespace penstock {
 
 // What happens if the system starts fewer threads than wanted.
 enum class IfFewer : uint8_t {
-  go_on,  // the threads that started do all the work
-  fail,   // on_threads() returns `exhausted`
+  // The call of `work` for a thread that did not start is left out. Only for work whose calls take their
+  // tasks from one list, so that the other calls do them all.
+  go_on,
+  fail,  // on_threads() returns `exhausted`
 };
 
 // Runs work(0) ... work(threads - 1) at the same time. work(0) runs on the caller's thread, each other call
-// on a thread of its own. Returns after all calls have returned: success, or the first error. An exception of
-// `work` becomes an error (error_of).
+// on a thread of its own. With IfFewer::go_on, fewer calls may be made, but always work(0). Returns after all
+// calls have returned: success, or the first error. An exception of `work` becomes an error (error_of).
 // After an exception, or if too few threads start with IfFewer::fail, on_threads() calls `give_up` so that
 // the other calls of `work` can end. Any thread may call on_threads(), but not while it holds a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,

@@ -3,11 +3,11 @@
 // Threads: any thread, in wrappers.
 // Locks: the table has none: each entry is one atomic pointer. A store has release order and a load has
 // acquire order, so a thread that finds a description finds it filled. The locks of the pool's lists are held
-// for a few instructions, or during one mmap() if a list is empty. No thread waits for a locked list: it
-// takes another list (FreeListLock).
+// for a few instructions, or during one mmap() if a list is empty. A thread that finds a list locked takes
+// another list, and waits only if all are locked (FreeListLock).
 // Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
-// Signals: a handler may call these functions. If the handler's own thread has locked a list, the handler
-// takes another list.
+// Signals: a handler may call all these functions but those of SpareDescription. If the handler's own thread
+// has locked a list, the handler takes another list.
 // Forks: if a thread of the parent held a list's lock at the fork, the child uses the other lists, until
 // for_each_description_in_child() resets the lock.
 #include "profiling/interpose/counting/descriptors.hpp"

@@ -27,8 +27,8 @@
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));
-// Registers a function that runs if the thread is cancelled. This is glibc's older way, which costs only two
-// stores; the newer pthread_cleanup_push() costs a sigsetjmp().
+// Registers a function that runs if the thread is cancelled. This is glibc's older way, which costs only a
+// few stores; the newer pthread_cleanup_push() costs a sigsetjmp().
 void _pthread_cleanup_push(struct _pthread_cleanup_buffer*, void (*)(void*), void*) noexcept;
 void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 }

@@ -1,5 +1,6 @@
-// Rows of the matrix (matrix.hpp) with many random calls. The test knows the right result: for rings the
-// bytes that the rings read, for streams the bytes that the kernel read and wrote for them.
+// Rows of the coverage matrix (matrix.hpp) with many calls, most of them random. The test
+// (ci/e2e/profile_matrix.py) compares what the profiler counted: for rings() with the number of bytes that it
+// prints, for streams() and shared_stream() with what the kernel counted for the process (rchar, wchar).
 //
 // Threads: streams() has one. shared_stream() and rings() have three each, which add to an atomic sum. In
 // rings() each thread has a ring of its own.

@@ -17,7 +17,7 @@ constinit std::atomic<uint32_t> steps_per_window{0};
 
 namespace {
 
-uint32_t window_count = 0;  // number of the latest window
+uint32_t window_count = 0;  // number of the latest window that has a number
 bool window_has_number = false;
 bool has_program_label = false;  // the program gave the window a label
 
