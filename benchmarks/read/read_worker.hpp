@@ -92,8 +92,9 @@ class ReadWorker {
 
   Result<void> prepare();  // makes buffers and the queue; called before the first run
 
-  // The number of positions in a pass, which is equal on all ranks: the samples of the rank that has most. A
-  // rank with fewer samples leaves the last position out.
+  // The number of positions in a pass. A position is a place in the order in which a rank reads its share of
+  // the samples (PassOrder). All ranks use the same number: the size of the largest share. A rank whose share
+  // is one sample smaller reads nothing at the last position.
   virtual uint64_t positions() const { return work_.share.largest_part(work_.manifest->samples()); }
 
   // Does a whole run; it is the main function of the worker's thread. `watch`, if set, is called about ten

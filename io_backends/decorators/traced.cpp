@@ -44,8 +44,8 @@ uint32_t thread_number() {
 class CallRecorder final : public TimedCalls {
  public:
   explicit CallRecorder(std::optional<TraceFile> file) : file_(std::move(file)) {}
-  // Writes the trace file. It needs no locks: all Readers, Writers and Queues, which call note(), must have
-  // been destroyed before.
+  // Writes the trace file. It needs no locks, because all callers of note() must have been destroyed before:
+  // the traced back end and its Readers, Writers and Queues.
   ~CallRecorder() override {
     if (!file_) return;
     std::vector<const CallTrace*> traces;

@@ -11,12 +11,14 @@
 //   ckpt/<run>/<step>.<generation>/         a committed checkpoint: files and MANIFEST
 //   trash/                                  checkpoints that are being removed
 //   quarantine/                             checkpoints that were found wrong, for people to inspect
+//   penstock-ceiling/                       files of the ceiling's measurement (kCeilingFolder)
 //   LATEST                                  a hint for people; never read
 //
 // To commit: each file is synced and published, then MANIFEST, then the folder in tmp/ is synced. The folder
-// is renamed into ckpt/, where the name must be free. Then both parent folders are synced, and only then is
-// the checkpoint acknowledged.
-// To remove: the folder is renamed into trash/, its old parent folder is synced, and its files are unlinked.
+// ckpt/<run> is made if it does not exist, and ckpt/ is synced. The folder in tmp/ is renamed into it, where
+// the name must be free. Then both parent folders are synced, and only then is the checkpoint acknowledged.
+// To remove: the folder is renamed into trash/, its old parent folder is synced, and it is removed with its
+// files.
 //
 // Errors name the tier and the object. A store that cannot be read is an error, never an empty store.
 // Threads: any thread may use a CheckpointStore; only one thread may use a PendingCheckpoint.

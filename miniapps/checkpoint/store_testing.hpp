@@ -62,7 +62,7 @@ class TestStore {
   std::unique_ptr<CheckpointStore> store_;
 };
 
-// Calls a function for each object that is opened and each folder that was listed, so that a test can change
+// Calls `opening` before each open(), and `listed` after each listing of a folder, so that a test can change
 // something at that moment.
 class WatchedBackend final : public BackendWrapper {
  public:

@@ -79,7 +79,7 @@ class FileBatches final : public BatchSource {
   size_t filled_slots_ = 0;      // number of filled slots, while samples are copied into batch_
   uint64_t handed_batches_ = 0;
   uint64_t handed_before_epoch_ = 0;    // the value of handed_batches_ when the epoch of file_ began
-  std::optional<uint64_t> last_epoch_;  // epoch of the last file
+  std::optional<uint64_t> last_epoch_;  // epoch of the file taken last; absent before the first
   uint64_t files_used_ = 0;
   uint64_t dropped_tail_ = 0;
   std::chrono::nanoseconds copy_time_{0};  // time spent on copying

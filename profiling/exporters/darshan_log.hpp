@@ -148,7 +148,7 @@ struct Job {
 };
 
 // Writes a log. The caller must write the regions in this order: the job, the names, then the modules by
-// increasing number, each at most once. All texts must be valid UTF-8. Only one thread may use an object.
+// increasing number, each at most once. All texts must be valid UTF-8. Only one thread may use an instance.
 class LogWriter {
  public:
   explicit LogWriter(WholeFile& to);

@@ -13,7 +13,7 @@
 namespace penstock {
 
 // Writes an event file. Parameters: `tag` is the name of a chart or text, in the form "group/name". Tags and
-// texts must be UTF-8. `wall_s` is a time in seconds since 1970. Only one thread may use an object.
+// texts must be UTF-8. `wall_s` is a time in seconds since 1970. Only one thread may use an instance.
 class EventFile {
  public:
   explicit EventFile(WholeFile& to) : output_(&to) {}

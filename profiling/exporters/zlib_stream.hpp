@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// Packs bytes and gives them to a sink. Only one thread may use an object.
+// Packs bytes and gives them to a sink. Only one thread may use an instance.
 class ZlibStream {
  public:
   // Receives the bytes of a packed stream, in several calls. `bytes` is valid only during the call.

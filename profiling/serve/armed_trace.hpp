@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// Only one thread may use an object. The destructor switches the trace off in all processes in which this
+// Only one thread may use an instance. The destructor switches the trace off in all processes in which this
 // object switched it on.
 class ArmedTrace {
  public:

@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// A body that is read in pieces while it is sent. Only one thread may use an object.
+// A body that is read in pieces while it is sent. Only one thread may use an instance.
 class BodySource {
  public:
   virtual ~BodySource() = default;

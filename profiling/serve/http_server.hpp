@@ -20,9 +20,9 @@ constexpr size_t kMostConnections = 32;               // further clients get sta
 constexpr std::chrono::seconds kMostRequestTime{10};  // limit for a client to send its whole request
 constexpr std::chrono::seconds kMostIdleTime{60};     // limit for a client that does not read its answer
 
-// The server. Only one thread may use an object. Every connection is closed after its answer. A connection of
-// an unknown user, or of a user other than root and this process's own, gets status 403. It is closed at once
-// if kMostConnections refused connections are open.
+// The server. Only one thread may use an instance. Every connection is closed after its answer. A connection
+// of an unknown user, or of a user other than root and this process's own, gets status 403. It is closed at
+// once if kMostConnections refused connections are open.
 class HttpServer {
  public:
   // Port 0 selects a free port. Error: already_exists if another program uses the port.

@@ -28,7 +28,8 @@ struct ServeOptions {
   uint16_t port = 0;
 };
 
-// The state of the server: the live view, the trace and the running jobs. Only one thread may use an object.
+// The state of the server: the live view, the trace and the running jobs. Only one thread may use an
+// instance.
 class ServeSession {
  public:
   explicit ServeSession(ServeOptions options);

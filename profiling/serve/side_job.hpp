@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// One run of `penstock ARGUMENTS` in a process of its own. Only one thread may use an object. The destructor
-// ends the process if it still runs, and removes its temporary output.
+// One run of `penstock ARGUMENTS` in a process of its own. Only one thread may use an instance. The
+// destructor ends the process if it still runs, and removes its temporary output.
 class SideJob {
  public:
   // `output` is the word in `arguments` that is replaced by the path of the output file, or "" if the job

@@ -60,7 +60,8 @@ class ProcessFile {
   uint64_t missing_bytes_ = 0;
   bool is_python_ = false;
   int64_t end_monotonic_ns_ = 0;
-  uint64_t last_ticks_ = 0;  // the time of its last recorded operation
+  // The latest time in the header, threads and counters; 0 if the header has the end.
+  uint64_t last_ticks_ = 0;
 };
 
 // A process and its process files in the order of time.

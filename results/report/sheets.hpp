@@ -10,6 +10,7 @@
 
 namespace penstock::report {
 
+// The table with the numbers of one picture of the report. The reader can save it as CSV.
 struct Sheet {
   std::string id;    // id of the picture's element on the page; it never comes from a record
   std::string name;  // name of the file: "chart-1-bandwidth-against-threads-cold"

@@ -51,8 +51,8 @@ std::string sweep_row_line(const SweepRow& row);  // one line of JSON
 // The exit code of a sweep: 1 if any run failed, otherwise 77 if any was skipped, otherwise 0.
 int sweep_exit_code(const SweepHistory& history);
 
-// Estimates how long a turn of a cell takes, in seconds: the median of the turns that the cell has had. If
-// the cell has had none: the median of all turns of the sweep or `guess`, whichever is larger.
+// Estimates how long a turn of a cell takes, in seconds: the median time of the cell's turns that are done
+// (a turn: plan.hpp). If none is done: the median of all turns of the sweep or `guess`, whichever is larger.
 class SweepTimes {
  public:
   explicit SweepTimes(const SweepHistory& history);

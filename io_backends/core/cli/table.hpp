@@ -14,7 +14,7 @@ enum class Align : uint8_t { left, right };
 
 // A text table: a line of titles, then rows. Two blanks separate columns, and no line ends in blanks. A
 // column is aligned to the right unless its Align is `left`. Widths are counted in UTF-8 code points. Only
-// one thread may use an object.
+// one thread may use an instance.
 class Table {
  public:
   struct Column {
