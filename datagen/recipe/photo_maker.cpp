@@ -110,7 +110,7 @@ Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, doubl
 
 namespace {
 
-constexpr double kMedianBytesPerPixel = 1.7;  // PNG bytes of a typical picture, measured; a first guess
+constexpr double kMedianBytesPerPixel = 1.7;  // of a typical picture as a PNG, measured
 constexpr double kPngSizeTolerance = 0.04;
 constexpr int kMostTries = 4;
 constexpr uint32_t kExcerptBands = 8;

@@ -17,7 +17,7 @@
 // To commit: each file is synced and published, then MANIFEST, then the folder in tmp/ is synced. The folder
 // ckpt/<run> is made if it does not exist, and ckpt/ is synced. The folder in tmp/ is renamed into it, where
 // the name must be free. Then both parent folders are synced, and only then is the checkpoint acknowledged.
-// To remove: the folder is renamed into trash/, its old parent folder is synced, and it is removed with its
+// To remove: the folder is renamed into trash/, its old parent folder is synced. Then it is removed with its
 // files.
 //
 // Errors name the tier and the object. A store that cannot be read is an error, never an empty store.

@@ -2,7 +2,7 @@
 // of parallel_for() call stage_file() or revert_file() and what these call, each with a buffer of its own.
 // Locks: StagedTiers holds a lock file on the fast tier, so only one process at a time works on a plan.
 // Apply::mutex_ and Revert::mutex_ guard what the threads share. No file is copied or read with them held;
-// only forget_found() saves the state with Apply::mutex_ held.
+// only forget_earlier() saves the state with Apply::mutex_ held.
 // Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
 // Ctrl-C: checked before each file and between pieces of 1 MiB. After Ctrl-C an apply saves its state, and
 // the call succeeds with `complete` false in its outcome.
@@ -92,7 +92,7 @@ class Apply {
   Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes);
   Result<void> copy(Buffer& buffer, const PlannedFile& file);
   Result<uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
-  Result<void> forget_found(const PlannedFile& file);
+  Result<void> forget_earlier(const PlannedFile& file);
   void record_copied(const PlannedFile& file, uint32_t crc);
   void forget_copied(const PlannedFile& file);
   void report_changed(const PlannedFile& file, const std::string& why);
@@ -163,10 +163,10 @@ Result<void> Apply::save_final_state(bool all_inspected) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// Removes the file from the list of found files: it was on the tier when this apply began and has been
+// Removes the file from the list of earlier files: it was on the tier when this apply began and has been
 // removed since, so the coming copy is ours. The state is saved before the copy exists: after a kill, revert
 // must not take our copy for the old file. The lock is held during this write, since state_ must not change.
-Result<void> Apply::forget_found(const PlannedFile& file) {
+Result<void> Apply::forget_earlier(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   if (!state_.is_earlier_file(file.name)) return success();
   state_.remove_earlier_file(file.name);
@@ -200,10 +200,10 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
                       file.name, fast_.name, whose);
   };
   std::optional<uint32_t> expected_crc;
-  bool found = false;
+  bool is_earlier = false;
   {
     const std::lock_guard lock(mutex_);
-    found = state_.is_earlier_file(file.name);
+    is_earlier = state_.is_earlier_file(file.name);
     if (const auto known = state_.copied.find(file.name); known != state_.copied.end())
       expected_crc = known->second.crc32c;
   }
@@ -213,7 +213,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64
     PENSTOCK_ASSIGN(expected_crc, crc_of(slow_, file.name, bytes, buffer));
   }
   if (crc != *expected_crc) return other_bytes(" than the original");
-  if (!found) {
+  if (!is_earlier) {
     copy_mode_owner_and_times(file.name);  // a killed apply may not have called this
     record_copied(file, crc);
   }
@@ -251,11 +251,11 @@ Result<uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool
   return crc;
 }
 
-// The order matters. forget_found() comes before the copy exists. record_copied() comes right after it
+// The order matters. forget_earlier() comes before the copy exists. record_copied() comes right after it
 // exists, so that no later failure hides that the copy is ours. The comparison comes last, and removes a
 // wrong copy.
 Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
-  PENSTOCK_TRY(forget_found(file));
+  PENSTOCK_TRY(forget_earlier(file));
   bool changed = false;
   const auto written = write_copy(buffer, file, changed);
   if (!written.ok() && changed) {
@@ -333,19 +333,19 @@ void add_folders_above(std::string_view name, std::set<std::string>& folders) {
     folders.emplace(name.substr(0, slash));
 }
 
-// Updates the list of found files: those that were on the tier and are no copies. Runs on the main thread,
-// before anything is written. A found file that was removed leaves the list. A file that exists joins it,
+// Updates the list of earlier files: those that were on the tier and are no copies. Runs on the main thread,
+// before anything is written. An earlier file that was removed leaves the list. A file that exists joins it,
 // unless an apply copied it or a killed apply may have copied it.
-Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
-  std::vector<std::string> found;
+Result<StagedState> update_earlier(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
+  std::vector<std::string> earlier_files;
   for (const PlannedFile& file : plan.files) {
     if (state.copied.contains(file.name)) continue;
     if (state.may_have_unlisted_copies && !state.is_earlier_file(file.name)) continue;
     PENSTOCK_ASSIGN(const auto existing_bytes, size_if_exists(tiers.fast, file.name));
-    if (existing_bytes) found.push_back(file.name);
+    if (existing_bytes) earlier_files.push_back(file.name);
   }
-  std::sort(found.begin(), found.end());
-  state.earlier_files = std::move(found);
+  std::sort(earlier_files.begin(), earlier_files.end());
+  state.earlier_files = std::move(earlier_files);
   return state;
 }
 
@@ -457,7 +457,7 @@ Result<bool> is_started(const StagingPlan& plan) {
 
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
   auto started = load_staged_state(*tiers.fast.backend, plan.id);
-  if (started.ok()) return update_found(plan, tiers, *std::move(started));
+  if (started.ok()) return update_earlier(plan, tiers, *std::move(started));
   if (started.error().code != Errc::not_found) return started;
   StagedState state;
   state.plan_id = plan.id;

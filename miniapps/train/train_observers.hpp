@@ -78,8 +78,8 @@ class TrainObservers {
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
   // Ends the observers, and waits until all saves are durable. If a save does not become durable, that
-  // becomes the failure of `mine`, the outcome of this rank, if it has none yet. A signal ends the wait;
-  // saves that are not durable then are only a warning.
+  // becomes the failure of `mine`, the outcome of this rank, if it has none yet. After a signal, a wait that
+  // lasts too long is only a warning.
   Result<void> end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial);
   // Adds the figures of the observers to the trial. `outcome` is the joined outcome of all ranks.
   Result<void> record(const TrainOutcome& outcome, Trial& trial) const;

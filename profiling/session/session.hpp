@@ -60,7 +60,7 @@ class ProcessFile {
   uint64_t missing_bytes_ = 0;
   bool is_python_ = false;
   int64_t end_monotonic_ns_ = 0;
-  // The latest time in the header, threads and counters; 0 if the header has the end.
+  // The latest time in the header, the threads and the counters; 0 if the header has the time of the end.
   uint64_t last_ticks_ = 0;
 };
 

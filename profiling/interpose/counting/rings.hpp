@@ -38,9 +38,8 @@ void remove_ring(const LibraryRing& ring) noexcept;
 // Counts the requests and completions that are not counted yet in the ring with descriptor `fd`, and forgets
 // the ring. Called before the descriptor is closed. Does nothing if `fd` is not a ring.
 void remove_ring(int fd) noexcept;
-// Adds a ring that the program has set up without liburing (io_uring_setup()). Unless the
-// program provides the ring's memory itself, its address is known only when the program maps it
-// (note_ring_memory()).
+// Adds a ring that the program has set up without liburing (io_uring_setup()). Unless the program provides
+// the ring's memory itself, its address is known only when the program maps it (note_ring_memory()).
 void add_program_ring(int fd, const RingParameters& parameters) noexcept;
 
 inline bool has_rings() noexcept {

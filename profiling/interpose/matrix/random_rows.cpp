@@ -1,6 +1,7 @@
 // Rows of the coverage matrix (matrix.hpp) with many calls, most of them random. The test
 // (ci/e2e/profile_matrix.py) compares what the profiler counted: for rings() with the number of bytes that it
-// prints, for streams() and shared_stream() with what the kernel counted for the process (rchar, wchar).
+// prints, for streams() with what the kernel counted for the process (rchar, wchar), and for shared_stream()
+// with the size of its file.
 //
 // Threads: streams() has one. shared_stream() and rings() have three each, which add to an atomic sum. In
 // rings() each thread has a ring of its own.
