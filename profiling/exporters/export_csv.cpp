@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/csv_field.hpp"
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
@@ -29,7 +30,7 @@ std::string heading_line() {
 
 void append_row(std::string& out, const FileSum& file) {
   const LayerSum& all = file.all;
-  out += csv_field(file.path);
+  out += csv_field(utf8_name(file.path));
   auto to = std::back_inserter(out);
   fmt::format_to(
       to, ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.9f},{:.9f},{:.9f},{},{},{},{},{}",

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/json_text.hpp"
 #include "profiling/session/layers.hpp"
 
@@ -195,7 +196,7 @@ void append_json_text(std::string& out, std::string_view text) {
     out += text;
     out += '"';
   } else {
-    out += one_line(text);
+    out += one_line(utf8_name(text));
   }
 }
 

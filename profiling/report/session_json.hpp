@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Appends the text with quotes. Bytes that are no valid UTF-8 become U+FFFD.
+// Appends the text with quotes. Names that are not UTF-8 are escaped (utf8_name()).
 void append_json_text(std::string& out, std::string_view text);
 
 void append_session_json(std::string& out, const Session& session, const SessionSummary& summary);

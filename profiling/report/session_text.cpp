@@ -14,6 +14,7 @@
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 
@@ -208,11 +209,7 @@ bool path_exists(std::string_view path) {
 std::string printable_path(std::string_view path) {
   const bool is_plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   if (is_plain) return std::string(path);
-  // The conversion to JSON and back replaces bytes that are not valid UTF-8.
-  std::string out = Json::parse(one_line(path)).get<std::string>();
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return out;
+  return printable(utf8_name(path));
 }
 
 std::string dropped_calls_text(const Drops& drops) {

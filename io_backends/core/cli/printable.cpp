@@ -41,4 +41,26 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string utf8_name(std::string_view name) {
+  bool is_plain = name.find("\\x") == std::string_view::npos;
+  for (std::string_view rest = name; is_plain && !rest.empty();) {
+    const size_t length = utf8_length(rest);
+    is_plain = length > 0;
+    rest.remove_prefix(length);
+  }
+  if (is_plain) return std::string(name);
+  std::string out;
+  while (!name.empty()) {
+    const size_t length = utf8_length(name);
+    if (length == 0)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(name.front()));
+    else if (name.front() == '\\')
+      out += "\\\\";
+    else
+      out += name.substr(0, length);
+    name.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
 }  // namespace penstock

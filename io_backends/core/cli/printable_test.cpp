@@ -5,6 +5,16 @@
 namespace penstock {
 namespace {
 
+TEST(Utf8Name, CanBeReadBack) {
+  EXPECT_EQ(utf8_name("plain/n\xc3\xa4me"), "plain/n\xc3\xa4me");
+  EXPECT_EQ(utf8_name("a\\b\nc"), "a\\b\nc");
+  EXPECT_EQ(utf8_name("caf\xe9"), "caf\\xe9");
+  EXPECT_EQ(utf8_name("caf\\xe9"), "caf\\\\xe9");
+  EXPECT_EQ(utf8_name("a\\b\xff"), "a\\\\b\\xff");
+  EXPECT_EQ(utf8_name("\xc3"), "\\xc3");
+  EXPECT_EQ(utf8_name(""), "");
+}
+
 TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("plain name.jpg"), "plain name.jpg");
   EXPECT_EQ(printable("\xc3\xbc\xe4\xb8\xad\xf0\x9f\x90\xb1"), "\xc3\xbc\xe4\xb8\xad\xf0\x9f\x90\xb1");
