@@ -18,7 +18,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
@@ -211,7 +211,7 @@ class Demo {
   }
 
   Budget budget() const {
-    const unsigned cpus = unsigned(std::max<size_t>(1, allowed_cpus().size()));
+    const unsigned cpus = usable_cpus();
     Budget plan = quick() ? Budget{400, "1,2,4", "200ms", "1", "20", "6", 0.2}
                           : Budget{2000, "1,2,4,8", "500ms", "3", "100", "10", 0.3};
     if (cpus > 4) plan.threads = fmt::format("1..{}*2", 2 * cpus);
@@ -280,7 +280,7 @@ class Demo {
           "--data",        first_tier.tier,
           "--steps",       steps,
           "--prefetch",    std::string(prefetch),
-          "--threads",     fmt::format("{}", std::max<size_t>(2, allowed_cpus().size())),
+          "--threads",     fmt::format("{}", std::max(2U, usable_cpus())),
           "--accelerator", accelerator,
           "--seed",        seed};
     };
@@ -347,7 +347,7 @@ class Demo {
       fmt::print("{}\n", line.dump());
       return;
     }
-    const size_t cpus = allowed_cpus().size();
+    const size_t cpus = usable_cpus();
     print(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
                       report().string(), records().string(), count_of(files, "file"),
                       (out_ / kCommandLog).string()));

@@ -12,7 +12,7 @@
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/environment.hpp"
 
@@ -68,7 +68,7 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
 
 unsigned generate_threads(const Options& options) {
   if (options.given("threads")) return unsigned(options.integer("threads"));
-  return unsigned(std::max<size_t>(1, allowed_cpus().size()));
+  return usable_cpus();
 }
 
 bool gives_sample_count(const Options& options) {

@@ -20,7 +20,7 @@
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/random.hpp"
-#include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/environment.hpp"
@@ -231,7 +231,7 @@ Result<std::unique_ptr<PayloadState>> PayloadState::make(std::vector<PayloadFile
   constexpr uint64_t kPagesAtOnce = kHugePageBytes / kPage;
   for (const Memory::Part& part : memory->parts) {
     std::atomic<uint64_t> next_page{0};
-    const uint64_t threads = std::min<uint64_t>(allowed_cpus().size(), part.pages / kPagesAtOnce + 1);
+    const uint64_t threads = std::min<uint64_t>(usable_cpus(), part.pages / kPagesAtOnce + 1);
     PENSTOCK_TRY(on_threads(unsigned(threads), [&](unsigned) {
       for (uint64_t first = 0; (first = next_page.fetch_add(kPagesAtOnce)) < part.pages;) {
         const uint64_t end = std::min(first + kPagesAtOnce, part.pages);

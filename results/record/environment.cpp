@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/decorators/traced.hpp"
 #include "io_backends/files/page_cache.hpp"
@@ -52,73 +53,6 @@ std::string line_value(const fs::path& path, std::string_view key) {
     return value;
   }
   return "";
-}
-
-// Sets `key` to `number` unless it already has a smaller one.
-template <class T>
-void keep_smaller(Json& json, const char* key, T number) {
-  if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
-}
-
-void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
-  limits["version"] = 2;
-  limits["path"] = path;
-  fs::path folder = mount / fs::path(path).relative_path();
-  for (;; folder = folder.parent_path()) {
-    if (const auto text = file_text(folder / "memory.max"))
-      if (const auto number = parse_digits<uint64_t>(*text)) keep_smaller(limits, "memory_bytes", *number);
-    if (const auto text = file_text(folder / "cpu.max")) {
-      std::istringstream words(*text);
-      std::string quota;
-      double period = 0;
-      if (words >> quota >> period; period > 0)
-        if (const auto number = parse_digits<uint64_t>(quota))
-          keep_smaller(limits, "cpus", double(*number) / period);
-    }
-    if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
-      limits["io"] = *text;
-    if (folder == mount || !folder.has_relative_path()) return;
-  }
-}
-
-void inspect_v1(const fs::path& mount, const std::string& controllers, const std::string& path,
-                Json& limits) {
-  const std::string comma_separated = "," + controllers + ",";
-  const auto has_controller = [&](std::string_view name) {
-    return comma_separated.find("," + std::string(name) + ",") != std::string::npos;
-  };
-  // Returns the folder of this process's cgroup for a controller. In a container the path that the kernel
-  // gives may not exist. Then the container sees its own cgroup as the root of the mounted file system.
-  const auto group_folder = [&](std::string_view controller) {
-    const fs::path controller_folder = mount / controller;
-    const fs::path folder = controller_folder / fs::path(path).relative_path();
-    std::error_code ignored;
-    return fs::exists(folder, ignored) ? folder : controller_folder;
-  };
-  if (has_controller("memory")) {
-    // If there is no limit, this file has a huge number: the largest signed 64-bit number, rounded down to
-    // whole pages.
-    if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
-      if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60))
-        keep_smaller(limits, "memory_bytes", *number);
-  }
-  if (has_controller("cpu")) {
-    const auto quota = file_text(group_folder("cpu") / "cpu.cfs_quota_us");
-    const auto period = file_text(group_folder("cpu") / "cpu.cfs_period_us");
-    if (quota && period)
-      if (const auto q = parse_digits<uint64_t>(*quota), p = parse_digits<uint64_t>(*period);
-          q && p && *p > 0)
-        keep_smaller(limits, "cpus", double(*q) / double(*p));
-  }
-  if (has_controller("blkio")) {
-    std::string lines;
-    for (const char* limit : {"read_bps", "write_bps", "read_iops", "write_iops"})
-      if (const auto text =
-              file_text(group_folder("blkio") / (std::string("blkio.throttle.") + limit + "_device"));
-          text && !text->empty())
-        lines += (lines.empty() ? "" : "; ") + std::string(limit) + " " + *text;
-    if (!lines.empty()) limits["io"] = lines;
-  }
 }
 
 int cpu_count() {
@@ -164,7 +98,7 @@ uint64_t available_memory() {
   uint64_t kib = 0;
   for (std::string rest; bytes == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
     if (key == "MemAvailable:") bytes = kib * 1024;
-  const Json limits = cgroup_limits("/");
+  const Json limits = cgroup_limits();
   if (limits.contains("memory_bytes")) bytes = std::min(bytes, limits["memory_bytes"].get<uint64_t>());
   return bytes;
 }
@@ -179,28 +113,6 @@ double clock_read_ns() {
     sample = std::chrono::duration<double, std::nano>(end - begin).count() / kClockReads;
   }
   return median(samples);
-}
-
-Json cgroup_limits(const fs::path& root) {
-  Json limits = Json::object();
-  const fs::path mount = root / "sys/fs/cgroup";
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const auto first_colon = line.find(':');
-    const auto second_colon =
-        line.find(':', first_colon == std::string::npos ? first_colon : first_colon + 1);
-    if (second_colon == std::string::npos) continue;
-    const std::string controllers = line.substr(first_colon + 1, second_colon - first_colon - 1);
-    const std::string path = line.substr(second_colon + 1);
-    if (!controllers.empty()) {
-      inspect_v1(mount, controllers, path, limits);
-    } else if (std::error_code ignored; fs::exists(mount / "unified", ignored)) {
-      inspect_v2(mount / "unified", path, limits);
-    } else if (fs::exists(mount / "cgroup.controllers", ignored)) {
-      inspect_v2(mount, path, limits);
-    }
-  }
-  return limits;
 }
 
 Json inspect_environment() {
@@ -218,7 +130,8 @@ Json inspect_environment() {
   json["numa"] = line_value("/proc/self/status", "Mems_allowed_list");
   json["governor"] = file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").value_or("");
   json["memory_bytes"] = memory_bytes();
-  json["cgroup"] = cgroup_limits("/");
+  json["cgroup"] = cgroup_limits();
+  json["cgroup"].erase("throttled_s");  // it is no limit, and changes with time
   json["build"] = build_json();
   json["versions"] = versions_json();
   json["clock_read_ns"] = clock_read_ns();

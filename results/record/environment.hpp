@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 
 #include "io_backends/core/json_text.hpp"
 
@@ -17,14 +16,6 @@ struct Tier;
 // flags, sanitizer), versions, clock_read_ns. A fact that the machine does not report is "" or absent. Takes
 // a few milliseconds.
 Json inspect_environment();
-
-// Returns the cgroup limits of this process. A limit that does not exist is absent. With cgroup version 2,
-// `memory_bytes` and `cpus` are the tightest limits of the process's group and of all its parent groups. `io`
-// is that of the nearest of these groups that has one. With version 1, each is the limit of the group itself.
-// `root` replaces "/" in tests.
-// Keys: version and path (version 2 only), memory_bytes, cpus (quota / period), io (the lines of io.max or
-// blkio.throttle).
-Json cgroup_limits(const std::filesystem::path& root);
 
 // How long one call of steady_clock::now() takes, in nanoseconds: the median of several.
 double clock_read_ns();

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "io_backends/core/system/cgroup.hpp"
+
 namespace penstock {
 namespace {
 
@@ -52,6 +54,21 @@ TEST_F(Cgroups, Version1ReadsEachControllerAndTheNumberForNoLimit) {
   EXPECT_FALSE(limits.contains("memory_bytes"));
   EXPECT_EQ(limits["cpus"], 0.5);
   EXPECT_EQ(limits["io"], "read_bps 7:0 52428800");
+}
+
+TEST_F(Cgroups, Version1HasTheTightestLimitOfAllParents) {
+  put("proc/self/cgroup", "3:cpu,cpuacct:/pod/box\n2:memory:/pod/box");
+  put("sys/fs/cgroup/memory/pod/memory.limit_in_bytes", "1000000");
+  put("sys/fs/cgroup/memory/pod/box/memory.limit_in_bytes", "2000000");
+  put("sys/fs/cgroup/cpu/pod/cpu.cfs_quota_us", "30000");
+  put("sys/fs/cgroup/cpu/pod/cpu.cfs_period_us", "100000");
+  put("sys/fs/cgroup/cpu/pod/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_time 2500000000");
+  put("sys/fs/cgroup/cpu/pod/box/cpu.cfs_quota_us", "-1");
+  put("sys/fs/cgroup/cpu/pod/box/cpu.cfs_period_us", "100000");
+  const Json limits = cgroup_limits(root_);
+  EXPECT_EQ(limits["memory_bytes"], 1000000);
+  EXPECT_EQ(limits["cpus"], 0.3);
+  EXPECT_EQ(limits["throttled_s"], 2.5);
 }
 
 TEST_F(Cgroups, WithoutACgroupThereAreNoLimits) {

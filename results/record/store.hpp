@@ -42,13 +42,15 @@ struct RecordSet {
   std::vector<std::string>
       problems;  // what could not be read, and where: "runs/x.jsonl:3: not a record: ..."
   std::vector<std::filesystem::path> files;  // all files that were read, in the order of reading
+  // JSON files of folders that hold no results.
+  std::vector<std::filesystem::path> files_without_results;
 };
 
 // Reads the records in files and folders. A path may be a *.jsonl file, JSON of another tool
 // (import/foreign.hpp), a folder with such files, or a baseline (baseline.hpp). In a folder, deeper folders
 // and unrelated JSON files are skipped. A path that is given twice is read once.
-// If a line is missing, is not a record or was changed, that becomes one of the `problems`, and all other
-// records are returned. The call fails only if a path itself cannot be read (not_found names it), or if a
+// If a line is missing, is not a record or was changed, or a JSON file is cut short, that becomes one of the
+// `problems`, and all other records are returned. The call fails only if a path itself cannot be read (not_found names it), or if a
 // baseline is invalid.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 

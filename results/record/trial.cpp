@@ -1,5 +1,6 @@
 #include "results/record/trial.hpp"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
@@ -173,6 +175,7 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.prototype_.parameters["ranks"] = context.communicator.size();
   run.prototype_.environment = inspect_environment();
   run.prototype_.environment["results"] = run.results_folder_;
+  run.last_throttled_s_ = throttled_seconds();
   PENSTOCK_TRY(run.inspect_ranks());
   return run;
 }
@@ -205,7 +208,35 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
   return names;
 }
 
+// The quota is that of the whole group, so other processes of the group may have used it up.
+void Run::add_throttling(Trial& trial) {
+  constexpr double kLeastShare = 0.05;
+  const auto now = std::chrono::steady_clock::now();
+  const double elapsed_s = std::chrono::duration<double>(now - std::exchange(last_added_, now)).count();
+  const double throttled_s = throttled_seconds();
+  const double share_s = throttled_s - std::exchange(last_throttled_s_, throttled_s);
+  if (share_s <= 0) return;
+  trial.record_.environment["throttled_s"] = share_s;
+  const double cpus = prototype_.environment["cgroup"].value("cpus", 0.0);
+  if (share_s < kLeastShare * elapsed_s || cpus <= 0) return;
+  std::string text = fmt::format(
+      "the quota of this cgroup, {:.3g} processors, kept it from running for {:.3g} s of {:.3g} s", cpus,
+      share_s, elapsed_s);
+  if (root()) context_.warn(text);
+  trial.verdict(Verdict::client_bound, text);
+}
+
+void Run::log_remark(const std::string& tier, const std::string& remark) {
+  const std::string text = tier + ": " + remark;
+  if (logged_remarks_.insert(text).second) context_.log(text);
+}
+
 void Run::add(Trial trial) {
+  add_throttling(trial);
+  if (root())
+    for (const auto& tier : trial.record_.tiers)
+      for (const Json& remark : tier.value("remarks", Json::array()))
+        if (remark.is_string()) log_remark(tier.value("name", ""), remark.get<std::string>());
   if (interrupted()) trial.verdict(Verdict::interrupted, kInterruptedReason);
   for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
     assert((context_.metrics.empty() || is_declared(name, metric, context_.metrics)) &&
@@ -223,7 +254,7 @@ void Run::add(Trial trial) {
 
 void Run::check_tier(const Tier& tier) {
   if (root())
-    for (const std::string& remark : tier.remarks()) context_.log(tier.name + ": " + remark);
+    for (const std::string& remark : tier.remarks()) log_remark(tier.name, remark);
   // The results folder cannot be on a tier without a file system, so there is nothing to warn about.
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;
   dev_t results_device = 0;

@@ -6,8 +6,10 @@
 // in the results. Only one thread at a time may use a Run or a Trial.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,7 +69,9 @@ class Run {
   Trial trial() const;
   // Takes a finished trial, so that finish() writes its record. With --json, rank 0 prints the record now.
   // The command's table must declare all metrics of the trial; an assertion checks it. If the user has
-  // stopped the program, the verdict of the trial becomes `interrupted`.
+  // stopped the program, the verdict of the trial becomes `interrupted`. If a processor quota kept the
+  // process from running for a part of the time, the record says for how long (environment.throttled_s), and
+  // the verdict becomes client_bound.
   void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 
@@ -79,7 +83,7 @@ class Run {
   // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
   // not affected, since the record file is written after the measurement. So only the run that makes the
   // results folder also passes the warning to the context's `warn`.
-  // Rank 0 also logs the tier's remarks.
+  // Rank 0 also logs the tier's remarks. add() logs those that came up later, during the measurement.
   void check_tier(const Tier& tier);
 
   // Writes the record file of this run, logs its path and returns it. Writes nothing and returns "" if there
@@ -96,6 +100,8 @@ class Run {
   // Returns the names of those parameters that describe the work, in their order.
   std::vector<std::string> work_of(const Json& parameters) const;
   bool root() const { return context_.communicator.root(); }
+  void add_throttling(Trial& trial);
+  void log_remark(const std::string& tier, const std::string& remark);
 
   CommandContext context_;
   std::string results_folder_;
@@ -105,6 +111,11 @@ class Run {
   Json rank_records_ = Json::array();
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
+  std::set<std::string> logged_remarks_;
+  // When the previous trial was added, and for how long the cgroup's quota had kept this process from running
+  // until then.
+  std::chrono::steady_clock::time_point last_added_ = std::chrono::steady_clock::now();
+  double last_throttled_s_ = 0;
 };
 
 }  // namespace penstock

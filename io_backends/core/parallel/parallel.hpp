@@ -13,11 +13,11 @@
 namespace penstock {
 
 // Returns the number of threads for work that waits for storage: `wanted` if it is not 0. Otherwise it is the
-// number of processors, but at least 4.
+// number of processors that can be used, but at least 4.
 unsigned worker_threads(uint64_t wanted);
 
 // Returns the number of threads for work that only computes: `wanted` if it is not 0. Otherwise it is the
-// number of processors.
+// number of processors that can be used (usable_cpus()).
 unsigned compute_threads(unsigned wanted);
 
 // The consecutive indices [begin, end) for one thread. There are none if begin equals end.
