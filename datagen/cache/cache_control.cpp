@@ -31,13 +31,20 @@ namespace {
 
 constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
-// The state of a host's cache of this machine's disks. It is "unknown" in a virtual machine, because its host
-// may cache them, and "none" on bare metal.
+// The state of a host's cache of this machine's disks: "none" on bare metal, and "unknown" in a virtual machine,
+// because its host may cache them. "unknown" also if /proc and /sys do not tell which of them this machine is.
+// Only x86 tells it by a processor flag.
 std::string host_cache() {
   std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);)
-    if (line.starts_with("flags") && line.find(" hypervisor") != std::string::npos) return "unknown";
-  return std::filesystem::exists("/sys/hypervisor/type") ? "unknown" : "none";
+  bool is_x86 = false;
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (!line.starts_with("flags")) continue;
+    is_x86 = true;
+    if (line.find(" hypervisor") != std::string::npos) return "unknown";
+  }
+  return is_x86 && std::filesystem::exists("/sys/kernel") && !std::filesystem::exists("/sys/hypervisor/type")
+             ? "none"
+             : "unknown";
 }
 
 Json outcome_json(const CacheOutcome& outcome) {
