@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/ranks/module.hpp"
 
 namespace penstock {
 
@@ -19,11 +20,34 @@ std::string overview_text(std::string_view commands, std::string_view back_ends)
       commands, back_ends);
 }
 
+namespace {
+
+// Why the program cannot open the module of its own that uses the library; "" if it can, or if the program
+// uses the library itself.
+std::string why_module_is_missing(std::string_view library) {
+  constexpr std::pair<std::string_view, const char*> kModules[] = {{"mpi", "libpenstock_mpi.so"},
+                                                                   {"onednn", "libpenstock_onednn.so"}};
+  for (const auto& [name, file] : kModules) {
+    if (name != library) continue;
+    const Result<std::string> path = module_path(file);
+    return path.ok() ? "" : path.error().what + " (build it: cmake --build build/release)";
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string version_text(std::vector<VersionRow> rows, bool json) {
-  for (const OptionalLibrary& library : optional_libraries())
-    rows.push_back(
-        {"library", std::string(library.name), library.present,
-         library.present ? "" : fmt::format("not found when this was built: {}", library.purpose)});
+  for (const OptionalLibrary& library : optional_libraries()) {
+    const std::string reason = library.present
+                                   ? why_module_is_missing(library.name)
+                                   : fmt::format("not found when this was built: {}", library.purpose);
+    rows.push_back({"library", std::string(library.name), reason.empty(), reason});
+    if (library.name != "mpi" || reason.empty()) continue;
+    for (VersionRow& row : rows)
+      if (row.kind == "backend" && row.name == "mpiio" && row.present)
+        row = {row.kind, row.name, false, reason};
+  }
   const BuildInfo& build = build_info();
   if (json) {
     const nlohmann::ordered_json build_line{{"kind", "build"},

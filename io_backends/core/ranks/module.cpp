@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <system_error>
 
+#include "io_backends/core/system/subprocess.hpp"
+
 namespace penstock {
 
 Result<std::string> module_path(const char* file) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const fs::path program_folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  PENSTOCK_ASSIGN(const fs::path program, this_program());
+  const fs::path program_folder = program.parent_path();
   const fs::path library_folder = (program_folder / PENSTOCK_MODULE_FOLDER).lexically_normal();
   for (const fs::path& folder : {program_folder, library_folder})
     if (fs::path path = folder / file; fs::exists(path, ignored)) return path.string();

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +61,15 @@ Result<int> run_program(std::span<const std::string> argv, bool discard_stdout) 
 Result<std::filesystem::path> this_program() {
   std::error_code failed;
   std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return errno_error(failed.value(), "cannot read", "/proc/self/exe");
+  if (!failed) return path;
+  const Error error = errno_error(failed.value(), "cannot read", "/proc/self/exe");
+  // Without /proc: the path that was given to execve(), which is right unless the working directory has
+  // changed.
+  const auto given = ::getauxval(AT_EXECFN);
+  if (given == 0) return error;
+  path = std::filesystem::canonical(reinterpret_cast<const char*>(given),
+                                    failed);  // NOLINT(*-int-to-ptr,*-cast)
+  if (failed) return error;
   return path;
 }
 
