@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "datagen/codec/content_type.hpp"
+
 #ifdef PENSTOCK_HAS_PNG
 #include <png.h>
 
@@ -247,6 +249,8 @@ bool is_png(std::span<const std::byte> bytes) {
 Result<bool> is_png_not_jpeg(std::span<const std::byte> picture) {
   if (is_png(picture)) return true;
   if (picture.size() >= 2 && picture[0] == std::byte{0xff} && picture[1] == std::byte{0xd8}) return false;
+  if (const std::string text = describe_content(picture, "a JPEG or PNG picture"); !text.empty())
+    return make_error(Errc::corrupt, text);
   return make_error(Errc::corrupt,
                     std::to_string(picture.size()) + " bytes that begin as neither JPEG nor PNG do");
 }
