@@ -137,6 +137,16 @@ struct JpegDecoder::Libjpeg {
     return true;
   }
 
+  // Whether scans of a progressive picture are missing. libjpeg then smooths its blocks, but not in the same
+  // way if it skips a part of them. So such a picture is decoded from its first line and column on.
+  bool lacks_scans() const {
+    if (codec.progressive_mode == FALSE || codec.coef_bits == nullptr) return false;
+    for (int component = 0; component < codec.num_components; ++component)
+      for (const int missing_bits : codec.coef_bits[component])
+        if (missing_bits != 0) return true;
+    return false;
+  }
+
   // Decodes `part` to RGB in `pixels`. `row` is a buffer for one line as wide as the whole picture.
   // Decodes one more coding unit (MCU) on each side of the part. libjpeg computes colour at full resolution
   // from neighbouring pixels, so the outermost columns that it decodes may be wrong.
@@ -146,8 +156,16 @@ struct JpegDecoder::Libjpeg {
     const auto unit_width = static_cast<JDIMENSION>(codec.max_h_samp_factor * DCTSIZE);
     JDIMENSION left = part.left - std::min(part.left, unit_width);
     JDIMENSION width = std::min(codec.output_width, part.left + part.width + unit_width) - left;
-    jpeg_crop_scanline(&codec, &left, &width);
-    jpeg_skip_scanlines(&codec, part.top);
+    if (lacks_scans()) {
+      left = 0;
+      for (unsigned y = 0; y < part.top; ++y) {
+        JSAMPROW rows[] = {row};
+        jpeg_read_scanlines(&codec, rows, 1);
+      }
+    } else {
+      jpeg_crop_scanline(&codec, &left, &width);
+      jpeg_skip_scanlines(&codec, part.top);
+    }
     const bool is_cmyk = codec.out_color_space == JCS_CMYK;
     const uint8_t* const first_pixel = row + size_t{part.left - left} * (is_cmyk ? 4 : 3);
     for (size_t y = 0; y < part.height; ++y) {
