@@ -1,8 +1,13 @@
 #include "datagen/corpus/scanned_object.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 
+#include "datagen/codec/content_type.hpp"
 #include "datagen/codec/gzip.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
@@ -11,23 +16,25 @@
 namespace penstock {
 namespace {
 
-// Called if an object's bytes are not what its name says. Returns the advice to decompress it if it begins as
-// gzip or zlib data, else "". `inflates`: the object's format can read gzip itself, so gzip needs no advice.
-std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
-  constexpr size_t kInspectedBytes = 2;
-  if (object.bytes < kInspectedBytes) return "";
+// Called if an object's bytes are not what its name says. If they are those of another known type, returns a
+// text about the object that says so. Otherwise returns "".
+std::string describe_other_content(Backend& backend, const Entry& object, std::string_view format) {
   auto window = ObjectWindow::open(backend, object);
   if (!window.ok()) return "";
-  const auto bytes = window->at(0, kInspectedBytes);
+  const auto bytes = window->at(0, size_t(std::min<uint64_t>(object.bytes, kContentTypeBytes)));
   if (!bytes.ok()) return "";
-  if (!inflates && begins_as_gzip(*bytes)) return "; it begins as gzip does: decompress it first";
-  // Recognizes zlib data (RFC 1950). The first byte is 0x78 for deflate with a window of 32 KiB, and both
-  // bytes together are a multiple of 31.
-  const auto first_byte = std::to_integer<unsigned>((*bytes)[0]);
-  const auto second_byte = std::to_integer<unsigned>((*bytes)[1]);
-  if (first_byte == 0x78 && (first_byte * 256 + second_byte) % 31 == 0)
-    return "; it begins as zlib's streams do: decompress it first";
-  return "";
+  // The error of a format that inflates gzip itself says more than that the object is compressed.
+  if (format == "tfrecord" && begins_as_gzip(*bytes)) return "";
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"webdataset", "a tar archive"},
+                                                                      {"npz", "a ZIP archive"},
+                                                                      {"hdf5", "an HDF5 file"},
+                                                                      {"npy", "a NumPy array"}};
+  for (const auto& [name, type] : kNames)  // a damaged object of the format itself
+    if (const ContentType* const found = content_type_of(*bytes);
+        format == name && found != nullptr && found->name == type)
+      return "";
+  const std::string text = describe_content(*bytes, fmt::format("what format {} reads", format));
+  return text.empty() ? "" : fmt::format("'{}' is {}", object.name, text);
 }
 
 // Adds `more`, which was found later in the same object, to `sum`.
@@ -99,7 +106,8 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
   if (done.ok() || !is_content_error(done.error())) return done;
   content_error = std::move(done).error();
   if (content_error->code == Errc::corrupt || content_error->code == Errc::truncated)
-    content_error->what += decompress_hint(backend, entry, scan_format.name == "tfrecord");
+    if (std::string text = describe_other_content(backend, entry, scan_format.name); !text.empty())
+      content_error->what = std::move(text);
   samples = {};
   return success();
 }

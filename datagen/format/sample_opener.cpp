@@ -55,19 +55,21 @@ Result<SampleOpener> SampleOpener::make(std::string_view codec, uint64_t max_rec
 
 Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte> stored) {
   if (!is_wrapped(stored)) return stored;
-  PENSTOCK_ASSIGN(const std::span<const std::byte> record, inflate(stored));
+  PENSTOCK_ASSIGN(const std::optional<std::span<std::byte>> inflated, inflate(stored));
+  if (!inflated) return stored;
+  const std::span<const std::byte> record = *inflated;
   const auto payload = record.subspan(kTfRecordHeaderBytes, record.size() - kFramingBytes);
   const auto footer = tfrecord_footer(crc32c(payload));
   if (kVerifyChecksums && !std::equal(footer.begin(), footer.end(), record.end() - kTfRecordFooterBytes))
     return make_error(Errc::corrupt, "the checksum of a record is wrong");
   MemoryWindow window(record);
   const Extent message{kTfRecordHeaderBytes, payload.size()};
-  PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
+  PENSTOCK_ASSIGN(const TfExampleParts example, find_in_record(window, message));
   const Extent found = example.payload.value_or(message);
   return record.subspan(size_t(found.offset), size_t(found.length));
 }
 
-Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> stored) {
+Result<std::optional<std::span<std::byte>>> SampleOpener::inflate(std::span<const std::byte> stored) {
   if (!inflater_) {
     PENSTOCK_ASSIGN(inflater_, GzipInflater::start());
   }
@@ -76,9 +78,12 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   bool member_ended = false;
   std::array<std::byte, kTfRecordHeaderBytes> header{};
   PENSTOCK_ASSIGN(const size_t header_bytes, inflate_into(header, *inflater_, in, member_ended));
+  const bool is_record =
+      header_bytes == header.size() && (tfrecord_payload_bytes(header) || !kVerifyChecksums);
+  if (!is_record && !all_wrapped_) return std::optional<std::span<std::byte>>();  // gzip of something else
   if (header_bytes < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
   const uint64_t length = number_at(header, 0, 8);
-  if (kVerifyChecksums && !tfrecord_payload_bytes(header))
+  if (!is_record)
     return make_error(Errc::corrupt,
                       "a compressed sample is no TFRecord: the checksum of its length is wrong");
   if (length / kMostGzipInflation > stored.size())
@@ -101,7 +106,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
     return make_error(Errc::truncated, "a record ends too early");
   if (header.size() + rest_bytes > record_bytes || !in.empty())
     return make_error(Errc::corrupt, "a compressed sample is more than one record");
-  return record_.first(record_bytes);
+  return std::optional(record_.first(record_bytes));
 }
 
 }  // namespace penstock

@@ -31,8 +31,8 @@ class SampleOpener {
     return all_wrapped_ || (some_wrapped_ && begins_as_gzip(beginning));
   }
 
-  // Returns the payload of a stored sample. If the sample is not wrapped, this is `stored` itself. Otherwise
-  // the payload is valid until the next call.
+  // Returns the payload of a stored sample. If the sample is not wrapped, this is `stored` itself; so it is
+  // for gzip data of something else in a "mixed" corpus. Otherwise the payload is valid until the next call.
   // Errors: `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated`
   // if bytes are missing. `unsupported` if the record has more than `max_record_bytes` bytes. Messages about
   // the tf.Example give the offset in the inflated record.
@@ -42,7 +42,8 @@ class SampleOpener {
  private:
   SampleOpener(bool all_wrapped, bool some_wrapped, uint64_t max_record_bytes)
       : all_wrapped_(all_wrapped), some_wrapped_(some_wrapped), max_record_bytes_(max_record_bytes) {}
-  Result<std::span<std::byte>> inflate(std::span<const std::byte> stored);
+  // Returns the record, or nothing if the sample is gzip data of something else and need not be wrapped.
+  Result<std::optional<std::span<std::byte>>> inflate(std::span<const std::byte> stored);
 
   bool all_wrapped_;
   bool some_wrapped_;

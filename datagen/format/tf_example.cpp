@@ -8,6 +8,7 @@
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock {
@@ -169,11 +170,26 @@ class ExampleScanner {
   explicit ExampleScanner(ByteWindow& object) : object_(object) {}
 
   Result<TfExampleParts> scan(Extent message) {
-    PENSTOCK_TRY(MessageReader(object_, message).for_each(1, [this](Extent features) {
-      return MessageReader(object_, features).for_each(1, [this](Extent entry) {
+    // An Example has only the field 1, features. A SequenceExample has the same field as its context, and a
+    // field 2 with the lists of features.
+    bool has_other_fields = false;
+    MessageReader fields(object_, message);
+    while (!fields.at_end()) {
+      PENSTOCK_ASSIGN(const Tag tag, fields.read_tag());
+      if (tag.field_number != 1 || tag.wire_type != kDelimited) {
+        has_other_fields = true;
+        PENSTOCK_TRY(fields.skip(tag));
+        continue;
+      }
+      PENSTOCK_ASSIGN(const Extent features, fields.read_delimited());
+      PENSTOCK_TRY(MessageReader(object_, features).for_each(1, [this](Extent entry) {
         return inspect_entry(entry);
-      });
-    }));
+      }));
+    }
+    if (has_other_fields) {
+      payload_.reset();
+      codec_ = "raw";
+    }
     TfExampleParts found{.payload = payload_,
                          .codec = codec_,
                          .label = {},
@@ -337,6 +353,25 @@ TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std
 
 Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message) {
   return ExampleScanner(object).scan(message);
+}
+
+Result<TfExampleParts> find_in_record(ByteWindow& object, Extent message) {
+  Result<TfExampleParts> found = find_in_example(object, message);
+  if (found.ok() || found.error().code != Errc::corrupt) return found;
+  constexpr size_t kPieceBytes = size_t{64} << 10U;
+  uint32_t crc = 0;
+  for (uint64_t done = 0; done < message.length;) {
+    const auto piece_bytes = size_t(std::min<uint64_t>(kPieceBytes, message.length - done));
+    PENSTOCK_ASSIGN(const auto piece, object.at(message.offset + done, piece_bytes));
+    crc = crc32c(piece, crc);
+    done += piece_bytes;
+  }
+  PENSTOCK_ASSIGN(const auto stored, object.at(message.offset + message.length, kTfRecordFooterBytes));
+  const auto footer = tfrecord_footer(crc);
+  if (kVerifyChecksums && !std::equal(footer.begin(), footer.end(), stored.begin()))
+    return object.corrupt(message.offset, "the checksum of a record is wrong");
+  PENSTOCK_ASSIGN(const std::string_view codec, codec_at(object, {message.offset, message.length}));
+  return TfExampleParts{.payload = {}, .codec = codec, .label = {}};
 }
 
 }  // namespace penstock

@@ -68,9 +68,15 @@ struct TfExampleParts {
   bool holds_statistics = false;
 };
 
-// Finds payload and label in the Example whose bytes are at `message` in the object. Reads only the first 8
-// bytes of the payload, for its codec. `corrupt` or `truncated`, with the offset, if these bytes are no
-// Example.
+// Finds payload and label in the Example whose bytes are at `message` in the object. A SequenceExample has a
+// label, but no payload of its own: the whole message is its sample. Reads only the first 8 bytes of the
+// payload, for its codec. `corrupt` or `truncated`, with the offset, if these bytes are no Example.
 Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message);
+
+// As find_in_example(), for the message of a TFRecord record. If the message is no Example, but has the
+// checksum that follows it in the object, it is a sound record of another kind (such as a bare picture, or
+// text): then the result has no payload, and the codec of the message. `corrupt` if the checksum is wrong,
+// too.
+Result<TfExampleParts> find_in_record(ByteWindow& object, Extent message);
 
 }  // namespace penstock

@@ -184,15 +184,25 @@ class TfRecordWriter final : public ObjectWriter {
 
 bool has_tfrecord_extension(std::string_view name) {
   return has_extension(name, ".tfrecord") || has_extension(name, ".tfrecords") ||
-         has_extension(name, ".tfrec");
+         has_extension(name, ".tfrec") || has_extension(name, ".tfr") || has_extension(name, ".record") ||
+         has_extension(name, ".records");
 }
 
-// Whether the name looks like that of a TFRecord object. Accepts the extensions of TFRecord, the shards of
-// TensorFlow's own scripts ("train-00003-of-01024"), and those of TensorFlow Datasets
+// Removes a number after the last dot: "train.tfrecord" for "train.tfrecord.1".
+std::string_view without_number(std::string_view name) {
+  const size_t last_of_stem = name.find_last_not_of("0123456789");
+  const bool has_number =
+      last_of_stem != std::string_view::npos && last_of_stem + 1 < name.size() && name[last_of_stem] == '.';
+  return has_number ? name.substr(0, last_of_stem) : name;
+}
+
+// Whether the name looks like that of a TFRecord object. Accepts the extensions of TFRecord, also with a
+// number after them ("train.tfrecord.1"), the shards of TensorFlow's own scripts ("train-00003-of-01024"),
+// and those of TensorFlow Datasets
 // ("mnist-train.tfrecord-00000-of-00001"). Does not accept a shard number after any other extension, because
 // checkpoints have such names ("model.data-00000-of-00001").
 bool is_tfrecord_name(std::string_view object_name) {
-  if (has_tfrecord_extension(object_name)) return true;
+  if (has_tfrecord_extension(without_number(object_name))) return true;
   // If the name has no '/', rfind() returns npos, npos + 1 is 0, and the whole name is taken.
   const std::optional<std::string_view> stem =
       before_shard_number(object_name.substr(object_name.rfind('/') + 1));
@@ -231,10 +241,9 @@ class TfRecord final : public ShardedFormat {
   std::string_view wrapping() const override { return gzip_ ? kTfRecordGzip : std::string_view{}; }
 
   bool claims(std::string_view object_name) const override {
-    const std::string_view uncompressed_name =
-        has_extension(object_name, kGzipSuffix)
-            ? object_name.substr(0, object_name.size() - kGzipSuffix.size())
-            : object_name;
+    std::string_view uncompressed_name = object_name;
+    for (const std::string_view suffix : kCompressionSuffixes)
+      if (has_extension(object_name, suffix)) uncompressed_name.remove_suffix(suffix.size());
     return !is_hidden(object_name) && is_tfrecord_name(uncompressed_name);
   }
 
@@ -244,7 +253,7 @@ class TfRecord final : public ShardedFormat {
     if (gzip) return scan_tfrecord_gzip(window, visit_sample);
     for (uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
-      PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
+      PENSTOCK_ASSIGN(const TfExampleParts example, find_in_record(window, message));
       const Extent payload = example.payload.value_or(message);
       visit_sample({.label_name = example.label,
                     .placement = {payload.offset, payload.length},
@@ -256,7 +265,9 @@ class TfRecord final : public ShardedFormat {
   }
 
  private:
-  static constexpr std::string_view kGzipSuffix = ".gz";
+  // Of these only gzip is read; the others are named as what they are.
+  static constexpr std::string_view kCompressionSuffixes[] = {".gz",  ".zlib", ".zz", ".z",
+                                                              ".bz2", ".xz",   ".zst"};
 
   // Whether the object is compressed. The content decides, not the name. An object that begins with the two
   // bytes of gzip is still uncompressed if its first record has a length with a correct checksum.

@@ -123,7 +123,7 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& visit
     PENSTOCK_ASSIGN(const bool is_empty, member.ends_at(0));
     if (is_empty) continue;
     PENSTOCK_ASSIGN(const Extent message, first_message(member, object.size() - at));
-    PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(member, message));
+    PENSTOCK_ASSIGN(const TfExampleParts example, find_in_record(member, message));
     const uint64_t end = message.offset + message.length + kTfRecordFooterBytes;
     PENSTOCK_TRY(member.at(end - kTfRecordFooterBytes, kTfRecordFooterBytes));
     PENSTOCK_ASSIGN(const bool is_one_record, member.ends_at(end));

@@ -124,9 +124,10 @@ TEST_F(TfRecordGzip, AScanFindsTheWrittenSamples) {
 TEST_F(TfRecordGzip, NamesEndInGz) {
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
   EXPECT_EQ(format->object_name(0, 54, "imagenet", "a/b", ".JPEG"), "imagenet-00000-of-00054.tfrecord.gz");
-  for (const char* name : {"a.tfrecord.gz", "b/a.tfrecords.gz", "a.tfrec.gz", "train-00003-of-01024.gz"})
+  for (const char* name : {"a.tfrecord.gz", "b/a.tfrecords.gz", "a.tfrec.gz", "train-00003-of-01024.gz",
+                           "a.tfrecord.zst", "a.record.zz"})
     EXPECT_TRUE(format->claims(name)) << name;
-  for (const char* name : {"a.gz", "a.jpg.gz", ".a.tfrecord.gz", ".gz", "a.tfrecord.gz.gz", "a.tfrecord.zst"})
+  for (const char* name : {"a.gz", "a.jpg.gz", ".a.tfrecord.gz", ".gz", "a.tfrecord.gz.gz", "a.zst"})
     EXPECT_FALSE(format->claims(name)) << name;
 }
 

@@ -232,13 +232,20 @@ TEST(TfRecord, AbsurdLengths) {
     bytes.resize(16);
     EXPECT_EQ(fixture.scan(bytes).error().code, Errc::truncated) << length;
   }
-  // Damage inside the message: fields that claim to be longer than the message, and numbers that do not end.
+  // Messages that are no Example: fields that claim to be longer than the message, and numbers that do not
+  // end. With the right checksum each is a sound record of another kind, and the sample. Else it is damaged.
   for (const char* hex :
        {"0affffffffffffffffff01", "0a7f", "0a020a7f", "0a050a030affff", "ffffffffffffffffffff01",
         "0affffffffffffffffff7f", "80", "00", "0b", "09000000", "0a00ff"}) {
-    const auto samples = fixture.scan(framed(from_hex(hex)));
-    ASSERT_FALSE(samples.ok()) << hex;
-    EXPECT_EQ(samples.error().code, Errc::corrupt) << samples.error().what;
+    Bytes record = framed(from_hex(hex));
+    const auto sound = fixture.scan(record);
+    ASSERT_TRUE(sound.ok()) << hex << ": " << sound.error().what;
+    ASSERT_EQ(sound->size(), 1U);
+    EXPECT_EQ(sound->front().placement.length, from_hex(hex).size());
+    record.back() ^= std::byte{1};
+    const auto damaged = fixture.scan(record);
+    ASSERT_FALSE(damaged.ok()) << hex;
+    EXPECT_EQ(damaged.error().code, Errc::corrupt) << damaged.error().what;
   }
 }
 
