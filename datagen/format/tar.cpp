@@ -139,11 +139,23 @@ Result<const ArchiveMember*> TarReader::next() {
     next_name_.reset();
     next_bytes_.reset();
     PENSTOCK_TRY(set_name(begin, name));
+    if ((header.type == '1' || header.type == '2') && links_++ == 0) first_link_ = member_.name;
     const bool is_file = header.type == '0' || header.type == '\0' || header.type == '7';
     if (!is_file || name.ends_with('/')) continue;
     member_.content = header.content;
     return &member_;
   }
+}
+
+Result<uint64_t> TarReader::bytes_after_end() {
+  for (uint64_t at = offset_; at < object_.size();) {
+    const auto piece_bytes = size_t(std::min<uint64_t>(object_.size() - at, ObjectWindow::kMostReadBytes));
+    PENSTOCK_ASSIGN(const auto piece, object_.at(at, piece_bytes));
+    const size_t zeros = as_text(piece).find_first_not_of('\0');
+    if (zeros != std::string_view::npos) return object_.size() - at - zeros;
+    at += piece_bytes;
+  }
+  return 0;
 }
 
 Result<void> TarReader::read_pax(Extent content) {

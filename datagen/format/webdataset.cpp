@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -115,7 +116,7 @@ class TarWriter final : public ObjectWriter {
 
 // What is known about a sample from those of its files that have been read so far.
 struct TarSample {
-  std::string key;
+  std::string base;  // the key without its folder
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
@@ -126,6 +127,9 @@ struct TarSample {
   std::string label_file;
 };
 
+// Groups the files of an archive into samples, by their keys. The files of a sample may have files of other
+// samples between them. A file that a sample has no place for begins another sample of the same key if it is
+// not next to its namesake, as WebDataset has it.
 class TarScan {
  public:
   TarScan(ObjectWindow& window, const Format::Visit& visit_sample)
@@ -138,8 +142,14 @@ class TarScan {
       if (member == nullptr) break;
       PENSTOCK_TRY(add_member(*member));
     }
-    PENSTOCK_TRY(finish_sample());
-    report_waiting();
+    for (const TarSample& sample : samples_)
+      if (!sample.payload && !sample.label_file.empty())
+        note_left_out(sample.label_file, "a label without a file of the same key");
+    if (reader.links() > 0) note_left_out(reader.first_link(), "a link", reader.links());
+    PENSTOCK_ASSIGN(const uint64_t end_bytes, reader.bytes_after_end());
+    if (end_bytes > 0)
+      note_left_out(fmt::format("what follows the end of the archive ({} bytes)", end_bytes), "");
+    report();
     return success();
   }
 
@@ -149,103 +159,107 @@ class TarScan {
     // If the name has no '/', rfind() returns npos, and npos + 1 is 0, the beginning of the name.
     const size_t base = name.rfind('/') + 1;
     const size_t dot = name.find('.', base);
-    // the file has no key or no extension, so it is no part of a sample
-    if (dot == std::string_view::npos || dot == base) return success();
-    const std::string_view key = name.substr(0, dot);
-    if (key != sample_.key) {
-      PENSTOCK_TRY(finish_sample());
-      sample_ = {};
-      sample_.key = key;
-    }
-    const std::string extension = lower_case(extension_of(name));
-    if (extension == ".cls") return read_label(member);
-    const bool is_text = extension == ".json" || extension == ".txt";
-    if (sample_.payload && (is_text || !sample_.is_text_payload)) {
-      note_unless_further_field(name, dot, is_text);
+    if (dot == std::string_view::npos || dot == base) {
+      note_left_out(name, dot == base ? "hidden" : "a name without an extension");
       return success();
     }
-    sample_.payload_name = name;
-    sample_.payload = {member.content.offset, member.content.length};
-    sample_.codec = codec_of(name);
-    sample_.is_text_payload = is_text;
+    const std::string extension = lower_case(extension_of(name));
+    const bool is_label = extension == ".cls";
+    const bool is_text = extension == ".json" || extension == ".txt";
+    const auto [found, is_new] = sample_of_key_.emplace(name.substr(0, dot), samples_.size());
+    const bool is_next = !is_new && found->second == last_sample_;
+    if (!is_new && !is_next && !is_label && !is_text) {
+      const TarSample& earlier = samples_[found->second];
+      if (earlier.payload && !earlier.is_text_payload) found->second = samples_.size();
+    }
+    if (found->second == samples_.size()) {
+      samples_.emplace_back();
+      samples_.back().base = name.substr(base, dot - base);
+    }
+    last_sample_ = found->second;
+    TarSample& sample = samples_[last_sample_];
+    if (is_label) return read_label(member, sample);
+    if (sample.payload && (is_text || !sample.is_text_payload)) {
+      note_unless_further_field(name, dot, is_text, sample.payload_name);
+      return success();
+    }
+    return set_payload(member, is_text, sample);
+  }
+
+  // If the file is an array in NumPy's format, the payload begins after the header.
+  Result<void> set_payload(const ArchiveMember& member, bool is_text, TarSample& sample) {
+    sample.payload_name = member.name;
+    sample.payload = {member.content.offset, member.content.length};
+    sample.codec = codec_of(member.name);
+    sample.is_text_payload = is_text;
+    if (sample.codec != "npy") return success();
+    const Result<NpyArray> array = read_npy(window_, sample.payload->offset, sample.payload->length);
+    if (!array.ok() && array.error().code != Errc::unsupported) return array.error();
+    if (array.ok()) {
+      sample.payload = Placement{sample.payload->offset + array->header_bytes, array->data_bytes};
+      sample.codec = "raw";
+    }
     return success();
   }
 
   // Counts a file of the sample as left out, unless it is a further field of the sample. The caller calls it
   // with a file that did not become the payload. A file with the same name as the payload's file is left out.
   // Any other file is a further field if it is text, or if its name or that of the payload's file has a
-  // second extension, such as ".mask.png". All others are left out.
-  void note_unless_further_field(std::string_view name, size_t dot, bool is_text) {
-    const auto has_one_extension = [dot](std::string_view file) {
-      return file.find('.', dot + 1) == std::string_view::npos;
+  // second extension with a letter, such as ".mask.png". All others are left out: the second extensions of
+  // "2024.05.17.jpg" are parts of a date.
+  void note_unless_further_field(std::string_view name, size_t dot, bool is_text,
+                                 const std::string& payload_name) {
+    const auto names_field = [dot](std::string_view file) {
+      const std::string_view extensions = file.substr(dot + 1);
+      return extensions.substr(0, std::min(extensions.rfind('.'), extensions.size()))
+                     .find_first_not_of(".0123456789") != std::string_view::npos &&
+             extensions.find('.') != std::string_view::npos;
     };
-    if (name == sample_.payload_name)
+    if (name == payload_name)
       note_left_out(name, "the second file of that name");
-    else if (!is_text && has_one_extension(name) && has_one_extension(sample_.payload_name))
-      note_left_out(name, left_out_.count == 0 ? fmt::format("whose sample is '{}'", sample_.payload_name)
-                                               : std::string());
+    else if (!is_text && !names_field(name) && !names_field(payload_name))
+      note_left_out(name,
+                    left_out_.count == 0 ? fmt::format("whose sample is '{}'", payload_name) : std::string());
   }
 
-  void note_left_out(std::string_view name, std::string_view reason) {
-    if (left_out_.count++ > 0) return;
+  void note_left_out(std::string_view name, std::string_view reason, uint64_t count = 1) {
+    left_out_.count += count;
+    if (left_out_.count > count) return;
     left_out_.first_name = name;
     left_out_.reason = reason;
   }
 
-  Result<void> read_label(const ArchiveMember& member) {
+  Result<void> read_label(const ArchiveMember& member, TarSample& sample) {
     const Extent content = member.content;
     if (content.length > kMostLabelFileBytes) {
       note_left_out(member.name, fmt::format("a label of more than {} bytes", kMostLabelFileBytes));
       return success();
     }
-    if (!sample_.label_file.empty()) note_left_out(member.name, "the second label of its sample");
-    sample_.label_file = member.name;
+    if (!sample.label_file.empty()) note_left_out(member.name, "the second label of its sample");
+    sample.label_file = member.name;
     PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, size_t(content.length)));
-    sample_.label = trim(as_text(bytes));
+    sample.label = trim(as_text(bytes));
     return success();
   }
 
-  // Ends the current sample: reports the sample in waiting_, and moves the current one there. If the
-  // payload's file is an array in NumPy's format, the payload begins after the header. A sample without a
-  // payload is not reported.
-  Result<void> finish_sample() {
-    if (!sample_.payload) {
-      if (!sample_.label_file.empty())
-        note_left_out(sample_.label_file, "a label without a file of the same key");
-      return success();
-    }
-    if (sample_.codec == "npy") {
-      const Result<NpyArray> array = read_npy(window_, sample_.payload->offset, sample_.payload->length);
-      if (!array.ok() && array.error().code != Errc::unsupported) return array.error();
-      if (array.ok()) {
-        sample_.payload = Placement{sample_.payload->offset + array->header_bytes, array->data_bytes};
-        sample_.codec = "raw";
-      }
-    }
-    report_waiting();
-    waiting_ = std::move(sample_);
-    return success();
-  }
-
-  // Reports the sample in waiting_, if there is one. A sample waits there until the next one is complete or
-  // the archive ends. So files that are left out after the archive's last sample can still be reported with
-  // it.
-  void report_waiting() {
-    if (!waiting_) return;
-    const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);
-    visit_sample_({.label_name = waiting_->label,
-                   .placement = *waiting_->payload,
-                   .codec = waiting_->codec,
-                   .holds_statistics = base == kStatisticsName,
-                   .files_left_out = std::exchange(left_out_, {})});
-    waiting_.reset();
+  // Reports all samples, and with the first of them what was left out. A sample without a payload is not
+  // reported.
+  void report() {
+    for (const TarSample& sample : samples_)
+      if (sample.payload)
+        visit_sample_({.label_name = sample.label,
+                       .placement = *sample.payload,
+                       .codec = sample.codec,
+                       .holds_statistics = sample.base == kStatisticsName,
+                       .files_left_out = std::exchange(left_out_, {})});
   }
 
   ObjectWindow& window_;
   const Format::Visit& visit_sample_;
-  TarSample sample_;
-  std::optional<TarSample> waiting_;
-  Format::LeftOutParts left_out_;  // files that were left out and are not reported yet
+  std::vector<TarSample> samples_;                         // in the order of their first files
+  std::unordered_map<std::string, size_t> sample_of_key_;  // by the key: the number of its latest sample
+  size_t last_sample_ = 0;
+  Format::LeftOutParts left_out_;
 };
 
 class WebDataset final : public ShardedFormat {

@@ -134,11 +134,8 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   EXPECT_EQ(samples[2].codec, "png");
 }
 
-// Returns the number of files that are left out, the first of them, and why.
-std::string left_out(const std::vector<std::string>& names) {
-  Bytes archive;
-  for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
-  close(archive);
+// Returns the number of parts of the archive that are left out, the first of them, and why.
+std::string left_out_of(const Bytes& archive) {
   Tier tier = open_tier("mem:left-out", kNoNamedTiers).value();
   put(*tier.backend, "a.tar", archive);
   uint64_t count = 0;
@@ -156,13 +153,61 @@ std::string left_out(const std::vector<std::string>& names) {
   return std::to_string(count) + first;
 }
 
+std::string left_out(const std::vector<std::string>& names) {
+  Bytes archive;
+  for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
+  close(archive);
+  return left_out_of(archive);
+}
+
+TEST(WebDataset, LinksAndWhatFollowsTheEndAreCountedAndNamed) {
+  Bytes archive;
+  add(archive, "a.jpg", "content");
+  add(archive, "b.jpg", "", '2');
+  add(archive, "c.jpg", "", '1');
+  add(archive, "d/", "", '5');
+  close(archive);
+  EXPECT_EQ(left_out_of(archive), "2 from b.jpg, a link");
+  Bytes joined;
+  add(joined, "a.jpg", "content");
+  close(joined);
+  joined.resize(10240);
+  EXPECT_EQ(left_out_of(joined), "0") << "tar fills its last block with zeros";
+  add(joined, "b.jpg", "content");
+  close(joined);
+  EXPECT_EQ(left_out_of(joined), "1 from what follows the end of the archive (2048 bytes), ");
+}
+
+TEST(WebDataset, TheFilesOfASampleMayLieApart) {
+  for (const auto& names :
+       {std::vector<std::string>{"a.jpg", "b.jpg", "a.json", "b.json", "a.cls", "b.cls"},
+        std::vector<std::string>{"a.json", "b.json", "a.cls", "b.cls", "a.jpg", "b.jpg"}}) {
+    Bytes archive;
+    for (const std::string& name : names)
+      add(archive, name, name.ends_with(".cls") ? name.substr(0, 1) : name);
+    close(archive);
+    const auto samples = scan(archive).value();
+    ASSERT_EQ(samples.size(), 2U);
+    EXPECT_EQ(samples[0].codec, "jpeg");
+    EXPECT_EQ(samples[0].label, "a");
+    EXPECT_EQ(samples[1].label, "b");
+  }
+  Bytes archive;  // a second picture of a key is another sample
+  for (const char* name : {"a.jpg", "b.jpg", "a.jpg", "a.json"}) add(archive, name, name);
+  close(archive);
+  EXPECT_EQ(scan(archive).value().size(), 3U);
+}
+
 TEST(WebDataset, FilesThatBelongToNoSampleAreCountedAndNamed) {
   EXPECT_EQ(left_out({"a.jpg", "a.jpg", "b.jpg"}), "1 from a.jpg, the second file of that name");
-  EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}), "2 from a.cls, a label without a file of the same key");
+  EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}), "2 from b.jpg, whose sample is 'b.png'");
   EXPECT_EQ(left_out({"b.png", "b.jpg"}), "1 from b.jpg, whose sample is 'b.png'");
   EXPECT_EQ(left_out({"a.jpg", "a.cls", "a.cls"}), "1 from a.cls, the second label of its sample");
-  EXPECT_EQ(left_out({"a.jpg", "b.jpg", "a.cls", "b.cls"}),
-            "2 from a.cls, a label without a file of the same key");
+  EXPECT_EQ(left_out({"a.jpg", "b.jpg", "a.cls", "b.cls"}), "0") << "the files of a sample may lie apart";
+  EXPECT_EQ(left_out({"a.jpg", ".b.jpg", ".c.jpg"}), "2 from .b.jpg, hidden");
+  EXPECT_EQ(left_out({"a.jpg", "README"}), "1 from README, a name without an extension");
+  EXPECT_EQ(left_out({"2024.05.01.jpg", "2024.05.02.jpg", "2024.05.03.jpg"}),
+            "2 from 2024.05.02.jpg, whose sample is '2024.05.01.jpg'");
   EXPECT_EQ(left_out({"a.json", "a.cls", "a.jpg", "a.txt", "a.mask.png", "b.left.jpg", "b.right.jpg"}), "0");
 }
 
