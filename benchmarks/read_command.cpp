@@ -39,6 +39,7 @@ constexpr OptionSpec kOptions[] = {
     kScanOption,
     kManifestOption,
     kTypesOption,
+    kFollowLinksOption,
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",

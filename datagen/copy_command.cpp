@@ -52,6 +52,7 @@ constexpr OptionSpec kOptions[] = {
      .help = "take any folder of samples that somebody else made; nothing is written there",
      .group = "Corpus"},
     kTypesOption,
+    kFollowLinksOption,
     kManifestOption,
     kThreadsOption,
 };
@@ -123,15 +124,13 @@ Result<int> run(const CommandContext& context) {
   if (!options.given("to")) return make_error(Errc::invalid_argument, "say where the copy goes: --to TIER");
   const bool scan = options.flag("scan");
   PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to"), context.named_tiers));
-  PENSTOCK_ASSIGN(Corpus corpus,
-                  open_corpus(context.positionals[0], {.scan = scan,
-                                                       .manifest_file = options.text("manifest"),
-                                                       .add_checksums = scan,
-                                                       .threads = threads_of(context),
-                                                       .types = options.text("types"),
-                                                       .progress = context.output.progress,
-                                                       .named_tiers = context.named_tiers,
-                                                       .log = note}));
+  CorpusRequest request = corpus_request(options);
+  request.add_checksums = scan;
+  request.threads = threads_of(context);
+  request.progress = context.output.progress;
+  request.named_tiers = context.named_tiers;
+  request.log = note;
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0], request));
   if (to.backend_name == "mem")
     note("'" + to.root + "' is memory of this process: the copy ends with this command");
   if (options.flag("resume")) PENSTOCK_TRY(check_started(corpus, to));

@@ -42,6 +42,7 @@ constexpr OptionSpec kOptions[] = {
      .help = "take any folder of samples that somebody else made; nothing is written but the FILE of --save",
      .group = "Corpus"},
     kTypesOption,
+    kFollowLinksOption,
     {.name = "checksum",
      .role = OptionRole::work,
      .type = OptionType::flag,
@@ -361,15 +362,13 @@ Result<int> run(const CommandContext& context) {
                         "--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                         name);
   PENSTOCK_TRY(check_save(options));
-  PENSTOCK_ASSIGN(Corpus corpus,
-                  open_corpus(context.positionals[0], {.scan = scan,
-                                                       .manifest_file = options.text("manifest"),
-                                                       .add_checksums = options.flag("checksum"),
-                                                       .threads = threads_of(context),
-                                                       .types = options.text("types"),
-                                                       .progress = context.output.progress,
-                                                       .named_tiers = context.named_tiers,
-                                                       .log = note}));
+  CorpusRequest request = corpus_request(options);
+  request.add_checksums = options.flag("checksum");
+  request.threads = threads_of(context);
+  request.progress = context.output.progress;
+  request.named_tiers = context.named_tiers;
+  request.log = note;
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0], request));
   PENSTOCK_ASSIGN(const Description found, inspect(corpus.manifest));
   if (options.given("save")) {
     PENSTOCK_TRY(check_is_no_object(corpus, options.text("save")));

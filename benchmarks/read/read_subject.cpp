@@ -70,11 +70,10 @@ std::vector<Tier*> ReadSubject::tiers(bool with_corpus_tier) {
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& requested) {
   const Options& options = context.options;
   const std::string& corpus_path = context.positionals.front();
-  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(corpus_path, {.scan = options.flag("scan"),
-                                                           .manifest_file = options.text("manifest"),
-                                                           .types = options.text("types"),
-                                                           .named_tiers = context.named_tiers,
-                                                           .log = context.log}));
+  CorpusRequest request = corpus_request(options);
+  request.named_tiers = context.named_tiers;
+  request.log = context.log;
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(corpus_path, request));
   if (options.has("block")) {
     if (requested.decode || requested.verify)
       return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");

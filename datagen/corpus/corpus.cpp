@@ -33,7 +33,9 @@ Result<void> check_root(Tier& tier) {
   if (!root.ok()) {
     if (root.error().sys_errno == ENOTDIR) return not_a_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
-    return make_error(Errc::invalid_argument, "there is no folder '{}'", tier.root);
+    return make_error(Errc::invalid_argument, "{}", tier.backend->caps().native_path
+                                                        ? fmt::format("there is no folder '{}'", tier.root)
+                                                        : root.error().what);
   }
   if (root->folder) return success();
   return not_a_folder(tier);
@@ -117,6 +119,8 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
                       "--scan makes the manifest and --manifest reads one: leave one of them out");
   if (!request.scan && !request.types.empty())
     return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
+  if (!request.scan && request.follow_links)
+    return make_error(Errc::invalid_argument, "--follow-links says which folders --scan enters: add --scan");
   PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, request.named_tiers));
   PENSTOCK_TRY(check_root(tier));
   std::string name = corpus_name(tier);
@@ -137,6 +141,13 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
   return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
 }
 
+CorpusRequest corpus_request(const Options& options) {
+  return {.scan = options.flag("scan"),
+          .manifest_file = options.text("manifest"),
+          .types = options.text("types"),
+          .follow_links = options.flag("follow-links")};
+}
+
 Json corpus_json(const Manifest& manifest) {
   const ManifestFacts& facts = manifest.facts();
   const uint64_t memory = memory_bytes();
@@ -149,8 +160,12 @@ Json corpus_json(const Manifest& manifest) {
 
 void record_corpus(const Corpus& corpus, Trial& trial) {
   trial.corpus(corpus_json(corpus.manifest));
-  if (corpus.scan && corpus.scan->unreadable_objects > 0)
+  if (!corpus.scan) return;
+  if (corpus.scan->unreadable_objects > 0)
     trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->unreadable_text);
+  if (!corpus.scan->first_unentered_folder.empty())
+    trial.verdict(Verdict::degraded, "the scan did not enter the folder behind the link " +
+                                         corpus.scan->first_unentered_folder + ": add --follow-links");
 }
 
 Histogram sample_sizes(const Manifest& manifest) {

@@ -19,7 +19,10 @@ namespace penstock {
 struct ScanReport {
   uint64_t unwanted_objects = 0;  // objects whose extension is not that of a sample
   uint64_t hidden_entries = 0;    // objects and folders whose name starts with a dot
-  uint64_t linked_folders = 0;    // links to folders, which are not entered
+  uint64_t linked_folders = 0;    // links to folders that were not entered
+  // The first of these links that leads to a folder outside those above it, so that the scan lacks what is
+  // there. "": none.
+  std::string first_unentered_folder{};
   uint64_t dangling_links = 0;    // links to objects that do not exist
   uint64_t special_files = 0;     // pipes, sockets and devices
   uint64_t left_out_arrays = 0;   // arrays that belong to no sample, in objects with samples
@@ -49,11 +52,15 @@ struct CorpusRequest {
   bool add_checksums = false;   // with scan: read every sample and store its CRC32C
   unsigned threads = 0;         // threads for scanning; 0: as many as there are CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
+  bool follow_links = false;    // with scan: enter folders behind links (kFollowLinksOption)
   bool progress = false;        // with scan and add_checksums: show progress
   bool has_scan_option = true;  // whether the command has --scan, so that messages may recommend it
   NamedTiers named_tiers = {};  // tiers that site files name; the text of the corpus may use these names
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
+
+// Makes a request from the options --scan, --manifest, --types and --follow-links of a command.
+CorpusRequest corpus_request(const Options& options);
 
 // Opens a corpus and checks the whole manifest (Manifest::check). If there is no manifest, it fails with
 // `not_found`, and the message says what to do: "no manifest in DIR: generate one, or add --scan". If the
@@ -61,8 +68,8 @@ struct CorpusRequest {
 //
 // With CorpusRequest::scan, the manifest is made from the objects that are found:
 // - Which objects: every object with the extension of a sample, in byte order of folder and then name. Hidden
-//   names are skipped. Links to objects are followed, links to folders are not. An empty file is a sample
-//   without bytes.
+//   names are skipped. Links to objects are followed, links to folders only with follow_links. An empty file
+//   is a sample without bytes.
 // - Labels: the label of a sample is the one that its object contains, else the name of its folder. Samples
 //   without either, in objects at the root, have no label. final_labels() in scan_labels.hpp numbers them.
 // - Errors: unreadable or damaged objects are left out if any object remains. Otherwise the first such error
@@ -81,7 +88,8 @@ void record_corpus(const Corpus& corpus, Trial& trial);
 // the same values.
 Histogram sample_sizes(const Manifest& manifest);
 
-// The options --scan, --manifest and --types, as rows for the option tables of commands that open a corpus.
+// The options --scan, --manifest, --types and --follow-links, as rows for the option tables of commands that
+// open a corpus.
 inline constexpr OptionSpec kScanOption{
     .name = "scan",
     .role = OptionRole::target,
@@ -102,5 +110,13 @@ inline constexpr OptionSpec kTypesOption{
         "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif,png if not given); any: every "
         "file",
     .group = "Corpus"};
+
+inline constexpr OptionSpec kFollowLinksOption{.name = "follow-links",
+                                               .role = OptionRole::target,
+                                               .type = OptionType::flag,
+                                               .help =
+                                                   "with --scan: enter folders behind links, as ImageFolder "
+                                                   "does; a link to a folder above itself is not entered",
+                                               .group = "Corpus"};
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include "datagen/corpus/scan.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -255,6 +256,24 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   return without_objects(all, errors);
 }
 
+// Whether a link to a folder leads to none of the folders that it is in, where entering it would never end.
+bool leads_elsewhere(Backend& backend, std::string_view link) {
+  const auto identity = [&](std::string_view folder) -> std::optional<std::pair<dev_t, ino_t>> {
+    const auto path = backend.native_path(folder);
+    struct stat status {};
+    if (!path || ::stat(path->c_str(), &status) != 0) return std::nullopt;
+    return std::pair(status.st_dev, status.st_ino);
+  };
+  const auto target = identity(link);
+  if (!target) return false;
+  for (std::string_view folder = link; !folder.empty();) {
+    const size_t slash = folder.rfind('/');
+    folder = slash == std::string_view::npos ? std::string_view() : folder.substr(0, slash);
+    if (identity(folder) == target) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
@@ -265,8 +284,15 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
       if (formats[i].format->claims(entry.name)) return uint16_t(i);
     return kNotWanted;
   };
-  PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));
-  ScanReport report = report_left_out(walk);
+  const auto enters_link = [&](const Entry& link) {
+    return request.follow_links && leads_elsewhere(*tier.backend, link.name);
+  };
+  PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify, enters_link));
+  ScanReport report = report_left_out(walk, request.follow_links);
+  const auto unentered =
+      std::find_if(walk.folder_links.begin(), walk.folder_links.end(),
+                   [&](const std::string& link) { return leads_elsewhere(*tier.backend, link); });
+  if (unentered != walk.folder_links.end()) report.first_unentered_folder = quoted_name(*unentered);
   UnreadableObjects unreadable_objects;
   for (const std::string& name : walk.too_long_names)
     unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));

@@ -28,7 +28,7 @@ void add_count(ScanReport& report, uint64_t count, std::string_view singular, st
     add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? singular : plural, first));
 }
 
-ScanReport report_left_out(const FolderWalk& walk) {
+ScanReport report_left_out(const FolderWalk& walk, bool follows_links) {
   ScanReport report;
   std::string extension_counts;
   for (const auto& [extension, count] : walk.left_out_by_extension) {
@@ -47,8 +47,13 @@ ScanReport report_left_out(const FolderWalk& walk) {
   if (walk.left_out_by_extension.contains(".gz") || walk.left_out_by_extension.contains(".tgz"))
     add_part(report, "compressed archives (.tar.gz, .tgz) are not read: decompress them first");
   if (report.hidden_entries > 0) add_part(report, fmt::format("{} hidden", report.hidden_entries));
-  constexpr std::string_view kFolderLinks = "links to folders, which are not followed";
-  add_count(report, report.linked_folders, kFolderLinks, kFolderLinks, quoted_first(walk.folder_links));
+  if (follows_links)
+    add_count(report, report.linked_folders, "link to a folder above itself",
+              "links to folders above themselves", quoted_first(walk.folder_links));
+  else
+    add_count(report, report.linked_folders, "link to a folder, which is not entered without --follow-links",
+              "links to folders, which are not entered without --follow-links",
+              quoted_first(walk.folder_links));
   add_count(report, report.dangling_links, "link that leads nowhere", "links that lead nowhere",
             quoted_first(walk.dangling_links));
   add_count(report, report.special_files, "that is no file but a pipe, a socket or a device",
@@ -60,7 +65,10 @@ Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const S
   const std::string types(request.types.empty() ? kDefaultSampleTypes : std::string_view(request.types));
   if (report.text.empty())
     return make_error(Errc::not_found, "no samples: the folder '{}' is empty", tier.root);
-  if (report.dangling_links > 0 || (report.special_files > 0 && report.unwanted_objects == 0))
+  if (report.linked_folders > 0 && !request.follow_links)
+    return make_error(Errc::not_found, "no samples in '{}' ({}): add --follow-links", tier.root, report.text);
+  if (report.dangling_links > 0 || report.linked_folders > 0 ||
+      (report.special_files > 0 && report.unwanted_objects == 0))
     return make_error(Errc::not_found, "no samples in '{}' ({})", tier.root, report.text);
   return make_error(Errc::not_found,
                     "no samples in '{}': nothing there ends in {} ({}); --types takes other extensions",

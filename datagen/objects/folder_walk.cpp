@@ -22,6 +22,8 @@ namespace penstock {
 
 namespace {
 
+constexpr std::string_view kOtherExtensions = "...";
+
 // Folders that are not listed yet. Any thread may use it. The walk ends when waiting_folders_ is empty and no
 // thread is listing a folder: a thread that lists a folder may still find subfolders.
 class FolderQueue {
@@ -69,16 +71,31 @@ class FolderQueue {
 };
 
 // Counts an object that is left out, by its extension. Extensions of more than 32 bytes are counted together,
-// under "...". After the first 32 different extensions, every new extension is counted there too.
+// under "...".
 void count_left_out(FolderWalk& walk, std::string_view extension) {
-  constexpr size_t kMostKinds = 32;
+  constexpr size_t kMostExtensionBytes = 32;
+  if (extension.size() > kMostExtensionBytes) extension = kOtherExtensions;
   const auto counted = walk.left_out_by_extension.find(extension);
   if (counted != walk.left_out_by_extension.end())
     ++counted->second;
-  else if (walk.left_out_by_extension.size() < kMostKinds && extension.size() <= kMostKinds)
-    walk.left_out_by_extension.emplace(extension, 1);
   else
-    ++walk.left_out_by_extension["..."];
+    walk.left_out_by_extension.emplace(extension, 1);
+}
+
+// Keeps the extensions of which most objects were left out, and counts the others together, under "...". Only
+// at the end, when all counts are known: else a count could lack some objects.
+void join_rare_extensions(FolderWalk& walk) {
+  constexpr size_t kMostKinds = 32;
+  if (walk.left_out_by_extension.size() <= kMostKinds) return;
+  std::vector<std::pair<uint64_t, std::string>> by_count;
+  for (const auto& [extension, count] : walk.left_out_by_extension)
+    if (extension != kOtherExtensions) by_count.emplace_back(count, extension);
+  std::stable_sort(by_count.begin(), by_count.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (size_t i = kMostKinds - 1; i < by_count.size(); ++i) {
+    walk.left_out_by_extension[std::string(kOtherExtensions)] += by_count[i].first;
+    walk.left_out_by_extension.erase(by_count[i].second);
+  }
 }
 
 std::string_view last_part(std::string_view name) {
@@ -88,7 +105,8 @@ std::string_view last_part(std::string_view name) {
 // Adds the objects of one folder to `walk`, and its subfolders to `subfolders`. Runs without a lock on the
 // thread that took the folder. Only this thread uses `walk` and `subfolders`.
 Result<void> list_folder(Namespace& names, const std::string& folder,
-                         const std::function<uint16_t(const Entry&)>& classify, FolderWalk& walk,
+                         const std::function<uint16_t(const Entry&)>& classify,
+                         const std::function<bool(const Entry&)>& enters_link, FolderWalk& walk,
                          std::vector<std::string>& subfolders) {
   FolderListing listing;
   listing.path = folder;
@@ -100,8 +118,9 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
     if (name.starts_with('.')) {
       ++walk.hidden_entries;
     } else if (entry.folder) {
-      const bool valid = entry.link || check_object_name(entry.name).ok();
-      (entry.link ? walk.folder_links : valid ? subfolders : walk.too_long_names).push_back(entry.name);
+      const bool is_left_out = entry.link && !(enters_link && enters_link(entry));
+      const bool valid = is_left_out || check_object_name(entry.name).ok();
+      (is_left_out ? walk.folder_links : valid ? subfolders : walk.too_long_names).push_back(entry.name);
     } else if (const uint16_t kind = classify(entry); kind == kNotWanted) {
       count_left_out(walk, extension_of(name));
     } else if (!check_object_name(entry.name).ok()) {
@@ -142,7 +161,8 @@ uint64_t FolderWalk::objects() const {
 }
 
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
-                                const std::function<uint16_t(const Entry&)>& classify) {
+                                const std::function<uint16_t(const Entry&)>& classify,
+                                const std::function<bool(const Entry&)>& enters_link) {
   FolderQueue queue("");
   std::vector<FolderWalk> parts(threads);
   const auto work = [&](unsigned worker) -> Result<void> {
@@ -152,7 +172,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
       // Otherwise the other threads would wait for ever for this thread to finish its folder.
       AtScopeEnd stop([&] { queue.stop(); });
       std::vector<std::string> subfolders;
-      PENSTOCK_TRY(list_folder(names, folder, classify, parts[worker], subfolders));
+      PENSTOCK_TRY(list_folder(names, folder, classify, enters_link, parts[worker], subfolders));
       queue.finish_folder(std::move(subfolders));
       stop.cancel();
     }
@@ -167,6 +187,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
       merged.left_out_by_extension[extension] += count;
     merged.hidden_entries += parts[i].hidden_entries;
   }
+  join_rare_extensions(merged);
   std::sort(merged.folders.begin(), merged.folders.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
   for (const auto list : {&FolderWalk::folder_links, &FolderWalk::dangling_links, &FolderWalk::special_files,

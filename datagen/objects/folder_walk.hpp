@@ -39,10 +39,10 @@ class FolderListing {
 struct FolderWalk {
   std::vector<FolderListing> folders;  // in byte order of their paths; folders without objects are omitted
   // How many unwanted objects there are with each extension. "": no extension. "...": long extensions, and
-  // further ones after a limit is reached.
+  // the rarest ones if there are many.
   std::map<std::string, uint64_t, std::less<>> left_out_by_extension;
   uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
-  // Links to folders. They are not entered, because they may lead in circles.
+  // Links to folders that were not entered.
   std::vector<std::string> folder_links;
   std::vector<std::string> dangling_links;  // wanted links whose target does not exist
   // Special files: pipes, sockets, devices, and links to these.
@@ -56,9 +56,12 @@ struct FolderWalk {
 inline constexpr uint16_t kNotWanted = 0xffff;
 
 // Lists everything below the root. `classify` gets an object, with its full name, and returns its kind, or
-// kNotWanted. Several threads may call it at the same time. Fails if a folder cannot be listed: otherwise the
-// user would not notice that a part is missing. Errc::interrupted on Ctrl-C.
+// kNotWanted. `enters_link` gets a link to a folder and returns whether to enter it; null: no link is
+// entered. It must refuse links that lead in circles. Several threads may call both at the same time. Fails
+// if a folder cannot be listed: otherwise the user would not notice that a part is missing. Errc::interrupted
+// on Ctrl-C.
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
-                                const std::function<uint16_t(const Entry&)>& classify);
+                                const std::function<uint16_t(const Entry&)>& classify,
+                                const std::function<bool(const Entry&)>& enters_link = nullptr);
 
 }  // namespace penstock
