@@ -136,7 +136,19 @@ class Npz final : public ShardedFormat {
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix));
+    LeftOutParts skipped;  // arrays that cannot be read
+    const auto skip = [&skipped](std::string_view name, std::string_view reason) {
+      if (skipped.count++ > 0) return;
+      skipped.first_name = name;
+      skipped.reason = reason;
+    };
+    const auto skips_labels = [&](std::string_view member) {
+      const std::string_view name = member.substr(0, member.size() - kNpySuffix.size());
+      if (!is_label_name(name)) return false;
+      skip(name, "labels that are compressed");
+      return true;
+    };
+    PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix, skips_labels));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
     std::optional<Error> skip_reason;
@@ -144,13 +156,15 @@ class Npz final : public ShardedFormat {
       Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
       if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
         if (!skip_reason) skip_reason = std::move(parsed).error();
+        skip(member.name.substr(0, member.name.size() - kNpySuffix.size()), "of a type that is not read");
         continue;
       }
       PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
-      arrays.push_back({.name = member.name.substr(0, member.name.size() - kNpySuffix.size()),
+      const std::string name = member.name.substr(0, member.name.size() - kNpySuffix.size());
+      arrays.push_back({.name = name,
                         .shape = array.shape,
                         .bytes = array.data_bytes,
-                        .is_integer = array.is_integer(),
+                        .is_integer = array.is_integer() || (array.kind == 'b' && is_label_name(name)),
                         .item_bytes = std::max<uint64_t>(1, array.item_bytes)});
       extents.push_back({.offset = member.content.offset + array.header_bytes,
                          .item_bytes = std::max<uint64_t>(1, array.item_bytes),
@@ -159,8 +173,18 @@ class Npz final : public ShardedFormat {
                          .rows_are_split = array.fortran_order && array.shape.size() > 1});
     }
     if (arrays.empty() && skip_reason) return *std::move(skip_reason);
+    // What was skipped is reported with the first sample.
+    const auto visit = [&](const FoundSample& found) {
+      if (skipped.count == 0) return visit_sample(found);
+      FoundSample with_skipped = found;
+      LeftOutParts& left_out = with_skipped.arrays_left_out;
+      const uint64_t count = left_out.count;
+      if (count == 0) left_out = skipped;
+      left_out.count = count + std::exchange(skipped, {}).count;
+      visit_sample(with_skipped);
+    };
     return scan_arrays(
-        window, arrays, [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, visit_sample);
+        window, arrays, [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, visit);
   }
 };
 

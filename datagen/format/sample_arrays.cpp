@@ -310,7 +310,7 @@ std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t pay
 
 // Whether `labels` is a list of labels that does not fit. It fits if its length is the number of samples. If
 // the samples are not ranges of the payload, it also fits if its length is that of a dimension of the
-// payload, or if the payload has fewer than two dimensions.
+// payload with several dimensions.
 bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
                        const SampleChoice& choice) {
   if (!labels.is_integer || !is_label_name(labels.name)) return false;
@@ -320,6 +320,10 @@ bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& l
   if (!is_list || count == choice.samples || offsets_of(arrays, labels)) return false;
   if (choice.layout == SampleChoice::Layout::ranges) return true;
   const std::vector<uint64_t>& payload_shape = arrays[choice.payload].shape;
+  // A label for each number of a line: the line may be a signal, or a table of one column. It is taken as one
+  // sample, so the labels are reported.
+  if (payload_shape.size() == 1)
+    return choice.layout == SampleChoice::Layout::one_sample && count == payload_shape[0];
   return payload_shape.size() > 1 && std::none_of(payload_shape.begin(), payload_shape.end(), equals_count);
 }
 
@@ -372,10 +376,16 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (is_sample[i] || last_part(arrays[i].name) == kStatisticsName) continue;
     const bool are_misfit_labels = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
-    if (may_belong[i] && !are_misfit_labels && is_part_of_samples(i)) continue;
+    // Labels that could be used if they were integers: one for each of several samples.
+    const bool are_no_integers = may_belong[i] && !arrays[i].is_integer && is_label_name(arrays[i].name) &&
+                                 choice.samples > 1 && element_count(arrays[i]) == choice.samples;
+    if (may_belong[i] && !are_misfit_labels && !are_no_integers && is_part_of_samples(i)) continue;
     ++choice.left_out_count;
-    if (!choice.first_left_out || (are_misfit_labels && !choice.labels_do_not_fit)) choice.first_left_out = i;
-    choice.labels_do_not_fit = choice.labels_do_not_fit || are_misfit_labels;
+    const bool says_more = (are_misfit_labels || are_no_integers) && !choice.labels_do_not_fit;
+    if (choice.first_left_out && !says_more) continue;
+    choice.first_left_out = i;
+    choice.labels_do_not_fit = are_misfit_labels;
+    choice.labels_are_no_integers = are_no_integers;
   }
 }
 

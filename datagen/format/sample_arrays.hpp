@@ -117,7 +117,8 @@ struct SampleChoice {
   // If labels do not fit the samples in number, the index of these labels. Otherwise the index of the first
   // array that belongs to no sample.
   std::optional<size_t> first_left_out{};
-  bool labels_do_not_fit = false;  // whether first_left_out refers to labels with a wrong number
+  bool labels_do_not_fit = false;       // whether first_left_out refers to labels with a wrong number
+  bool labels_are_no_integers = false;  // whether it refers to labels of which there is one for each sample
 };
 
 // Decides which arrays of an object are samples, or which parts of arrays. Returns nothing if there is no

@@ -153,7 +153,9 @@ TEST(ChooseSamples, ArraysThatBelongToNoSampleAreCountedAndNamed) {
             "1 from label that do not fit");
   EXPECT_EQ(left_out_text({stored("x", {9}), labels("x_offsets", {4}), labels("label", {2})}),
             "1 from label that do not fit");
-  // Label arrays that are fields: a number for each step of a signal, for each column or for each pixel, or
+  EXPECT_EQ(left_out_text({stored("x", {6}), labels("y", {6})}), "1 from y that do not fit");
+  EXPECT_EQ(left_out_text({stored("x", {6, 4}), stored("y", {6})}), "1 from y") << "no integers";
+  // Label arrays that are fields: some numbers of a signal, one for each column or for each pixel, or
   // targets.
   EXPECT_EQ(left_out_text({stored("x", {100}), labels("label", {7})}), "0");
   EXPECT_EQ(left_out_text({stored("x", {10, 7, 4}), labels("label", {7})}), "0");

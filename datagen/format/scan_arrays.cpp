@@ -92,7 +92,13 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   const StoredArray& first = arrays[*choice.first_left_out];
   const StoredArray& payload = arrays[choice.payload];
   Format::LeftOutParts out{.count = choice.left_out_count, .first_name = first.name};
+  if (choice.labels_are_no_integers) out.reason = "labels that are no whole numbers";
   if (!choice.labels_do_not_fit) return out;
+  if (choice.layout == SampleChoice::Layout::one_sample && payload.shape.size() == 1) {
+    out.reason = fmt::format("whose {} labels are not for '{}', which is one sample",
+                             first.bytes / first.item_bytes, payload.name);
+    return out;
+  }
   const bool is_ranges = choice.layout == Layout::ranges;
   out.reason = fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
                            is_ranges ? choice.samples : payload.shape[0], is_ranges ? "samples" : "rows",

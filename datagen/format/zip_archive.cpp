@@ -192,7 +192,8 @@ Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const 
 
 }  // namespace
 
-Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix) {
+Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix,
+                                            const std::function<bool(std::string_view)>& skips) {
   PENSTOCK_ASSIGN(const Directory directory, find_directory(window));
   std::vector<ArchiveMember> members;
   uint64_t at = directory.offset;
@@ -220,7 +221,12 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
       if (!is_valid_extra) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
       if ((number_at(entry, 8, 2) & kEncryptedFlag) != 0)
         return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", member.name));
-      if (number_at(entry, 10, 2) != 0 || bytes != stored_bytes)
+      const bool is_compressed = number_at(entry, 10, 2) != 0 || bytes != stored_bytes;
+      if (is_compressed && skips && skips(member.name)) {
+        at += entry_bytes;
+        continue;
+      }
+      if (is_compressed)
         return window.error(
             Errc::unsupported, at,
             fmt::format("'{}' is compressed, so its samples have no place of their own (write it "
