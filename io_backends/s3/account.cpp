@@ -1,9 +1,16 @@
 #include "io_backends/s3/account.hpp"
 
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock::s3 {
@@ -29,7 +36,64 @@ std::string file_text(const Environment& environment, const char* variable, cons
 }
 
 std::string profile(const Environment& environment) {
-  return environment("AWS_PROFILE").value_or("default");
+  return environment("AWS_PROFILE").value_or(environment("AWS_DEFAULT_PROFILE").value_or("default"));
+}
+
+// The name of the profile's section in the config file.
+std::string config_section(const std::string& profile_name) {
+  return profile_name == "default" ? profile_name : "profile " + profile_name;
+}
+
+// Runs the program of credential_process, whose output is documented in the AWS CLI's user guide ("Source
+// credentials with an external process").
+Result<Credentials> run_credential_process(const std::string& command) {
+  constexpr size_t kMostBytes = 65536;
+  const auto failed = [&](std::string_view why) {
+    return make_error(Errc::invalid_argument, "credential_process '" + command + "' of ~/.aws " + std::string(why));
+  };
+  std::FILE* const pipe = ::popen(command.c_str(), "re");  // NOLINT(cert-env33-c): the user's own setting
+  if (pipe == nullptr) return failed("cannot be run: " + std::string(std::strerror(errno)));
+  std::string text(kMostBytes, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  const int status = ::pclose(pipe);
+  if (status != 0)
+    return failed(WIFEXITED(status) ? "exited with code " + std::to_string(WEXITSTATUS(status)) : "was killed");
+  const Json json = Json::parse(text, nullptr, false);
+  const auto member = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  if (!json.is_object() || member("AccessKeyId").empty() || member("SecretAccessKey").empty())
+    return failed("printed no JSON with AccessKeyId and SecretAccessKey");
+  return Credentials{member("AccessKeyId"), member("SecretAccessKey"), member("SessionToken")};
+}
+
+std::vector<std::string> section_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const std::string_view line = trim(take_part(text, '\n'));
+    if (line.starts_with('[') && line.ends_with(']')) names.emplace_back(trim(line.substr(1, line.size() - 2)));
+  }
+  return names;
+}
+
+// Why there is no key: what there is in its place.
+std::string why_no_key(const Environment& environment, const std::string& name, const Pairs& config,
+                       const std::string& credentials_text) {
+  constexpr std::string_view kExport = ": run eval \"$(aws configure export-credentials --format env)\" first";
+  for (const char* const setting : {"sso_session", "sso_start_url", "role_arn", "web_identity_token_file", "login_session"})
+    if (!value_of(config, setting).empty())
+      return "the profile '" + name + "' of ~/.aws/config has " + setting + ", which is not followed here" +
+             std::string(kExport);
+  for (const char* const variable : {"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                                     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"})
+    if (environment(variable)) return std::string(variable) + " is set, which is not followed here" + std::string(kExport);
+  std::vector<std::string> names = section_names(credentials_text);
+  if (names.empty()) return "";
+  std::string all;
+  for (const std::string& one : names) all += (all.empty() ? "'" : ", '") + one + "'";
+  return "~/.aws/credentials has no key for the profile '" + name + "', only the profiles " + all +
+         ": set AWS_PROFILE";
 }
 
 }  // namespace
@@ -89,35 +153,43 @@ Environment process_environment() {
 }
 
 Result<Credentials> find_credentials(const Environment& environment) {
-  Credentials found;
-  std::string source = "the environment";
-  if (const auto key = environment("AWS_ACCESS_KEY_ID")) {
-    found = {*key, environment("AWS_SECRET_ACCESS_KEY").value_or(""),
-             environment("AWS_SESSION_TOKEN").value_or("")};
-  } else {
-    const std::string name = profile(environment);
-    const Pairs section =
-        ini_section(file_text(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials"), name);
-    source = "the profile '" + name + "'";
-    found = {value_of(section, "aws_access_key_id"), value_of(section, "aws_secret_access_key"),
-             value_of(section, "aws_session_token")};
-    if (found.key_id.empty() && environment("AWS_PROFILE"))
-      return make_error(Errc::invalid_argument, "the credentials file has no access key for " + source +
-                                                    " (AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE)");
-  }
-  if (!found.key_id.empty() && found.secret.empty())
+  const auto with_secret = [](Credentials found, std::string_view source) -> Result<Credentials> {
+    if (!found.secret.empty()) return found;
     return make_error(Errc::invalid_argument,
-                      source + " has an access key for s3, but no secret key with it");
-  return found;
+                      std::string(source) + " has an access key for s3, but no secret key with it");
+  };
+  if (const auto key = environment("AWS_ACCESS_KEY_ID"))
+    return with_secret({*key, environment("AWS_SECRET_ACCESS_KEY").value_or(""),
+                        environment("AWS_SESSION_TOKEN").value_or("")},
+                       "the environment");
+  const std::string name = profile(environment);
+  const std::string source = "the profile '" + name + "'";
+  const std::string credentials_text = file_text(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+  const Pairs credentials = ini_section(credentials_text, name);
+  const Pairs config = ini_section(file_text(environment, "AWS_CONFIG_FILE", "config"), config_section(name));
+  for (const Pairs* const section : {&credentials, &config})
+    if (const std::string key = value_of(*section, "aws_access_key_id"); !key.empty())
+      return with_secret(
+          {key, value_of(*section, "aws_secret_access_key"), value_of(*section, "aws_session_token")}, source);
+  for (const Pairs* const section : {&credentials, &config})
+    if (const std::string command = value_of(*section, "credential_process"); !command.empty())
+      return run_credential_process(command);
+  Credentials none;
+  none.why_none = why_no_key(environment, name, config, credentials_text);
+  if (environment("AWS_PROFILE") || environment("AWS_DEFAULT_PROFILE"))
+    return make_error(Errc::invalid_argument,
+                      none.why_none.empty() ? "~/.aws/credentials and ~/.aws/config have no access key for " + source +
+                                                  " (AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE)"
+                                            : none.why_none);
+  return none;
 }
 
 std::string find_region(const std::string& wanted, const Environment& environment) {
   if (!wanted.empty()) return wanted;
   for (const char* const name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
     if (const auto region = environment(name)) return *region;
-  const std::string name = profile(environment);
   const std::string region = value_of(ini_section(file_text(environment, "AWS_CONFIG_FILE", "config"),
-                                                  name == "default" ? name : "profile " + name),
+                                                  config_section(profile(environment))),
                                       "region");
   return region.empty() ? "us-east-1" : region;
 }

@@ -31,10 +31,14 @@ Pairs ini_section(std::string_view text, std::string_view name);
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-// Returns the user's credentials. If AWS_ACCESS_KEY_ID is set, they come from AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Otherwise they come from the profile AWS_PROFILE (or
-// "default") of the file AWS_SHARED_CREDENTIALS_FILE (or ~/.aws/credentials). If no key is found, requests
-// are anonymous. Fails with invalid_argument if a key has no secret. Also fails if the profile has no key
+// Returns the user's credentials, from the first of these that has some, as the AWS tools look for them:
+// - AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN;
+// - the profile AWS_PROFILE (or AWS_DEFAULT_PROFILE, or "default") in AWS_SHARED_CREDENTIALS_FILE (or
+//   ~/.aws/credentials), and then in AWS_CONFIG_FILE (or ~/.aws/config);
+// - the program that credential_process of the profile names. It is run, and may ask the user for something.
+// If no key is found, requests are anonymous, and Credentials::why_none says what was found instead.
+//
+// Fails with invalid_argument if a key has no secret, if the program fails, or if the profile has no key
 // although the user has set AWS_PROFILE.
 Result<Credentials> find_credentials(const Environment& environment);
 

@@ -54,8 +54,10 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
     case 403:
       return error(Errc::permission_denied,
                    settings.credentials.key_id.empty()
-                       ? "the server refuses that without credentials: set AWS_ACCESS_KEY_ID and "
-                         "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
+                       ? "the server refuses that without credentials: " +
+                             (settings.credentials.why_none.empty()
+                                  ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run 'aws configure'"
+                                  : settings.credentials.why_none)
                        : "this user may not do that in bucket " + bucket);
     case 404:
       return errno_error(ENOENT, operation, object);

@@ -17,6 +17,9 @@ struct Credentials {   // never printed, and never written to a record
   std::string key_id;  // AWS_ACCESS_KEY_ID; "": requests are not signed
   std::string secret;
   std::string session_token;  // AWS_SESSION_TOKEN; "": none
+  // Without a key: what the AWS files and the environment have in its place, and what to do, for a message.
+  // "": nothing was found.
+  std::string why_none{};
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
