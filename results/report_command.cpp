@@ -81,6 +81,11 @@ std::string folders_with_records(const std::vector<fs::path>& paths) {
 Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);
+  if (!set.files_without_results.empty())
+    note(fmt::format("{} of the folder {} no results (first: {})",
+                     count_of(set.files_without_results.size(), "JSON file"),
+                     set.files_without_results.size() == 1 ? "holds" : "hold",
+                     set.files_without_results.front().string()));
   if (!set.records.empty()) return set;
   std::vector<std::string> names;
   for (const fs::path& path : paths) names.push_back("'" + path.string() + "'");
@@ -172,7 +177,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
                                  ? ""
                                  : fmt::format(", the rounds of sweeps together: {}", set.records.size());
   if (csv)
-    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), record_count, pooled);
+    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size() + 1, record_count, pooled);
   for (const std::string& change : changes) text += change + "\n";
   for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
   return text + fmt::format("{}: {} records{}\n", output, record_count, pooled);
@@ -233,7 +238,9 @@ Result<int> run_report(const CommandContext& context) {
   const report::Page page =
       report::make_page(set, context.output, context.options.text("title"), comparisons);
   if (to == "csv") {
-    PENSTOCK_TRY(write_sheets(output, page.sheets));
+    std::vector<report::Sheet> sheets = page.sheets;
+    sheets.push_back(report::records_sheet(set.records));
+    PENSTOCK_TRY(write_sheets(output, sheets));
   } else {
     PENSTOCK_TRY(write_whole_file(output.string(), "the report", page.html));
   }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 
@@ -33,7 +34,21 @@ std::string_view find_json_object(std::string_view text) {
                                                       : text.substr(begin, end + 2 - begin);
 }
 
-// Replaces NaN and Infinity by null. Google Benchmark writes them, although JSON does not allow them.
+// How long the word for NaN or infinity is with which `text` begins, as C and Python print them: "-nan", "inf",
+// "NaN", "-Infinity", "nan(ind)". 0: it begins with none.
+size_t non_finite_length(std::string_view text) {
+  const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  for (const std::string_view word : {"infinity", "inf", "nan"}) {
+    if (!equals_ignoring_case(text.substr(sign, word.size()), word)) continue;
+    const size_t end = sign + word.size();
+    if (!text.substr(end).starts_with('(')) return end;
+    const size_t close = text.find(')', end);
+    return close == std::string_view::npos ? 0 : close + 1;
+  }
+  return 0;
+}
+
+// Replaces NaN and infinity by null. Google Benchmark and fio write them, although JSON does not allow them.
 std::string replace_non_finite_numbers(std::string_view text) {
   std::string json;
   bool in_string = false;
@@ -44,13 +59,18 @@ std::string replace_non_finite_numbers(std::string_view text) {
       continue;
     }
     if (text[i] == '"') in_string = !in_string;
-    const std::string_view rest = in_string ? std::string_view() : text.substr(i);
-    size_t odd_length = 0;
-    for (const std::string_view word : {"-Infinity", "Infinity", "-NaN", "NaN"})
-      if (odd_length == 0 && rest.starts_with(word)) odd_length = word.size();
-    json += odd_length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
-    if (odd_length > 0) i += odd_length - 1;
+    const size_t length = in_string ? 0 : non_finite_length(text.substr(i));
+    json += length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
+    if (length > 0) i += length - 1;
   }
+  return json;
+}
+
+// The JSON in the output of a program; discarded if there is none.
+Json parse_object(std::string_view object) {
+  const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
+  Json json = Json::parse(object.begin(), object.end(), limit_depth, false);
+  if (json.is_discarded()) json = Json::parse(replace_non_finite_numbers(object), limit_depth, false);
   return json;
 }
 
@@ -86,14 +106,17 @@ std::string utc_time(double seconds) {
 std::optional<Imported> import_foreign(std::string_view text) {
   const std::string_view object = find_json_object(text);
   if (object.empty()) return std::nullopt;
-  const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
-  Json json = Json::parse(object.begin(), object.end(), limit_depth, false);
-  if (json.is_discarded()) json = Json::parse(replace_non_finite_numbers(object), limit_depth, false);
+  const Json json = parse_object(object);
   if (!json.is_object()) return std::nullopt;
   const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
   if (is_google_benchmark(json)) return import_google_benchmark(json, id);
   if (is_fio(json)) return import_fio(json, id);
   return std::nullopt;
+}
+
+bool is_json(std::string_view text) {
+  const std::string_view first_line = text.substr(0, text.find('\n'));
+  return Json::accept(text) || Json::accept(first_line) || !parse_object(find_json_object(text)).is_discarded();
 }
 
 void name_fio_tiers(std::span<Record* const> records) {

@@ -33,6 +33,9 @@ struct Imported {
 // the JSON (notes of fio) is skipped.
 std::optional<Imported> import_foreign(std::string_view text);
 
+// Whether the text is complete JSON, or lines of JSON, of any program.
+bool is_json(std::string_view text);
+
 // is_google_benchmark() and is_fio() recognize the JSON of a tool. import_google_benchmark() and import_fio()
 // make records of it, and may only be called if the JSON is from that tool. `id` is the prefix of the
 // records' ids.

@@ -97,6 +97,10 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
     } else if (is_argument) {
       record_set_.files.push_back(path);
       add_problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
+    } else if (!is_json(text)) {
+      add_problem(path, 0, text.empty() ? "an empty file" : "no JSON (cut short?)");
+    } else {
+      record_set_.files_without_results.push_back(path);
     }
     return;
   }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "io_backends/core/csv_field.hpp"
+#include "results/record/json_members.hpp"
 #include "results/report/html.hpp"
 
 namespace penstock::report {
@@ -73,6 +75,36 @@ Sheet chart_sheet(const Chart& chart) {
       row.push_back(range_at(series, i));
     }
     sheet.rows.push_back(std::move(row));
+  }
+  return sheet;
+}
+
+Sheet records_sheet(const std::vector<StoredRecord>& records) {
+  Sheet sheet{.id = {},
+              .name = "records",
+              .columns = {"file", "line", "started", "command", "tier", "metric", "unit", "value", "low", "high",
+                          "samples", "verdict", "reason", "parameters"},
+              .rows = {}};
+  const auto number = [](double value) { return std::isfinite(value) ? plain_number(value) : std::string(); };
+  for (const StoredRecord& stored : records) {
+    const Record& record = stored.record;
+    const std::vector<std::string> head{stored.file.string(), std::to_string(stored.line), record.started,
+                                        record.command, member_text(record.parameters, "tier")};
+    const std::vector<std::string> tail{std::string(verdict_name(record.verdict)), record.reason,
+                                        one_line(record.parameters)};
+    const auto add_row = [&](const std::vector<std::string>& middle) {
+      std::vector<std::string> row = head;
+      row.insert(row.end(), middle.begin(), middle.end());
+      row.insert(row.end(), tail.begin(), tail.end());
+      sheet.rows.push_back(std::move(row));
+    };
+    for (const auto& [name, metric] : record.metrics) {
+      if (metric.samples.empty()) continue;
+      const auto [low, high] = std::minmax_element(metric.samples.begin(), metric.samples.end());
+      add_row({name, metric.unit, number(metric.value()), number(*low), number(*high),
+               std::to_string(metric.samples.size())});
+    }
+    if (record.metrics.empty()) add_row({"", "", "", "", "", "0"});
   }
   return sheet;
 }

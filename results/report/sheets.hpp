@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "results/record/store.hpp"
 #include "results/report/charts.hpp"
 
 namespace penstock::report {
@@ -31,6 +32,10 @@ std::string plain_number(double value);
 // The numbers of a chart, one row for each x. A series with a range also has the ends of the range and its
 // kind ("95% of the median", "lowest to highest").
 Sheet chart_sheet(const Chart& chart);
+
+// All metrics of all records, one row for each: the median of its samples, the lowest and the highest, and the
+// record's parameters as JSON. A record without metrics has one row, with its verdict.
+Sheet records_sheet(const std::vector<StoredRecord>& records);
 
 // The button that saves a sheet as CSV. It needs the script.
 std::string csv_button(const Sheet& sheet);
