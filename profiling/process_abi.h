@@ -55,6 +55,8 @@ struct penstock_event {
 
 enum penstock_request_kind { PENSTOCK_REQUEST_ATTACH = 1, PENSTOCK_REQUEST_DETACH = 2 };
 
+#define PENSTOCK_FOLDER_BYTES 1024  // bytes for the absolute path of a session's folder, with its NUL
+
 struct penstock_request {
   uint32_t kind;        // enum penstock_request_kind
   uint32_t trace;       // for attach: 1 if each call is to be recorded as a segment
@@ -68,8 +70,8 @@ struct penstock_request {
   // request unmaps it, because the thread of this request runs in it.
   uint64_t memory_to_unmap;
   uint64_t memory_to_unmap_bytes;
-  char folder[1024];     // absolute path of the session's folder; a detach sets it
-  char error_text[256];  // why the request failed
+  char folder[PENSTOCK_FOLDER_BYTES];  // absolute path of the session's folder; a detach sets it
+  char error_text[256];                // why the request failed
   uint64_t trace_limit;  // for attach: limit for the bytes of segments; 0: the library's default
 };
 #define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // trace_limit of a request without a limit

@@ -73,7 +73,7 @@ class ChromeWriter {
         append_json_text(text_, file->path);
       }
       if (segment.offset != UINT64_MAX)
-        fmt::format_to(std::back_inserter(text_), ",\"offset\":{}", segment.offset);
+        fmt::format_to(std::back_inserter(text_), ",\"offset\":{}", int64_t(segment.offset));
       fmt::format_to(std::back_inserter(text_), ",\"bytes\":{}", segment.length);
       if (segment.failed != 0) fmt::format_to(std::back_inserter(text_), ",\"errno\":{}", segment.failed);
       text_ += "}}";

@@ -32,9 +32,7 @@ Result<ExportOutcome> write_session_records(const ExportRequest& request) {
       records.push_back(std::move(record));
     }
   }
-  if (records.empty())
-    return make_error(Errc::not_found,
-                      "no file that is wanted was read or written: there is nothing to record");
+  if (records.empty()) return make_error(Errc::not_found, std::string(kNothingToExport));
   PENSTOCK_ASSIGN(const fs::path file,
                   write_records(request.output.empty() ? kDefaultOutput : request.output, records));
   ExportOutcome outcome{.file = file.string(), .item_name = "records", .count = records.size()};

@@ -16,6 +16,11 @@ Result<ExportOutcome> export_to_file(
   const FileSums sums(session);
   PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(outcome.file, object));
   PENSTOCK_ASSIGN(outcome.count, write(session, sums, file, outcome));
+  if (outcome.count == 0) {
+    bool any_operation = false;
+    sums.each(request.filter.wanted(), [&](const FileSum& sum) { any_operation |= has_operations(sum); });
+    if (!any_operation) return make_error(Errc::not_found, std::string(kNothingToExport));
+  }
   PENSTOCK_TRY(file.publish());
   return outcome;
 }

@@ -48,12 +48,15 @@ struct ExporterInfo {
 };
 const Registry<ExporterInfo>& exporter_registry();
 
+inline constexpr std::string_view kNothingToExport =
+    "no file that is wanted was read or written: there is nothing to export";
+
 // Exports all given sessions together to one file, in three steps.
 // 1. Opens the sessions as one Session and creates the output file under a temporary name.
 // 2. Calls `write`, which writes the file and returns how many items it wrote. It may also add notes and
 // warnings to the outcome.
-// 3. Gives the file its final name.
-// `object` names the file in errors; `item_name` becomes ExportOutcome::item_name.
+// 3. Gives the file its final name. If the session has no operation on a wanted file, no file appears, and
+// the error is not_found. `object` names the file in errors; `item_name` becomes ExportOutcome::item_name.
 Result<ExportOutcome> export_to_file(
     const ExportRequest& request, std::string_view object, std::string_view item_name,
     const std::function<Result<uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&

@@ -14,6 +14,7 @@
 #include "io_backends/core/json_text.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/utc_time.hpp"
+#include "profiling/process_abi.h"
 #include "results/record/json_members.hpp"
 
 namespace penstock {
@@ -45,6 +46,12 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   fs::path folder = fs::absolute(wanted, failed).lexically_normal();
   if (failed) return errno_error(failed.value(), "cannot tell where to put", wanted.string());
   if (!folder.has_filename()) folder = folder.parent_path();
+  if (folder.native().size() >= PENSTOCK_FOLDER_BYTES)
+    return make_error(
+        Errc::invalid_argument,
+        "the path of the session's folder has {} bytes, and at most {} are possible: name one with a "
+        "shorter absolute path by -o",
+        folder.native().size(), PENSTOCK_FOLDER_BYTES - 1);
   if (::mkdir(folder.c_str(), 0700) == 0) return folder;
   // ENOENT has two causes: the parent folder does not exist, or it is in /proc, where no folder can be made.
   if (errno == ENOENT) {

@@ -87,7 +87,8 @@ template <typename Count>
     add_one(fields.reads);
     add_one(fields.sequential_reads, offset > last_byte);
     add_one(fields.consecutive_reads, offset == last_byte + 1);
-    fields.last_read = uint64_t(offset + bytes - 1);
+    // A read that moved nothing leaves no position: it may begin anywhere.
+    fields.last_read = bytes != 0 ? uint64_t(offset + bytes - 1) : fields.last_read;
     fields.bytes_read += uint64_t(bytes);
     const auto end_offset = uint64_t(offset + bytes);
     if (end_offset > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may begin past the end
@@ -113,7 +114,7 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   c.writes += 1;
   c.sequential_writes += offset > last_byte ? 1U : 0U;
   c.consecutive_writes += offset == last_byte + 1 ? 1U : 0U;
-  c.last_written = uint64_t(offset + bytes - 1);
+  c.last_written = bytes != 0 ? uint64_t(offset + bytes - 1) : c.last_written;
   c.bytes_written += uint64_t(bytes);
   const auto end_offset = uint64_t(offset + bytes);
   if (end_offset > c.size && bytes != 0) {

@@ -17,12 +17,14 @@
 // `magic`).
 #pragma once
 
+#include <sys/syscall.h>
 #include <time.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "profiling/interpose/writer/system.hpp"
 #include "profiling/session_abi.h"
 
 #if defined(__x86_64__)
@@ -53,7 +55,7 @@ struct alignas(64) Session {
   char* base = nullptr;  // address where the file is mapped
   // The file's header. It is not null once recording has begun for the first time.
   penstock_session_header* header = nullptr;
-  char folder[1024] = {};  // absolute path of the session's folder
+  char folder[PENSTOCK_FOLDER_BYTES] = {};  // absolute path of the session's folder
 };
 static_assert(offsetof(Session, folder) <= 64);
 extern Session session;
@@ -94,10 +96,11 @@ inline void count_drop(uint64_t& counter, uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
-// Reads a clock of the kernel.
+// Reads a clock of the kernel, by a system call: another library of the program may have replaced
+// clock_gettime() by one that stands still, and a wait until a time would then never end.
 inline int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
-  clock_gettime(clock, &time);
+  system_call(SYS_clock_gettime, clock, as_argument(&time));
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
@@ -109,7 +112,11 @@ inline uint64_t ticks() noexcept {
     return __rdtsc();
   }
 #endif
-  return uint64_t(nanoseconds(CLOCK_MONOTONIC));
+  // This is called at every operation, so it does not enter the kernel. If the program has replaced the
+  // function, the times of operations are those of its clock.
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return uint64_t(time.tv_sec) * 1'000'000'000 + uint64_t(time.tv_nsec);
 }
 
 // Chooses the session's clock, and returns its ticks per second. For the time stamp counter it measures this
