@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "miniapps/pipeline/transform.hpp"
@@ -21,55 +24,121 @@ Result<Transform> make(const TrainRequest&) {
 }
 
 std::string duration_of(double seconds) {
-  const auto us = uint64_t(std::llround(seconds * 1e6));
-  return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
+  return fmt::format("{}ns", std::llround(seconds * 1e9));
 }
 
-// Returns the jitter: the longest time by which a step may be longer or shorter, in seconds. The jitter is
-// uniform, with the standard deviation that the workload gives.
-double jitter_of(const DlioWorkload& workload) {
-  return std::sqrt(3.0) * workload.deviation_s;
+std::string accelerator_of(const ComputationTime& time) {
+  if (std::llround(time.mean_s * 1e9) <= 0) return "none";
+  const std::string step = "emulated:step=" + duration_of(time.mean_s);
+  if (std::llround(time.deviation_s * 1e9) <= 0) return step;
+  // The longest time by which a step with a uniform distribution may be longer or shorter. A nanosecond less,
+  // since a jitter must be shorter than the step.
+  const double jitter_s = std::min(std::sqrt(3.0) * time.deviation_s, time.mean_s - 1e-9);
+  if (time.distribution == "uniform") return step + ",jitter=" + duration_of(jitter_s);
+  return step + ",stdev=" + duration_of(time.deviation_s) +
+         (time.distribution == "normal" ? "" : fmt::format(",distribution={}", time.distribution));
 }
 
-std::string accelerator_of(const DlioWorkload& workload) {
-  if (workload.computation_s <= 0) return "none";
-  std::string text = "emulated:step=" + duration_of(workload.computation_s);
-  if (workload.deviation_s > 0) text += ",jitter=" + duration_of(jitter_of(workload));
-  return text;
+// Returns the tier of a workload whose data are in an object store, such as
+// "s3:http://HOST/BUCKET/FOLDER/train".
+Result<std::string> object_store_data(const DlioWorkload& workload) {
+  std::string endpoint = workload.endpoint;
+  for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    if (const char* const value = std::getenv(name); endpoint.empty() && value != nullptr) endpoint = value;
+  if (endpoint.empty())
+    return make_error(
+        Errc::invalid_argument,
+        "'storage.storage_type' is s3, but storage.storage_options.endpoint_url is not given: set it "
+        "by an override, or give the data as --data s3:ENDPOINT/BUCKET/FOLDER");
+  constexpr std::string_view kScheme = "s3://";
+  std::string path = workload.data_folder;
+  if (!path.starts_with(kScheme)) path = workload.storage_root + "/" + path;
+  if (path.starts_with(kScheme)) path.erase(0, kScheme.size());
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  while (path.ends_with('/')) path.pop_back();
+  return "s3:" + endpoint + "/" + path + "/train";
 }
 
-// Returns the folder of the training data: DLIO keeps it in `train`, below its data folder.
-std::string data_of(const DlioWorkload& workload) {
-  if (workload.data_folder.empty()) return "";
-  const std::filesystem::path train = std::filesystem::path(workload.data_folder) / "train";
-  std::error_code ignored;
-  return std::filesystem::is_directory(train, ignored) ? train.string() : workload.data_folder;
-}
-
-Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& overrides,
-                                                TrainRequest& request) {
-  PENSTOCK_ASSIGN(const DlioWorkload workload, read_dlio_workload(request.workload, overrides));
-  if (workload.deviation_s > 0 && jitter_of(workload) >= workload.computation_s)
+// Returns the training data as the file gives them: DLIO keeps them in `train`, below its data folder.
+Result<std::string> data_of(const DlioWorkload& workload) {
+  constexpr std::string_view kFormats[] = {"tfrecord", "hdf5", "npz", "npy", "jpeg", "png"};
+  if (std::find(std::begin(kFormats), std::end(kFormats), workload.format) == std::end(kFormats))
+    return make_error(
+        Errc::invalid_argument,
+        "'dataset.format' is {}, which is not read here: give data in another format as --data TIER",
+        workload.format == "parquet" ? "Parquet" : workload.format);
+  for (const std::string* text : {&workload.data_folder, &workload.storage_root, &workload.endpoint})
+    if (text->find("${") != std::string::npos)
+      return make_error(Errc::invalid_argument,
+                        "'{}' holds a reference that only Hydra resolves: give the data as --data TIER",
+                        *text);
+  if (workload.data_folder.empty()) return std::string();
+  if (workload.storage_type == "s3") return object_store_data(workload);
+  if (workload.storage_type == "aistore")
     return make_error(Errc::invalid_argument,
-                      "workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
-                      request.workload, workload.deviation_s, workload.computation_s);
-  request.batch = workload.batch;
-  request.prefetch = workload.threads == 0 ? 0 : workload.prefetch;
-  request.threads = std::max<uint64_t>(1, workload.threads);
-  request.limits = {.batches = workload.steps, .epochs = workload.epochs};
-  request.accelerator = accelerator_of(workload);
-  request.shuffle = workload.shuffles ? Shuffle::global : Shuffle::none;
-  request.data = data_of(workload);
-  request.required_utilization = workload.au;
+                      "'storage.storage_type' is aistore: give the data as --data TIER (AIStore also answers "
+                      "S3 requests: --data s3:http://HOST:PORT/s3/BUCKET/FOLDER)");
+  const std::filesystem::path folder = std::filesystem::path(workload.storage_root) / workload.data_folder;
+  std::error_code ignored;
+  const std::filesystem::path train = folder / "train";
+  return std::filesystem::is_directory(train, ignored) ? train.string() : folder.string();
+}
+
+// Why a workload that does not train cannot be run, and the command that does what it does.
+Error trains_nothing(const DlioWorkload& workload) {
+  std::string command = "penstock generate makes data";
+  if (workload.writes_checkpoints) {
+    command = "penstock checkpoint bench " + workload.checkpoint_folder;
+    for (const std::string_view size : {"8b", "70b", "405b", "1t"})
+      if (workload.name.find(fmt::format("_{}", size)) != std::string::npos ||
+          workload.name.ends_with(fmt::format("-{}", size)))
+        command += fmt::format(" --payload llama3-{}", size);
+  }
+  return make_error(Errc::invalid_argument, "workload '{}': 'workflow.train' is false: it {}; {}",
+                    workload.name, workload.writes_checkpoints ? "only writes checkpoints" : "trains nothing",
+                    command);
+}
+
+// Sets what the workload says about the data, which are compared with the data that are read.
+Result<void> describe_data(const DlioWorkload& workload, TrainRequest& request) {
   if (__builtin_mul_overflow(workload.files, workload.samples_per_file, &request.described_samples))
     return make_error(Errc::invalid_argument,
                       "workload '{}': {} files of {} samples are more than can be counted", request.workload,
                       workload.files, workload.samples_per_file);
   request.described_format = workload.format;
+  request.described_sample_bytes = workload.sample_bytes;
+  return success();
+}
+
+Result<std::vector<std::string>> apply_workload(const Options& options,
+                                                const std::vector<std::string>& overrides,
+                                                TrainRequest& request) {
+  PENSTOCK_ASSIGN(const DlioWorkload workload, read_dlio_workload(request.workload, overrides));
+  if (!workload.trains) return trains_nothing(workload);
+  request.batch = workload.batch;
+  request.prefetch = workload.threads == 0 ? 0 : workload.prefetch;
+  request.threads = std::max<uint64_t>(1, workload.threads);
+  request.limits = {.batches = workload.steps, .epochs = workload.epochs};
+  request.accelerator = accelerator_of(workload.computation);
+  request.shuffle = workload.shuffles_files || workload.shuffles_samples ? Shuffle::global : Shuffle::none;
+  request.required_utilization = workload.au;
+  request.excluded_steps = {workload.excluded_first_steps, workload.excluded_last_steps};
+  if (!options.given("data")) {
+    Result<std::string> data = data_of(workload);
+    if (!data.ok())
+      return make_error(Errc::invalid_argument, "workload '{}': {}", request.workload, data.error().what);
+    request.data = *std::move(data);
+  }
+  PENSTOCK_TRY(describe_data(workload, request));
   std::vector<std::string> notes;
-  if (workload.deviation_s > 0)
-    notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
-                                workload.name, workload.deviation_s, duration_of(jitter_of(workload))));
+  if (request.accelerator == "none" && workload.computation.mean_s > 0)
+    notes.push_back(workload.name + ": its computation_time is below 1 ns: steps take no time");
+  if (options.given("batch") && !options.given("accelerator") &&
+      uint64_t(options.integer("batch")) != workload.batch && request.accelerator != "none")
+    notes.push_back(
+        fmt::format("{}: --batch {} replaces the workload's batch_size {}; a step still takes the "
+                    "computation_time of {} samples",
+                    workload.name, options.integer("batch"), workload.batch, workload.batch));
   if (workload.threads == 0)
     notes.push_back(workload.name +
                     ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");

@@ -175,7 +175,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   if (context.communicator.size() > 1) PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(
       check_shared_corpus(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
-  if (const std::string warning = compare_with_workload(plan); !warning.empty()) warn(warning);
+  for (const std::string& warning : compare_with_workload(plan)) warn(warning);
   PENSTOCK_TRY(check_epoch_size(plan));
   for (const std::string& sentence : note_omissions(plan)) note(sentence);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`penstock train dlio`: workloads as DLIO describes them."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -26,8 +27,12 @@ class Dlio(TrainTest):
         self.run_cli("generate", "unet3d", "--out", "data/unet3d/train", "--samples", "21", "--set", "mean=20kB", "--seed", "7")
         (self.dir / "it.yaml").write_text(WORKLOAD)
 
-    def dlio(self, *args, **kwargs):
+    def dlio(self, *args, workload=None, **kwargs):
+        (self.dir / "it.yaml").write_text(workload or WORKLOAD)
         return self.records("train", "dlio", "--workload", "it.yaml", "--seed", "3", *args, **kwargs)
+
+    def dlio_run(self, *args, **kwargs):
+        return self.run_cli("train", "dlio", "--workload", "it.yaml", "--seed", "3", *args, **kwargs)
 
     def test_a_workload_describes_the_run(self):
         done = self.run_cli("train", "dlio", "--workload", "it.yaml", "--json")
@@ -55,6 +60,78 @@ class Dlio(TrainTest):
         parameters = json.loads(done.stdout)["parameters"]
         self.assertEqual((parameters["threads"], parameters["prefetch"]), (1, 0))
         self.assertIn(message("read-threads-zero", n=0), done.stderr)
+
+    def test_flags_and_overrides_come_before_the_file_is_judged(self):
+        self.dlio("++workload.workflow.train=True", "++workload.metric=null", "--steps", "2", workload=WORKLOAD.replace("train: True", "train: False"))
+        in_a_store = WORKLOAD + "storage: {storage_type: s3, storage_root: bucket}\n"
+        self.dlio("++workload.storage.storage_type=local_fs", "++workload.storage.storage_root=null", "--steps", "2", workload=in_a_store)
+        [record] = self.dlio("--data", "data/unet3d/train", "--steps", "2", workload=in_a_store)
+        self.assertEqual(value(record, "steps"), 2)
+        done = self.dlio_run("++workload.dataset.format=parquet", "--data", "data/unet3d/train", "--steps", "2")
+        self.assertIn("parquet", done.stderr)
+
+    def test_what_cannot_be_done_has_its_true_reason(self):
+        self.assertIn("Parquet", self.dlio_run("++workload.dataset.format=parquet", expect=2).stderr)
+        self.assertIn("endpoint_url", self.dlio_run("++workload.storage={storage_type: s3, storage_root: b}", expect=2).stderr)
+        self.assertIn("aistore", self.dlio_run("++workload.storage.storage_type=aistore", expect=2).stderr)
+        self.assertIn("${oc.env:DATA}", self.dlio_run("++workload.dataset.data_folder=${oc.env:DATA}", expect=2).stderr)
+        only_checkpoints = self.dlio_run("++workload.workflow={train: False, generate_data: False}", "++workload.model.name=llama_70b_zero3",
+                                         "++workload.checkpoint.checkpoint_folder=ckpt", expect=2)
+        self.assertIn("penstock checkpoint bench ckpt --payload llama3-70b", only_checkpoints.stderr)
+        self.assertIn("penstock generate", self.dlio_run("++workload.workflow={train: False, checkpoint: False}", expect=2).stderr)
+
+    def test_the_data_of_an_object_store(self):
+        done = self.dlio_run("++workload.storage={storage_type: s3, storage_root: b, storage_options: {endpoint_url: http://127.0.0.1:1}}",
+                             "++workload.dataset.data_folder=x/y", expect=1, env={"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})
+        self.assertIn("'b' at http://127.0.0.1:1", done.stderr)
+
+    def test_the_storage_root_is_above_the_data_folder(self):
+        [record] = self.dlio("++workload.storage.storage_root=data", "++workload.dataset.data_folder=unet3d", "--steps", "2")
+        self.assertEqual(value(record, "steps"), 2)
+
+    def test_another_batch_and_samples_of_another_size_are_noticed(self):
+        done = self.dlio_run("--batch", "3", "--steps", "2")
+        self.assertIn(message("batch-replaces-workload-batch", n=3), done.stderr)
+        self.assertNotIn(message("samples-of-another-size"), done.stderr)
+        self.assertNotIn(message("batch-replaces-workload-batch", n=7), self.dlio_run("--batch", "7", "--steps", "2").stderr)
+        done = self.dlio_run("++workload.dataset.record_length_bytes=146600628", "--steps", "2")
+        self.assertIn(message("samples-of-another-size"), done.stderr)
+
+    def test_steps_are_as_short_as_the_workload_says(self):
+        for given, recorded in (("0.0000001", 1e-7), ("0.0000014", 1.4e-6), ("0.00000000001", 0)):
+            [record] = self.dlio(f"++workload.train.computation_time={given}", "--steps", "2")
+            self.assertAlmostEqual(record["parameters"]["step_s"], recorded, delta=1e-12)
+        [record] = self.dlio("++workload.train.computation_time={type: gamma, shape: 4, scale: 0.001}", "--steps", "2")
+        self.assertEqual(record["parameters"]["accelerator"], "emulated:step=4000000ns,stdev=2000000ns,distribution=gamma")
+        [record] = self.dlio("++workload.train.computation_time={type: uniform, min: 0.001, max: 0.003}", "--steps", "2")
+        self.assertEqual(record["parameters"]["accelerator"], "emulated:step=2000000ns,jitter=1000000ns")
+
+    def test_epochs_without_a_counted_step_have_no_au(self):
+        for words in (("--batch", "21"), ("++workload.output.metric={exclude_start_steps: 2, exclude_end_steps: 1}",)):
+            done = self.dlio_run(*words, "--json")
+            self.assertNotIn("au_dlio", json.loads(done.stdout)["metrics"])
+            self.assertIn(message("dlio-has-no-au"), self.dlio_run(*words).stdout)
+
+    def test_excluded_steps_are_left_out_of_the_au(self):
+        for first, last in ((0, 2), (1, 0), (0, 0), (2, 0)):
+            [record] = self.dlio("--timeline", "t.csv", f"++workload.output.metric={{exclude_start_steps: {first}, exclude_end_steps: {last}}}",
+                                 "++workload.train.computation_time=0.02", "--data", "data/unet3d/train,latency=15ms", "--prefetch", "1", "--threads", "1")
+            self.assertAlmostEqual(value(record, "au_dlio"), self.au_by_dlio(self.dir / "t.csv", first, last), delta=0.02)
+
+    def au_by_dlio(self, timeline, first, last):
+        """compute_metrics_train() of DLIO's utils/statscounter.py on the spans of a timeline, as the mean over the epochs."""
+        with open(timeline, encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        of_epochs = []
+        for epoch in sorted({row["Epoch"] for row in rows if row["Action Name"] == "Training Iteration"}):
+            spans = {name: sorted((row for row in rows if row["Epoch"] == epoch and row["Action Name"] == name), key=lambda row: float(row["Start Time"]))
+                     for name in ("Training Iteration", "Training Step")}
+            took = [float(row["Time Taken"]) for row in spans["Training Iteration"]]
+            computed = [float(row["Time Taken"]) for row in spans["Training Step"]]
+            counted = slice(first, len(took) - last)
+            whole = float(spans["Training Iteration"][-1]["End Time"]) - float(spans["Training Iteration"][0]["Start Time"])
+            of_epochs.append(sum(computed[counted]) / (whole - sum(took[:first]) - sum(took[len(took) - last:])))
+        return sum(of_epochs) / len(of_epochs)
 
     def test_data_that_are_not_what_the_workload_says_are_noticed(self):
         done = self.run_cli("train", "dlio", "--workload", "it.yaml", "--data", self.made / "corpus", "--steps", "2")

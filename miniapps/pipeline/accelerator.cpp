@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,18 @@ constexpr OptionSpec kEmulatedOptions[] = {
      .value = "TIME",
      .fallback = "0s",
      .help = "steps take up to so much more or less"},
+    {.name = "stdev",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "0s",
+     .help = "the standard deviation of steps whose times are drawn from the distribution"},
+    {.name = "distribution",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "normal|gamma|poisson",
+     .fallback = "normal",
+     .help = "of the times of steps with a stdev; poisson: whole seconds"},
     {.name = "burn",
      .role = OptionRole::work,
      .value = "cpu:CORES",
@@ -66,17 +80,64 @@ Result<void> wait_until(SteadyTime deadline) {
   return {};
 }
 
+// How long steps take.
+struct StepDistribution {
+  nanoseconds mean{0};
+  nanoseconds jitter{0};  // a step takes up to this more or less, evenly spread
+  nanoseconds deviation{0};
+  std::string kind{};  // "normal", "gamma" or "poisson"; counts if `deviation` is above 0
+};
+
+// Draws a number with a gamma distribution of mean 1, by the method of Marsaglia and Tsang ("A simple method
+// for generating gamma variables", 2000).
+double draw_gamma(const RandomStream& random, double shape) {
+  if (shape < 1) {
+    const double power = std::pow(1 - random.uniform(0), 1 / shape);
+    return draw_gamma(random.substream(1), shape + 1) * (shape + 1) / shape * power;
+  }
+  const double d = shape - 1.0 / 3;
+  for (uint64_t i = 0;; i += 2) {
+    const double x = random.normal(i);
+    const double root = 1 + x / std::sqrt(9 * d);
+    const double v = root * root * root;
+    if (v > 0 && std::log(1 - random.uniform(i + 1)) < x * x / 2 + d * (1 - v + std::log(v)))
+      return d * v / shape;
+  }
+}
+
+// Draws a number with a Poisson distribution: how many events come in a time in which `mean` come on average.
+uint64_t draw_poisson(const RandomStream& random, double mean) {
+  uint64_t events = 0;
+  for (double time = 0;; ++events) {
+    time -= std::log(1 - random.uniform(events));
+    if (time > mean) return events;
+  }
+}
+
+nanoseconds draw_step(const StepDistribution& times, const RandomStream& random) {
+  const auto mean_ns = double(times.mean.count());
+  const auto deviation_ns = double(times.deviation.count());
+  double ns = mean_ns;
+  if (times.deviation.count() == 0)
+    ns += (2 * random.uniform(0) - 1) * double(times.jitter.count());
+  else if (times.kind == "gamma")
+    ns *= draw_gamma(random, (mean_ns / deviation_ns) * (mean_ns / deviation_ns));
+  else if (times.kind == "poisson")
+    ns = 1e9 * double(draw_poisson(random, mean_ns * 1e-9));
+  else
+    ns = std::abs(mean_ns + deviation_ns * random.normal(0));  // as DLIO: no step takes less than no time
+  return std::clamp(nanoseconds(std::llround(ns)), nanoseconds{1}, nanoseconds(kLongestStep));
+}
+
 class EmulatedAccelerator final : public Accelerator {
  public:
-  EmulatedAccelerator(nanoseconds step, nanoseconds jitter, std::unique_ptr<Burner> burner,
-                      const AcceleratorGroup& group)
-      : step_(step),
-        jitter_(jitter),
+  EmulatedAccelerator(StepDistribution times, std::unique_ptr<Burner> burner, const AcceleratorGroup& group)
+      : times_(std::move(times)),
         burner_(std::move(burner)),
         group_(group),
         random_(group.seed, "train.accelerator") {}
 
-  nanoseconds nominal_step() const override { return step_; }
+  nanoseconds nominal_step() const override { return times_.mean; }
   Result<void> prepare(std::string_view layout, size_t /*samples*/) override {
     PENSTOCK_TRY(check_layout(layout));
     if (!burner_) return success();
@@ -113,13 +174,13 @@ class EmulatedAccelerator final : public Accelerator {
   // Draws how long each accelerator of this process takes for the next step. Sets step.nominal to the longest
   // of these times and step.busy to their mean.
   void draw_times(Step& step) {
-    step.nominal = step.busy = step_;
-    if (jitter_.count() == 0) return;
+    step.nominal = step.busy = times_.mean;
+    if (times_.jitter.count() == 0 && times_.deviation.count() == 0) return;
     nanoseconds longest_step{0};
     nanoseconds sum_of_steps{0};
     for (uint64_t i = 0; i < group_.count; ++i) {
-      const double share = 2 * random_.uniform(steps_ * group_.total_count + group_.first_number + i) - 1;
-      const nanoseconds step_time = step_ + nanoseconds(int64_t(share * double(jitter_.count())));
+      const uint64_t draw = steps_ * group_.total_count + group_.first_number + i;
+      const nanoseconds step_time = draw_step(times_, random_.substream(draw));
       longest_step = std::max(longest_step, step_time);
       sum_of_steps += step_time;
     }
@@ -128,8 +189,7 @@ class EmulatedAccelerator final : public Accelerator {
     step.busy = sum_of_steps / int64_t(group_.count);
   }
 
-  const nanoseconds step_;
-  const nanoseconds jitter_;
+  const StepDistribution times_;
   const std::unique_ptr<Burner> burner_;
   const AcceleratorGroup group_;
   const RandomStream random_;
@@ -175,13 +235,16 @@ Result<std::unique_ptr<Accelerator>> make_emulated(const std::vector<OptionWord>
         Errc::invalid_argument,
         "an emulated accelerator needs a step above 0 and up to 24h: --accelerator emulated:step=10ms");
   }
-  const nanoseconds step = options.duration("step");
-  const nanoseconds jitter = options.duration("jitter");
-  if (jitter < nanoseconds{0} || jitter >= step)
+  const StepDistribution times{.mean = options.duration("step"),
+                               .jitter = options.duration("jitter"),
+                               .deviation = options.duration("stdev"),
+                               .kind = options.text("distribution")};
+  if (times.jitter < nanoseconds{0} || times.jitter >= times.mean)
     return make_error(Errc::invalid_argument, "an accelerator's jitter must be shorter than its step");
+  if (times.deviation > nanoseconds{0} && times.jitter > nanoseconds{0})
+    return make_error(Errc::invalid_argument, "an accelerator's steps have a jitter or a stdev, not both");
   PENSTOCK_ASSIGN(std::unique_ptr<Burner> burner, make_burner(options.text("burn"), group.count));
-  return std::unique_ptr<Accelerator>(
-      std::make_unique<EmulatedAccelerator>(step, jitter, std::move(burner), group));
+  return std::unique_ptr<Accelerator>(std::make_unique<EmulatedAccelerator>(times, std::move(burner), group));
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ struct AcceleratorGroup {
 // "jitter=2ms" makes emulated steps up to 2 ms longer or shorter. Each change is a random number between -2
 // ms and +2 ms. It depends only on the seed, the step and the number of the accelerator.
 //
+// "stdev=2ms" draws the times of steps from a normal distribution with that standard deviation, or, with
+// "distribution=gamma" or "distribution=poisson", from another one. Of a Poisson distribution only the mean
+// counts; its times are whole seconds.
+//
 // "burn=cpu:0.5" occupies half a processor of this machine during each step instead of sleeping: a real
 // training also uses the processor while its accelerator computes. So the input pipeline has less processor
 // time. The work of a step is a fixed number of rounds, which prepare() measures on this machine before the

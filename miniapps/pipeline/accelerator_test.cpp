@@ -1,8 +1,11 @@
 #include "miniapps/pipeline/accelerator.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
@@ -26,7 +29,8 @@ TEST(Accelerator, ParsesItsOptions) {
   for (const char* wrong :
        {"", "gpu", "emulted:step=1ms", "none:step=1ms", "emulated", "emulated:", "emulated:step=0",
         "emulated:step=10", "emulated:stp=10ms", "emulated:step=10ms,jitter=1", "emulated:step=25h",
-        "emulated:step=10ms,jitter=10ms", "emulated:step=10ms,burn=1",
+        "emulated:step=10ms,jitter=10ms", "emulated:step=10ms,jitter=1ms,stdev=1ms",
+        "emulated:step=10ms,stdev=1ms,distribution=even", "emulated:step=10ms,burn=1",
         "emulated:step=10ms,burn=cpu:", "emulated:step=10ms,burn=cpu:0", "emulated:step=10ms,burn=cpu:1x"}) {
     const Result<std::unique_ptr<Accelerator>> made = make_accelerator(wrong);
     ASSERT_FALSE(made.ok()) << wrong;
@@ -117,6 +121,36 @@ TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
   EXPECT_LE(*std::max_element(first.begin(), first.end()), 700us);
   EXPECT_LT(*std::min_element(first.begin(), first.end()), 250us);
   EXPECT_GT(*std::max_element(first.begin(), first.end()), 550us);
+}
+
+TEST(Accelerator, StepTimesHaveTheMeanAndDeviationOfTheirDistribution) {
+  for (const char* distribution : {"normal", "gamma"})
+    for (const double deviation_us : {10.0, 50.0}) {
+      const auto accelerator = make_accelerator(fmt::format("emulated:step=50us,stdev={}us,distribution={}",
+                                                            deviation_us, distribution),
+                                                {.seed = 4})
+                                   .value();
+      Batch batch;
+      batch.filled_at = Clock::now();
+      constexpr int kSteps = 1000;
+      double sum = 0;
+      double squares = 0;
+      for (int i = 0; i < kSteps; ++i) {
+        const Step step = accelerator->step(batch).value();
+        const double us = double((step.deadline - step.begin).count()) * 1e-3;
+        EXPECT_GT(us, 0);
+        sum += us;
+        squares += us * us;
+      }
+      // A normal distribution that is folded at 0 is as its formula says: mean 58.3 and deviation 40 for
+      // 50, 50.
+      const bool is_folded = deviation_us == 50 && distribution == std::string("normal");
+      const double mean = is_folded ? 58.3 : 50;
+      const double deviation = is_folded ? 40 : deviation_us;
+      EXPECT_NEAR(sum / kSteps, mean, 5) << distribution << deviation_us;
+      EXPECT_NEAR(std::sqrt(squares / kSteps - sum * sum / kSteps / kSteps), deviation, deviation / 8)
+          << distribution << deviation_us;
+    }
 }
 
 TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {

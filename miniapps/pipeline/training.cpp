@@ -15,28 +15,36 @@ double seconds(int64_t ns) {
   return double(ns) * 1e-9;
 }
 
-// The accelerator utilization (AU) of one epoch as DLIO calculates it. Needs at least one step.
-double dlio_epoch_utilization(std::span<const StepTimes> steps) {
+// The accelerator utilization (AU) of these steps of one epoch as DLIO calculates it. `before_ns` is when the
+// step before them ended.
+double dlio_epoch_utilization(std::span<const StepTimes> steps, int64_t before_ns) {
   int64_t computing_ns = 0;
-  int64_t wall_ns = steps.back().end_ns - steps.front().end_ns;
-  for (const StepTimes& step : steps.subspan(1)) {
+  int64_t wall_ns = steps.back().end_ns - before_ns;
+  for (const StepTimes& step : steps) {
     computing_ns += step.end_ns - step.handed_ns;
     wall_ns -= step.observer_ns;
   }
   return wall_ns > 0 ? double(computing_ns) / double(wall_ns) : 0.0;
 }
 
-double dlio_utilization(std::span<const StepTimes> steps) {
+std::optional<double> dlio_utilization(std::span<const StepTimes> steps, const ExcludedSteps& excluded) {
   double sum = 0;
   double epochs = 0;
+  int64_t before_ns = 0;  // when the step before the epoch ended
   while (!steps.empty()) {
     const auto next = std::find_if(steps.begin(), steps.end(),
                                    [&](const StepTimes& step) { return step.epoch != steps.front().epoch; });
-    const auto count = size_t(next - steps.begin());
-    sum += dlio_epoch_utilization(steps.first(count));
-    epochs += 1;
-    steps = steps.subspan(count);
+    const std::span<const StepTimes> epoch = steps.first(size_t(next - steps.begin()));
+    if (excluded.first < epoch.size() && excluded.last < epoch.size() - excluded.first) {
+      const size_t first = excluded.first;
+      if (first > 0) before_ns = epoch[first - 1].end_ns;
+      sum += dlio_epoch_utilization(epoch.subspan(first, epoch.size() - first - excluded.last), before_ns);
+      epochs += 1;
+    }
+    before_ns = epoch.back().end_ns;
+    steps = steps.subspan(epoch.size());
   }
+  if (epochs == 0) return std::nullopt;
   return sum / epochs;
 }
 
@@ -221,7 +229,8 @@ TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTim
   return Loop(input, accelerator, start, observers, ranks).run();
 }
 
-TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step) {
+TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
+                        const ExcludedSteps& excluded) {
   TrainingFigures result;
   if (run.steps.empty()) return result;
   const StepTimes& first_step = run.steps.front();
@@ -252,7 +261,7 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   result.utilization = double(computed_ns - first_step.busy_ns) /
                        double(last_step.end_ns - std::min(first_step.deadline_ns, first_step.end_ns) -
                               observers_ns + first_step.observer_ns);
-  result.utilization_dlio = dlio_utilization(run.steps);
+  result.utilization_dlio = dlio_utilization(run.steps, excluded);
   return result;
 }
 

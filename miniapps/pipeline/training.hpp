@@ -155,12 +155,20 @@ struct TrainingFigures {
   // Absent with fewer than two steps, or if nothing computed.
   std::optional<double> utilization;
   // AU as DLIO calculates it (compute_metrics_train in its utils/statscounter.py): the mean over the epochs
-  // of the run, each of which is one of DLIO's blocks. The AU of an epoch is (computing time without the
-  // first step) / (wall time - time to load and compute the first step - observer_s of the other steps). As
-  // in DLIO, the AU of an epoch with one step is 0.
+  // of the run, each of which is one of DLIO's blocks. The AU of an epoch is computing time / time to load
+  // and compute, both of its steps without the excluded ones; time in observers does not count. Epochs
+  // without such steps have no AU and are left out. Absent if no epoch has one.
   std::optional<double> utilization_dlio;
 };
-TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step);
+
+// Steps at the start and at the end of each epoch that do not count in TrainingFigures::utilization_dlio.
+// The defaults are DLIO's.
+struct ExcludedSteps {
+  uint64_t first = 1;
+  uint64_t last = 0;
+};
+TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
+                        const ExcludedSteps& excluded = {});
 
 // The share of `input_alone_s`, the time that the input needs alone, that was hidden behind the accelerator's
 // work: 1 - input_wait_s / input_alone_s. 1: the whole time was hidden. 0: nothing was hidden.

@@ -80,7 +80,20 @@ TEST(Figures, DlioAveragesItsEpochs) {
                step(1, 450, 450, 550, 550), step(1, 550, 550, 650, 650), step(2, 700, 700, 800, 800)};
   const TrainingFigures f = figures(run, 100ms);
   ASSERT_TRUE(f.utilization_dlio);
-  EXPECT_NEAR(*f.utilization_dlio, (200.0 / 300.0 + 100.0 / 100.0 + 0.0) / 3, 1e-12);
+  EXPECT_NEAR(*f.utilization_dlio, (200.0 / 300.0 + 100.0 / 100.0) / 2, 1e-12)
+      << "an epoch of one step has no AU";
+}
+
+TEST(Figures, DlioExcludesTheStepsThatTheWorkloadNames) {
+  TrainingRun run;
+  run.steps = {step(0, 50, 50, 150, 150),   step(0, 150, 150, 250, 250), step(0, 350, 350, 450, 450),
+               step(1, 500, 500, 600, 600), step(1, 600, 600, 700, 700), step(1, 900, 900, 1000, 1000)};
+  EXPECT_NEAR(*figures(run, 100ms, {.first = 0}).utilization_dlio, (300.0 / 450 + 300.0 / 550) / 2, 1e-12);
+  EXPECT_NEAR(*figures(run, 100ms, {.first = 0, .last = 2}).utilization_dlio, (100.0 / 150 + 100.0 / 150) / 2,
+              1e-12);
+  EXPECT_NEAR(*figures(run, 100ms, {.first = 2}).utilization_dlio, (100.0 / 200 + 100.0 / 300) / 2, 1e-12);
+  EXPECT_FALSE(figures(run, 100ms, {.first = 2, .last = 1}).utilization_dlio) << "no step is left";
+  EXPECT_FALSE(figures(run, 100ms, {.first = 0, .last = UINT64_MAX}).utilization_dlio);
 }
 
 TEST(Figures, DlioCountsAnOvershootAsComputing) {

@@ -161,7 +161,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(plan_.limits, observers_.spans()));
   const TrainingRun run =
       run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &ranks_);
-  TrainOutcome own_outcome = train_outcome(run, accelerator.nominal_step(), *input);
+  TrainOutcome own_outcome = train_outcome(run, accelerator.nominal_step(), *input, plan_.excluded_steps);
   observers_.count_losses(own_outcome);
   PENSTOCK_TRY(close_input(std::move(input)));
   PENSTOCK_TRY(observers_.end(run, start, own_outcome, trial_));

@@ -1,17 +1,25 @@
 #include "miniapps/train/dlio_workload.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <exception>
 #include <filesystem>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "io_backends/core/options.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/train/hydra_file.hpp"
 
 namespace penstock {
 namespace {
@@ -26,52 +34,111 @@ struct Key {
   KeyReader take = nullptr;
 };
 
-Error wrong_value(std::string_view what, const Value& value) {
-  return make_error(Errc::invalid_argument, "needs {}, not '{}'", what,
-                    value.IsScalar() ? value.Scalar() : "a mapping or a list");
+constexpr double kLongestTime = 86400;  // of a step, in seconds
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-template <uint64_t DlioWorkload::*kMember>
+Error wrong_value(std::string_view what, const Value& value) {
+  return make_error(Errc::invalid_argument, "needs {}, not '{}'", what,
+                    value.IsScalar() ? value.Scalar()
+                    : value.IsMap()  ? "a mapping"
+                                     : "a list");
+}
+
+// Reads a boolean as YAML 1.1 and Python write it. nullopt: the value is none.
+std::optional<bool> parse_bool(const Value& value) {
+  bool result = false;
+  if (!value.IsScalar() || !YAML::convert<bool>::decode(value, result)) return std::nullopt;
+  return result;
+}
+
+Result<double> parse_number(const Value& value, double most = std::numeric_limits<double>::max()) {
+  double result = 0;
+  if (value.IsScalar()) {
+    std::string text = value.Scalar();
+    std::erase(text, '_');
+    if (YAML::convert<double>::decode(Value(text), result) && result >= 0 && result <= most) return result;
+  }
+  return wrong_value(most == kLongestTime ? "a number of seconds from 0 to 86400" : "a number from 0 on",
+                     value);
+}
+
+// Reads a whole number, also if it is written as 1_000 or 1e3.
+Result<uint64_t> parse_whole(const Value& value, uint64_t least) {
+  constexpr double kMost = 9e18;
+  const Result<double> number = parse_number(value, kMost);
+  if (number.ok() && *number >= double(least) && *number == std::floor(*number)) {
+    uint64_t exact = 0;
+    return YAML::convert<uint64_t>::decode(value, exact) ? exact : uint64_t(*number);
+  }
+  return wrong_value(fmt::format("a whole number from {} on", least), value);
+}
+
+template <uint64_t DlioWorkload::*kMember, uint64_t kLeast = 1>
 Result<void> take_count(DlioWorkload& workload, const Value& value) {
-  uint64_t count = 0;
-  if (!value.IsScalar() || value.Scalar().starts_with('-') ||
-      !YAML::convert<uint64_t>::decode(value, count) || count == 0 ||
-      count > std::numeric_limits<int64_t>::max())
-    return wrong_value("a whole number from 1 on", value);
-  workload.*kMember = count;
+  PENSTOCK_ASSIGN(workload.*kMember, parse_whole(value, kLeast));
   return success();
 }
 
-Result<double> parse_number(const Value& value) {
-  double result = 0;
-  if (!value.IsScalar() || !YAML::convert<double>::decode(value, result) || !(result >= 0) || result > 1e6)
-    return wrong_value("a number from 0 on", value);
-  return result;
+// Reads the numbers of a distribution. The distributions and the names of their parameters are those of
+// sleep() in DLIO's utils/utility.py.
+Result<ComputationTime> parse_distribution(const Value& value) {
+  std::map<std::string, double> numbers;
+  std::string type = "normal";
+  for (const auto& part : value) {
+    const auto name = part.first.as<std::string>();
+    if (name == "type" && part.second.IsScalar()) {
+      type = part.second.Scalar();
+    } else if (is_one_of(name, {"mean", "stdev", "min", "max", "shape", "scale", "lam"})) {
+      if (part.second.IsNull()) continue;
+      PENSTOCK_ASSIGN(numbers[name], parse_number(part.second, kLongestTime));
+    } else {
+      return unknown_name("part of a time", name,
+                          {"type", "mean", "stdev", "min", "max", "shape", "scale", "lam"});
+    }
+  }
+  const auto lacks = [&](std::string_view name) {
+    return make_error(Errc::invalid_argument, "of the type '{}' needs '{}'", type, name);
+  };
+  if (type == "normal") {
+    if (!numbers.contains("mean") && !numbers.empty()) return lacks("mean");
+    return ComputationTime{numbers["mean"], numbers["stdev"]};
+  }
+  if (type == "uniform") {
+    for (const char* name : {"min", "max"})
+      if (!numbers.contains(name)) return lacks(name);
+    const double low = std::min(numbers["min"], numbers["max"]);
+    const double high = std::max(numbers["min"], numbers["max"]);
+    return ComputationTime{(low + high) / 2, (high - low) / 2 / std::sqrt(3.0), "uniform"};
+  }
+  if (type == "poisson") {
+    if (!numbers.contains("lam")) return lacks("lam");
+    return ComputationTime{numbers["lam"], std::sqrt(numbers["lam"]), "poisson"};
+  }
+  if (type != "gamma" && type != "exponential")
+    return unknown_name("type of a time", type, {"normal", "uniform", "gamma", "exponential", "poisson"});
+  if (!numbers.contains("scale")) return lacks("scale");
+  if (type == "gamma" && !numbers.contains("shape")) return lacks("shape");
+  const double shape = type == "gamma" ? numbers["shape"] : 1;
+  return ComputationTime{shape * numbers["scale"], std::sqrt(shape) * numbers["scale"], "gamma"};
 }
 
 Result<void> take_computation(DlioWorkload& workload, const Value& value) {
   if (!value.IsMap()) {
-    PENSTOCK_ASSIGN(workload.computation_s, parse_number(value));
-    workload.deviation_s = 0;  // a number without `stdev` means that all steps take this time
+    PENSTOCK_ASSIGN(workload.computation.mean_s, parse_number(value, kLongestTime));
     return success();
   }
-  for (const auto& part : value) {
-    const auto name = part.first.as<std::string>();
-    if (name == "mean") {
-      PENSTOCK_ASSIGN(workload.computation_s, parse_number(part.second));
-    } else if (name == "stdev") {
-      PENSTOCK_ASSIGN(workload.deviation_s, parse_number(part.second));
-    } else if (name == "type") {
-      if (part.second.Scalar() != "normal") return wrong_value("the distribution 'normal'", part.second);
-    } else {
-      return unknown_name("part of a time", name, {"mean", "stdev", "type"});
-    }
-  }
+  PENSTOCK_ASSIGN(workload.computation, parse_distribution(value));
   return success();
 }
 
+// As in DLIO, the deviation of this key replaces that of train.computation_time; other distributions than the
+// normal one have no parameter of that name. The table has this key after train.computation_time.
 Result<void> take_deviation(DlioWorkload& workload, const Value& value) {
-  PENSTOCK_ASSIGN(workload.deviation_s, parse_number(value));
+  PENSTOCK_ASSIGN(const double deviation_s, parse_number(value, kLongestTime));
+  if (workload.computation.distribution == "normal") workload.computation.deviation_s = deviation_s;
   return success();
 }
 
@@ -81,27 +148,25 @@ Result<void> take_au(DlioWorkload& workload, const Value& value) {
   return success();
 }
 
+Result<void> take_sample_bytes(DlioWorkload& workload, const Value& value) {
+  PENSTOCK_ASSIGN(workload.sample_bytes, parse_number(value));
+  return success();
+}
+
 Result<void> take_steps(DlioWorkload& workload, const Value& value) {
   if (value.IsScalar() && value.Scalar() == "-1") return success();
-  return take_count<&DlioWorkload::steps>(workload, value);
+  return take_count<&DlioWorkload::steps, 0>(workload, value);
 }
 
-template <uint64_t DlioWorkload::*kMember>
-Result<void> take_count_or_none(DlioWorkload& workload, const Value& value) {
-  if (value.IsScalar() && value.Scalar() == "0") {
-    workload.*kMember = 0;
+template <bool DlioWorkload::*kMember>
+Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
+  if (const std::optional<bool> on = parse_bool(value)) {  // in YAML 1.1 `off` means false
+    workload.*kMember = *on;
     return success();
   }
-  return take_count<kMember>(workload, value);
-}
-
-Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
-  const std::string text = value.IsScalar() ? value.Scalar() : "";
-  if (text == "seed" || text == "random") {
-    workload.shuffles = true;
-  } else if (text != "off" && text != "false") {  // in YAML `off` means false
+  if (!value.IsScalar() || !is_one_of(value.Scalar(), {"seed", "random"}))
     return wrong_value("seed, random or off", value);
-  }
+  workload.*kMember = true;
   return success();
 }
 
@@ -112,17 +177,18 @@ Result<void> take_text(DlioWorkload& workload, const Value& value) {
   return success();
 }
 
-Result<void> take_storage(DlioWorkload&, const Value& value) {
-  if (value.IsScalar() && value.Scalar() == "local_fs") return success();
-  return wrong_value("local_fs (give data elsewhere as --data TIER)", value);
+template <bool DlioWorkload::*kMember>
+Result<void> take_switch(DlioWorkload& workload, const Value& value) {
+  const std::optional<bool> on = parse_bool(value);
+  if (!on) return wrong_value("true or false", value);
+  workload.*kMember = *on;
+  return success();
 }
 
-// Whether the value switches something on: it is set, and not false.
+// Whether the value switches something on: it is set, and is neither false nor 0.
 bool is_set(const Value& value) {
-  if (!value.IsScalar()) return true;
-  const std::string& text = value.Scalar();
-  return text != "false" && text != "False" && text != "0" && text != "0.0" && text != "none" &&
-         text != "off";
+  return !value.IsScalar() ||
+         (parse_bool(value).value_or(true) && !is_one_of(value.Scalar(), {"0", "0.0", "none", ""}));
 }
 template <const char* kSentence>
 Result<void> take_note(DlioWorkload& workload, const Value& value) {
@@ -139,43 +205,49 @@ constexpr char kDirectNote[] = "its odirect is a matter of the tier here: --data
 constexpr char kUnusedModelSize[] =
     "its model_size is without effect in DLIO, too, which reads model.model_size_bytes and otherwise writes "
     "checkpoints of 10,240 bytes";
-constexpr char kOldKey[] =
-    "it has keys of an older DLIO (record_length, epoch ...), which today's passes over in silence";
 constexpr char kPicturesNote[] =
     "samples are read as they are stored: DLIO decodes pictures and throws them away (train alexnet decodes "
     "them)";
+constexpr char kOldLength[] =
+    "its key dataset.record_length is read by DLIO up to 2.0.0; newer versions read record_length_bytes";
+constexpr char kOldEpoch[] = "its key train.epoch has no effect, as in DLIO, which reads train.epochs";
 
 Result<void> take_format(DlioWorkload& workload, const Value& value) {
   PENSTOCK_TRY(take_text<&DlioWorkload::format>(workload, value));
-  if (workload.format == "jpeg" || workload.format == "png") workload.notes.emplace_back(kPicturesNote);
+  if (is_one_of(workload.format, {"jpeg", "png"})) workload.notes.emplace_back(kPicturesNote);
   return success();
 }
 
-Result<void> take_train(DlioWorkload&, const Value& value) {
-  if (is_set(value)) return success();
-  return make_error(Errc::invalid_argument,
-                    "is false: the workload trains nothing (penstock generate makes its data)");
+Result<void> take_checkpoint(DlioWorkload& workload, const Value& value) {
+  workload.writes_checkpoints = is_set(value);
+  return take_note<kNoCheckpoints>(workload, value);
 }
 
-Result<void> take_old_key(DlioWorkload& workload, const Value&) {
-  workload.notes.emplace_back(kOldKey);
-  return success();
+Result<void> take_old_length(DlioWorkload& workload, const Value& value) {
+  workload.notes.emplace_back(kOldLength);
+  return take_sample_bytes(workload, value);
 }
 
-// All keys that DLIO reads: those of LoadConfig() in its utils/config.py. Also the keys of older versions
-// (take_old_key), which DLIO ignores now.
+// All keys that DLIO reads: those of LoadConfig() in utils/config.py of DLIO and of the fork that MLPerf
+// Storage runs, and keys of older versions. They are read in this order.
 constexpr Key kKeys[] = {
     {"framework"},
-    {"storage.storage_type", take_storage},
-    {"storage.storage_root"},
+    {"storage.storage_type", take_text<&DlioWorkload::storage_type>},
+    {"storage.storage_root", take_text<&DlioWorkload::storage_root>},
+    {"storage.endpoint_url", take_text<&DlioWorkload::endpoint>},
+    {"storage.storage_options.endpoint_url", take_text<&DlioWorkload::endpoint>},
     {"storage.storage_options.*"},
-    {"dataset.record_length_bytes"},
+    {"storage.storage_library"},
+    {"storage.endpoint_uris.*"},
+    {"storage.use_mpi_endpoint_distribution"},
+    {"storage.post_generation_settle_seconds"},
+    {"dataset.record_length", take_old_length},
+    {"dataset.record_length_bytes", take_sample_bytes},
     {"dataset.record_length_bytes_stdev"},
     {"dataset.record_length_bytes_resize"},
-    {"dataset.record_length", take_old_key},
-    {"dataset.record_length_std", take_old_key},
-    {"dataset.record_length_stdev", take_old_key},
-    {"dataset.record_length_resize", take_old_key},
+    {"dataset.record_length_std"},
+    {"dataset.record_length_stdev"},
+    {"dataset.record_length_resize"},
     {"dataset.num_files_train", take_count<&DlioWorkload::files>},
     {"dataset.num_files_eval"},
     {"dataset.generation_buffer_size"},
@@ -194,21 +266,31 @@ constexpr Key kKeys[] = {
     {"dataset.record_element_type"},
     {"dataset.record_dims.*"},
     {"dataset.hdf5.*"},
+    {"dataset.parquet.*"},
+    {"dataset.data_gen_method"},
+    {"dataset.skip_listing"},
+    {"dataset.listing_validation_interval"},
+    {"dataset.num_files_generated"},
+    {"dataset.direct_fs"},
+    {"reader.storage_library"},
+    {"reader.seed"},
+    {"reader.shuffle"},
+    {"reader.write_threads"},
     {"reader.dont_use_mmap"},
     {"reader.reader_classname"},
     {"reader.multiprocessing_context"},
     {"reader.data_loader"},
     {"reader.data_loader_classname"},
     {"reader.data_loader_sampler"},
-    {"reader.read_threads", take_count_or_none<&DlioWorkload::threads>},
+    {"reader.read_threads", take_count<&DlioWorkload::threads, 0>},
     {"reader.computation_threads"},
     {"reader.batch_size", take_count<&DlioWorkload::batch>},
     {"reader.batch_size_eval"},
-    {"reader.prefetch_size", take_count_or_none<&DlioWorkload::prefetch>},
-    {"reader.file_shuffle", take_shuffle},
+    {"reader.prefetch_size", take_count<&DlioWorkload::prefetch, 0>},
+    {"reader.file_shuffle", take_shuffle<&DlioWorkload::shuffles_files>},
     {"reader.file_access"},
     {"reader.shuffle_size"},
-    {"reader.sample_shuffle", take_shuffle},
+    {"reader.sample_shuffle", take_shuffle<&DlioWorkload::shuffles_samples>},
     {"reader.read_type"},
     {"reader.transfer_size"},
     {"reader.odirect", take_note<kDirectNote>},
@@ -218,7 +300,7 @@ constexpr Key kKeys[] = {
     {"reader.transformed_record_dims.*"},
     {"reader.transformed_record_element_type"},
     {"train.epochs", take_count<&DlioWorkload::epochs>},
-    {"train.epoch", take_old_key},
+    {"train.epoch", take_note<kOldEpoch>},
     {"train.total_training_steps", take_steps},
     {"train.seed_change_epoch"},
     {"train.computation_time", take_computation},
@@ -229,7 +311,7 @@ constexpr Key kKeys[] = {
     {"evaluation.eval_after_epoch"},
     {"evaluation.epochs_between_evals"},
     {"checkpoint.model_size", take_note<kUnusedModelSize>},
-    {"checkpoint.checkpoint_folder"},
+    {"checkpoint.checkpoint_folder", take_text<&DlioWorkload::checkpoint_folder>},
     {"checkpoint.checkpoint_after_epoch"},
     {"checkpoint.epochs_between_checkpoints"},
     {"checkpoint.steps_between_checkpoints"},
@@ -257,11 +339,15 @@ constexpr Key kKeys[] = {
     {"model.transformer.*"},
     {"output.folder"},
     {"output.log_file"},
+    {"output.metric.exclude_start_steps", take_count<&DlioWorkload::excluded_first_steps, 0>},
+    {"output.metric.exclude_end_steps", take_count<&DlioWorkload::excluded_last_steps, 0>},
     {"output.metric.*"},
-    {"workflow.train", take_train},
+    {"logging.*"},
+    {"workflow.train", take_switch<&DlioWorkload::trains>},
+    {"workflow.debug"},
     {"workflow.generate_data", take_note<kNoGeneration>},
     {"workflow.evaluation", take_note<kNoEvaluation>},
-    {"workflow.checkpoint", take_note<kNoCheckpoints>},
+    {"workflow.checkpoint", take_checkpoint},
     {"workflow.profiling"},
     {"profiling.profiler"},
     {"profiling.iostat_devices.*"},
@@ -278,68 +364,96 @@ const Key* find_key(std::string_view name) {
   return nullptr;
 }
 
-Error unknown_key(const std::string& name) {
+// Refuses an unknown key that looks like a misspelt one of its section. Other unknown keys are ignored, as
+// DLIO ignores them.
+Result<void> check_unknown(const std::string& name, std::vector<std::string>& ignored) {
+  const std::string_view section = std::string_view(name).substr(0, name.find('.'));
+  std::vector<std::string_view> sections;
+  std::vector<std::string_view> keys;  // of this section, without it
+  for (const Key& key : kKeys) {
+    sections.push_back(key.name.substr(0, key.name.find('.')));
+    if (sections.back() == section && section != key.name)
+      keys.push_back(key.name.substr(section.size() + 1));
+  }
+  const bool is_near = keys.empty()
+                           ? !nearest_name(section, sections).empty()
+                           : !nearest_name(std::string_view(name).substr(section.size() + 1), keys).empty();
+  if (!is_near) {
+    ignored.push_back(name);
+    return success();
+  }
   std::vector<std::string_view> all_keys;
   for (const Key& key : kKeys) all_keys.push_back(key.name);
-  const std::string section = name.substr(0, name.find('.'));
-  std::vector<std::string_view> section_keys;
-  for (const std::string_view key : all_keys)
-    if (key.starts_with(section + ".")) section_keys.push_back(key);
-  return unknown_name("key of DLIO's", name, section_keys.empty() ? all_keys : section_keys);
+  if (!keys.empty())
+    std::erase_if(all_keys,
+                  [&](std::string_view key) { return !key.starts_with(std::string(section) + "."); });
+  return unknown_name("key of DLIO's", name, all_keys);
 }
 
-Result<void> take_key(DlioWorkload& workload, const std::string& name, const Value& value) {
-  const Key* const key = find_key(name.starts_with("data_reader.") ? name.substr(5) : name);
-  if (key == nullptr) return unknown_key(name);
-  if (key->take == nullptr) return success();
-  Result<void> taken = key->take(workload, value);
-  if (taken.ok()) return taken;
-  Error error = std::move(taken).error();
-  error.what = "'" + name + "' " + error.what;
-  return error;
-}
-
-Result<void> take_section(DlioWorkload& workload, const std::string& section, const Value& values) {
-  if (section == "model" && values.IsScalar())
-    // Older workload files have `model: NAME` without a section.
-    return take_key(workload, "model.name", values);
-  if (section == "framework") return take_key(workload, section, values);
-  if (values.IsNull()) return success();
-  if (!values.IsMap()) return make_error(Errc::invalid_argument, "'" + section + "' needs keys below it");
-  for (const auto& entry : values)
-    PENSTOCK_TRY(take_key(workload, section + "." + entry.first.as<std::string>(), entry.second));
+// Finds the keys of the document that the table does not have.
+Result<void> check_keys(const Value& document, std::vector<std::string>& ignored) {
+  for (const auto& section : document) {
+    const auto section_name = section.first.as<std::string>();
+    if (find_key(section_name) == nullptr && !section.second.IsMap() && !section.second.IsNull())
+      return make_error(Errc::invalid_argument, "'" + section_name + "' needs keys below it");
+    if (!section.second.IsMap()) continue;
+    for (const auto& entry : section.second) {
+      const std::string name = section_name + "." + entry.first.as<std::string>();
+      const bool is_part = std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
+        return key.name.starts_with(name) && key.name[name.size()] == '.';
+      });
+      if (find_key(name) == nullptr && !is_part) PENSTOCK_TRY(check_unknown(name, ignored));
+    }
+  }
   return success();
 }
 
-Result<void> take_override(DlioWorkload& workload, const std::string& argument) {
-  constexpr std::string_view kPrefix = "++workload.";
-  const size_t equals = argument.find('=');
-  if (!argument.starts_with(kPrefix) || equals == std::string::npos)
-    return make_error(Errc::invalid_argument,
-                      "'" + argument + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
-  const std::string name = argument.substr(kPrefix.size(), equals - kPrefix.size());
-  const Value value = YAML::Load(argument.substr(equals + 1));
-  // An override may set one part of a value. So train.computation_time.mean sets the part `mean` of the key
-  // train.computation_time.
-  if (const size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
-    if (const std::string parent = name.substr(0, dot); find_key(parent) != nullptr) {
-      Value part;
-      part[name.substr(dot + 1)] = value;
-      return take_key(workload, parent, part);
-    }
-  return take_key(workload, name, value);
+// Returns the value of the key `name` ("reader.batch_size"), or null if the document has none.
+Value find_value(const Value& document, std::string_view name) {
+  Value at = document;
+  while (!name.empty()) {
+    if (!at.IsMap()) return {};
+    const std::string_view part = name.substr(0, name.find('.'));
+    name.remove_prefix(std::min(name.size(), part.size() + 1));
+    const Value next = std::as_const(at)[std::string(part)];
+    if (!next) return {};
+    at.reset(next);
+  }
+  return at;
+}
+
+Result<void> take_keys(const Value& document, DlioWorkload& workload) {
+  for (const Key& key : kKeys) {
+    const Value value = find_value(document, key.name);
+    if (key.take == nullptr || !value || value.IsNull()) continue;
+    Result<void> taken = key.take(workload, value);
+    if (taken.ok()) continue;
+    Error error = std::move(taken).error();
+    error.what = fmt::format("'{}' {}", key.name, error.what);
+    return error;
+  }
+  return success();
 }
 
 Result<DlioWorkload> parse_workload(const std::string& file, const std::vector<std::string>& overrides) {
   DlioWorkload workload;
   workload.name = std::filesystem::path(file).stem();
-  const Value document = YAML::LoadFile(file);
-  if (!document.IsMap())
-    return make_error(Errc::invalid_argument,
-                      "'" + file + "' is no workload: it has no sections such as 'dataset:'");
-  for (const auto& section : document)
-    PENSTOCK_TRY(take_section(workload, section.first.as<std::string>(), section.second));
-  for (const std::string& argument : overrides) PENSTOCK_TRY(take_override(workload, argument));
+  PENSTOCK_ASSIGN(Value document, load_hydra_file(file, "workload", overrides));
+  if (const Value reader = std::as_const(document)["data_reader"]; reader) {  // DLIO takes both names
+    document["reader"] = reader;
+    document.remove("data_reader");
+  }
+  if (const Value model = std::as_const(document)["model"]; model && model.IsScalar()) {
+    // Older workload files have `model: NAME` without a section.
+    workload.name = model.Scalar();
+    document.remove("model");
+  }
+  std::vector<std::string> ignored;
+  PENSTOCK_TRY(check_keys(document, ignored));
+  PENSTOCK_TRY(take_keys(document, workload));
+  if (!ignored.empty())
+    workload.notes.push_back(
+        fmt::format("these of its keys are ignored, as by DLIO: {}", fmt::join(ignored, ", ")));
   std::sort(workload.notes.begin(), workload.notes.end());
   workload.notes.erase(std::unique(workload.notes.begin(), workload.notes.end()), workload.notes.end());
   return workload;

@@ -201,10 +201,11 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
     if (options.given(name))
       return make_error(Errc::invalid_argument,
                         "--find-accelerators is about input alone: leave out --" + std::string(name));
-  if (request.accelerator.find("jitter=") != std::string::npos)
-    return make_error(
-        Errc::invalid_argument,
-        "--find-accelerators takes no jitter: what accelerators wait for each other is not the tier's");
+  for (const char* name : {"jitter", "stdev"})
+    if (request.accelerator.find(std::string(name) + "=") != std::string::npos)
+      return make_error(
+          Errc::invalid_argument,
+          "--find-accelerators takes no {}: what accelerators wait for each other is not the tier's", name);
   if (options.given("steps") && options.integer("steps") < 2)
     return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
   if (!options.given("steps") && !options.given("epochs")) {

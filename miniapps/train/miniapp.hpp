@@ -64,9 +64,11 @@ struct MiniAppInfo {
   bool in_memory = false;  // all samples are loaded into memory before the first step
   // True: the app writes a checkpoint to --checkpoint-to after every epoch, and has the option kModelOption.
   bool writes_checkpoints = false;
-  // Reads the workload file request.workload into the request; `overrides` are from the command line. Returns
-  // notes for the user about settings without effect. Null if the app has no flag --workload.
-  Result<std::vector<std::string>> (*workload)(const std::vector<std::string>& overrides,
+  // Reads the workload file request.workload into the request. `overrides` are from the command line.
+  // `options` are the flags of `train`: what they replace is not judged. Returns notes for the user about
+  // settings without effect. Null if the app has no flag --workload.
+  Result<std::vector<std::string>> (*workload)(const Options& options,
+                                               const std::vector<std::string>& overrides,
                                                TrainRequest& request) = nullptr;
 };
 

@@ -18,8 +18,8 @@ Result<Corpus> open_train_corpus(const Options& options, TrainRequest& request);
 // Opens the corpus of --validation, with the same check as open_train_corpus().
 Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest& request);
 
-// Returns a warning if the data differ from what the workload file says about them, else "".
-std::string compare_with_workload(const TrainPlan& plan);
+// Returns warnings if the data differ from what the workload file says about them.
+std::vector<std::string> compare_with_workload(const TrainPlan& plan);
 
 // Notes for the user: which validation, checkpoints or labels the run omits.
 std::vector<std::string> note_omissions(const TrainPlan& plan);

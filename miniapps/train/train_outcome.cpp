@@ -77,9 +77,9 @@ void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& tria
 }  // namespace
 
 TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
-                           const BatchSource& input) {
+                           const BatchSource& input, const ExcludedSteps& excluded) {
   TrainOutcome outcome;
-  outcome.figures = figures(run, nominal_step);
+  outcome.figures = figures(run, nominal_step, excluded);
   const TrainingFigures& totals = outcome.figures;
   outcome.steps = run.steps.size();
   outcome.stages = input.times();

@@ -33,7 +33,7 @@ struct TrainOutcome {
 
 // Makes the outcome of this rank.
 TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
-                           const BatchSource& input);
+                           const BatchSource& input, const ExcludedSteps& excluded);
 
 // Adds the outcome to `trial`; call it once for each run of the trial.
 void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial);

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/descriptor_limit.hpp"
-#include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/in_place.hpp"
@@ -61,7 +61,7 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
     if (!options.given("workload"))
       return make_error(Errc::invalid_argument, "'" + std::string(app.name) +
                                                     "' needs --workload FILE.yaml, which describes the run");
-    return app.workload(overrides, request);
+    return app.workload(options, overrides, request);
   }
   if (options.given("workload"))
     return make_error(Errc::invalid_argument, "--workload is nothing for '" + std::string(app.name) +
@@ -141,7 +141,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   if (app.in_memory && request.prefetch != 0)
     return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
                                                   "', whose samples are all in memory");
-  const uint64_t cpu_count = std::clamp<uint64_t>(allowed_cpus().size(), 1, uint64_t(kMostThreads));
+  const uint64_t cpu_count = std::min<uint64_t>(usable_cpus(), kMostThreads);
   PENSTOCK_ASSIGN(request.threads, bounded_option(options, "threads", kMostThreads,
                                                   request.threads != 0 ? request.threads : cpu_count));
   PENSTOCK_ASSIGN(request.depth, bounded_option(options, "depth", kMostQueueDepth, 0));

@@ -25,6 +25,7 @@
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/picture.hpp"
+#include "miniapps/pipeline/training.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/file_input.hpp"
 #include "miniapps/train/miniapp.hpp"
@@ -74,6 +75,8 @@ struct TrainRequest {
 
   uint64_t described_samples = 0;  // samples that the workload file describes; 0 and "": none
   std::string described_format{};
+  double described_sample_bytes = 0;  // 0: not given
+  ExcludedSteps excluded_steps{};     // left out of the AU as DLIO calculates it
 
   std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add to them
   // log() is called at once with a note for the user, and warn() with a warning.

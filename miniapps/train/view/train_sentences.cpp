@@ -177,12 +177,14 @@ void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record&
                    std::vector<Sentence>& out) {
   const auto dlio_utilization = metric_value(record, kUtilizationDlio);
   const auto required_au = parameter_number(record, "au");
-  if (parameter_text(record, "app") != "dlio" || !dlio_utilization || !required_au) return;
-  if (*dlio_utilization <= 0) {
-    add_sentence(out, Tone::caution, "dlio",
-                 "DLIO's own arithmetic has no AU for {}, whose epochs have one step; this is not an MLPerf "
-                 "Storage result.",
-                 group.title);
+  if (parameter_text(record, "app") != "dlio" || !required_au) return;
+  if (!dlio_utilization) {
+    if (metric_value(record, kUtilization))
+      add_sentence(
+          out, Tone::caution, "dlio",
+          "DLIO's own arithmetic has no AU for {}: no epoch has a step that it does not exclude. This is "
+          "not an MLPerf Storage result.",
+          group.title);
     return;
   }
   add_sentence(out, Tone::caution, "dlio",
@@ -261,9 +263,13 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   // The accelerator counts as the bottleneck only if its utilization is at least this. Its busy share alone
   // is no good measure: the wait for the first batch and the work between steps lower it.
   constexpr double kNearlyAlways = 0.9;
-  if (share(*busiest) <= 0.5 ||
-      (busiest->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
-    return;
+  const bool is_accelerator = busiest->stage == "accelerator";
+  const auto utilization = metric_value(*record, kUtilization);
+  // A stage before the accelerator limits nothing if the accelerator does not wait. Its busy share may be high all
+  // the same: a stage that has read all that the run needs is neither starved nor blocked.
+  constexpr double kAlways = 0.98;
+  if (share(*busiest) <= 0.5) return;
+  if (is_accelerator ? utilization.value_or(1) < kNearlyAlways : utilization.value_or(0) >= kAlways) return;
   out.push_back(
       {Tone::finding, "bottleneck",
        busiest->stage == "accelerator"
