@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/dlio_workload.hpp"
 #include "miniapps/train/miniapp.hpp"
@@ -88,7 +89,7 @@ Result<std::string> data_of(const DlioWorkload& workload) {
 Error trains_nothing(const DlioWorkload& workload) {
   std::string command = "penstock generate makes data";
   if (workload.writes_checkpoints) {
-    command = "penstock checkpoint bench " + workload.checkpoint_folder;
+    command = "penstock checkpoint bench " + shell_word(workload.checkpoint_folder);
     for (const std::string_view size : {"8b", "70b", "405b", "1t"})
       if (workload.name.find(fmt::format("_{}", size)) != std::string::npos ||
           workload.name.ends_with(fmt::format("-{}", size)))

@@ -10,6 +10,7 @@
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 
 namespace penstock {
 namespace {
@@ -23,8 +24,8 @@ Result<void> check_collective(const Tier& tier) {
 }
 
 // Checks that the tier has a copy of the corpus, before anything is measured. It looks for some objects,
-// spread over the whole corpus.
-Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
+// spread over the whole corpus. `corpus_arguments` name the corpus on a command line.
+Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus_arguments) {
   const uint64_t inspected = std::min<uint64_t>(samples.objects(), kMostObjectsInspected);
   for (uint64_t i = 0; i < inspected; ++i) {
     const std::string_view name = samples.name(uint32_t(i * samples.objects() / inspected));
@@ -39,7 +40,7 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
       return make_error(Errc::not_found,
                         "tier '{}' lacks '{}' of the corpus; put a copy there first: "
                         "penstock copy {} --to {}",
-                        tier.name, name, corpus, tier.spec);
+                        tier.name, name, corpus_arguments, shell_word(tier.spec));
   }
   return success();
 }
@@ -56,6 +57,16 @@ Result<void> check_codec(const Corpus& corpus) {
                     "'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
                     "the bytes alone are read",
                     corpus.name, codec);
+}
+
+// Returns the words by which another command opens the same corpus.
+std::string corpus_arguments(const std::string& corpus_path, const CorpusRequest& request) {
+  std::vector<std::string> words{corpus_path};
+  if (request.scan) words.push_back("--scan");
+  if (!request.types.empty()) words.insert(words.end(), {"--types", request.types});
+  if (request.follow_links) words.push_back("--follow-links");
+  if (!request.manifest_file.empty()) words.insert(words.end(), {"--manifest", request.manifest_file});
+  return shell_line(words);
 }
 
 }  // namespace
@@ -86,7 +97,7 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
                       "'{}' has no checksums to verify against: make them with "
                       "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
                       "leave --verify out",
-                      corpus_path, corpus_path);
+                      corpus_path, shell_word(corpus_path));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   if (options.flag("only-tiers") && options.given("overlay"))
@@ -102,7 +113,8 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
   PENSTOCK_TRY(check_cache_request(corpus.tier, requested.cache));
   for (const Tier& tier : given_tiers) PENSTOCK_TRY(check_cache_request(tier, requested.cache));
   if (!requested.skip_errors)
-    for (Tier& tier : given_tiers) PENSTOCK_TRY(look_for_objects(tier, samples, corpus_path));
+    for (Tier& tier : given_tiers)
+      PENSTOCK_TRY(look_for_objects(tier, samples, corpus_arguments(corpus_path, request)));
   return ReadSubject{std::move(corpus), std::move(given_tiers), std::move(samples)};
 }
 

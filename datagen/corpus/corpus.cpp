@@ -33,9 +33,9 @@ Result<void> check_root(Tier& tier) {
   if (!root.ok()) {
     if (root.error().sys_errno == ENOTDIR) return not_a_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
-    return make_error(Errc::invalid_argument, "{}", tier.backend->caps().native_path
-                                                        ? fmt::format("there is no folder '{}'", tier.root)
-                                                        : root.error().what);
+    return make_error(Errc::invalid_argument, "{}",
+                      tier.backend->caps().native_path ? fmt::format("there is no folder '{}'", tier.root)
+                                                       : root.error().what);
   }
   if (root->folder) return success();
   return not_a_folder(tier);
@@ -57,7 +57,7 @@ std::string finish_advice(Tier& tier) {
 // is lost or damaged.
 std::string new_manifest_command(const Tier& tier) {
   const std::string tier_text = shell_word(tier.spec);
-  return fmt::format("penstock describe {} --scan --checksum --save {}", tier_text,
+  return fmt::format("penstock describe {} --scan --types any --checksum --save {}", tier_text,
                      shell_word(fmt::format("{}/{}", tier.root, kManifestName)));
 }
 

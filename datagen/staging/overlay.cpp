@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/decorators/wrapper.hpp"
 
@@ -136,7 +137,7 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
 // Checks that each copy on the fast tier exists and matches its original, by size and modification time.
 Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
                           const std::filesystem::path& plan_file) {
-  const std::string remedy = fmt::format("penstock stage apply {}", plan_file.native());
+  const std::string remedy = "penstock stage apply " + shell_word(plan_file.native());
   return parallel_for(plan.files.size(), worker_threads(0), 16, [&](unsigned, uint64_t i) -> Result<void> {
     const PlannedFile& file = plan.files[i];
     const auto staged_copy = tiers.fast.backend->names().stat(file.name);

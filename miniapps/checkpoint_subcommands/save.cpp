@@ -11,6 +11,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
@@ -232,10 +233,12 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_TRY(outcome_of(outcome));
   if (saved) return 0;
   report_failed(context, make_error(Errc::timed_out,
-                                    "{} (--timeout {}). It is on the fast tier: penstock checkpoint "
-                                    "drain goes on from there",
+                                    "{} (--timeout {}). It is on the fast tier, and draining it goes on from "
+                                    "there: penstock checkpoint drain {} {} --run {}",
                                     outcome->timeout_error->message(),
-                                    format_duration(context.options.duration("timeout"))));
+                                    format_duration(context.options.duration("timeout")),
+                                    shell_word(prepared->fast()->spec), shell_word(prepared->slow().spec),
+                                    shell_word(outcome->run)));
   return kNotDurable;
 }
 

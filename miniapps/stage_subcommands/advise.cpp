@@ -9,6 +9,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "miniapps/staging/advice.hpp"
@@ -71,9 +72,9 @@ Result<void> check_may_replace(const std::string& path) {
                       path, started.error().message());
   if (!*started) return success();
   return make_error(Errc::already_exists,
-                    "the plan '{0}' is in place on tier '{1}', and copies are taken back by it: "
-                    "'penstock stage revert {0}' first, or choose another name for -o",
-                    path, plan->fast.name);
+                    "the plan '{}' is in place on tier '{}', and only it says which copies to remove: choose "
+                    "another name for -o, or remove them first: penstock stage revert {}",
+                    path, plan->fast.name, shell_word(path));
 }
 
 PlannedTier planned_tier(const Tier& tier) {
@@ -161,7 +162,7 @@ Result<int> run_advise(const CommandContext& context) {
   if (!options.given("output"))
     print_text("nothing was written: -o PLAN keeps the list\n");
   else if (advice.plan.should_stage)
-    print_text(fmt::format("next: penstock stage apply {}\n", options.text("output")));
+    print_text("next: penstock stage apply " + shell_word(options.text("output")) + "\n");
   return 0;
 }
 

@@ -21,6 +21,7 @@
 #include "datagen/yardsticks/baseline.hpp"
 #include "datagen/yardsticks/read_plan.hpp"
 #include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/threads.hpp"
@@ -305,7 +306,7 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
   return make_error(Errc::not_found,
                     "no record of `tiers` among these is of tier '{}': make one with "
                     "penstock tiers --probe --tier {}",
-                    tier.name, tier.spec);
+                    tier.name, shell_word(tier.spec));
 }
 
 }  // namespace

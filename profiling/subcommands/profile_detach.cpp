@@ -6,6 +6,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
@@ -42,7 +43,7 @@ Result<int> run_detach(const CommandContext& context) {
         detached.stopped_ms()));
     std::error_code failed;
     print_line(fs::is_directory(detached.folder, failed)
-                   ? fmt::format("'penstock profile report {}' shows what was seen", detached.folder)
+                   ? "to show what was seen: penstock profile report " + shell_word(detached.folder)
                    : fmt::format("its session '{}' was removed meanwhile: nothing is left of what was seen",
                                  detached.folder));
   }

@@ -12,6 +12,7 @@
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/units.hpp"
@@ -105,7 +106,7 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
   if (!session->unwatched.empty())
     text += fmt::format("; {} could not be watched", count_of(session->unwatched.size(), "program"));
   print_message(text);
-  print_message(fmt::format("'penstock profile report {}' shows it", folder.string()));
+  print_message("to show it: penstock profile report " + shell_word(folder.string()));
 }
 
 int exit_code_of(const Error& error) {

@@ -5,6 +5,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "profiling/live/recording_process.hpp"
 #include "profiling/live/session_snapshot.hpp"
 #include "profiling/live/trace_window.hpp"
@@ -42,8 +43,8 @@ Result<int> run_snapshot(const CommandContext& context) {
                     {"of", context.positionals[0]},
                     {"files", files.size()}});
   } else {
-    print_line(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it",
-                           source_text, target.string(), target.string()));
+    print_line(fmt::format("what {} did up to now is in '{}'; to show it: penstock profile report {}",
+                           source_text, target.string(), shell_word(target.string())));
   }
   return 0;
 }
