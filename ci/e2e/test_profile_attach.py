@@ -301,6 +301,17 @@ class Attach(AttachTest):
         os.kill(pid, signal.SIGTERM)
         watched.wait(timeout=30)
 
+    def test_without_proc_nothing_is_claimed(self):
+        hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
+        if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("/proc cannot be hidden here")
+        sleeper = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(lambda: (sleeper.kill(), sleeper.wait()))
+        for words in (("status", sleeper.pid), ("attach", sleeper.pid), ("detach", sleeper.pid), ("top", "--once")):
+            done = subprocess.run([*hidden, PENSTOCK, "profile", *map(str, words)], cwd=self.folder, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (77, ""), (words, done.stderr))
+            self.assertIn("/proc", done.stderr)
+
     def test_who_sleeps(self):
         process = self.start("sleep", "60")
         started(process)

@@ -183,6 +183,10 @@ Result<Target> Target::inspect(pid_t pid) {
   if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH))
     return make_error(Errc::not_found, "there is no process {}", pid);
   if (pid == ::getpid()) return not_attachable(pid, "that is this command itself");
+  if (::access(proc_path(pid, "status").c_str(), F_OK) != 0 && ::kill(pid, 0) == 0)
+    return not_attachable(pid,
+                          "/proc does not show it (it is not mounted, or belongs to another PID namespace)",
+                          Errc::unsupported);
   const std::string thread_group = status_field(pid, "Tgid:");
   if (!thread_group.empty() && thread_group != std::to_string(pid))
     return not_attachable(pid, fmt::format("that is a thread of process {}; name that", thread_group));

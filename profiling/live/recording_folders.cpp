@@ -28,16 +28,21 @@ std::string recording_folder_of(uint32_t pid) {
   return "";
 }
 
-std::vector<std::string> recording_folders() {
+Result<std::vector<std::string>> recording_folders() {
   std::set<std::string> folders;
   std::error_code error;
+  if (!fs::exists("/proc/self", error))
+    return make_error(Errc::unsupported, "which processes are watched cannot be told: /proc is not mounted");
   for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const auto pid = parse_digits<uint32_t>(at->path().filename().native());
     if (!pid) continue;
-    if (std::string folder = recording_folder_of(*pid); !folder.empty() && fs::is_directory(folder, error))
+    std::error_code not_there;
+    if (std::string folder = recording_folder_of(*pid);
+        !folder.empty() && fs::is_directory(folder, not_there))
       folders.insert(std::move(folder));
   }
-  return {folders.begin(), folders.end()};
+  if (error) return errno_error(error.value(), "cannot list the processes in", "/proc");
+  return std::vector<std::string>(folders.begin(), folders.end());
 }
 
 }  // namespace penstock

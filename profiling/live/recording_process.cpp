@@ -90,9 +90,8 @@ void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
 
 Error not_watched_error(int pid) {
   const Result<Target> target = Target::inspect(pid);
-  if (!target.ok() &&
-      (target.error().code == Errc::not_found || target.error().code == Errc::permission_denied))
-    return target.error();
+  // A program that cannot be attached to (invalid_argument) may still be one that is not watched.
+  if (!target.ok() && target.error().code != Errc::invalid_argument) return target.error();
   if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
     return make_error(Errc::not_found, "process {} is watched, but {}", pid,
                       session_gone_text(pid, *removed));

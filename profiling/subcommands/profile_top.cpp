@@ -41,8 +41,10 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
     }
     folders.insert(std::move(folder));
   }
-  if (arguments.empty())
-    for (const std::string& folder : recording_folders()) folders.insert(folder);
+  if (arguments.empty()) {
+    PENSTOCK_ASSIGN(const std::vector<std::string> found, recording_folders());
+    folders.insert(found.begin(), found.end());
+  }
   if (folders.empty())
     return make_error(Errc::not_found,
                       "nothing is watched here now: 'penstock profile run -- COMMAND' does it");
