@@ -5,10 +5,15 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+
+# Tests send these signals. Programs would ignore them if whoever started the test does, as shells do in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 PENSTOCK = os.environ.get("PENSTOCK", "penstock")
 SOURCE = pathlib.Path(os.environ.get("PENSTOCK_SOURCE", pathlib.Path(__file__).resolve().parents[2]))

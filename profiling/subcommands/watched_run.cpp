@@ -17,6 +17,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "io_backends/core/system/interrupt.hpp"
+
 namespace penstock {
 namespace {
 
@@ -56,10 +58,10 @@ class SpawnAttributes {
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setsigmask(&attributes_, &mask);
     // Penstock ignores SIGXFSZ, and the child would inherit this. So the signal gets its default action in
-    // the child.
+    // the child, unless it was ignored before.
     sigset_t default_signals{};
     sigemptyset(&default_signals);
-    sigaddset(&default_signals, SIGXFSZ);
+    if (!was_ignored(SIGXFSZ)) sigaddset(&default_signals, SIGXFSZ);
     ::posix_spawnattr_setsigdefault(&attributes_, &default_signals);
     ::posix_spawnattr_setflags(&attributes_,
                                static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
@@ -95,6 +97,10 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
                         const std::vector<std::string>& environment,
                         const std::function<void(uint32_t pid)>& on_end) {
   const BlockedSignals signals;
+  // The program inherits which signals are ignored, as it would from whoever started Penstock (nohup, or a
+  // shell that starts it in the background).
+  for (const int signal : {SIGINT, SIGTERM, SIGBUS})
+    if (was_ignored(signal)) std::signal(signal, SIG_IGN);
   const SpawnAttributes attributes(signals.old_mask());
   const std::vector<char*> argument_pointers = pointers_to(argv);
   const std::vector<char*> variable_pointers = pointers_to(environment);

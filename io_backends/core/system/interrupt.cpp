@@ -24,6 +24,8 @@ std::atomic<int> caught_signal{0};
 std::atomic<int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
+sigset_t signals_ignored_before{};  // set once, by catch_interrupts()
+
 // If not null, this thread ignores a request to stop until the flag at this address becomes true. Only
 // IgnoreInterrupt sets the address.
 thread_local const std::atomic<bool>* ignored_until = nullptr;
@@ -57,13 +59,22 @@ void catch_interrupts() {
   action.sa_handler = &store_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  const auto install = [&](int signal) {
+    struct sigaction old_action {};
+    if (::sigaction(signal, &action, &old_action) == 0 && old_action.sa_handler == SIG_IGN)
+      sigaddset(&signals_ignored_before, signal);
+  };
+  install(SIGINT);
+  install(SIGTERM);
   // With SIGXFSZ ignored, a write beyond the file size limit (ulimit -f) fails and does not end the process.
   action.sa_handler = SIG_IGN;
-  ::sigaction(SIGXFSZ, &action, nullptr);
+  install(SIGXFSZ);
   action.sa_handler = &report_lost_mapping;
-  ::sigaction(SIGBUS, &action, nullptr);
+  install(SIGBUS);
+}
+
+bool was_ignored(int signal) {
+  return sigismember(&signals_ignored_before, signal) == 1;
 }
 
 int interrupt_signal() {

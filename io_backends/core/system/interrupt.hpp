@@ -19,6 +19,10 @@ namespace penstock {
 // and exit code 1.
 void catch_interrupts();
 
+// Whether the program was started with this signal ignored, before catch_interrupts() changed that. A program
+// that Penstock runs for the user then has to ignore it, too. `signal`: one that catch_interrupts() changes.
+bool was_ignored(int signal);
+
 // The first signal that asked the process to stop, or 0. Lock-free and cheap enough for a hot loop. Any
 // thread may call it.
 int interrupt_signal();
